@@ -1,1 +1,1 @@
-"""Evictions by EvictionRequest."""
+"""Evicts pods by EvictionRequest."""

@@ -1,7 +1,7 @@
 """Probes whether the server serves the EvictionRequest API; repeats every 30 s.
 
-A policy that wants its pods to leave by EvictionRequest evicts nothing while the API is missing: another
-way would break what it promises to their responders.
+While the API is missing, a policy that evicts by EvictionRequest evicts nothing: any other way would break
+its promise to the pods' responders.
 """
 
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.ways import REQUESTS_API, leaves_by_request
 from plimsoll.timing.signal import Signal
 
-#: Seconds after which the server is asked again.
+#: Seconds after which the server is probed again.
 ASK_S = 30.0
 
-#: Seconds for which no request is made after no controller took one up.
+#: Seconds without requests after no controller acted on one.
 UNATTENDED_S = 600.0
 
 #: Reasons of conditions and records.
@@ -30,14 +30,14 @@ _WHAT_TO_DO = "no pod is evicted until it does, or until evictBy is Eviction"
 
 @dataclass(eq=False)
 class EvictionRequestProbe:
-    """What the server offers."""
+    """Probes the EvictionRequest API of the server."""
 
-    policies: Mapping[str, SchedulingPolicy]  #: those that rebalance, keyed by name, at any moment
+    policies: Mapping[str, SchedulingPolicy]  #: policies that rebalance, keyed by name, at any moment
     requester: EvictionRequester
     clock: Clock
-    changed: Signal  #: notified when evictions by request may have become available, or are so no longer
-    wanted: Signal = field(default_factory=Signal, init=False)  #: notified when there may be something to ask
-    judged: Signal = field(default_factory=Signal, init=False)  #: notified after each answer of the server
+    changed: Signal  #: notified when evictions by request become available or unavailable
+    wanted: Signal = field(default_factory=Signal, init=False)  #: notified when a probe may be needed
+    judged: Signal = field(default_factory=Signal, init=False)  #: notified after each response of the server
     _asked: float | None = field(default=None, init=False)
     _why_not: str = field(default=_NOT_ASKED, init=False)
     _left_alone_until: float = field(default=float("-inf"), init=False)
@@ -45,35 +45,35 @@ class EvictionRequestProbe:
 
     @property
     def is_served(self) -> bool:
-        """Whether the API can be spoken to."""
+        """Whether the server serves the API."""
         return not self._why_not
 
     @property
     def problem(self) -> str:
-        """Why no request can be made, "" when one can."""
+        """Why no request can be made, "" if one can."""
         if self._why_not:
             return self._why_not
         return self._left_alone if self.clock.monotonic() < self._left_alone_until else ""
 
     @property
     def reason(self) -> str:
-        """The same in one word."""
+        """The same as a machine reason."""
         return NOT_OFFERED if self._why_not else UNATTENDED
 
     def refusal(self) -> tuple[str, str] | None:
-        """Reason and sentence why no request can be made; None when one can."""
+        """Reason and sentence why no request can be made; None if one can."""
         return (self.reason, self.problem) if self.problem else None
 
     def troubles(self) -> Mapping[str, str]:
-        """What keeps policies that evict by request from moving pods, in sentences by reason."""
+        """Sentences about what keeps policies that evict by request from moving pods, by reason."""
         return {self.reason: self.problem} if self._asked is not None and self.problem else {}
 
     def policies_changed(self) -> None:
-        """Policies may want the API now, or no longer."""
+        """Check whether a policy needs the API, as policies have changed."""
         self.wanted.notify()
 
     def next_due(self) -> float | None:
-        """When to look again, in seconds of the monotonic clock; None while no policy wants the API."""
+        """When the next probe is due, in monotonic seconds; None while no policy needs the API."""
         if self._asked is None or not self._is_wanted():
             return None
         due = self._asked + ASK_S
@@ -84,19 +84,19 @@ class EvictionRequestProbe:
         return any(leaves_by_request(policy) for policy in self.policies.values())
 
     def withdrawn(self, message: str) -> None:
-        """The server no longer serves the API."""
+        """Record that the server no longer serves the API."""
         self._asked = self.clock.monotonic()
         self._judge(WriteResult(WriteOutcome.GONE, message))
         self.wanted.notify()
 
     def unattended(self, message: str) -> None:
-        """No controller acts on requests; none is made for a while."""
+        """Record that no controller acts on requests; none is made for a while."""
         self._left_alone_until = self.clock.monotonic() + UNATTENDED_S
         self._left_alone = f"{_WHERE}: {message}; tried again within {UNATTENDED_S / 60:.0f} minutes"
         self.wanted.notify()
 
     async def refresh(self, *, immediately: bool = False) -> None:
-        """Ask the server if a policy wants the API and the server was not asked lately."""
+        """Probe the server if a policy needs the API and no probe was made lately."""
         now = self.clock.monotonic()
         is_due = immediately or self._asked is None or now - self._asked >= ASK_S
         if is_due and self._is_wanted():
@@ -121,6 +121,6 @@ class EvictionRequestProbe:
                     f"{_WHERE}, but the operator may not use {REQUESTS_API}/v1alpha1: {answer.message}; apply"
                     " deploy/components/eviction-requests, or set evictionRequests of the chart"
                 )
-            case _ if self._why_not:  # else it was there a moment ago
+            case _ if self._why_not:  # otherwise it was served a moment ago
                 self._why_not = f"{_WHERE}, but whether the server offers it is not known: {answer.message}"
         self.judged.notify()

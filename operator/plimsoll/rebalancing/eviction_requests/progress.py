@@ -1,14 +1,14 @@
-"""Reads how far an EvictionRequest is, for our record, and when an ended one may be deleted.
+"""Reads the progress of an EvictionRequest for its record, and decides when an ended one is deleted.
 
-When a move gives up is decided in :mod:`plimsoll.rebalancing.eviction_requests.transitions`.
+:mod:`plimsoll.rebalancing.eviction_requests.transitions` decides when a move gives up.
 
-The protocol (KEP-4563): a controller makes an Eviction of the request; the pod's responders act in turn, and
-the last of them calls the Eviction API, budgets included. It ends when the pod has left, or when no requester
-or no responder is left.
+The protocol (KEP-4563): a controller creates an Eviction for the request. The pod's responders act in turn,
+and the last of them calls the Eviction API, which enforces budgets. It ends when the pod has left, or when no
+requester or no responder is left.
 
-A request that is withdrawn, or has come to its end, stays for a while, so that responders can see that: the
-server deletes its Eviction with the last request. One whose pod has left stays until its record is complete:
-its controller may still say how it ended.
+A withdrawn or ended request stays for a while, so that responders can see its state: the server deletes its
+Eviction with the last request. If the pod has left, the request stays until its record is complete, as its
+controller may still report how it ended.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from enum import Enum
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.ports.eviction_requests import EvictionRequest
 
-#: Reasons of records: asked for, not taken up by any controller, not done in time, ended by somebody else.
+#: Reasons of records: requested, no controller acted on it, timed out, ended by others.
 REQUESTED, NOT_TAKEN_UP, TIMED_OUT, ENDED = (
     "Requested",
     "RequestNotTakenUp",
@@ -26,19 +26,19 @@ REQUESTED, NOT_TAKEN_UP, TIMED_OUT, ENDED = (
     "RequestWithdrawn",
 )
 
-#: Seconds in which a controller is to take a request up.
+#: Seconds within which a controller must act on a request.
 TAKEN_UP_S = 120.0
 
-#: Seconds from withdrawing a request to deleting it, and from its end.
+#: Seconds between withdrawing a request and deleting it, and between its end and deleting it.
 WITHDRAWN_S, FINAL_S = 60.0, 15.0
 
-#: The controller's word for a request that has no requester left.
+#: The controller's reason for a request without requesters.
 _NO_REQUESTERS = "CanceledDueToNoRequesters"
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a record is to say; phase Evicting while the pod is waited for."""
+    """The state that a record reports; phase Evicting while the pod has not left."""
 
     phase: Phase
     reason: str
@@ -46,14 +46,14 @@ class Standing:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the pod is still waited for."""
+        """Whether the pod is still expected to leave."""
         return self.phase is Phase.EVICTING
 
 
 def standing(
     request: EvictionRequest | None, name: str, *, since: float, now: float, timeout_s: float
 ) -> Standing:
-    """How a request stands whose pod is still there."""
+    """The state of a request whose pod still exists."""
     told = f"EvictionRequest {name}"
     if request is None:
         return Standing(Phase.CANCELLED, ENDED, f"somebody deleted {told}, which withdraws it")
@@ -77,7 +77,7 @@ def standing(
 
 
 def _progress(request: EvictionRequest) -> str:
-    """Who is at work, what they tell, and when they expect to be done."""
+    """Which responder acts, its message, and when it expects to finish."""
     if not request.is_observed:
         return "waits to be taken up"
     if not request.responder:
@@ -90,7 +90,7 @@ def _progress(request: EvictionRequest) -> str:
 
 
 class Clearing(Enum):
-    """What is done with a request."""
+    """How a request is cleared up."""
 
     WITHDRAW = "withdraw"
     DELETE = "delete"
@@ -100,14 +100,14 @@ class Clearing(Enum):
 def clearing(
     request: EvictionRequest, *, pod_gone: bool, pod_leaves: bool, is_recorded: bool, for_s: float
 ) -> Clearing:
-    """What is done with a request that no move waits for.
+    """How a request is cleared up that no move waits for.
 
     Args:
-        request: As it is.
+        request: Its present state.
         pod_gone: Whether its pod is gone.
-        pod_leaves: Whether its pod is on its way out.
-        is_recorded: Whether a record of its name is not complete yet.
-        for_s: Seconds since it was first seen like this, withdrawn or at its end.
+        pod_leaves: Whether its pod is terminating.
+        is_recorded: Whether it has a record that is not complete yet.
+        for_s: Seconds since this state was first seen, withdrawn or ended.
     """
     if request.is_final:
         return Clearing.DELETE if for_s >= FINAL_S else Clearing.LATER

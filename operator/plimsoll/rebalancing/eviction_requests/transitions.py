@@ -1,9 +1,9 @@
 """Transitions of evictions by request: stage Requesting, giving up, and their records after a restart.
 
-The responders of the pod decide how and when it leaves. Until the answer to the request is there, events are
-only remembered. From then on the move ends when the pod leaves, when somebody ends the request, when the
-policy or a person calls the move off, or when its time is over. A server that cannot be read ends nothing: a
-deadline only has the request inspected, and what is found then decides.
+The pod's responders decide how and when it leaves. Until the response to the request's creation arrives,
+events are only remembered. From then on the move ends when the pod leaves, when someone ends the request,
+when the policy or a person cancels the move, or when it times out. A failed read ends nothing: a deadline
+only has the request inspected, and the result decides.
 """
 
 import math
@@ -56,32 +56,32 @@ from plimsoll.rebalancing.moves.state import Landing, MoveStage, TimerName, Way
 from plimsoll.rebalancing.moves.transition import MoveTable, Step, Transition, nothing
 from plimsoll.timing.retry import RetryPolicy
 
-#: When a request is created again that got no usable answer.
+#: Retries of creating a request after no usable response.
 CREATING = RetryPolicy((1.0, 1.0, 1.0))
 
-#: Seconds until a request is inspected again that could not be read.
+#: Seconds until a request that could not be read is inspected again.
 INSPECT_AGAIN_S = 2.0
 
-#: Seconds after a restart in which a policy that is not known yet does not count as deleted.
+#: Seconds after a restart in which an unknown policy does not count as deleted.
 STARTING_S = 30.0
 
-#: Seconds by which a deadline counts as reached: differences of times are rounded.
+#: Seconds of tolerance for deadlines, as differences of times are rounded.
 _GRAIN_S = 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class NoteUnattended(MoveInstruction):
-    """No controller takes requests up: for a while no further one is made.
+    """Pause requests for a while, as no controller acts on them.
 
     Attributes:
-        message: What was found, in a sentence.
+        message: The finding, in a sentence.
     """
 
     message: str
 
 
 def begin(step: Step) -> None:
-    """It is on record that the pod is about to be asked to leave."""
+    """Send the request; the record announces it already."""
     move = step.state.move
     step.become(
         MoveStage.REQUESTING, attempts=1, request=None, ending=None, pod_gone=False, pod_terminating=False
@@ -95,14 +95,14 @@ def begin(step: Step) -> None:
 
 
 def answered(step: Step, event: EvictionAnswered) -> None:
-    """The creation was answered: once more, or the pod is waited for, or it stays."""
+    """Handle the response to the creation: retry, wait for the pod, or leave it."""
     state, answer = step.state, event.answer
     pause_s = None if event.broke else CREATING.pause_after(state.attempts, answer)
     if pause_s is not None:
         step.wait(TimerName.RETRY, pause_s)
         return
     if not answer.is_done:
-        refused(step, answer)  # a request whose answer was lost is found as one that no move waits for
+        refused(step, answer)  # if a response was lost, the request is found as one that no move waits for
         return
     count(step)
     step.become(begun_at=step.now)
@@ -120,7 +120,7 @@ def answered(step: Step, event: EvictionAnswered) -> None:
 
 
 def progressed(step: Step, event: RequestProgressed) -> None:
-    """The request has changed, was inspected, or is gone, maybe with its API."""
+    """Handle a request that has changed, was inspected, or is gone, maybe with its API."""
     if not event.is_known:
         step.wait(TimerName.RETRY, INSPECT_AGAIN_S)
         return
@@ -134,7 +134,7 @@ def progressed(step: Step, event: RequestProgressed) -> None:
 
 
 def _judge(step: Step) -> None:
-    """What the request means for the move."""
+    """Decide what the request's state means for the move."""
     state = step.state
     found = standing(
         state.request,
@@ -154,7 +154,7 @@ def _judge(step: Step) -> None:
 
 
 def _call_off(step: Step, landing: Landing) -> None:
-    """The pod is not to leave any more."""
+    """Cancel the move; the pod is to stay."""
     request = step.state.request
     if request is None or not request.is_withdrawn:
         step.order(WithdrawRequest(step.state.key))
@@ -162,7 +162,7 @@ def _call_off(step: Step, landing: Landing) -> None:
 
 
 def _call_off_soon(step: Step, landing: Landing) -> None:
-    """The same, as soon as the request is known to be made."""
+    """The same, as soon as the request is known to exist."""
     if step.state.begun:
         _call_off(step, landing)
     else:
@@ -170,7 +170,7 @@ def _call_off_soon(step: Step, landing: Landing) -> None:
 
 
 def timed_out(step: Step, event: TimedOut) -> None:
-    """Another try, a deadline of the request, or a replacement that runs and was not ready in time."""
+    """Handle a timer: a retry, a deadline of the request, or a replacement that was not ready in time."""
     step.wait_no_more(event.timer)
     key = step.state.key
     match event.timer:
@@ -180,7 +180,7 @@ def timed_out(step: Step, event: TimedOut) -> None:
             step.become(attempts=step.state.attempts + 1)
             step.order(RequestEviction(key, step.state.move))
         case TimerName.REQUEST_TIMEOUT if math.isinf(step.state.request_timeout_s):
-            _call_off(step, POLICY_CHANGED)  # no policy of this name has come since the restart
+            _call_off(step, POLICY_CHANGED)  # no policy of this name has appeared since the restart
         case TimerName.TAKEN_UP | TimerName.REQUEST_TIMEOUT:
             step.order(InspectRequest(key))
         case TimerName.REPLACEMENT:
@@ -194,15 +194,15 @@ def timed_out(step: Step, event: TimedOut) -> None:
 
 
 def reviewed(step: Step, event: RequestReviewed) -> None:
-    """What has changed while the request was made, or while no process ran."""
+    """Apply changes from while the request was created, or while no process ran."""
     if event.call_off is not None:
         _call_off_soon(step, event.call_off)
     elif event.mode is not None or not math.isinf(step.state.request_timeout_s):
-        heed_policy(step, event)  # after a restart a policy may become known later
+        heed_policy(step, event)  # after a restart a policy may appear later
 
 
 def heed_policy(step: Step, event: PolicyChanged | RequestReviewed) -> None:
-    """A policy that goes another way calls the move off; a new timeout holds from the beginning."""
+    """Cancel the move if the policy no longer evicts by request; apply a new timeout from the beginning."""
     state = step.state
     if event.mode is not state.spec.mode or event.evict_by is not EvictBy.EVICTION_REQUEST:
         _call_off_soon(step, POLICY_CHANGED)
@@ -215,18 +215,18 @@ def heed_policy(step: Step, event: PolicyChanged | RequestReviewed) -> None:
 
 
 def stopped(step: Step, event: StopPressed) -> None:
-    """While the stop button is pressed nothing stays requested."""
+    """Withdraw the request when the stop button is pressed."""
     _call_off_soon(step, Landing(Phase.BLOCKED, LimitLevel.BUDGET.value, event.sentence, blocked_by=STOP))
 
 
 def proposal_answered(step: Step, event: events.ProposalAnswered) -> None:
-    """A person may not approve the move any more."""
+    """Cancel the move when a person withdraws the approval."""
     if not event.approved and step.state.spec.mode is Mode.APPROVE:
         _call_off_soon(step, cancelled(REJECTED, f"somebody took {APPROVED}=true back"))
 
 
 def record_deleted(step: Step, _event: events.RecordDeleted) -> None:
-    """Without its record nothing tells why the pod is to leave."""
+    """Cancel the move; without its record nothing shows why the pod is to leave."""
     step.become(recorded=False)
     _call_off_soon(step, cancelled("RecordDeleted", "the record was deleted"))
 
@@ -235,7 +235,7 @@ def record_deleted(step: Step, _event: events.RecordDeleted) -> None:
 
 
 def departed(step: Step, event: PodTerminating | PodGone) -> None:
-    """The watch tells that the pod leaves; the status of a request could be written by others."""
+    """Handle a pod that leaves according to the watch; others could write the status of a request."""
     if isinstance(event, PodGone):
         step.become(pod_gone=True)
     else:
@@ -254,7 +254,7 @@ def _left(step: Step) -> None:
 
 
 def recovered(step: Step, event: ProcessRestarted) -> bool:
-    """A record of an earlier process; whether its pod was asked to leave and still stands."""
+    """Take over an earlier process's record if its pod was asked to leave and still exists."""
     stands = event.pod is not None and not event.pod.terminating
     if event.status.phase is not Phase.EVICTING or event.status.reason != REQUESTED or not stands:
         return False
@@ -294,7 +294,7 @@ _IN_REQUESTING: Mapping[type, Transition] = {
     events.TimedOut: timed_out,
 }
 
-#: Stages in which news of a request come too late.
+#: Stages in which changes of a request come too late.
 _LATER = (MoveStage.REPLACING, MoveStage.LEAVING, MoveStage.CLOSED)
 
 #: Stages of moves that were not requested, or not yet.

@@ -1,8 +1,9 @@
-"""RequestWatch mirrors our EvictionRequests, reports what becomes of them, and clears up those left behind.
+"""Mirrors our EvictionRequests, reports their progress to moves, and clears up those left behind.
 
-Each request is named as its record, so a later process finds it; requests of others for the same pod are
-never touched. What moves wait for is reported to the move machine. A request that no move waits for, because
-the move has ended, its answer was lost or its record was deleted, is withdrawn first and deleted later.
+Each request has the name of its record, so a later process finds it; requests of others for the same pod are
+never touched. The progress of requests is reported to the move machine. A request that no move waits for,
+because the move has ended, its response was lost or its record was deleted, is withdrawn first and deleted
+later.
 """
 
 import asyncio
@@ -32,24 +33,24 @@ from plimsoll.rebalancing.moves.state import MoveStage, MoveState
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
-#: Seconds until requests that are left behind are looked at again.
+#: Seconds between two checks of requests that are left behind.
 SWEEP_S = 15.0
 
 
 @dataclass(eq=False)
 class RequestWatch:
-    """Keeps moves and EvictionRequests in step; ``run`` must be running."""
+    """Keeps moves and EvictionRequests in step; requires a running ``run``."""
 
-    executor: MoveExecutor  #: takes what becomes of requests
+    executor: MoveExecutor  #: receives the progress of requests
     requester: EvictionRequester
-    probe: EvictionRequestProbe  #: whether it serves the API
+    probe: EvictionRequestProbe  #: whether the server has the API
     cache: Cache
     timer: Timer
     clock: Clock
     observer: Observer
-    _ours: dict[str, EvictionRequest] = field(default_factory=dict, init=False)  #: as mirrored, by key
+    _ours: dict[str, EvictionRequest] = field(default_factory=dict, init=False)  #: the mirrored ones, by key
     _pods: set[str] = field(default_factory=set, init=False)  #: uids of the pods of these requests
-    #: when a request was first seen as it is
+    #: when the present state of a request was first seen
     _since: dict[str, tuple[EvictionRequest, float]] = field(default_factory=dict, init=False)
     _left: Signal = field(default_factory=Signal, init=False)  #: requests may have been left behind
 
@@ -94,7 +95,7 @@ class RequestWatch:
     # -- what the watches bring ----------------------------------------------------------------------
 
     def _changed(self, changes: Mapping[str, EvictionRequest | None]) -> None:
-        """Requests were created or have changed; None for those that are gone."""
+        """Handle created or changed requests; None for deleted ones."""
         for key, request in changes.items():
             if request is None:
                 self._ours.pop(key, None)
@@ -107,7 +108,7 @@ class RequestWatch:
         self._left.notify()
 
     def _lost(self, answer: WriteResult) -> None:
-        """The requests are mirrored no longer."""
+        """Stop mirroring; the watch has failed."""
         if answer.verdict is not WriteOutcome.GONE:
             self.observer.failed("watching EvictionRequests", answer.message)
             return
@@ -119,7 +120,7 @@ class RequestWatch:
             self.executor.post(RequestProgressed(state.key, None, problem))
 
     def observe(self, event: WatchEvent) -> None:
-        """A pod or a namespace has changed: its annotations may forbid an eviction; or a pod has left."""
+        """Handle a pod that has left, or changed annotations of pods and namespaces that forbid evictions."""
         match event:
             case PodUpdated(_, pod) | PodDeleted(pod) if pod.uid in self._pods:
                 self._left.notify()
@@ -143,7 +144,7 @@ class RequestWatch:
             )
 
     def _waits(self, key: str) -> bool:
-        """Whether a move waits for this request, or for the answer to its creation."""
+        """Whether a move waits for this request, or for the response to its creation."""
         state = self.executor.machine.moves.get(key)
         return state is not None and state.stage is MoveStage.REQUESTING
 
@@ -154,7 +155,7 @@ class RequestWatch:
     # -- clearing up ---------------------------------------------------------------------------------
 
     async def look(self) -> None:
-        """See to requests that no move waits for; while there are any, nothing tells when a move ends."""
+        """Clear up requests that no move waits for; repeats while there are any, as no event ends a move."""
         for request in [each for each in self._ours.values() if not self._waits(each.key)]:
             await self._clear(request)
         if self._ours:
@@ -187,5 +188,5 @@ class RequestWatch:
 
 
 def _end(request: EvictionRequest) -> tuple[bool, bool]:
-    """Whether a request is withdrawn, and whether it has come to its end."""
+    """Whether a request is withdrawn, and whether it has ended."""
     return request.is_withdrawn, request.is_final

@@ -1,4 +1,4 @@
-"""EvictionsByRequest carry out the move machine's instructions about EvictionRequests, one call each."""
+"""Carries out the move machine's instructions about EvictionRequests, one call each."""
 
 from collections.abc import Mapping, Sequence
 
@@ -27,11 +27,11 @@ from plimsoll.rebalancing.ways import RequestNeeds
 
 
 class EvictionsByRequest:
-    """Eviction requests; see :class:`plimsoll.rebalancing.ways.RequestWay`.
+    """Evicts by EvictionRequest; see :class:`plimsoll.rebalancing.ways.RequestWay`.
 
     Args:
-        requester: Speaks to the API server.
-        needs: The rest of rebalancing.
+        requester: Calls the API server.
+        needs: Objects of the rest of rebalancing.
     """
 
     def __init__(self, requester: EvictionRequester, needs: RequestNeeds) -> None:
@@ -52,7 +52,7 @@ class EvictionsByRequest:
         }
 
     def watch(self, executor: MoveExecutor) -> RequestWatch:
-        """What mirrors the requests, reports what becomes of them and clears up."""
+        """Create the watch that mirrors the requests, reports their progress and clears up."""
         needs = self._needs
         return RequestWatch(
             executor, self._requester, self.probe, needs.cache, needs.timer, needs.clock, needs.observer
@@ -88,7 +88,7 @@ class EvictionsByRequest:
         return (RequestReviewed(order.key, spec.mode, spec.evict_by, timeout_s, call_off),)
 
     def _call_off(self, pod: str) -> Landing | None:
-        """Why a pod, by uid, is to stay, whatever its policy wants."""
+        """Why a pod, by uid, must stay, whatever its policy says."""
         if self._needs.stop.is_pressed:
             return Landing(Phase.BLOCKED, LimitLevel.BUDGET.value, self._needs.stop.sentence, blocked_by=STOP)
         present = self._needs.cache.cluster.pods.get(pod)

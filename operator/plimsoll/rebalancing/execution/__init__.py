@@ -1,1 +1,1 @@
-"""Carries out the instructions of the move machine at the ports, and feeds it with events."""
+"""Carries out the instructions of the move machine, and passes events to it."""

@@ -1,9 +1,9 @@
-"""ClusterCopy follows a cluster from another thread, by images that are cheap to take.
+"""Maintains a copy of the cluster in another thread, from images that are cheap to take.
 
-A fork copies the names of all pods and all counts of the cluster. An image is taken where the cluster is
-written, and copies neither: the pods of a row are one mapping, which the cluster copies before it writes to
-it. The copy takes over, in a thread of its own, the rows whose mapping is another one than in the image
-before, and keeps its own counts up to date (docs/adr/0028-plans-in-forks.md).
+A fork copies the names of all pods and all counts of the cluster. An image, which is taken by the writer's
+thread, copies neither: the pods of a row are one mapping, which the cluster copies before it writes to it. In
+a thread of its own, the copy takes over the rows whose mapping differs from the earlier image's, and updates
+its own counts (docs/adr/0028-plans-in-forks.md).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,16 +23,16 @@ _NO_PODS: Mapping[str, PodInfo] = {}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterImage:
-    """A cluster at one moment, to be read in any thread.
+    """A cluster at one moment, readable in any thread.
 
     Attributes:
         nodes: Node objects by row.
         rows: Row by node name.
         pods: The pods of each row by uid.
-        strays: Pods by uid, by the name of a node that is not known.
-        claims: Pods by uid that room is reserved for, by node name.
+        strays: Pods by uid, by the name of an unknown node.
+        claims: Pods by uid that hold reservations, by node name.
         objects: Everything else.
-        load: What nodes and pods use, by the same rows; None where no readings are collected.
+        load: The load of nodes and pods, by the same rows; None without readings.
     """
 
     nodes: Sequence[Node]
@@ -45,7 +45,7 @@ class ClusterImage:
 
     @classmethod
     def of(cls, cluster: Cluster, claims: Mapping[str, Mapping[str, PodInfo]]) -> "ClusterImage":
-        """The cluster as it is now; taken where the cluster and the claims are written."""
+        """An image of the present cluster; called in the thread that writes the cluster and the claims."""
         return cls(
             list(cluster.nodes),
             dict(cluster.rows),
@@ -59,9 +59,9 @@ class ClusterImage:
     def stands_at(
         self, nodes: Iterable[str], cluster: Cluster, claims: Mapping[str, Mapping[str, PodInfo]]
     ) -> bool:
-        """Whether these nodes, their pods, what is reserved there, and all objects and budgets are the same.
+        """Whether these nodes, their pods and reservations, and all objects and budgets are unchanged.
 
-        ``cluster`` and ``claims`` are those that the image was taken of.
+        ``cluster`` and ``claims`` are those of the image.
         """
         objects, pods = cluster.objects, cluster.share_pods()
         if (objects.version, objects.budget_version) != (self.objects.version, self.objects.budget_version):
@@ -81,13 +81,13 @@ class ClusterImage:
 
 
 class ClusterCopy:
-    """A cluster of its own that becomes what images show, with every claim taken up.
+    """A cluster of its own that follows images, with every reservation placed as a pod.
 
     Args:
-        start: What it begins with, and owns from then on: a fork of the cluster, or an empty one.
+        start: The initial cluster, which it owns from then on: a fork of the cluster, or an empty one.
 
     Attributes:
-        cluster: The copy; to be read, and forked, by the thread that brings it up.
+        cluster: The copy; only the thread that calls ``bring_up`` reads and forks it.
     """
 
     def __init__(self, start: Cluster) -> None:
@@ -96,7 +96,7 @@ class ClusterCopy:
         self._claimed: list[str] = []
 
     def bring_up(self, image: ClusterImage) -> None:
-        """Become what the image shows."""
+        """Update the copy to the image."""
         cluster = self.cluster
         cluster.objects = image.objects
         for uid in self._claimed:

@@ -1,8 +1,8 @@
-"""MoveExecutor carries out the instructions of the move machine, and hands it the answers as events.
+"""Carries out the instructions of the move machine, and returns the outcomes to it as events.
 
-It decides nothing. Instructions that need no answer from outside are carried out immediately and in order, so
-that between the planner's judgement of a move and the reservation of its target nothing else happens. Those
-that wait are carried out one after the other for each record, by a task of their own.
+It decides nothing. Instructions that await nothing are carried out immediately and in order, so nothing
+happens between the planner's judgement of a move and the reservation of its target. Instructions that await a
+response are carried out in sequence for each record, by a task of their own.
 """
 
 import asyncio
@@ -28,27 +28,27 @@ from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
-#: Carries an instruction out; the events that follow from it, if any.
+#: Carries out an instruction; returns the resulting events, if any.
 Immediate = Callable[[Any], Sequence[events.Event] | None]
 
-#: Carries an instruction out that waits for an answer; the answer, None when it has none.
+#: Carries out an instruction that awaits a response; returns its event, None without one.
 Awaited = Callable[[Any], Awaitable[events.Event | None]]
 
 
 class MoveExecutor(PlacedPodsSubscriber):
-    """Connects the machine with what carries its instructions out.
+    """Connects the machine with the handlers of its instructions.
 
     Args:
-        machine: Decides.
-        timer: Deadlines.
-        clock: Time.
-        observer: Notified of instructions that raise, and of events that cannot happen.
+        machine: The move machine.
+        timer: Calls back at deadlines.
+        clock: The clock.
+        observer: Notified of instructions that raise, and of invalid events.
         sightings: Find the replacements of moves, for each way of moving pods.
-        immediate: What carries out the instructions that need no answer from outside, by type.
-        awaited: What carries out the others.
+        immediate: Handlers of instructions that await nothing, by type.
+        awaited: Handlers of the others.
 
     Attributes:
-        progress: Notified after each event that was handled.
+        progress: Notified after each handled event.
     """
 
     def __init__(
@@ -80,13 +80,13 @@ class MoveExecutor(PlacedPodsSubscriber):
         self._is_handling = False
         self._waiting: dict[
             str, deque[instructions.Instruction]
-        ] = {}  #: instructions that wait, by record or node
+        ] = {}  #: instructions that await, by record or node
         self._tasks: set[asyncio.Task[None]] = set()
 
     # -- events --------------------------------------------------------------------------------------
 
     def observe(self, event: WatchEvent) -> None:
-        """Something happened to a pod, or a ReplicaSet has come into sight."""
+        """Handle an event of a pod, or a ReplicaSet that was listed or added."""
         found = _departures(self.machine, event)
         for each in self._sightings:
             found += each.observe(event)
@@ -94,8 +94,8 @@ class MoveExecutor(PlacedPodsSubscriber):
             self.post(*found)
 
     def observe_placed(self, pods: Sequence[Pod]) -> None:
-        """These pods were added, on nodes."""
-        if self.machine.moves:  # what follows from one pod may concern the next
+        """Handle added pods that have nodes."""
+        if self.machine.moves:  # one pod's consequences may concern the next
             for pod in pods:
                 self.observe(PodAdded(pod))
             return
@@ -104,7 +104,7 @@ class MoveExecutor(PlacedPodsSubscriber):
             self.post(*found)
 
     def post(self, *events: events.Event) -> None:
-        """Something has happened; returns when all that needs no answer from outside is done."""
+        """Handle events; returns when all instructions that await nothing are done."""
         self._events.extend(events)
         if self._is_handling:
             return
@@ -117,11 +117,11 @@ class MoveExecutor(PlacedPodsSubscriber):
         self.progress.notify()
 
     def is_idle(self, *keys: str) -> bool:
-        """Whether no instruction waits, of the records given or of all."""
+        """Whether no instruction awaits, for the given records or for all."""
         return not any(key in self._waiting for key in keys) if keys else not self._waiting
 
     async def close(self) -> None:
-        """Cancel what waits."""
+        """Cancel instructions that await."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -183,7 +183,7 @@ class MoveExecutor(PlacedPodsSubscriber):
 
 
 def _departures(machine: MoveMachine, event: WatchEvent) -> list[events.Event]:
-    """Whether a pod that is moved goes, or is gone."""
+    """Whether a moved pod is terminating or gone."""
     match event:
         case PodDeleted(pod):
             return [events.PodGone(state.key) for state in machine.of_pod(pod.uid)]
@@ -196,7 +196,7 @@ def _departures(machine: MoveMachine, event: WatchEvent) -> list[events.Event]:
 
 
 def _subject(order: instructions.Instruction) -> str:
-    """What an instruction is about: those about one subject are carried out in order."""
+    """The subject of an instruction; instructions about one subject are carried out in order."""
     match order:
         case instructions.MoveInstruction(key):
             return key
@@ -207,7 +207,7 @@ def _subject(order: instructions.Instruction) -> str:
 
 
 def _unanswered(order: instructions.Instruction, problem: str) -> events.Event | None:
-    """The answer to an instruction that broke, so that no move waits for it without an end."""
+    """The outcome of an instruction that raised, so that no move waits for it forever."""
     match order:
         case instructions.CreateRecord(key, phase=phase) | instructions.WriteRecord(key, phase=phase):
             return events.RecordAnswered(key, phase, WriteResult(WriteOutcome.UNKNOWN, problem))
@@ -222,7 +222,7 @@ def _unanswered(order: instructions.Instruction, problem: str) -> events.Event |
 
 @dataclass(frozen=True, slots=True)
 class MoveHandlers:
-    """Makes the calls to ports that every way of moving pods needs: records, evictions, events, nodes."""
+    """Handles the instructions that every way of moving pods needs: records, evictions, events, nodes."""
 
     keeper: EvictionRecordStore
     evictor: PodEviction
@@ -232,12 +232,12 @@ class MoveHandlers:
 
     @property
     def immediate(self) -> Mapping[type, Immediate]:
-        """What carries out instructions that need no answer from outside."""
+        """The handlers of instructions that await nothing."""
         return {instructions.EmitEvent: self._emit}
 
     @property
     def awaited(self) -> Mapping[type, Awaited]:
-        """What carries out the others."""
+        """The handlers of the others."""
         return {
             instructions.CreateRecord: self._create,
             instructions.WriteRecord: self._write,

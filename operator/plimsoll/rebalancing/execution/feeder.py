@@ -1,7 +1,7 @@
-"""MoveFeeder hands the moves of a run to the machine, one bundle after the other.
+"""Passes the moves of a run to the machine, one bundle after the other.
 
-The next bundle follows when the one before it is over, or waits for another move of its workload: what became
-of it is known to the planner that judges the next.
+The next bundle follows when the earlier one is over, or waits for another move of its workload. The planner
+thus knows its outcome when it judges the next.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ from plimsoll.rebalancing.records.drafts import first_message, first_reason, key
 
 @dataclass(frozen=True, slots=True)
 class MoveFeeder:
-    """Feeds moves."""
+    """Passes moves to the machine."""
 
     executor: MoveExecutor
     revalidator: MoveRevalidator
@@ -30,9 +30,9 @@ class MoveFeeder:
 
     @contextmanager
     def remembering(self, run: str, memory: Memory, cluster: Cluster | None = None) -> Iterator[None]:
-        """During a run its moves are judged with what past moves taught when it began.
+        """Within this context, judge the run's moves with the memory from its beginning.
 
-        ``cluster`` is the fork that the run's plan was made for; it is read.
+        ``cluster`` is the fork that the run planned on; it is only read.
         """
         self.revalidator.memories[run] = memory
         if cluster is not None:
@@ -43,19 +43,19 @@ class MoveFeeder:
             self.revalidator.forget(run)
 
     async def feed(self, moves: Sequence[Move], policy: str, mode: Mode, run: str) -> Sequence[str]:
-        """Have moves made that go together, or one, or proposed; their keys.
+        """Have a bundle or a single move made or proposed; returns the moves' keys.
 
         Args:
-            moves: Of one bundle, in order.
-            policy: Whose decision it is.
-            mode: Whether they are made, or proposed.
-            run: Tells this decision from others about the same pods.
+            moves: The moves of one bundle, in order.
+            policy: The policy that decided.
+            mode: Whether to make or to propose them.
+            run: Distinguishes this decision from others about the same pods.
 
         Returns:
-            When they are made or proposed, are not, or wait for another move of their workload.
+            When all are made, proposed or dropped, or wait for another move of their workload.
 
         Raises:
-            Exception: What broke the judgement of one.
+            Exception: What the judgement of one raised.
         """
         ordered = sorted(moves, key=lambda move: move.waits) if mode is Mode.ENFORCE else moves
         planned = [

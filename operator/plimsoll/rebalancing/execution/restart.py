@@ -1,7 +1,7 @@
-"""Restart reads the records of earlier processes and posts each of them to the move machine.
+"""Reads the records of earlier processes, and posts each of them to the move machine.
 
-A leader whose lease somebody else has taken away notices it seconds later, and makes records until then. The
-next leader, which has read the records before, reads them once more when no such write can come any more.
+A leader that has lost its lease notices so seconds later, and may write records until then. The next leader
+reads the records when it starts, and once more when no such write can arrive any more.
 """
 
 from collections import defaultdict
@@ -24,35 +24,35 @@ from plimsoll.rebalancing.records.drafts import move_of
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 
-#: Seconds after which a deposed leader has noticed it, and its last requests have arrived: those of a lease.
+#: Seconds by which a deposed leader has noticed, and its last requests have arrived: those of a lease.
 LATE_S = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
-    """Goes on with what earlier processes left open, each record exactly once."""
+    """Continues the open records of earlier processes, each exactly once."""
 
     keeper: EvictionRecordStore
     executor: MoveExecutor
-    answer: Callable[[str], bool | None]  #: what people say of a proposal, by record; None for nothing
+    answer: Callable[[str], bool | None]  #: people's answer to a proposal, by record; None for none
     pending: PendingPods
-    inspect: Callable[[str, EvictionSpec], Awaitable[RolloutAnswered | None]]  #: the Deployment of a surge
+    inspect: Callable[[str, EvictionSpec], Awaitable[RolloutAnswered | None]]  #: reads a surge's Deployment
     clock: Clock
 
     async def recover(self) -> None:
-        """Read the records and have each open one carried on; returns when all of it is on record."""
+        """Read the records and continue each open one; returns when everything is recorded."""
         await self.keeper.load()
         await self._carry_on(list(self.keeper.known.values()))
         self.keeper.is_recovered = True
 
     async def recover_late(self) -> None:
-        """Carry on records that a deposed leader has made since; returns when all of it is on record."""
+        """Continue records that a deposed leader has written since; returns when everything is recorded."""
         await self.clock.sleep(LATE_S)
         await self._carry_on(await self.keeper.load_late())
 
     async def _carry_on(self, records: list[Record]) -> None:
         found = [await self._event_of(record) for record in records]
-        known = self.keeper.known.keys()  # somebody may have deleted some meanwhile
+        known = self.keeper.known.keys()  # some may have been deleted meanwhile
         found = sorted(
             (each for each in found if each.key in known), key=lambda each: rank(each.status.phase)
         )
@@ -78,7 +78,7 @@ class Restart:
         )
 
     def _proposals(self, records: list[Record]) -> list[BundlePlanned]:
-        """Proposals that wait, those of a bundle together."""
+        """Open proposals, grouped by bundle."""
         groups: defaultdict[str, list[Record]] = defaultdict(list)
         for record in records:
             if record.spec.mode is Mode.APPROVE and record.phase in (None, Phase.PLANNED):

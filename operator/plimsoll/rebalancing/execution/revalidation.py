@@ -1,10 +1,10 @@
-"""MoveRevalidator judges a planned move again in the present cluster, right before it is sent.
+"""Judges a planned move again in the present cluster, right before it is sent.
 
-In a large cluster it is judged in a thread, on a copy of the cluster, one move at a time. A move that may be
-made is judged again when its nodes, what is reserved there, or an object or budget have changed meanwhile.
-Between that comparison and the reservation of the target nothing is awaited, so moves of several policies do
-not take the same room. Further reasons against a move are moves of other policies under way, a budget that
-has closed since the plan, and a way of leaving that is not the one on record.
+In a large cluster it is judged in a thread, on a copy of the cluster, one move at a time. An accepted move is
+judged again if its nodes, their reservations, or an object or budget have changed meanwhile. Nothing is
+awaited between that comparison and the reservation of the target, so moves of several policies do not take
+the same room. Further reasons against a move are moves of other policies under way, a budget that has closed
+since the plan, and a way of leaving other than the recorded one.
 """
 
 import asyncio
@@ -47,10 +47,10 @@ from plimsoll.rebalancing.records.store import EvictionRecordStore
 #: Phases of a move that is under way.
 MOVING = frozenset((Phase.EVICTING, Phase.EVICTED, Phase.SURGING))
 
-#: Placed pods from which on moves are judged in a thread: of fewer, it takes a few milliseconds.
+#: Number of placed pods from which moves are judged in a thread; with fewer, it takes a few milliseconds.
 MANY_PODS = 1_000
 
-#: How often a move is judged in a thread; where its nodes change each time, it is judged on the event loop.
+#: Judgements in a thread; if the nodes change each time, the last one is made on the event loop.
 ROUNDS = 3
 
 
@@ -64,19 +64,19 @@ class MoveRevalidator:
     standing: Callable[[Pod], Awaitable[WriteResult]]  #: as :meth:`plimsoll.ports.pods.PodEviction.standing`
     deployments_of: Callable[[Move], Awaitable[Deployments]]  #: reads the Deployment of a surge
     clock: Clock
-    configured: Callable[[str], RebalancingConfig | None]  #: None for a policy that rebalances no longer
-    spec_of: Callable[[str], RebalancingSpec | None]  #: the same as its spec
+    configured: Callable[[str], RebalancingConfig | None]  #: None for a policy that no longer rebalances
+    spec_of: Callable[[str], RebalancingSpec | None]  #: the same policy as its spec
     observer: Observer
     computer: Computer  #: runs each function in a thread of its own
-    memories: dict[str, Memory] = field(default_factory=dict)  #: what past moves teach, by run under way
-    problems: dict[str, Exception] = field(default_factory=dict)  #: what broke a judgement, by record
-    starts: dict[str, Cluster] = field(default_factory=dict)  #: what was planned for, by run under way
+    memories: dict[str, Memory] = field(default_factory=dict)  #: the memory of each run under way
+    problems: dict[str, Exception] = field(default_factory=dict)  #: exceptions of judgements, by record
+    starts: dict[str, Cluster] = field(default_factory=dict)  #: the planned cluster of each run under way
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
-    _waiting: int = field(default=0, init=False)  #: moves that wait for their judgement
+    _waiting: int = field(default=0, init=False)  #: number of moves that wait for their judgement
     _copy: ClusterCopy | None = field(default=None, init=False)
 
     async def judge(self, order: Revalidate) -> Event:
-        """Whether a move is still to be made, and how."""
+        """Judge whether and how a move may still be made."""
         record = self.keeper.known.get(order.key)
         if record is None:
             return RevalidationRefused(order.key, cancelled("RecordDeleted", "the record was deleted"))
@@ -135,7 +135,7 @@ class MoveRevalidator:
     async def _present(
         self, order: Revalidate, policy: str, deployments: Deployments
     ) -> Move | Refusal | None:
-        """What the planner says of the move now; None without the policy. Nothing is awaited after it."""
+        """The planner's present judgement; None without the policy. Nothing is awaited after it."""
         move, cluster = order.move, self.book.cache.cluster
         self._waiting += 1
         try:
@@ -147,15 +147,14 @@ class MoveRevalidator:
                     memory = self.memories.get(order.run)
                     memory = memory or memory_of(self.keeper.known.values(), self.clock.now())
                     around = self.context.of(policy, memory, move, deployments)
-                    if rebalancing.planner is Planner.UPSTREAM:  # asks for the pod alone
+                    if rebalancing.planner is Planner.UPSTREAM:  # checks only the pod
                         return ask_again(move, rebalancing, cluster, around)
-                    # Pods on their way out still take their room: a replacement that needs it would not
-                    # find it.
+                    # Terminating pods still take their room: a replacement that needs it would not find it.
                     if len(cluster.pods) < MANY_PODS:
                         return ask_again(move, rebalancing, self.book.claimed(), around)
                     image = ClusterImage.of(cluster, self.book.nominator.by_node)
                     question = self._question(order, rebalancing, around, image)
-                    self._copy = None  # a thread that raises, or is not waited for, may leave it half done
+                    self._copy = None  # a thread that raises or is abandoned may leave it inconsistent
                     if judged == ROUNDS:
                         present, self._copy = question()
                         return present
@@ -174,7 +173,7 @@ class MoveRevalidator:
     def _question(
         self, order: Revalidate, rebalancing: RebalancingConfig, around: PlanningContext, image: ClusterImage
     ) -> Callable[[], tuple[Move | Refusal, ClusterCopy]]:
-        """Finds what the planner says of the move in that image of the cluster, on the copy that is kept."""
+        """A function that judges the move in that image of the cluster, on the copy that is kept."""
         start, known = self.starts.pop(order.run, None), self._copy
 
         def ask() -> tuple[Move | Refusal, ClusterCopy]:
@@ -186,18 +185,18 @@ class MoveRevalidator:
         return ask
 
     def forget(self, run: str) -> None:
-        """A run is over."""
+        """Forget a finished run."""
         self.memories.pop(run, None)
         self.starts.pop(run, None)
         self._let_go()
 
     def _let_go(self) -> None:
-        """Keep no copy of the cluster when no run is under way, and no move waits for its judgement."""
+        """Drop the copy of the cluster when no run is under way and no move waits for its judgement."""
         if not self.memories and not self._waiting:
             self._copy = None
 
     def _clash(self, record: Record, move: Move, rebalancing: RebalancingConfig) -> Refusal | None:
-        """Why the moves under way of other policies leave no room for this one, None when they do."""
+        """Why other policies' moves under way leave no room for this one, None if they do."""
         others, all_of_them = 0, 1
         for each in self.keeper.unfinished():
             if each.phase not in MOVING or each.key == record.key:
@@ -223,7 +222,7 @@ class MoveRevalidator:
         return sum(workload_of(pod) == move.workload for pod in pods)
 
     def _closed_budget(self, rebalancing: RebalancingConfig, evicted: int) -> str:
-        """The budget that opened since the plan was made and allows no further eviction, "" for none."""
+        """The budget that opened since the plan and allows no further eviction, "" for none."""
         populations = Populations(self.book.cache.cluster, rebalancing.evictors, rebalancing.nodes)
         for name, ceiling in rebalancing.limits.budgets:
             most = ceiling.of(0 if ceiling.percent is None else populations(LimitLevel.BUDGET, ""))
@@ -233,7 +232,7 @@ class MoveRevalidator:
 
 
 def _is_as_recorded(move: Move, record: Record) -> bool:
-    """Whether the move, judged again, is by the eviction or the very rollout that is on record."""
+    """Whether the judged move uses the recorded way: an eviction, or the same rollout."""
     surge = record.spec.surge
     if surge_reference(move.surge) != surge:
         return False

@@ -1,13 +1,13 @@
-"""MoveTargets reserves in the book the targets of moves, and the room that bundles make for pending pods.
+"""Reserves the targets of moves in the book, and the room that bundles make for pending pods.
 
 A target is reserved at the highest priority, so that neither the scheduling loop nor another plan counts on
-it: with a stand-in first, and in the replacement's own name as soon as that exists.
+it: first with a stand-in, and for the replacement itself as soon as that exists.
 
-Room for a pending pod, or for a gang, is reserved with a stand-in as well: it is not there yet, so the pod
-itself must not be sent, and every failed attempt of the pod would end a nomination of its own. When the last
-of the moved pods has left, the pod is nominated, and the scheduler, which that very event has try it, finds
-its node free. The room is free again when a move of the bundle is not made, when the pod finds another place
-or goes, and after ``ROOM_S``.
+Room for a pending pod, or for a gang, is also reserved with a stand-in. The room does not exist yet, so the
+pod itself must not be sent there, and every failed attempt of the pod would end a nomination of its own. When
+the last of the moved pods has left, the pod is nominated; the same event requeues it, and the scheduler finds
+its node free. The room is released when a move of the bundle is not made, when the pod finds another place or
+is deleted, and after ``ROOM_S``.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ from plimsoll.rebalancing.moves import instructions
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.planning_context import PendingPods
 
-#: Seconds that moved pods get to leave until the room that they make is given up.
+#: Seconds after which room is released if the moved pods have not left.
 ROOM_S = 300.0
 
 
@@ -36,13 +36,13 @@ class MoveTargets:
     book: ReservationBook
     pending: PendingPods
     machine: MoveMachine
-    siblings: Callable[[str], Mapping[str, Pod]]  #: the pods of a controller, by its uid
+    siblings: Callable[[str], Mapping[str, Pod]]  #: pods of a controller, by its uid
     clock: Clock
     _leaving: dict[str, set[str]] = field(default_factory=dict)  #: pods that a bundle's room still waits for
 
     @property
     def immediate(self) -> Mapping[type, Immediate]:
-        """What carries each instruction out."""
+        """The handlers of the instructions."""
         return {
             instructions.ReserveTarget: self._reserve,
             instructions.TransferTarget: self._transfer,
@@ -77,7 +77,7 @@ class MoveTargets:
         return (self.machine.moves[key].spec.pod.uid, *(each.spec.pod.uid for each in others))
 
     def _like(self, key: str) -> PodInfo | None:
-        """The pod of a record of an earlier process, or a pod of the same controller in its stead."""
+        """The pod of an earlier process's record, or another pod of its controller."""
         spec, cache = self.machine.moves[key].spec, self.book.cache
         present = cache.cluster.pods.get(spec.pod.uid)
         if present is not None:
@@ -114,7 +114,7 @@ class MoveTargets:
         self.book.release_owner(bundle, ReservationReason.ROOM)
 
     def observe(self, event: WatchEvent) -> None:
-        """Moved pods leave; pods that room is made for find another place, or go."""
+        """Handle moved pods that leave, and beneficiaries that find another place or are deleted."""
         match event:
             case PodDeleted(pod):
                 has_left = True
@@ -132,7 +132,7 @@ class MoveTargets:
                     self._hand_over(bundle)
 
     def _hand_over(self, bundle: str) -> None:
-        """The room is there: it is the pod's, against others of no higher priority, until it is tried."""
+        """Nominate the pod to the room, against others of the same or lower priority, until it is tried."""
         del self._leaving[bundle]
         held = [each for each in self.book.of_reason(ReservationReason.ROOM) if each.owner == bundle]
         pods = [(self.pending.waits(each.holder.key), each) for each in held]

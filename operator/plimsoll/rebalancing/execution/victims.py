@@ -1,11 +1,11 @@
-"""Victims of preemption leave through the Eviction API, each with a record written ahead.
+"""Evicts victims of preemption through the Eviction API, each with a record that is written first.
 
-One after the other, those first that a budget covers: the first refusal stops the rest, and no pod is deleted
-instead. The pod that needs room keeps its nomination, backs off and is tried again; by then the budget allows
-it, or another node is the better candidate. Pods that want room on one node may have a victim in common: it
-is evicted once, with one record, and who comes second waits for the answer.
+They are evicted in turn, those that a budget covers first: the first refusal ends the sequence, and no pod is
+deleted instead. The preemptor keeps its nomination, backs off and is tried again; by then the budget allows
+the eviction, or another node is the better candidate. Preemptors on one node may share a victim: it is
+evicted once, with one record, and the second preemptor waits for the outcome.
 
-A victim's record says who needed the room. It is *Settled* when the victim has left, whatever replaces it.
+A victim's record names the preemptor. It is *Settled* when the victim has left, whatever replaces it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,10 +26,10 @@ from plimsoll.rebalancing.records.drafts import first_reason, key_of, spec_of
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
-#: Stages of a victim whose eviction has been answered.
+#: Stages of a victim whose eviction has a response.
 _ANSWERED = (MoveStage.LEAVING, MoveStage.CLOSED)
 
-#: Stages in which the eviction of a pod is announced and not answered, for whatever purpose.
+#: Stages in which the eviction of a pod is announced and has no response, for whatever purpose.
 _SENDING = (MoveStage.COMMITTING, MoveStage.EVICTING)
 
 
@@ -40,7 +40,7 @@ class VictimEvictions:
     cache: Cache
     keeper: EvictionRecordStore
     executor: MoveExecutor
-    needs: dict[str, Callable[[], str]]  #: why a victim need not go, by record, while that is being prepared
+    needs: dict[str, Callable[[], str]]  #: why a victim need not leave, by record, during preparation
     clock: Clock
     observer: Observer
 
@@ -52,9 +52,9 @@ class VictimEvictions:
         is_wanted: Callable[[], bool],
         told: Callable[[PodInfo, str], None],
     ) -> bool:
-        """Evict the victims of one pod, as :class:`plimsoll.ports.pods.VictimEvictor` says."""
+        """Evict the victims of one pod; see :class:`plimsoll.ports.pods.VictimEvictor`."""
         if not self.keeper.is_recovered:
-            return False  # a record written now would be taken for one of an earlier process
+            return False  # a record written now would be taken for an earlier process's
         budgets = DisruptionBudgets(self.cache.cluster.objects, evicting=True)
         for victim in sorted(victims, key=lambda each: not budgets.covering(each)):
             evicted = await self._evicted_already(victim.uid)
@@ -72,16 +72,16 @@ class VictimEvictions:
         return True
 
     def _is_unwritten(self, uid: str) -> bool:
-        """Whether the server holds an outdated record of this pod: another one would be a second open one."""
+        """Whether the server's record of this pod is outdated: a second one would be a second open one."""
         known = self.keeper.known
         return any(
             record.spec.pod.uid == uid and not self.keeper.is_written(key) for key, record in known.items()
         )
 
     async def _evicted_already(self, uid: str) -> list[MoveState]:
-        """The moves by which the Eviction API has let this pod go, though the watch may not show it yet.
+        """Moves in which the Eviction API has evicted this pod, even if the watch does not show it yet.
 
-        Waits while the eviction of this pod is being prepared for another one, or is not answered.
+        Waits while the eviction of this pod is being prepared for another preemptor, or has no response.
         """
 
         def moves() -> Iterator[MoveState]:
@@ -128,7 +128,7 @@ class VictimEvictions:
             del self.needs[key]
         state, record = machine.moves.get(key), self.keeper.known.get(key)
         if state is None or record is None:
-            return False  # what is not on record is not done
+            return False  # without a record nothing is evicted
         if state.begun:
             told(victim, record.name)
         elif state.attempts:

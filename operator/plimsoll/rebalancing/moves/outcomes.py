@@ -63,8 +63,8 @@ PATIENCE_S = 300.0
 #: Seconds in addition to its grace period within which a victim must leave.
 LEAVING_S = 300.0
 
-#: Seconds within which the watch must show that a victim is terminating, if only a record of an earlier process
-#: says that it was evicted: twice the time in which TCP keep-alive ends a watch on a dead connection.
+#: Seconds within which the watch must show a victim terminating, if only a record of an earlier process says
+#: that it was evicted: twice the time in which TCP keep-alive ends a watch on a dead connection.
 UNSEEN_S = 90.0
 
 
@@ -154,7 +154,7 @@ def refused(step: Step, answer: WriteResult) -> None:
 
 
 def unlike(answer: WriteResult) -> Landing:
-    """The landing of a pod that has changed since it was judged, or could not be read; the next run decides."""
+    """The landing for a pod that has changed since it was judged, or could not be read."""
     match answer.verdict:
         case WriteOutcome.GONE:
             return cancelled("Gone", f"the pod is gone, or another one by now: {answer.message}")

@@ -1,1 +1,1 @@
-"""Moves by a rollout that starts the replacement first."""
+"""Moves pods by a rollout that starts the replacement first."""

@@ -1,9 +1,9 @@
-"""RolloutSurges read Deployments, and start and revert the rollouts of surges, one attempt each.
+"""Reads Deployments, and starts and reverts the rollouts of surges, one attempt each.
 
 A rollout is started by one PATCH: the mark in the annotations of the pod template, which names the record.
-That makes it safe to repeat: whether it was started is read off the Deployment, by this process or the next.
-The PATCH carries the version that was read, so a change that somebody else makes at the same time wins. The
-mark becomes what it was only as long as nothing else in the template has changed.
+Retries are safe, as any process can read from the Deployment whether the rollout was started. The PATCH has
+the resourceVersion that was read, so a concurrent change by others wins. The mark is reverted only while
+nothing else in the template has changed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,10 +32,10 @@ class RolloutSurges:
 
     Args:
         rollouts: Reads and marks Deployments.
-        objects: Where ReplicaSets are looked up.
+        objects: The mirrored ReplicaSets.
 
     Attributes:
-        trouble: Which right is missing, in a sentence; empty when none is known to be.
+        trouble: The missing right, in a sentence; empty if none is known to be missing.
     """
 
     def __init__(self, rollouts: Rollouts, objects: ClusterObjects) -> None:
@@ -58,7 +58,7 @@ class RolloutSurges:
         return Deployments({each.metadata.uid: each for each in found})
 
     async def present(self, move: Move) -> Deployments:
-        """The Deployment of a surge as it is now."""
+        """The present Deployment of a surge."""
         if move.surge is None:
             return Deployments()
         answer, found = await self._rollouts.read(move.pod.namespace, move.surge.deployment)
@@ -71,7 +71,7 @@ class RolloutSurges:
     # -- what surges do ------------------------------------------------------------------------------
 
     async def inspect(self, key: str, spec: EvictionSpec) -> RolloutAnswered:
-        """What the Deployment says of a surge."""
+        """The state of a surge's Deployment."""
         return (await self._look(key, spec))[0]
 
     async def start(self, order: StartRollout) -> RolloutAnswered:
@@ -86,7 +86,7 @@ class RolloutSurges:
         return await self._mark(seen, found, mark, RolloutSight.MARKED)
 
     async def revert(self, order: RevertRollout) -> RolloutAnswered:
-        """Make the mark what it was, if nothing else in the template has changed."""
+        """Revert the mark if nothing else in the template has changed."""
         seen, found = await self._look(order.key, order.spec)
         surge = order.spec.surge
         if seen.sight is not RolloutSight.MARKED or found is None or surge is None:
@@ -123,7 +123,7 @@ class RolloutSurges:
         return RolloutAnswered(key, sight, answer, float(patience_s)), found
 
     def _note_rights(self, answer: WriteResult, verb: str) -> None:
-        """Keep in mind what we may not do, until we may."""
+        """Remember a missing right, until it is granted."""
         if answer.verdict is WriteOutcome.REFUSED:
             self.trouble = _FORBIDDEN.format(verb=verb, said=answer.message)
         elif answer.is_done and f"not {verb} " in self.trouble:
@@ -131,5 +131,5 @@ class RolloutSurges:
 
 
 def _sight_after(answer: WriteResult) -> RolloutSight:
-    """What is known of a Deployment when a call about it failed."""
+    """What is known about a Deployment after a failed call."""
     return RolloutSight.OPEN if answer.verdict in OPEN_OR_CONFLICT else RolloutSight.CHANGED

@@ -1,10 +1,10 @@
-"""SurgeSightings finds the replacements of surges: pods with the mark, of the Deployment that is rolled out.
+"""Finds the replacements of surges: pods with the mark, of the Deployment that is rolled out.
 
-A surge's replacement bears its mark (:data:`plimsoll.model.kinds.deployment.SURGED`) and belongs to another
+A surge's replacement has its mark (:data:`plimsoll.model.kinds.deployment.SURGED`) and belongs to another
 ReplicaSet of the same Deployment. Users who may create pods in the namespace can write the mark, but cannot
-make a ReplicaSet of theirs the Deployment's: a pod counts as ready only when that is proved.
+make their ReplicaSet the Deployment's: a pod counts as ready only when its ReplicaSet is proven to be.
 
-A surge is followed until that is ended, because its replacement is ready before the old pod goes.
+A surge is followed until it has ended, because its replacement is ready before the old pod leaves.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ class SurgeSightings:
     """Credits the pods of rollouts to the surges that started them.
 
     Attributes:
-        objects: Where ReplicaSets are looked up.
+        objects: The mirrored ReplicaSets.
     """
 
     objects: ClusterObjects
@@ -46,18 +46,18 @@ class SurgeSightings:
     _marked: dict[str, Pod] = field(default_factory=dict)  #: pods with a mark, by uid
 
     def follow(self, instruction: FollowReplacement) -> tuple[ReplacementEvent, ...]:
-        """Look out for the pod of a rollout; other moves are not followed here."""
+        """Follow the pod of a rollout; other moves are not followed here."""
         if instruction.spec.surge is None:
             return ()
         self._followed[instruction.key] = followed = Followed(instruction)
         return self._look(followed)
 
     def stop(self, instruction: StopFollowing) -> None:
-        """Look out no longer."""
+        """Stop following."""
         self._followed.pop(instruction.key, None)
 
     def observe(self, event: WatchEvent) -> tuple[ReplacementEvent, ...]:
-        """What happened to replacements, or is proved by a ReplicaSet that has come into sight."""
+        """The events of replacements, which a newly seen ReplicaSet may prove."""
         match event:
             case PodAdded(pod) | PodUpdated(_, pod):
                 is_known = pod.uid in self._marked
@@ -78,7 +78,7 @@ class SurgeSightings:
                 return ()
 
     def observe_placed(self, pods: Sequence[Pod]) -> tuple[ReplacementEvent, ...]:
-        """What happened to replacements."""
+        """The events of replacements."""
         marked = [pod for pod in pods if SURGED in pod.metadata.annotations or pod.uid in self._marked]
         return tuple(event for pod in marked for event in self.observe(PodAdded(pod)))
 
@@ -89,7 +89,7 @@ class SurgeSightings:
         return tuple(event for each in followed for event in self._look(each))
 
     def _look(self, followed: Followed) -> tuple[ReplacementEvent, ...]:
-        """How far a surge's replacement is, as far as that was not reported."""
+        """The progress of a surge's replacement, as far as it was not reported."""
         key, before, pod = followed.key, followed.reported, self._present(followed)
         if pod is None:
             followed.reported = None
@@ -114,7 +114,7 @@ class SurgeSightings:
         return tuple(events)
 
     def _present(self, followed: Followed) -> Pod | None:
-        """The replacement as it is now: the one that is known already, as long as it lives."""
+        """The present replacement: the known one while it lives."""
         living = [
             pod
             for pod in self._marked.values()
@@ -128,7 +128,7 @@ class SurgeSightings:
         return next((pod for pod in living if known and pod.uid == known.uid), next(iter(living), None))
 
     def _may_belong(self, pod: Pod, followed: Followed) -> bool:
-        """Whether nothing speaks against the pod; its ReplicaSet may be seen later than the pod is."""
+        """Whether the pod may be the replacement; its ReplicaSet may be seen later than the pod."""
         spec, owner = followed.instruction.spec, pod.metadata.controller
         if spec.surge is None or owner is None:
             return False
@@ -147,5 +147,5 @@ class SurgeSightings:
 
 
 def _mark(followed: Followed) -> str:
-    """What the pods of the rollout bear."""
+    """The mark of the rollout's pods."""
     return mark_of(followed.key.partition("/")[2], followed.instruction.spec.from_node)

@@ -1,15 +1,15 @@
 """Transitions of surges: stages Surging and Reverting, and their records after a restart.
 
-A surge is on record before the Deployment's template is marked. It is settled when the replacement is ready
-and the old pod gone. When the replacement is not ready in time, the rollout is reverted, which drops the new
-pod and keeps the old one, unless somebody has changed the template since: then it is left alone. If no answer
-comes to that, the replacement may still become ready and end the surge well.
+A surge is recorded before the Deployment's template is marked. It is Settled when the replacement is ready
+and the old pod gone. If the replacement is not ready in time, the rollout is reverted, which drops the new
+pod and keeps the old one, unless the template was changed since: then it is left alone. If the reversal gets
+no response, the replacement may still become ready and complete the surge.
 
 ::
 
     Committing ─▶ Surging ──(ready, old pod gone)──▶ Settled
                    │   ▲ └──(ready on the old node)─▶ Returned
-          (not ready) (no answer)
+          (not ready) (no response)
                    ▼   │
                  Reverting ────────────────────────▶ Failed
 """
@@ -36,28 +36,28 @@ from plimsoll.rebalancing.moves.state import Landing, MoveStage, PodFacts, Timer
 from plimsoll.rebalancing.moves.transition import MoveTable, Step, nothing
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy
 
-#: When a Deployment is looked at again that could not be read or written, or had just changed.
+#: Retries for a Deployment that could not be read or written, or had just changed.
 STARTING = RetryPolicy((0.2, 1.0, 4.0), repeats=OPEN_OR_CONFLICT)
 
-#: Seconds before the reversal of a rollout is tried again.
+#: Seconds before the reversal of a rollout is retried.
 REVERT_AGAIN_S = 5.0
 
-#: Seconds that a replacement gets to run, and then again to become ready.
+#: Seconds within which a replacement must run, and then again become ready.
 PATIENCE_S = 300.0
 
-#: Seconds that the old pod gets to go, once its replacement is ready: ``minReadySeconds`` of the Deployment
-#: and its own grace period are in there.
+#: Seconds within which the old pod must leave after its replacement is ready; includes the Deployment's
+#: ``minReadySeconds`` and the pod's grace period.
 LEAVING_S = 900.0
 
-#: The reason of a record whose rollout is being reverted; the next process goes on with that.
+#: The reason of a record whose rollout is being reverted; the next process continues the reversal.
 TAKING_BACK = "TakingBack"
 
-#: What a state awaits while the answer to an instruction about the Deployment is outstanding.
+#: What a state awaits until the response to an instruction about the Deployment.
 ROLLOUT = StartRollout.asks
 
 _RESTARTED = "Restarted"
 
-#: What records say of a Deployment.
+#: Sentences in records about a Deployment.
 SENTENCES: Mapping[RolloutSight, str] = MappingProxyType(
     {
         RolloutSight.CHANGED: "somebody changed the Deployment",
@@ -67,7 +67,7 @@ SENTENCES: Mapping[RolloutSight, str] = MappingProxyType(
 
 
 def begin(step: Step) -> None:
-    """It is on record that a rollout is about to be started."""
+    """Start the rollout; the record announces it."""
     key = step.state.key
     step.become(MoveStage.SURGING, patience_s=PATIENCE_S, attempts=1)
     step.order(FollowReplacement(key, step.state.spec), StartRollout(key, step.state.spec))
@@ -78,7 +78,7 @@ def begin(step: Step) -> None:
 
 
 def started(step: Step, event: RolloutAnswered) -> None:
-    """Surging: the Deployment was looked at, and marked if it was untouched."""
+    """Surging: the Deployment was read, and marked if it was untouched."""
     _hasten(step, event.patience_s)
     if event.sight is RolloutSight.MARKED:
         _emit(step)
@@ -91,23 +91,23 @@ def started(step: Step, event: RolloutAnswered) -> None:
             step.wait(TimerName.RETRY, pause_s)
             return
         if answer.verdict is not WriteOutcome.CONFLICT:
-            count(step)  # it may have been started: if no replacement comes, it is reverted
+            count(step)  # it may have been started: without a replacement, it is reverted
             return
         name = RolloutSight.CHANGED
     if answer.is_done or answer.verdict is WriteOutcome.CONFLICT:
         end(step, cancelled(name.value, SENTENCES[name]))
-    elif answer.verdict is not WriteOutcome.FENCED:  # the next leader finds it, and nothing started
+    elif answer.verdict is not WriteOutcome.FENCED:  # nothing was started; the next leader finds the record
         end(step, Landing(Phase.FAILED, "SurgeRefused", answer.message))
 
 
 def started_late(step: Step, event: RolloutAnswered) -> None:
-    """Closed: the replacement was ready before the answer came."""
+    """Closed: the replacement was ready before the response arrived."""
     if event.sight is RolloutSight.MARKED:
         _emit(step)
 
 
 def reverted(step: Step, event: RolloutAnswered) -> None:
-    """Reverting: the Deployment was looked at, and the mark is what it was if nothing else had changed."""
+    """Reverting: the Deployment was read, and the mark reverted if nothing else had changed."""
     landing = step.state.ending
     if landing is None:
         raise ValueError(f"{step.state.key} is being reverted without a reason")
@@ -127,14 +127,14 @@ def reverted(step: Step, event: RolloutAnswered) -> None:
 
 
 def timed_out(step: Step, event: TimedOut) -> None:
-    """Surging: another try, a replacement that is not ready, or an old pod that stays."""
+    """Surging: a retry, a replacement that is not ready, or an old pod that stays."""
     state = step.state
     step.wait_no_more(event.timer)
     if event.timer is TimerName.RETRY:
         step.become(attempts=state.attempts + 1)
         step.order(StartRollout(state.key, state.spec))
     elif event.timer is TimerName.REPLACEMENT and ROLLOUT in state.awaits:
-        step.wait(TimerName.REPLACEMENT, REVERT_AGAIN_S)  # nothing is reverted that may yet be started
+        step.wait(TimerName.REPLACEMENT, REVERT_AGAIN_S)  # a rollout that may yet be started is not reverted
     elif event.timer is TimerName.REPLACEMENT:
         _revert(step)
     elif event.timer is TimerName.LEAVING:
@@ -147,7 +147,7 @@ def timed_out(step: Step, event: TimedOut) -> None:
 
 
 def _revert(step: Step) -> None:
-    """The replacement was not ready in time."""
+    """Revert the rollout; the replacement was not ready in time."""
     pod = step.state.replacement
     reason = "NoReplacement" if pod is None else "ReplacementNotReady"
     why = _unready(pod, step.state.patience_s)
@@ -159,7 +159,7 @@ def _revert(step: Step) -> None:
 
 
 def _resume(step: Step) -> None:
-    """The rollout could not be reverted: the replacement may be ready by now, else it is tried again."""
+    """Handle a failed reversal: the replacement may be ready by now; otherwise retry."""
     step.become(MoveStage.SURGING, ending=None)
     step.wait(TimerName.REPLACEMENT, REVERT_AGAIN_S)
     if step.state.replacement is not None:
@@ -167,7 +167,7 @@ def _resume(step: Step) -> None:
 
 
 def _hasten(step: Step, patience_s: float) -> None:
-    """The Deployment's author gives a rollout no more time than this."""
+    """Shorten the deadline to the Deployment's own progress deadline."""
     less = step.state.patience_s - patience_s
     due = step.state.timers.get(TimerName.REPLACEMENT)
     if less <= 0 or step.state.was_running or due is None:
@@ -177,7 +177,7 @@ def _hasten(step: Step, patience_s: float) -> None:
 
 
 def _emit(step: Step) -> None:
-    """Events on the pod and its Deployment: the story where people look for it."""
+    """Emit events on the pod and its Deployment, where people look for them."""
     move, spec = step.state.move, step.state.spec
     if move is None or spec.surge is None:
         return
@@ -200,7 +200,7 @@ def _emit(step: Step) -> None:
 
 
 def _unready(pod: PodFacts | None, patience_s: float) -> str:
-    """What is wrong with a replacement."""
+    """The problem of a replacement."""
     if pod is None:
         return f"no replacement came within {patience_s:.0f} s"
     state = "not ready" if pod.phase == "Running" else pod.phase
@@ -219,7 +219,7 @@ def pod_gone(step: Step, _event: PodGone) -> None:
 
 
 def pod_gone_while_reverting(step: Step, _event: PodGone) -> None:
-    """Reverting: remembered, in case the rollout cannot be reverted."""
+    """Reverting: remember that the old pod has left, in case the rollout cannot be reverted."""
     step.become(pod_gone=True)
 
 
@@ -230,7 +230,7 @@ def replacement_changed(step: Step, event: ReplacementEvent) -> None:
 
 
 def _judge(step: Step, pod: PodFacts) -> None:
-    """How far the replacement is."""
+    """Handle the replacement's progress."""
     if pod.runs and not step.state.was_running:
         due = step.state.timers.get(TimerName.REPLACEMENT, -math.inf)
         step.become(was_running=True)
@@ -249,7 +249,7 @@ def _judge(step: Step, pod: PodFacts) -> None:
 
 
 def _settle(step: Step, pod: PodFacts) -> None:
-    count(step)  # its mark shows that the rollout was started, whatever becomes of the answer
+    count(step)  # its mark shows that the rollout was started, whatever the response will be
     text = f"the replacement is ready on {pod.node}, and the old pod has gone"
     end(step, Landing(Phase.SETTLED, "Verified", text, pod))
 
@@ -258,7 +258,7 @@ def _settle(step: Step, pod: PodFacts) -> None:
 
 
 def recovered(step: Step, event: ProcessRestarted) -> bool:
-    """A record of an earlier process; whether it is one of a surge that is under way."""
+    """Take over a record of an earlier process; returns whether it is of a surge that is under way."""
     if event.status.phase is not Phase.SURGING:
         return False
     is_reverting, found = event.status.reason == TAKING_BACK, event.rollout
@@ -287,7 +287,7 @@ _CHANGES = (
     events.ReplacementReturned,
 )
 
-#: What a surge does not depend on: it goes on until the rollout is over.
+#: Events that a surge does not depend on: it continues until the rollout is over.
 _INDIFFERENT = (
     events.MovePlanned,
     events.MoveUnplanned,
