@@ -21,10 +21,10 @@ from plimsoll.planning.moves import Move, workload_of
 from plimsoll.planning.surges import Surge
 from plimsoll.rebalancing.records.load_figures import moved_load
 
-#: Longest reason of a move in a record.
+#: Maximum length of a move's reason in a record, in characters.
 REASON_LENGTH = 1024
 
-#: Why a new record is in its first phase.
+#: The reason of a new record's first phase.
 _FIRST_REASON = {Mode.DRY_RUN: "DryRun", Mode.APPROVE: "AwaitsApproval"}
 
 _WHAT_TO_DO = (
@@ -33,7 +33,7 @@ _WHAT_TO_DO = (
 
 
 def spec_of(move: Move, policy: str, mode: Mode) -> EvictionSpec:
-    """What the record of a move says for ever."""
+    """The immutable part of a move's record."""
     pod = move.pod
     controller = pod.pod.metadata.controller
     return EvictionSpec(
@@ -65,20 +65,20 @@ def spec_of(move: Move, policy: str, mode: Mode) -> EvictionSpec:
 
 
 def key_of(move: Move, policy: str, mode: Mode, run: str) -> str:
-    """``namespace/name`` of the record of a move; ``run`` tells the decision from others about the pod."""
-    # A prediction is the same in each run: it is written once, not once a run.
+    """``namespace/name`` of a move's record; ``run`` distinguishes the decision from others about the pod."""
+    # A prediction is the same in each run: it is written once, not once per run.
     distinction = f"{policy}/{move.strategy}/{move.source}/{move.target}" if mode is Mode.DRY_RUN else run
     return f"{move.pod.namespace}/{record_name(move.pod.name, move.pod.uid, distinction)}"
 
 
 def first_message(move: Move, mode: Mode) -> str:
-    """What the status of a new record says: where the replacement is expected, how a proposal is answered."""
+    """The message of a new record: the expected node of the replacement, how to answer a proposal."""
     message = _expectation(move)
     return message + _what_to_do(move) if mode is Mode.APPROVE else message
 
 
 def first_reason(mode: Mode, move: Move) -> str:
-    """Why a new record is in its first phase, in one word; a move of planner Upstream is not proved."""
+    """The machine reason of a new record's first phase; a move of planner Upstream is not proven."""
     return _FIRST_REASON.get(mode, "Selected" if move.planner is Planner.UPSTREAM else "Proved")
 
 
@@ -105,7 +105,7 @@ def _reference(pod: PodInfo) -> PodReference:
 
 
 def _what_to_do(move: Move) -> str:
-    """How a proposal is answered."""
+    """How to answer a proposal."""
     position, moves = move.part
     if moves == 1:
         return _WHAT_TO_DO
@@ -116,7 +116,7 @@ def _what_to_do(move: Move) -> str:
 
 
 def surge_reference(surge: Surge | None) -> SurgeReference | None:
-    """A surge as a record has it."""
+    """A surge in a record's form."""
     if surge is None:
         return None
     return SurgeReference(
@@ -125,7 +125,7 @@ def surge_reference(surge: Surge | None) -> SurgeReference | None:
 
 
 def _expectation(move: Move) -> str:
-    """Where the replacement is expected, and who says so."""
+    """The expected node of the replacement, and who expects it."""
     if move.pod.pod.is_terminal:
         return "the pod has ended and needs no new place"
     if not move.target:
@@ -147,7 +147,7 @@ def moves_of(
     find: Callable[[str], PodInfo | None],
     empties: Callable[[Move], bool],
 ) -> tuple[Move, ...] | None:
-    """The moves that records propose, for the pods as they are; None when they would be for no pod."""
+    """The moves that records propose, for the present pods; None if they would help no pod."""
     bundle = specs[0].bundle
     beneficiary = None
     if bundle is not None and bundle.beneficiary is not None:
@@ -169,7 +169,7 @@ def moves_of(
 
 
 def move_of(spec: EvictionSpec, pod: PodInfo, beneficiary: Beneficiary | None = None) -> Move:
-    """The move that a record proposes, for the pod as it is now; to be judged again before it is made."""
+    """The move that a record proposes, for the present pod; to be judged again before it is made."""
     given = spec.surge
     surge = None if given is None else Surge(given.deployment, given.uid, given.template, given.before)
     return Move(

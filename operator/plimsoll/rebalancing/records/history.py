@@ -1,7 +1,7 @@
-"""Records of past moves → what they teach (:mod:`plimsoll.planning.history`).
+"""Converts records of past moves into the memory of planners (:mod:`plimsoll.planning.history`).
 
-Records of preemption's victims name the policy whose profile decided, but they are no moves of its
-rebalancing: they use up none of its limits, and neither begin nor end a rest.
+Records of preemption's victims name the policy whose profile decided, but they are not moves of its
+rebalancing: they do not count against its limits, and neither begin nor end a rest.
 """
 
 from collections.abc import Iterable
@@ -13,34 +13,34 @@ from plimsoll.planning.history import Fate, Memory, PastMove
 from plimsoll.rebalancing.moves.outcomes import PREEMPTION
 from plimsoll.rebalancing.records.record import Record
 
-#: Reasons of a Failed record whose pod was evicted in vain; another reason means that nothing was evicted.
+#: Reasons of a Failed record whose pod was evicted; any other reason means that nothing was evicted.
 STRANDED = ("NoReplacement", "ReplacementNotRunning", "ReplacementNotReady")
 
-#: The reasons of a Failed record whose eviction or surge the API server refused, such as for want of a right.
+#: Reasons of a Failed record whose eviction or surge the API server refused, such as for a missing right.
 REFUSED = ("EvictionRefused", "SurgeRefused")
 
 #: The reason of a Blocked record that a PodDisruptionBudget stopped; the policy's own budgets have another.
 DISRUPTION_BUDGET = "PodDisruptionBudget"
 
-#: Phases in which the pod is asked to leave.
+#: Phases in which the pod has been asked to leave.
 SENT = (Phase.EVICTING, Phase.SURGING)
 
-#: Last phases of moves whose pod was asked to leave and certainly stays; a Failed one may have been evicted.
+#: Final phases of moves whose pod was asked to leave and certainly stays; a Failed one may have been evicted.
 STAYED = (Phase.BLOCKED, Phase.CANCELLED)
 
 
-#: Seconds for which the replacement of a moved pod stays where it is.
+#: Seconds for which the replacement of a moved pod is left alone.
 SETTLING_S = 3600.0
 
 
 def memory_of(records: Iterable[Record], now: float, granted: float = 0.0) -> Memory:
-    """What the finished records teach."""
+    """The memory from the finished records."""
     past = (move for move in map(past_move, records) if move is not None)
     return Memory((move for move in past if move.fate is not Fate.REFUSED or move.ended >= granted), now)
 
 
 def past_move(record: Record) -> PastMove | None:
-    """A record as a past move; None when it teaches nothing."""
+    """A record as a past move; None if planners need not know it."""
     owner, fate = record.spec.owner, _fate(record)
     if fate is None or owner is None or record.spec.mode is Mode.DRY_RUN or is_victim(record):
         return None
@@ -62,7 +62,7 @@ def past_move(record: Record) -> PastMove | None:
 
 
 def is_victim(record: Record) -> bool:
-    """Whether the record is of a pod that was preempted through the Eviction API."""
+    """Whether the record is of a victim of preemption, evicted through the Eviction API."""
     return record.spec.strategy == PREEMPTION
 
 
@@ -73,15 +73,15 @@ def ended_at(record: Record) -> float:
 
 
 def sent_since(records: Iterable[Record], policy: str, moment: float) -> int:
-    """How many evictions and surges of a policy were sent after a moment, but for those that were refused.
+    """The number of a policy's evictions and surges sent after a moment, without refused ones.
 
-    By the clocks of the machines that sent them.
+    By the clocks of the sending machines.
     """
     return sum(latest_sent(record) > moment for record in records if counts_as_sent(record, policy))
 
 
 def counts_as_sent(record: Record, policy: str) -> bool:
-    """Whether a record is of an eviction or a surge that a policy sent, and that was not refused."""
+    """Whether a record is of an eviction or a surge that the policy sent and that was not refused."""
     return (
         record.spec.policy == policy
         and record.phase not in STAYED
@@ -91,16 +91,16 @@ def counts_as_sent(record: Record, policy: str) -> bool:
 
 
 def latest_sent(record: Record) -> float:
-    """When it was sent, in seconds since the epoch by its sender's clock; 0 when it was not."""
+    """When it was sent, in seconds since the epoch by its sender's clock; 0 if it was not."""
     return max(
         (each.time.timestamp() for each in record.status.transitions if each.phase in SENT), default=0.0
     )
 
 
 def recently_moved(records: Iterable[Record], now: float) -> frozenset[str]:
-    """Uids of pods that replace one that was evicted within the last hour, and are not where it was.
+    """Uids of pods whose predecessors were evicted within the last hour, and that are on another node.
 
-    Those of restarts count wherever they are, and those that were not ready in time do, too.
+    Replacements in restarts count on any node, and those that were late count too.
     """
     return frozenset(
         record.status.replacement.uid
@@ -112,9 +112,9 @@ def recently_moved(records: Iterable[Record], now: float) -> frozenset[str]:
 
 
 def is_reversal(record: Record, records: Iterable[Record]) -> bool:
-    """Whether a move took a pod to a node that another took one of its owner off an hour before at most.
+    """Whether a move brought a pod to a node that a move took one of its owner off within the hour before.
 
-    A replacement that came back to the node that it was moved off does not count: its move is ``Returned``.
+    A replacement that returned to the node that it was moved off does not count: its move is ``Returned``.
     """
     landed, owner, sent = record.status.replacement, _owner(record), latest_sent(record)
     if record.phase is not Phase.SETTLED or landed is None or not owner:
@@ -130,7 +130,7 @@ def is_reversal(record: Record, records: Iterable[Record]) -> bool:
 
 
 def _owner(record: Record) -> str:
-    """The uid of the workload whose pod is moved; "" for a victim, a restart, and a pod without an owner."""
+    """The uid of the moved pod's workload; "" for a victim, a restart, and a pod without an owner."""
     spec = record.spec
     if is_victim(record) or spec.purpose is Purpose.RESTART or spec.owner is None:
         return ""
@@ -138,7 +138,7 @@ def _owner(record: Record) -> str:
 
 
 def touched_nodes(records: Iterable[Record], now: float) -> dict[str, float]:
-    """When a pod was last moved off or to a node, by node; ``now`` while a move is under way."""
+    """By node, when a pod was last moved off or to it; ``now`` while a move is under way."""
     found: dict[str, float] = {}
     for record in records:
         landed = record.status.replacement
@@ -155,9 +155,9 @@ def touched_nodes(records: Iterable[Record], now: float) -> dict[str, float]:
 
 
 def _is_astray(record: Record) -> bool:
-    """Whether a replacement is on another node than Optimal has chosen; no scheduler had to place it there.
+    """Whether a replacement is on a node other than Optimal has chosen; schedulers need not follow that.
 
-    The other planners' targets are the nodes that the scheduler prefers.
+    The other planners' targets are the scheduler's own best nodes.
     """
     landed, spec = record.status.replacement, record.spec
     return (

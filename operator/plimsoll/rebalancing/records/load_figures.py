@@ -4,7 +4,7 @@ Formula, for each resource::
 
     error = 100 * (used - expected) / expected
 
-Units: cpu in billionths of a core, memory in bytes; on record thousandths of a core, and bytes.
+Units: cpu in billionths of a core, memory in bytes; in records thousandths of a core, and bytes.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from plimsoll.load.load_change import LoadChange, ShareChange
 from plimsoll.load.readings import PER_COLUMN_UNIT
 from plimsoll.model.quantity import milli, units
 
-#: What a record calls the bases of expectations.
+#: The names in records of the bases of expectations.
 BASES: Mapping[Basis, LoadBasis] = MappingProxyType(
     {
         Basis.MEASURED: LoadBasis.MEASURED,
@@ -42,7 +42,7 @@ RESOURCES: tuple[LoadResource, ...] = ("cpu", "memory")
 
 
 def moved_load(change: LoadChange | None) -> MovedLoad | None:
-    """What a record says of the load that a move changes."""
+    """A record's fields about the load that a move changes."""
     if change is None:
         return None
     return MovedLoad(
@@ -61,7 +61,7 @@ def moved_load(change: LoadChange | None) -> MovedLoad | None:
 
 
 def used_load(expected: MovedLoad, used: tuple[int, int], now: float) -> UsedLoad:
-    """What a record says of the measured use of a replacement: cpu and memory."""
+    """A record's fields about the measured use of a replacement: cpu and memory."""
     amounts = dict(zip(RESOURCES, used, strict=True))
     return UsedLoad(
         time=datetime.fromtimestamp(now, UTC),

@@ -1,7 +1,7 @@
-"""LoadForecasts write into records of moves by load what the replacement is measured to use.
+"""Writes the measured use of the replacement into records of moves by load.
 
-A replacement counts once it has started up: when it is no longer taken to use what was expected of it
-(:class:`plimsoll.load.readings.LoadSettings`). One without enough readings within an hour is not waited for.
+A replacement counts once it has started up, that is, when measurements replace its expected use
+(:class:`plimsoll.load.readings.LoadSettings`). One without enough readings within an hour gets no entry.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from plimsoll.rebalancing.records.load_figures import used_load
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 
-#: Seconds after the end of a move until which its replacement is waited for.
+#: Seconds after a move's end until which its replacement may be measured.
 LONGEST_S = 3_600.0
 
 #: Phases of moves whose replacement runs.
@@ -24,7 +24,7 @@ RUNS = frozenset((Phase.SETTLED, Phase.RETURNED))
 
 @dataclass(eq=False)
 class LoadForecasts:
-    """Compares what was expected with what is measured."""
+    """Compares expected use with measured use."""
 
     store: EvictionRecordStore
     feed: LoadFeed
@@ -32,7 +32,7 @@ class LoadForecasts:
     observer: Observer
 
     async def run(self) -> None:
-        """Look after each refresh of the load book, until cancelled."""
+        """Check after each refresh of the load book, until cancelled."""
         seen = self.feed.refreshed.count
         while True:
             seen = await self.feed.refreshed.wait(seen)
@@ -42,7 +42,7 @@ class LoadForecasts:
                 self.observer.failed("writing the measured load of moved pods", repr(exc))
 
     async def look(self) -> None:
-        """Write what is known by now."""
+        """Write the uses that are known now."""
         book_keeper, now = self.feed.keeper, self.clock.now()
         if book_keeper is None:
             return

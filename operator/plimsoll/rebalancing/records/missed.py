@@ -1,9 +1,9 @@
-"""MissedDeletions finds records that were deleted while the watch of records could not say so.
+"""Finds records that were deleted when the watch of records could not show it.
 
-A record that is created and deleted between two lists of a watch is in neither, and no event ever tells.
-Called by the wing with what the watch shows; after each complete list, the records that we know and that
-it has not shown are looked for in a list of our own. Records that the watch has shown, it also shows to be
-gone, so that other lists are rare.
+A record that is created and deleted between two lists of a watch is in neither, and no event reports it. The
+wing passes on what the watch shows. After each complete list, records that we know and that the watch has not
+shown are searched in a list of our own. The watch reports deletions of records that it has shown, so our own
+lists are rare.
 """
 
 from collections.abc import Callable
@@ -17,35 +17,35 @@ from plimsoll.timing.signal import Signal
 
 @dataclass(eq=False)
 class MissedDeletions:
-    """Says which records somebody has deleted, where the watch does not."""
+    """Reports deleted records if the watch does not."""
 
     keeper: EvictionRecordStore
     deleted: Callable[[str, str], None]  #: receives namespace and name of each
     clock: Clock
-    _shown: set[str] = field(default_factory=set, init=False)  #: keys of records that the watch has
+    _shown: set[str] = field(default_factory=set, init=False)  #: keys of records that the watch has shown
     _listed: Signal = field(default_factory=Signal, init=False)
 
     def shown(self, key: str) -> None:
-        """The watch shows a record."""
+        """Record that the watch shows a record."""
         self._shown.add(key)
 
     def gone(self, key: str) -> None:
-        """The watch shows that a record is gone."""
+        """Record that the watch shows a record as deleted."""
         self._shown.discard(key)
 
     def listed(self) -> None:
-        """The watch has shown all records that there are."""
+        """Record that the watch has shown all records."""
         self._listed.notify()
 
     async def run(self) -> None:
-        """Look after each list of the watch, and once at first, until cancelled."""
+        """Check after each list of the watch, and once at the start, until cancelled."""
         while True:
             seen = self._listed.count
             await self.look()
             await self._listed.wait(seen)
 
     async def look(self) -> None:
-        """Look for the records that the watch has not shown; waits until the server tells."""
+        """Search the records that the watch has not shown; waits until the server responds."""
         while missing := self.keeper.known.keys() - self._shown:
             answer, documents = await self.keeper.records.list()
             if answer.verdict is WriteOutcome.GONE:

@@ -1,4 +1,4 @@
-"""Record is one Eviction record as last written."""
+"""An Eviction record as last written."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,10 +13,10 @@ class Record:
     """One record as last written.
 
     Attributes:
-        namespace: Of the pod and the record.
-        name: Of the record.
-        spec: What was decided.
-        status: How far it has come.
+        namespace: Namespace of the pod and the record.
+        name: The record's name.
+        spec: The decision.
+        status: The progress.
         created: Seconds since the epoch, by the API server's clock.
         announced: When phase Evicting was written, by the API server's clock; None if that is not known.
     """
@@ -35,15 +35,15 @@ class Record:
 
     @property
     def phase(self) -> Phase | None:
-        """How far it has come."""
+        """The phase that it has reached."""
         return self.status.phase
 
     @property
     def is_forecast(self) -> bool:
-        """Whether nothing vouches for the target; records of earlier versions only name the planner."""
+        """Whether the target is not proven; records of earlier versions name only the planner."""
         return self.spec.forecast or self.spec.planner is PlannerName.UPSTREAM
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing more will happen to it."""
+        """Whether it will not change any more."""
         return self.phase in FINISHED

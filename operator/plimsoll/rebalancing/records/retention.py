@@ -1,4 +1,4 @@
-"""Retention deletes finished records that are too old or too many, the oldest first."""
+"""Deletes finished records that are too old or too many, the oldest first."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,24 +11,24 @@ from plimsoll.rebalancing.moves.events import RecordDeleted
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 
-#: Seconds between two looks at records that may be too old.
+#: Seconds between two checks for records that are too old.
 TIDY_S = 60.0
 
 
 @dataclass(eq=False)
 class Retention:
-    """Keeps the records few."""
+    """Limits the number of finished records."""
 
-    #: Those that rebalance, as they are at any moment; keys are their names.
+    #: Policies that rebalance, at any moment; keys are their names.
     policies: Mapping[str, SchedulingPolicy]
     keeper: EvictionRecordStore
-    post: Callable[[RecordDeleted], None]  #: receives the events of those that are deleted
+    post: Callable[[RecordDeleted], None]  #: receives the events of deleted records
     clock: Clock
     observer: Observer
     _retentions: dict[str, RecordRetention] = field(default_factory=dict, init=False)
 
     async def run(self) -> None:
-        """Delete until cancelled; the age of records is the only thing that nothing announces."""
+        """Delete until cancelled; checks repeatedly, as no event reports a record's age."""
         while True:
             await self.clock.sleep(TIDY_S)
             try:
@@ -37,7 +37,7 @@ class Retention:
                 self.observer.failed("deleting old records", repr(exc))
 
     async def tidy(self) -> None:
-        """Delete old records; those of suspended and deleted policies by what was last asked for them."""
+        """Delete old records; those of suspended and deleted policies by their policy's latest setting."""
         for name, policy in self.policies.items():
             if policy.spec.rebalancing is not None:
                 self._retentions[name] = policy.spec.rebalancing.records

@@ -1,7 +1,7 @@
-"""Store of Eviction records: writes their contents and transitions, each exactly once.
+"""Stores Eviction records: writes their contents and transitions, each exactly once.
 
-The records are our memory: written before an eviction is attempted, carried to an end exactly once, also
-by the next process. This module is their one writer, so what it remembers is what the cluster holds.
+The records are the memory of rebalancing: each is written before its eviction is attempted, and completed
+exactly once, also by the next process. Only this module writes them, so its copy equals the cluster's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,64 +33,64 @@ from plimsoll.rebalancing.records.unwritten import CATCH_UP_S, UnwrittenRecords
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 from plimsoll.timing.signal import Signal
 
-#: Characters of a namespace and a name that are shown.
+#: Maximum length of a namespace and a name that are shown, in characters.
 LONGEST_NAME = 320
 
-#: Longest sentence in a record.
+#: Maximum length of a message in a record, in characters.
 MESSAGE_LENGTH = 4096
 
-#: Seconds until the records are asked for again, when the server does not tell.
+#: Seconds until records are listed again after a failure.
 RETRY_S = 2.0
 
-#: Deleting a record that may have been created: nothing else would ever finish it.
+#: Retries of deleting a record that may have been created: no process would ever finish it.
 DROP_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=OPEN_OR_CONFLICT)
 
-#: By how many seconds the clock of another machine may differ.
+#: Maximum difference of other machines' clocks, in seconds.
 SKEW_S = 7200.0
 
-#: Phases of records of which nothing was sent yet.
+#: Phases of records for which nothing was sent yet.
 UNSENT = frozenset(("", Phase.PREDICTED, Phase.PLANNED))
 
-#: Answers to a write that no attempt right afterwards would change.
+#: Responses to a write that an immediate retry would not change.
 _FINAL = (WriteOutcome.DONE, WriteOutcome.GONE, WriteOutcome.REFUSED)
 
 
 @dataclass(eq=False)
 class EvictionRecordStore:
-    """Writes records and remembers them.
+    """Writes records and keeps a copy of them.
 
     Attributes:
-        changed: Notified when a record is there, has another phase, or is gone.
-        touched: The policies of such records, in order; who reads them takes them out.
+        changed: Notified when a record is added, changes its phase, or is deleted.
+        touched: The policies of such records, in order; the reader removes them.
     """
 
     records: Records
     clock: Clock
     observer: Observer
     known: dict[str, Record] = field(default_factory=dict, init=False)
-    #: when each record was first seen to be sent, in seconds of the monotonic clock; by any process
+    #: when each record was first seen as sent, in monotonic seconds; sent by any process
     _sent: dict[str, float] = field(default_factory=dict, init=False)
     changed: Signal = field(default_factory=Signal, init=False)
     touched: dict[str, None] = field(default_factory=dict, init=False)
-    _creating: set[str] = field(default_factory=set, init=False)  #: keys; deleted ones are taken out
+    _creating: set[str] = field(default_factory=set, init=False)  #: keys; without deleted ones
     _left: set[str] = field(default_factory=set, init=False)  #: keys of records to delete again
     _unwritten: UnwrittenRecords = field(init=False)
-    #: whether what earlier processes left has been seen to
+    #: whether the records of earlier processes have been taken over
     is_recovered: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        """By the same clock."""
+        """Create the list of unwritten records, on the store's clock."""
         self._unwritten = UnwrittenRecords(self.clock)
 
     async def load(self) -> None:
-        """Read what earlier processes left; waits until the server tells."""
+        """Read the records of earlier processes; waits until the server responds."""
         for document in await self._listed():
             self.notice(document)
 
     async def load_late(self) -> list[Record]:
-        """Take over records that others have made since; waits until the server tells.
+        """Take over records that others have created since; waits until the server responds.
 
-        A record that this process knew when it asked for the list may have been deleted meanwhile.
+        Omits records that this process knew at the request: they may have been deleted meanwhile.
         """
         own = {*self.known, *self._creating}
         documents = await self._listed()
@@ -118,7 +118,7 @@ class EvictionRecordStore:
         return documents
 
     def notice(self, document: Mapping[str, Any]) -> None:
-        """Take over a record as the server has it; one that cannot be read is left alone."""
+        """Take over a record from the server; one that cannot be read is left alone."""
         given = document.get("metadata")
         meta: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
         plain = {key: value for key, value in document.items() if key != "metadata"}
@@ -137,12 +137,12 @@ class EvictionRecordStore:
         self._remember(Record(namespace, name, eviction.spec, status, created, announced_at(meta)))
 
     def see(self, namespace: str, name: str, phase: str) -> None:
-        """The watch shows how far a record has come; another process may carry it on."""
+        """Update a record's phase from the watch; another process may have changed it."""
         if phase not in UNSENT:
             self._sent.setdefault(f"{namespace}/{name}", self.clock.monotonic())
 
     def forget(self, namespace: str, name: str) -> None:
-        """Somebody deleted a record."""
+        """Forget a record that another client deleted."""
         self._creating.discard(f"{namespace}/{name}")
         self._sent.pop(f"{namespace}/{name}", None)
         record = self.known.pop(f"{namespace}/{name}", None)
@@ -159,23 +159,23 @@ class EvictionRecordStore:
         return sorted(mine, key=lambda record: (record.created, record.key))
 
     def policies(self) -> set[str]:
-        """The policies that have records, also those that exist no more."""
+        """The policies that have records, including deleted ones."""
         return {record.spec.policy for record in self.known.values()}
 
     def unfinished(self) -> list[Record]:
-        """Records that wait for something."""
+        """Records that are not finished."""
         return [record for record in self.known.values() if not record.is_finished]
 
     def is_written(self, key: str) -> bool:
-        """Whether the server holds what is known of a record."""
+        """Whether the server's record is up to date."""
         return key not in self._unwritten
 
     def sent_within(self, policy: str, seconds: float) -> int:
-        """How many evictions and surges of a policy were sent lately, but for those that were refused.
+        """The number of a policy's evictions and surges within the last seconds, without refused ones.
 
-        Clocks of machines differ, so the time counts from when this process saw that a record was sent: it
-        sent it itself, or the watch showed it while another one led. What a young process finds may have been
-        sent just before it began, unless even a clock that is far ahead says otherwise.
+        Clocks of machines differ, so ages count from when this process saw that a record was sent: it sent
+        the eviction itself, or the watch showed it while another process led. Records that a young process
+        finds may have been sent just before it began, unless even a clock that is far ahead rules that out.
         """
         now, wall = self.clock.monotonic(), self.clock.now()
         return sum(
@@ -185,10 +185,10 @@ class EvictionRecordStore:
         )
 
     def sent_for_s(self, record: Record) -> float:
-        """Seconds since this process saw that a record was sent; 0 for one that was not.
+        """Seconds since this process saw that a record was sent; 0 if it was not.
 
-        A young process counts from its start on: the record's times are of other machines, whose clocks may
-        differ. They count as far as even a clock that is far ahead admits it.
+        A young process counts from its start: the record's times are of other machines, whose clocks may
+        differ. They count as far as even a clock that is far ahead allows.
         """
         if not (sent := latest_sent(record)):
             return 0.0
@@ -204,10 +204,10 @@ class EvictionRecordStore:
     async def create(
         self, key: str, spec: EvictionSpec, phase: Phase, reason: str, message: str, *, now: float
     ) -> WriteResult:
-        """Write a new record; one that may exist without a status is deleted again, later where that fails.
+        """Write a new record; one that may exist without a status is deleted again, with retries.
 
         Returns:
-            The server's answer; GONE for a record that was deleted before the answer came.
+            The server's response; GONE for a record that was deleted before the response arrived.
         """
         namespace, _, name = key.partition("/")
         status = EvictionStatus().entering(
@@ -259,10 +259,10 @@ class EvictionRecordStore:
         blocked_by: str | None = None,
         replacement: Replacement | None = None,
     ) -> WriteResult:
-        """Carry a record to a phase, or say why it is in that; what cannot be written is tried again later.
+        """Write a record's phase, or its reason; a failed write is repeated later.
 
         Returns:
-            The server's last word; GONE for a record that somebody deleted, which stays deleted.
+            The server's last response; GONE for a record that was deleted by others, which stays deleted.
         """
         known = self.known.get(key)
         if known is None:
@@ -291,7 +291,7 @@ class EvictionRecordStore:
         return answer
 
     async def write_load(self, key: str, load: UsedLoad) -> WriteResult:
-        """Write what the replacement of a move uses; its phase stays."""
+        """Write the use of a move's replacement; the phase stays."""
         known = self.known.get(key)
         if known is None:
             return WriteResult(WriteOutcome.GONE, "the record was deleted")
@@ -305,7 +305,7 @@ class EvictionRecordStore:
         return answer
 
     async def run(self) -> None:
-        """Write again what could not be written, until cancelled."""
+        """Repeat failed writes, until cancelled."""
         while True:
             await self._unwritten.until_some()
             await self.clock.sleep(CATCH_UP_S)
@@ -315,7 +315,7 @@ class EvictionRecordStore:
                 self.observer.failed("writing records again", repr(exc))
 
     async def catch_up(self) -> None:
-        """Write again what could not be written."""
+        """Repeat failed writes."""
         for key in self._unwritten.due():
             answer = await self._write_again(key)
             if answer.verdict is WriteOutcome.GONE:
@@ -334,19 +334,19 @@ class EvictionRecordStore:
         return replace(answer, verdict=WriteOutcome.GONE) if answer.is_done else answer
 
     def _written(self, record: Record) -> None:
-        """The server took this; what has been known since may have arrived first, and is sent again."""
+        """Note a successful write; if the record has changed since, the write is repeated."""
         if self.known.get(record.key, record) is record:
             self._unwritten.discard(record.key)
         else:
             self._unwritten.add(record.key)
 
     async def _write(self, record: Record, tries: int = 5, manager: str = "") -> WriteResult:
-        """Write a record's status; the server's last word."""
+        """Write a record's status; returns the server's last response."""
         document = record.status.model_dump(mode="json", by_alias=True, exclude_none=True)
         is_again = record.key in self._unwritten
         for left in reversed(range(tries)):
             answer = await self.records.write_status(record.namespace, record.name, document, manager)
-            # An answer may be lost with its connection; the write is repeated, and a second loss counts.
+            # A response may be lost with its connection; the write is repeated, and a second loss counts.
             is_lost = answer.verdict is WriteOutcome.UNKNOWN and not is_again
             is_again = True
             if answer.is_done:
@@ -364,7 +364,7 @@ class EvictionRecordStore:
         return answer
 
     def _told(self, record: Record) -> None:
-        """Tell how far a record has come."""
+        """Report a record's progress."""
         self._touch(record)
         spec, latest = record.spec, record.status.transitions[-1]
         phase = str(latest.phase)
@@ -386,7 +386,7 @@ class EvictionRecordStore:
     # -- retention -----------------------------------------------------------------------------------
 
     async def drop(self, record: Record, why: str) -> bool:
-        """Delete a finished record; whether it is gone."""
+        """Delete a finished record; returns whether it is gone."""
         answer = await self.records.delete(record.namespace, record.name)
         is_gone = answer.verdict in (WriteOutcome.DONE, WriteOutcome.GONE)
         if is_gone:
@@ -395,5 +395,5 @@ class EvictionRecordStore:
         return is_gone
 
     def has_room(self, policy: str, retention: RecordRetention, more: int = 1) -> bool:
-        """Whether so many more dry-run records may be written; a record of a real move always may."""
+        """Whether so many more dry-run records may be written; records of real moves always may."""
         return len(self.of_policy(policy)) + more <= retention.max_count
