@@ -41,7 +41,7 @@ def test_the_linter_finds_nothing() -> None:
     assert linted("-", given=re.sub(r"@[0-9a-f]{40}", "@main", TEXT)).returncode != 0
 
 
-def test_actions_are_pinned_to_the_commit_of_the_tag_beside_them() -> None:
+def test_actions_are_pinned_to_the_commits_of_their_tags() -> None:
     """A commit that does not exist fails on the day of a release; another tag's does other work."""
     pins = {f"{name} {tag}": commit for name, commit, tag in re.findall(r"uses: (\S+)@(\S+) # (\S+)", TEXT)}
 

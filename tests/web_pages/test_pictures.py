@@ -140,7 +140,7 @@ def test_a_replay_shows_its_nodes_at_the_beginning_and_at_the_end(tmp_path: Path
 
 @pytest.mark.parametrize("command", ["plan", "replay"])
 def test_regions_have_names_of_their_own(tmp_path: Path, command: str) -> None:
-    """Those who hear the page choose among them by name."""
+    """Those who hear the page choose among their names."""
     text = (a_plan if command == "plan" else a_replay)(tmp_path).read_text()
 
     names = re.findall(r'(?:role="region"|data-map="[^"]*") aria-label="([^"]*)"', text)
