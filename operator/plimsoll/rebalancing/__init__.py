@@ -1,1 +1,1 @@
-"""Rebalancing moves pods that are in the wrong place: plans, the life of each move, its record."""
+"""Rebalances the cluster: plans moves, carries each out as a state machine, and records it."""

@@ -1,13 +1,13 @@
-"""Breakers stop the moves of policies: the stop button, and pods that have lost their place.
+"""Stops the moves of policies: by the stop button, or when pods have lost their places.
 
-A breaker is a ceiling on the evictions of a run, in addition to the policy's own budgets: what it forbids is
-refused with its name, in a plan and right before each eviction.
+A breaker is a ceiling on the evictions of a run, in addition to the policy's own budgets. It refuses moves
+under its name, in a plan and right before each eviction.
 
 A pod counts as displaced when it has waited for a minute, our scheduler finds no node for it, and its
 workload had one more pod on a node before the policy's moves of the last half hour than it has now. So a
-burst of new pods does not count, nor does a pod that room is made for: they never had a place. With more than
-``ALLOWED`` of them, whatever displaced them, the policy moves nothing until all have a place again. It goes
-on after half an hour in any case: by then nothing speaks for its moves as the cause.
+burst of new pods does not count, nor does a pod that moves make room for: they never had a place. With more
+than ``ALLOWED`` displaced pods, whatever displaced them, the policy makes no move until all have a place
+again. It resumes after half an hour in any case, when its moves are no longer a likely cause.
 """
 
 from collections import Counter, defaultdict, deque
@@ -25,15 +25,15 @@ from plimsoll.ports.clock import Clock
 #: The annotation of the operator's own namespace that stops all moves while its value is "true".
 STOP = "plimsoll.dev/stop"
 
-#: Annotations of a namespace or policy that was paused from the command line: by whom, and why.
+#: Annotations of a namespace or policy that was paused from the command line: the user, and the reason.
 PAUSED_BY, PAUSE_REASON = "plimsoll.dev/paused-by", "plimsoll.dev/pause-reason"
 
 
 class StopButton:
-    """Stops the moves of all policies immediately.
+    """Stops the moves of all policies.
 
     Args:
-        objects: Where the namespace is looked up; it is watched.
+        objects: The mirrored namespaces.
         namespace: The operator's own; "" has no button.
     """
 
@@ -43,13 +43,13 @@ class StopButton:
 
     @property
     def is_pressed(self) -> bool:
-        """Whether nothing may be moved."""
+        """Whether all moves are stopped."""
         namespace = self._objects.namespaces.get(self._namespace)
         return namespace is not None and namespace.metadata.annotations.get(STOP) == "true"
 
     @property
     def sentence(self) -> str:
-        """Why nothing is moved."""
+        """Why all moves are stopped."""
         namespace = self._objects.namespaces.get(self._namespace)
         annotations = {} if namespace is None else namespace.metadata.annotations
         by = f" by {annotations[PAUSED_BY]}" if PAUSED_BY in annotations else ""
@@ -59,15 +59,15 @@ class StopButton:
 
 
 def bounded(rebalancing: RebalancingConfig, breaker: str, most: int = 0) -> RebalancingConfig:
-    """The same with at most so many evictions; refusals name the breaker."""
+    """The same policy with at most so many evictions; refusals name the breaker."""
     budgets = (*rebalancing.limits.budgets, (breaker, Ceiling(count=most)))
     return replace(rebalancing, limits=replace(rebalancing.limits, budgets=budgets))
 
 
-#: Displaced pods that do not stop a policy.
+#: Number of displaced pods that do not stop a policy.
 ALLOWED = 3
 
-#: Seconds that a pod has waited before it counts, and that moves are looked back upon.
+#: Seconds that a pod has waited before it counts, and the age of moves that count.
 PATIENCE_S, WINDOW_S = 60.0, 1_800.0
 
 #: Seconds between two counts of placed pods while a policy moves.
@@ -76,7 +76,7 @@ SPACING_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class _Count:
-    """How many pods of each owner, by uid, had a place at a moment in seconds since the epoch."""
+    """Number of pods with a place by owner uid, at a moment in seconds since the epoch."""
 
     taken: float
     placed: Mapping[str, int]
@@ -84,7 +84,7 @@ class _Count:
 
 @dataclass(eq=False)
 class DisplacementBreaker:
-    """Which policies rest because pods have lost their places."""
+    """Rests policies when pods have lost their places."""
 
     cluster: Cluster  #: the placed pods
     waiting: Callable[[], Iterable[Pod]]  #: pods without a place
@@ -92,24 +92,24 @@ class DisplacementBreaker:
     clock: Clock
     #: by policy, the oldest first
     _counts: dict[str, deque[_Count]] = field(default_factory=dict, init=False)
-    _since: dict[str, float] = field(default_factory=dict, init=False)  #: when a policy that rests began to
+    _since: dict[str, float] = field(default_factory=dict, init=False)  #: when the rest of a policy began
     _sentences: dict[str, str] = field(default_factory=dict, init=False)
 
     def forget(self, name: str) -> None:
-        """The policy was changed or is gone: what it did before counts no longer."""
+        """Forget a policy that was changed or deleted."""
         self._counts.pop(name, None)
         self._since.pop(name, None)
         self._sentences.pop(name, None)
 
     def before_move(self, name: str) -> None:
-        """A policy is about to move a pod: count who has a place now."""
+        """Count the pods that have a place, as a policy is about to make a move."""
         now = self.clock.now()
         counts = self._counts.setdefault(name, deque())
         if not counts or now - counts[-1].taken >= SPACING_S:
             counts.append(_Count(now, self._placed()))
 
     def sentence(self, name: str) -> str:
-        """Why a policy rests, "" when it does not; as of the last look."""
+        """Why a policy rests, "" if it does not; as of the latest check."""
         return self._sentences.get(name, "")
 
     def look(self, name: str) -> None:
@@ -148,12 +148,12 @@ class DisplacementBreaker:
         return sorted(found, key=lambda pod: pod.key)
 
     def _placed(self) -> Counter[str]:
-        """How many pods of each owner have a place and stay."""
+        """Number of pods by owner that have a place and are not terminating."""
         owners = (pod.pod.metadata.controller for pod in self.cluster.pods.values() if not pod.is_terminating)
         return Counter(owner.uid for owner in owners if owner is not None)
 
     def _is_stuck(self, pod: Pod, now: float) -> bool:
-        """Whether our scheduler has found no node for the pod, and it has waited for a while."""
+        """Whether our scheduler has found no node for the pod, and it has waited long enough."""
         told, created = pod.condition("PodScheduled"), pod.metadata.creation_timestamp
         return (
             told is not None

@@ -1,9 +1,9 @@
-"""Nodes that are being emptied are closed to new pods first, by a taint, and opened again when that is over.
+"""Closes nodes to new pods by a taint before they are emptied, and opens them afterwards.
 
-A node stays closed while pods that left it are on their way, and for a quarter of an hour after the last
-one has settled elsewhere: long enough for an autoscaler to take the empty node away. It is opened immediately
-when a move of the bundle fails. Records and the node itself say which it is, so that a new
-process opens what an earlier one has left closed.
+A node stays closed while moves off it are under way, and for a quarter of an hour after the last one has
+settled, so that an autoscaler can remove the empty node. It is opened immediately when a move of the bundle
+fails. All state is in the records and in the node, so a new process opens nodes that an earlier one has left
+closed.
 """
 
 from collections.abc import Collection, Sequence
@@ -28,31 +28,31 @@ from plimsoll.timing.task_sets import first_of
 #: Seconds that an emptied node stays closed.
 KEPT_S = 900.0
 
-#: Seconds between two looks at the nodes that are closed.
+#: Seconds between two checks of the closed nodes.
 LOOK_AFTER_S = 5.0
 
-#: Before everything, in seconds since the epoch.
+#: A time before all others, in seconds since the epoch.
 NEVER = float("-inf")
 
-#: Seconds that the watch gets to show the taint before anything is evicted.
+#: Seconds that the watch has to show the taint before anything is evicted.
 SEEN_S = 10.0
 
 
 @dataclass(eq=False)
 class ClosedNodes:
-    """Closes nodes before they are emptied, and opens them again."""
+    """Closes nodes before they are emptied, and opens them afterwards."""
 
     cache: Cache
     keeper: EvictionRecordStore
     closer: NodeCloser
-    strategies: Collection[str]  #: names of those that empty nodes
+    strategies: Collection[str]  #: names of strategies that empty nodes
     clock: Clock
     observer: Observer
     _seen: Signal = field(default_factory=Signal, init=False)
     _working: set[str] = field(default_factory=set, init=False)  #: nodes whose bundle is being carried out
 
     async def close(self, node: str) -> bool:
-        """Close a node before its pods go; whether the scheduler sees it closed."""
+        """Close a node before its pods leave; returns whether the scheduler sees it closed."""
         self._working.add(node)
         answer = await self.closer.close(node)
         if answer.is_done:
@@ -67,17 +67,17 @@ class ClosedNodes:
         return False
 
     def done(self, nodes: Collection[str]) -> None:
-        """Their bundles have been carried out, as far as they were: from now on the records speak."""
+        """Record that the nodes' bundles are finished; from now on the records decide."""
         self._working.difference_update(nodes)
 
     async def reopen(self, node: str) -> None:
-        """Let pods come again."""
+        """Open a node to new pods."""
         answer = await self.closer.reopen(node)
         if answer.is_failure and answer.verdict is not WriteOutcome.GONE:
-            self.observer.failed(f"opening node {node}", answer.message)  # the next look tries again
+            self.observer.failed(f"opening node {node}", answer.message)  # the next check tries again
 
     def observe(self, event: WatchEvent) -> None:
-        """A node that is closed is looked after, also one that an earlier process has closed."""
+        """Check a closed node, including nodes that an earlier process has closed."""
         match event:
             case NodeAdded(node) | NodeUpdated(_, node) if is_closed(node):
                 self._seen.notify()
@@ -85,7 +85,7 @@ class ClosedNodes:
                 return
 
     async def run(self) -> None:
-        """Open nodes again until cancelled; they are looked at only while one is closed."""
+        """Open nodes until cancelled; checks only while a node is closed."""
         while True:
             await self._seen.until(lambda: any(map(is_closed, self.cache.cluster.nodes)))
             await self.clock.sleep(LOOK_AFTER_S)
@@ -95,7 +95,7 @@ class ClosedNodes:
                 self.observer.failed("looking after closed nodes", repr(exc))
 
     async def look_after(self) -> None:
-        """Open the nodes that need not be closed any more, also those that an earlier process closed."""
+        """Open the nodes that may be opened, including those that an earlier process closed."""
         for node in self.cache.cluster.nodes:
             if is_closed(node) and node.name not in self._working and not self._is_wanted(node):
                 await self.reopen(node.name)
@@ -105,7 +105,7 @@ class ClosedNodes:
         return row is not None and is_closed(self.cache.cluster.nodes[row])
 
     def _is_wanted(self, node: Node) -> bool:
-        """Whether the node is to stay closed."""
+        """Whether the node must stay closed."""
         since = next(
             (
                 taint.time_added.timestamp()
@@ -121,7 +121,7 @@ class ClosedNodes:
             return True
         row = self.cache.cluster.rows[node.name]
         if any(map(_may_leave, self.cache.cluster.pods_on(row))):
-            return False  # an earlier process ended in the middle of it
+            return False  # an earlier process ended before it had finished
         return self.clock.now() - max(map(ended_at, records)) < KEPT_S
 
     def _records(self, node: str, since: float) -> Sequence[Record]:
@@ -136,9 +136,9 @@ class ClosedNodes:
 
 
 def _began(record: Record) -> float:
-    """When its move was begun, in seconds since the epoch by the clock that the taint has, too.
+    """When its move began, in seconds since the epoch by the clock that also dates the taint.
 
-    A proposal is begun when its eviction is sent, if ever; before that, and in a dry run, it never was.
+    A proposal begins when its eviction is sent; before that, and in a dry run, it has not begun.
     """
     transitions = record.status.transitions
     if record.spec.mode is not Mode.ENFORCE:

@@ -1,4 +1,4 @@
-"""Rebalancers schedule the runs of policies, and pass changes of policies to the moves under way."""
+"""Schedules the runs of policies, and passes changes of policies to the moves under way."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,34 +19,34 @@ from plimsoll.rebalancing.runs.policy_configs import PolicyConfigs
 from plimsoll.rebalancing.runs.predictions import Predictions
 from plimsoll.rebalancing.runs.run import PolicyRuns
 
-#: From a change that triggers a run to the run: changes come in groups, and are seen by then.
+#: Delay between a triggering change and the run: changes come in groups, and are mirrored by then.
 TRIGGERED = timedelta(seconds=5)
 
 
 class KeptByPolicy(Protocol):
-    """Keeps something of each policy."""
+    """Keeps state by policy."""
 
     def forget(self, name: str) -> None:
-        """The policy rebalances no longer."""
+        """Forget a policy that no longer rebalances."""
 
 
 @dataclass(eq=False)
 class Rebalancers:
-    """The rebalancing of all policies."""
+    """Rebalances for all policies."""
 
-    policies: dict[str, SchedulingPolicy]  #: those that rebalance, keyed by name; written here
+    policies: dict[str, SchedulingPolicy]  #: policies that rebalance, keyed by name; written here
     timetable: schedule.Timetable
     runs: PolicyRuns
     configs: PolicyConfigs
     executor: MoveExecutor
     degraded: DegradedReasons
     predictions: Predictions
-    kept: Sequence[KeptByPolicy]  #: forget what they know of a policy that is gone
+    kept: Sequence[KeptByPolicy]  #: drop their state of a deleted policy
     _running: bool = field(default=False, init=False)
     _was_stopped: bool = field(default=False, init=False)
 
     def check(self, policy: SchedulingPolicy) -> None:
-        """Make sure that the policy's rebalancing can be carried out.
+        """Validate that the policy's rebalancing can be carried out.
 
         Raises:
             ConfigurationError: It cannot; names the field.
@@ -59,7 +59,7 @@ class Rebalancers:
             raise ConfigurationError(f"{WHERE}.schedule", str(exc)) from exc
 
     def configure(self, policies: Sequence[SchedulingPolicy]) -> None:
-        """Run these policies' rebalancing, and no other's; unchanged ones keep their timetable."""
+        """Run exactly these policies' rebalancing; unchanged ones keep their timetable."""
         wanted = {policy.metadata.name: policy for policy in policies}
         for name in [name for name in self.policies if name not in wanted]:
             self.drop(name)
@@ -75,7 +75,7 @@ class Rebalancers:
                 self._schedule(policy)
 
     def adopt(self, policy: SchedulingPolicy) -> None:
-        """A policy rebalances from now on, or by another spec."""
+        """Start rebalancing for a new policy, or by a new spec."""
         known = self.policies.get(policy.metadata.name)
         self.policies[policy.metadata.name] = policy
         if known is not policy:
@@ -83,17 +83,17 @@ class Rebalancers:
             self.configs.breakers.probe.policies_changed()
 
     def drop(self, name: str) -> None:
-        """A policy rebalances no longer."""
+        """Stop rebalancing for a policy."""
         del self.policies[name]
         self.executor.post(PolicyChanged(name, None))
         self.configs.breakers.probe.policies_changed()
 
     def retain_predictions(self, policies: Collection[str]) -> None:
-        """These policies may have predictions; those of others are deleted soon."""
+        """Keep predictions of these policies; those of others are deleted soon."""
         self.predictions.retain(policies)
 
     def all_known(self) -> None:
-        """Call off proposals of earlier processes whose policy has gone, or asks people no longer."""
+        """Cancel proposals of earlier processes whose policy is gone or no longer in mode Approve."""
         proposed = [each for each in self.executor.machine.moves.values() if each.stage is MoveStage.PROPOSED]
         for name in dict.fromkeys(each.policy for each in proposed if each.policy not in self.policies):
             self.executor.post(PolicyChanged(name, None))
@@ -103,7 +103,7 @@ class Rebalancers:
         self.timetable.set(name, spec.schedule, lambda: self.runs.fall_due(name))
 
     def observe(self, event: WatchEvent) -> None:
-        """A change of a node may hasten a run; a namespace may carry the stop button."""
+        """Hasten runs that a node's change triggers; pass on a namespace's stop button."""
         fired = schedule.triggers_of(event)
         if fired and self._running:
             for name, policy in self.policies.items():
@@ -120,23 +120,23 @@ class Rebalancers:
         self.executor.post(*map(_changed, self.policies.values()))
 
     def start(self) -> None:
-        """Run by the timetable from now on."""
+        """Start the timetable."""
         self._running = True
         self.timetable.start()
         for policy in self.policies.values():
             self._schedule(policy)
 
     def stop(self) -> None:
-        """Begin no further run."""
+        """Start no more runs."""
         self.timetable.stop()
 
     def run_now(self, name: str) -> None:
-        """Hasten the next run of a policy: somebody has requested it."""
+        """Hasten the next run of a policy on request."""
         if self._running:
             self.timetable.hasten(name, timedelta())
 
     def troubles(self, name: str) -> Mapping[str, str]:
-        """What keeps a policy from moving pods, in sentences by reason."""
+        """Sentences about what keeps a policy from moving pods, by reason."""
         return self.degraded.of(name)
 
     def advice(self, name: str) -> Mapping[str, tuple[str, str]]:

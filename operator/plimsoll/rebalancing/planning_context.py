@@ -1,4 +1,4 @@
-"""PlanningContexts describe what surrounds the placed pods when a plan is made, or a move is judged again."""
+"""Builds planning contexts: the input of a plan or judgement in addition to the placed pods."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class PendingPods(PlacedPodsSubscriber):
         self._unplaced: dict[str, Pod] = {}
 
     def observe(self, event: WatchEvent) -> None:
-        """Pods that hold no place come and go."""
+        """Add, update or remove pods without a place."""
         match event:
             case PodAdded(pod) | PodUpdated(_, pod):
                 if pod.is_terminal or not pod.node_name:
@@ -48,7 +48,7 @@ class PendingPods(PlacedPodsSubscriber):
                 return
 
     def observe_placed(self, pods: Sequence[Pod]) -> None:
-        """These pods were added, on nodes."""
+        """Remove added pods that have nodes."""
         for uid in self._unplaced.keys() & {pod.uid for pod in pods}:
             del self._unplaced[uid]
 
@@ -65,19 +65,19 @@ class PendingPods(PlacedPodsSubscriber):
         return None if pod is None or self._cache.node_of(uid) else self._cache.info(pod)
 
     def facts(self, uid: str) -> PodFacts | None:
-        """The same as the move machine sees it."""
+        """The facts about it that the move machine needs."""
         found = self.find(uid)
         return None if found is None else facts_of(found.pod)
 
     def waiting(self) -> list[Pod]:
-        """Those that want a place."""
+        """The pods that need a place."""
         return [pod for pod in self._all() if not pod.is_terminal and not self._cache.node_of(pod.uid)]
 
     def _all(self) -> Iterable[Pod]:
         return chain(self._unplaced.values(), self._cache.elsewhere.values())
 
     def waits(self, uid: str) -> PodInfo | None:
-        """The pod if it still waits for a node, None when it does not."""
+        """The pod if it still waits for a node, None if it does not."""
         pod = None if self._cache.node_of(uid) else self.find(uid)
         return None if pod is None or pod.pod.is_terminal or pod.is_terminating else pod
 
@@ -86,18 +86,18 @@ class PendingPods(PlacedPodsSubscriber):
 class PlanningContexts:
     """Builds the PlanningContext of a plan, and of a move that is judged again."""
 
-    book: ReservationBook  #: the room that is reserved in the cluster
+    book: ReservationBook  #: the reservations in the cluster
     groups: Groups
     keeper: EvictionRecordStore
     machine: MoveMachine
     pending: PendingPods  #: the pods without a place
     clock: Clock
-    #: The live policies besides the one of this name; their strategies have a say, too.
+    #: The other live policies; their strategies are consulted too.
     others: Callable[[str], Mapping[str, RebalancingConfig]]
     _measurements: dict[str, Measurements] = field(default_factory=dict, init=False)
 
     def learn(self, policy: str, measurements: Measurements) -> None:
-        """What was measured for a policy's run; kept until the next one."""
+        """Record the measurements of a policy's run, until the next run."""
         self._measurements[policy] = measurements
 
     def of(
@@ -107,7 +107,7 @@ class PlanningContexts:
         asked: Move | None = None,
         deployments: Deployments | None = None,
     ) -> PlanningContext:
-        """What surrounds the placed pods now, for a policy; a move that is asked about is not under way."""
+        """The present context for a policy; the move ``asked`` about does not count as under way."""
         in_flight = self.machine.in_flight()
         served = {each.holder.key for each in self.book.of_reason(ReservationReason.ROOM)}
         if asked is not None:

@@ -1,11 +1,11 @@
-"""QueriedSources ask the Prometheus of each policy again and again, for the load book.
+"""Queries the Prometheus server of each policy repeatedly, for the load book.
 
-A policy whose queries measure cpu and memory of nodes is a source of readings of its own: it is asked every
-thirty seconds while its strategies or some profile need them, and each answer is shared by all that ask
-within five seconds. Sources are asked at the same time, so that a silent one delays no other. Of a node that
-several of them measure, the policy counts whose name comes first; the metrics API counts where none does.
+A policy whose queries measure cpu and memory of nodes is a source of readings. It is queried every thirty
+seconds while its strategies or some profile need them, and each response serves all requests within five
+seconds. Sources are queried concurrently, so a silent one delays no other. If several of them measure a node,
+the policy whose name sorts first counts; if none does, the metrics API counts.
 
-Over what time a query averages is not known; it is taken to be five minutes, so that a pod is not judged by a
+The averaging window of a query is not known. It is taken to be five minutes, so that a pod is not judged by a
 value from before it ran.
 """
 
@@ -26,7 +26,7 @@ from plimsoll.ports.usage import MEASURED, PrometheusReader
 from plimsoll.ports.writes import WriteResult
 from plimsoll.rebalancing.queried_usage import all_queries, node_readings, pod_readings
 
-#: Seconds between two readings of a source, and between two looks at what is due.
+#: Seconds between two readings of a source, and between two checks of what is due.
 SOURCE_S, LOOK_S = 30.0, 15.0
 
 Answers = Sequence[tuple[WriteResult, Sequence[Sample]]]
@@ -34,10 +34,10 @@ Answers = Sequence[tuple[WriteResult, Sequence[Sample]]]
 
 @dataclass(eq=False)
 class QueriedSources:
-    """Reads what policies' queries measure.
+    """Reads what policies' queries measure, and passes it to the load book.
 
     Attributes:
-        serves_strategies: Whether policies are run in this process.
+        serves_strategies: Whether this process runs policies.
     """
 
     prometheus: PrometheusReader
@@ -50,7 +50,7 @@ class QueriedSources:
     _sources: dict[str, "_Source"] = field(default_factory=dict, init=False)
 
     async def run(self) -> None:
-        """Read again and again what is needed, until cancelled."""
+        """Read what is needed repeatedly, until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
                 for server in self._wanted():
@@ -61,7 +61,7 @@ class QueriedSources:
                 await self.clock.sleep(LOOK_S)
 
     async def answers(self, server: PrometheusProviderSpec) -> Answers:
-        """What all queries of a server return, in their order; new answers reach the load book."""
+        """The results of all queries of a server, in their order; new results reach the load book."""
         source = self._source(server)
         async with source.turn:
             if self.clock.now() - source.asked_at >= SHARED_S:
@@ -72,7 +72,7 @@ class QueriedSources:
             return source.answers
 
     def _wanted(self) -> list[PrometheusProviderSpec]:
-        """The servers to ask now, in the order of their policies' names, each once."""
+        """The servers to query now, in the order of their policies' names, each once."""
         found: dict[str, PrometheusProviderSpec] = {}
         for _, policy in sorted(self.policies.items()):
             spec = policy.spec.rebalancing
@@ -98,7 +98,7 @@ class QueriedSources:
             source.is_read = False
 
     def _hand_in(self, server: PrometheusProviderSpec, answers: Answers) -> None:
-        """Give the load book what it can use of the answers."""
+        """Pass the usable part of the results to the load book."""
         wanted = self._wanted()
         vectors = vectors_of(server, answers)
         if server not in wanted or not (vectors["node"] or vectors["pod"]):
@@ -125,7 +125,7 @@ class _Source:
 def vectors_of(
     server: PrometheusProviderSpec, answers: Answers
 ) -> Mapping[str, Mapping[str, Sequence[Sample]]]:
-    """The answers by ``node`` or ``pod`` and the name of the resource; queries without one are missing."""
+    """The results by ``node`` or ``pod`` and resource name, without queries that have none."""
     vectors: dict[str, dict[str, Sequence[Sample]]] = {"node": {}, "pod": {}}
     queries = all_queries(server.queries.node, server.queries.pod)
     for (kind, resource, _), (answer, vector) in zip(queries, answers, strict=False):

@@ -1,8 +1,8 @@
-"""Reads usage of nodes and pods from what a policy's Prometheus queries returned.
+"""Reads usage of nodes and pods from the results of a policy's Prometheus queries.
 
-A value that makes no sense (no number, negative, more than twice what the node has, from the future, of an
-unknown node) is left out; two different values of one node contradict each other, and both are left out. A
-share may exceed 1 by a tenth, as rates of short windows do, and then counts as 1.
+An invalid value (not a number, negative, more than twice the node's room, from the future, of an unknown
+node) is left out. Two different values of one node contradict each other, and both are left out. A share may
+exceed 1 by a tenth, as rates of short windows do, and then counts as 1.
 """
 
 import math
@@ -18,13 +18,13 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.quantity import BILLION, QuantityError, nanos
 from plimsoll.ports.usage import MEASURED, UsageReading, is_possible_amount
 
-#: How old a value may be, in seconds, and over how long queries are taken to average.
+#: The maximum age of a value, and the assumed averaging window of queries, in seconds.
 STALE_S = WINDOW_S = 300.0
 
-#: A share up to which a value is rounding, and how many times its room a node may seem to use.
+#: The share up to which an excess is rounding, and the maximum use as a multiple of a node's room.
 LARGEST_SHARE, LARGEST_USE = 1.1, 2
 
-#: What other resources than cpu and memory are measured in: percent of a hundred.
+#: The unit of resources other than cpu and memory: percent of a hundred.
 PERCENT = 100 * BILLION
 
 Usage = dict[str, dict[str, int]]
@@ -48,7 +48,7 @@ class NodeNames:
                     self._by_address[each.address] = name
 
     def of(self, labels: Mapping[str, str], label: str | None) -> str:
-        """The node's name, "" where none is known by such labels."""
+        """The node's name, "" if no such labels are known."""
         for each in (label,) if label is not None else ("node", "instance"):
             value = labels.get(each, "")
             host = _host(value)
@@ -59,7 +59,7 @@ class NodeNames:
 
 
 def _host(address: str) -> str:
-    """An address without its port; an IPv6 address has brackets where it has a port."""
+    """An address without its port; an IPv6 address with a port has brackets."""
     if address.startswith("["):
         return address[1:].partition("]")[0]
     try:
@@ -75,12 +75,12 @@ def node_usage(
     nodes: Mapping[str, Node],
     now: float,
 ) -> Usage:
-    """What nodes use.
+    """The usage of nodes.
 
     Args:
-        answers: By the name of the query; one without an answer is missing.
+        answers: Results by the name of the query, without queries that have none.
         queries: The same queries.
-        nodes: Those that are known, keyed by name.
+        nodes: The known nodes, keyed by name.
         now: Seconds since the epoch.
     """
     found = _of_nodes(answers, queries, nodes, now)
@@ -93,7 +93,7 @@ def node_readings(
     nodes: Mapping[str, Node],
     now: float,
 ) -> LoadReadings:
-    """The same of cpu and memory for the load book; a node of which one is missing is left out."""
+    """Cpu and memory only, for the load book; leaves out nodes that lack one of them."""
     found = _of_nodes(answers, queries, nodes, now)
     return _readings(found, {name: created_at(nodes[name]) for name in found})
 
@@ -144,13 +144,13 @@ def _is_recent(sample: Sample, now: float) -> bool:
 
 
 def pod_usage(answers: Mapping[str, Sequence[Sample]], now: float) -> Usage:
-    """What pods use, by ``namespace/name``: the sum of their series; by the name of the resource asked."""
+    """The usage of pods by ``namespace/name``: the sum of their series, by resource name."""
     found = _of_pods(answers, now)
     return {pod: {each: amount for each, (amount, _) in used.items()} for pod, used in found.items()}
 
 
 def pod_readings(answers: Mapping[str, Sequence[Sample]], now: float) -> LoadReadings:
-    """The same of cpu and memory for the load book; a pod of which one is missing is left out."""
+    """Cpu and memory only, for the load book; leaves out pods that lack one of them."""
     return _readings(_of_pods(answers, now), {})
 
 
@@ -172,7 +172,7 @@ def _of_pods(answers: Mapping[str, Sequence[Sample]], now: float) -> _Timed:
 
 
 def _readings(found: _Timed, began: Mapping[str, float]) -> LoadReadings:
-    """Averages over five minutes, or since the thing began."""
+    """Averages over five minutes, or since the node or pod started."""
     readings = []
     for name, used in found.items():
         if MEASURED.keys() <= used.keys():
@@ -184,7 +184,7 @@ def _readings(found: _Timed, began: Mapping[str, float]) -> LoadReadings:
 
 
 def all_queries(queries: Mapping[str, NodeQuerySpec], pods: PodQueries) -> Iterable[tuple[str, str, str]]:
-    """Every query: ``node`` or ``pod``, the name of the resource, the text."""
+    """Every query: ``node`` or ``pod``, the resource name, the text."""
     yield from (("node", name, each.query) for name, each in sorted(queries.items()))
     for name, one in (("cpu", pods.cpu), ("memory", pods.memory)):
         if one is not None:
@@ -192,5 +192,5 @@ def all_queries(queries: Mapping[str, NodeQuerySpec], pods: PodQueries) -> Itera
 
 
 def sound(readings: Iterable[UsageReading], now: float) -> list[UsageReading]:
-    """Readings that make sense: amounts that some machine could use, of a time that has come."""
+    """Valid readings: amounts that a machine could use, not from the future."""
     return [each for each in readings if each.is_sound and each.taken <= now + AHEAD_S]

@@ -1,4 +1,4 @@
-"""Schedules the runs of policies, and says which events hasten one; the only importer of APScheduler."""
+"""Schedules the runs of policies, and decides which events hasten one; the only importer of APScheduler."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,13 +21,13 @@ from plimsoll.timing.timer import Timer
 #: In cron's order.
 DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
-#: The calendar repeats, and the library searches up to the year 9999: from here the search is short.
+#: The calendar repeats, and the library searches up to the year 9999: from here on the search is short.
 LATE = datetime(9950, 1, 1, tzinfo=UTC)
 
-#: From a policy's being set to its first run at an interval.
+#: Delay from setting a policy to its first run at an interval.
 FIRST_RUN = timedelta(seconds=1)
 
-#: Two clocks are read one after the other: a job may run this much before its turn.
+#: Tolerance for jobs before their time, as two clocks are read one after the other.
 EARLY = timedelta(milliseconds=1)
 
 Job = Callable[[], Awaitable[None]]
@@ -37,18 +37,18 @@ Job = Callable[[], Awaitable[None]]
 class _Entry:
     schedule: Schedule
     job: Job
-    due: datetime | None  #: None where the schedule never fires again
-    is_hastened: bool = False  #: whether an event asked for the next run
+    due: datetime | None  #: None if the schedule never fires again
+    is_hastened: bool = False  #: whether an event requested the next run
 
 
 class Timetable:
     """Runs jobs by cron or at an interval; a job never overlaps itself, missed runs are made up once.
 
-    APScheduler knows when cron fires; its own scheduler reads the clock of the machine (docs/adr/0033).
+    APScheduler computes when cron fires; its own scheduler reads the machine's clock (docs/adr/0033).
 
     Args:
-        timer: Calls what is due; must be running.
-        clock: Whose wall time the schedules mean.
+        timer: Calls due jobs; must be running.
+        clock: Provides the wall time that schedules refer to.
         observer: Notified of a job that raises.
         skipped: Called with the name of a job that was due while it was still running.
     """
@@ -81,7 +81,7 @@ class Timetable:
     def set(self, name: str, schedule: Schedule, job: Job) -> None:
         """Run a job by this schedule from now on; one at an interval runs for the first time in a second.
 
-        What the user changed before the policy has been seen by then.
+        The user's changes before the policy have been mirrored by then.
         """
         now = self._now()
         due = now + FIRST_RUN if schedule.interval_seconds is not None else next_time(schedule, now)
@@ -89,12 +89,12 @@ class Timetable:
         self._wait(name)
 
     def remove(self, name: str) -> None:
-        """Run a job no more."""
+        """Remove a job."""
         if self._entries.pop(name, None) is not None:
             self._timer.cancel((self, name))
 
     def hasten(self, name: str, within: timedelta) -> None:
-        """Run a job within that time, unless its turn comes sooner; later turns by cron stay as they are."""
+        """Run a job within that time, unless it is due sooner; later times by cron stay the same."""
         entry = self._entries.get(name)
         soon = self._now() + within
         if entry is not None and (entry.due is None or entry.due > soon):
@@ -102,7 +102,7 @@ class Timetable:
             self._wait(name)
 
     def next_run(self, name: str) -> datetime | None:
-        """When a job runs next, in UTC; None when it does not."""
+        """The next run of a job, in UTC; None if it does not run."""
         entry = self._entries.get(name)
         return None if entry is None or entry.due is None else entry.due.astimezone(UTC)
 
@@ -120,13 +120,13 @@ class Timetable:
         self._timer.set((self, name), self._clock.monotonic() + left_s, partial(self._fall_due, name))
 
     def _fall_due(self, name: str) -> None:
-        """Run a job; where cron set its turn and the wall clock was set back, wait for that time."""
+        """Run a job; if cron set its time and the wall clock was set back, wait for that time."""
         entry, now = self._entries[name], self._now()
         due = entry.due
         if due is None:
             return
         if due - now > EARLY and (entry.schedule.interval_seconds is not None or entry.is_hastened):
-            due = now  # so many seconds have passed, whatever the wall clock says now
+            due = now  # so many seconds have passed, whatever the wall clock shows now
         if due - now <= EARLY:
             entry.is_hastened = False
             running = self._running.get(name)
@@ -145,7 +145,7 @@ class Timetable:
 
 
 def _turn_after(schedule: Schedule, due: datetime, now: datetime) -> datetime | None:
-    """The first turn after now, of a schedule that was due last at that time."""
+    """The first due time after now, for a schedule that was last due at that time."""
     if schedule.interval_seconds is None:
         return next_time(schedule, now)
     interval = timedelta(seconds=schedule.interval_seconds)
@@ -153,7 +153,7 @@ def _turn_after(schedule: Schedule, due: datetime, now: datetime) -> datetime | 
 
 
 def triggers_of(event: WatchEvent) -> frozenset[Trigger]:
-    """The triggers that an event fires; none for most, several where one update changes several things."""
+    """The triggers that an event fires; none for most, several if one update changes several things."""
     match event:
         case NodeAdded():
             return frozenset({Trigger.NODE_ADDED})
@@ -168,7 +168,7 @@ def triggers_of(event: WatchEvent) -> frozenset[Trigger]:
 
 
 def check(schedule: Schedule) -> None:
-    """Make sure that the schedule can be followed.
+    """Validate that the schedule can be followed.
 
     Raises:
         ValueError: The cron expression never fires or the time zone is unknown.
@@ -178,7 +178,7 @@ def check(schedule: Schedule) -> None:
 
 
 def next_time(schedule: Schedule, now: datetime) -> datetime | None:
-    """When the schedule is due next after a moment with a time zone; None for never."""
+    """When the schedule is next due after a moment with a time zone; None for never."""
     if schedule.interval_seconds is not None:
         return now + timedelta(seconds=schedule.interval_seconds)
     moment: datetime | None = _trigger(schedule).get_next_fire_time(None, now + timedelta(microseconds=1))
@@ -196,7 +196,7 @@ def next_fire(schedule: Schedule, now: datetime) -> datetime | None:
     """When a cron expression fires next, in UTC; None for an interval, which counts from the policy's start.
 
     Raises:
-        ValueError: The expression or the time zone means nothing.
+        ValueError: The expression or the time zone is invalid.
     """
     if schedule.cron is None:
         return None
@@ -215,13 +215,13 @@ def _trigger(schedule: Schedule) -> BaseTrigger:
     weekdays = weekday_names(weekday)
     common = {"minute": minute, "hour": hour, "month": month, "timezone": zone}
     if day != "*" and weekday != "*":
-        # Where both days are restricted, cron fires on either.
+        # If both days are restricted, cron fires on either.
         return OrTrigger([CronTrigger(day=day, **common), CronTrigger(day_of_week=weekdays, **common)])
     return CronTrigger(day=day, day_of_week=weekdays, **common)
 
 
 def weekday_names(field: str) -> str:
-    """Cron's day of week (0 and 7 are Sunday) as the names that APScheduler takes (whose 0 is Monday).
+    """Cron's day of week (0 and 7 are Sunday) in the names that APScheduler takes (whose 0 is Monday).
 
     Raises:
         ValueError: A range runs backwards.

@@ -1,6 +1,6 @@
-"""Optional ways of moving pods, as the rest of rebalancing sees them.
+"""Defines the interfaces of the optional ways of moving pods.
 
-Surges and eviction requests are packages that the operator hands to the wing; nothing else imports them.
+Surges and eviction requests are packages that the operator passes to the wing; nothing else imports them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ from plimsoll.rebalancing.moves.transition import MoveTable
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
-#: The API of eviction requests; the name of the breaker where it is missing.
+#: The API group of eviction requests; also the name of the breaker if it is missing.
 REQUESTS_API = "lifecycle.k8s.io"
 
 
@@ -36,14 +36,14 @@ def leaves_by_request(policy: SchedulingPolicy) -> bool:
 
 
 class MoveWay(Protocol):
-    """What a way of moving pods contributes to the move machine and its executor.
+    """The parts that a way of moving pods adds to the move machine and its executor.
 
     Attributes:
-        table: Transitions.
-        recovered: What a restart makes of its records.
-        sightings: Find the replacements of its moves.
-        immediate: What carries out its instructions that need no answer from outside, by type.
-        awaited: What carries out the others.
+        table: Its transitions.
+        recovered: Its recovery rule for records after a restart.
+        sightings: Finds the replacements of its moves.
+        immediate: Handlers of its instructions that await nothing, by type.
+        awaited: Handlers of the others.
     """
 
     table: MoveTable
@@ -58,58 +58,58 @@ class SurgeWay(MoveWay, Protocol):
 
     @property
     def trouble(self) -> str:
-        """Which right is missing, in a sentence; "" when none is known to be."""
+        """The missing right, in a sentence; "" if none is known to be missing."""
 
     async def deployments(self) -> Deployments:
         """All Deployments, for one run."""
 
     async def present(self, move: Move) -> Deployments:
-        """The Deployment of a surge as it is now."""
+        """The present Deployment of a surge."""
 
     async def inspect(self, key: str, spec: EvictionSpec) -> RolloutAnswered | None:
-        """What the Deployment says of a record's surge."""
+        """The state of the Deployment of a record's surge."""
 
 
 class RequestProbe(Protocol):
-    """Says whether evictions by request can be made."""
+    """Probes whether evictions by request can be made."""
 
     def refusal(self) -> tuple[str, str] | None:
-        """Reason and sentence why no request can be made; None when one can."""
+        """Reason and sentence why no request can be made; None if one can."""
 
     def troubles(self) -> Mapping[str, str]:
-        """What keeps policies that evict by request from moving pods, in sentences by reason."""
+        """Sentences about what keeps policies that evict by request from moving pods, by reason."""
 
     def policies_changed(self) -> None:
-        """Policies may want eviction requests now, or no longer."""
+        """Check whether a policy needs eviction requests, as policies have changed."""
 
     async def refresh(self, *, immediately: bool = False) -> None:
-        """Ask the server if that is due."""
+        """Probe the server if that is due."""
 
 
 class WayWatch(Protocol):
     """Keeps moves and the objects of their way in step."""
 
     def observe(self, event: WatchEvent) -> None:
-        """Something happened in the cluster."""
+        """Handle an event of the cluster."""
 
     async def run(self) -> None:
         """Watch until cancelled."""
 
 
 class RequestWay(MoveWay, Protocol):
-    """Evictions by EvictionRequest."""
+    """Evicts by EvictionRequest."""
 
     @property
     def probe(self) -> RequestProbe:
-        """Says whether they can be made."""
+        """The probe of the API."""
 
     def watch(self, executor: MoveExecutor) -> WayWatch:
-        """What keeps moves and requests in step."""
+        """Create the watch that keeps moves and requests in step."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestNeeds:
-    """What evictions by request read of the rest."""
+    """The objects of the wing that evictions by request need."""
 
     policies: Mapping[str, SchedulingPolicy]  #: those that rebalance, keyed by name, at any moment
     stop: StopButton
@@ -117,8 +117,8 @@ class RequestNeeds:
     timer: Timer
     clock: Clock
     observer: Observer
-    changed: Signal  #: to be notified when requests become available, or are so no longer
+    changed: Signal  #: to notify when requests become available or unavailable
 
 
-#: Makes the way of eviction requests of what the wing has.
+#: Creates the way of eviction requests from the wing's objects.
 RequestWayFactory = Callable[[RequestNeeds], RequestWay]

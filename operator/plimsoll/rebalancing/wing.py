@@ -1,6 +1,6 @@
 """Builds the rebalancing wing: breakers, move machine, executor, runs.
 
-Everything gets its collaborators when it is built, so the order here is the order of dependence.
+Every object receives its collaborators when it is built, so the order here is the order of dependence.
 """
 
 import asyncio
@@ -79,13 +79,13 @@ from plimsoll.timing.timer import Timer
 
 @dataclass(frozen=True, slots=True)
 class RebalancingPorts:
-    """What the wing reads from the API server and writes to it."""
+    """The wing's ports to the API server."""
 
     evictor: PodEviction
     closer: NodeCloser
     recorder: EventRecorder
     statuses: PolicyStatusWriter
-    feed: LoadFeed  #: reads the metrics API, and keeps the load book
+    feed: LoadFeed  #: reads the metrics API, and updates the load book
     prometheus: PrometheusReader
     surges: SurgeWay
     requests: RequestWayFactory
@@ -100,7 +100,7 @@ class Runtime:
     computer: Computer
     observer: Observer
     conditions: Signal  #: notified when the sentences about policies have changed
-    namespace: str = ""  #: the operator's own, which carries the stop button; "" has none
+    namespace: str = ""  #: the operator's own, with the stop button; "" has none
     forks: SnapshotComputer | None = None  #: None makes all plans in threads
 
 
@@ -108,11 +108,11 @@ class RebalancingWing:
     """The objects of the wing.
 
     Attributes:
-        approvals: What people say of proposals.
+        approvals: People's answers to proposals.
         victims: Evicts victims of preemption.
         upstream: Runs planner Upstream against the API server.
-        subscribers: What observes events, in order: those first that others read.
-        recovered: Set when records of earlier processes have been taken over, and their targets are reserved.
+        subscribers: Observers of events, in order: objects that others read come first.
+        recovered: Set when earlier processes' records are taken over and their targets are reserved.
     """
 
     def __init__(
@@ -128,11 +128,11 @@ class RebalancingWing:
         cache, objects = book.cache, book.cache.cluster.objects
         clock, observer = runtime.clock, runtime.observer
         policies: dict[str, SchedulingPolicy] = {}
-        changed = Signal()  #: what keeps policies from moving pods may have changed
+        changed = Signal()  #: the reasons why policies cannot move pods may have changed
         self.recovered, self.keeper, self._access = asyncio.Event(), keeper, access
         self.timetable = Timetable(runtime.timer, clock, observer, self._skip)
 
-        # What keeps policies from moving pods, and what they want otherwise.
+        # Breakers and configurations of policies.
         pending = PendingPods(cache)
         stop = StopButton(objects, runtime.namespace)
         displacements = DisplacementBreaker(
@@ -162,7 +162,7 @@ class RebalancingWing:
         emptying = frozenset(name for name in strategies if empties_nodes(strategies[name]))
         empties: Callable[[Move], bool] = lambda move: bool(move.bundle) and move.strategy in emptying  # noqa: E731
         self._closed = closed = ClosedNodes(cache, keeper, ports.closer, emptying, clock, observer)
-        needs: dict[str, Callable[[], str]] = {}  #: why victims of preemption need not go, by record
+        needs: dict[str, Callable[[], str]] = {}  #: why victims of preemption need not leave, by record
         around = Surroundings(
             pod=pending.facts,
             held_up=configs.hold_up,
@@ -269,11 +269,11 @@ class RebalancingWing:
         )
 
     def serve(self, profiles: Mapping[str, Profile]) -> None:
-        """These profiles, by scheduler name, place replacements from now on."""
+        """Use these profiles, by scheduler name, to place replacements from now on."""
         self.configs.profiles = profiles
 
     def take_records(self, events: Iterable[WatchEvent]) -> None:
-        """Notice what others did to records: sent or deleted one, or answered by an annotation."""
+        """Handle other clients' changes of records: sent, deleted, or answered by an annotation."""
         for event in events:
             match event:
                 case ObjectAdded(WatchedRecord() as record) | ObjectUpdated(_, WatchedRecord() as record):
@@ -291,7 +291,7 @@ class RebalancingWing:
                     continue
 
     def _forget(self, namespace: str, name: str) -> None:
-        """Somebody deleted a record."""
+        """Forget a record that another client deleted."""
         self.keeper.forget(namespace, name)
         self.approvals.forget(namespace, name)
 
@@ -299,20 +299,20 @@ class RebalancingWing:
         self.runs.skip(name)
 
     async def _follow_rights(self) -> None:
-        """Approved moves may wait for what is allowed now."""
+        """Review waiting moves after rights have changed, as more may be allowed now."""
         seen = 0
         while True:
             seen = await self._access.changed.wait(seen)
             self.executor.post(HoldUpsChanged())
 
     async def read(self) -> None:
-        """Read what nodes and pods use, for profiles and policies, until cancelled."""
+        """Read the usage of nodes and pods, for profiles and policies, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._collector.feed.run(), name="metrics API")
             group.create_task(self._collector.sources.run(), name="queries of policies")
 
     async def run(self) -> None:
-        """Complete what earlier processes began, then run by the timetable until cancelled."""
+        """Complete the moves of earlier processes, then run by the timetable until cancelled."""
         await self._restart.recover()
         self.rebalancers.announce()
         self.recovered.set()

@@ -1,1 +1,1 @@
-"""Runs of policies: inputs, plan, execution by mode, status."""
+"""Runs policies: inputs, plan, execution by mode, status."""

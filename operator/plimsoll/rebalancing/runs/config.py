@@ -1,4 +1,4 @@
-"""A policy's rebalancing as the plain values that the planner takes; refused with the exact field."""
+"""Converts a policy's rebalancing into the planner's plain values; errors name the exact field."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -44,11 +44,11 @@ class SolverMissingError(ConfigurationError):
 
 @dataclass(frozen=True, slots=True)
 class Registries:
-    """What policies can name."""
+    """The names that policies can use."""
 
     strategies: StrategyRegistry
     evictors: EvictorRegistry
-    forecast: Profile | None = None  #: the default profile; it represents schedulers that are not ours
+    forecast: Profile | None = None  #: the default profile, assumed for schedulers that are not ours
 
 
 def rebalancing_of(
@@ -58,7 +58,7 @@ def rebalancing_of(
     objects: ClusterObjects,
     now: datetime,
 ) -> RebalancingConfig:
-    """What the planner is asked.
+    """The planner's input.
 
     Raises:
         ConfigurationError: An unknown strategy, bad arguments, or a planner whose solver is missing; names
@@ -139,7 +139,7 @@ def _check_sources(spec: RebalancingSpec) -> None:
 
 
 def _fill_the_book(spec: RebalancingSpec) -> bool:
-    """Whether queries of the policy measure cpu and memory of nodes and of pods, as moves by load need."""
+    """Whether queries of the policy measure cpu and memory of nodes and of pods, as moves by load require."""
     if spec.prometheus is None:
         return False
     queries = spec.prometheus.queries
@@ -162,7 +162,7 @@ def _open_budgets(budgets: Iterable[EvictionBudget], now: datetime) -> Iterator[
 
 
 def _scope_of(policy: SchedulingPolicy, objects: ClusterObjects, served: Iterable[str]) -> PolicyScope:
-    """The policy's scope as an evictor; a priority class that does not exist protects every pod of it."""
+    """The policy's scope as an evictor; an unknown priority class protects every pod of it."""
     scope = policy.spec.scope
     threshold = scope.priority_threshold
     priority, unknown = None, ""

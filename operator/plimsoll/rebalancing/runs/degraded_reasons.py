@@ -1,4 +1,4 @@
-"""DegradedReasons say what keeps policies from moving pods: breakers, failing strategies, hanging plans."""
+"""Collects why policies cannot move pods: breakers, failing strategies, hanging plans."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -22,27 +22,27 @@ from plimsoll.rebalancing.ways import SurgeWay, leaves_by_request
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
-#: Seconds after which a run that makes others be skipped degrades its policy.
+#: Seconds after which a run that causes skipped runs degrades its policy.
 OVERDUE_S = 60.0
 
 
 @dataclass(eq=False)
 class DegradedReasons:
-    """What keeps each policy from moving pods, in sentences for its status."""
+    """What keeps each policy from moving pods, as sentences for its status."""
 
     policies: Mapping[str, SchedulingPolicy]  #: those that rebalance, keyed by name, at any moment
-    breakers: Breakers  #: what stops their moves
-    scopes: ScopeReviews  #: what is wrong with their scopes
-    surges: SurgeWay  #: which right it lacks
+    breakers: Breakers  #: the breakers of their moves
+    scopes: ScopeReviews  #: the problems of their scopes
+    surges: SurgeWay  #: the right that it lacks
     clock: Clock
     changed: Signal  #: notified by breakers and plans; wakes ``run``
     conditions: Signal  #: notified when the sentences about a policy have changed
     #: of the latest run, by policy
     _known: dict[str, dict[str, str]] = field(default_factory=dict, init=False)
-    _broken: dict[str, str] = field(default_factory=dict, init=False)  #: what broke the latest run, by policy
-    #: when the run under way began, by policy
+    _broken: dict[str, str] = field(default_factory=dict, init=False)  #: error of the latest run, by policy
+    #: when the present run began, by policy
     _begun: dict[str, float] = field(default_factory=dict, init=False)
-    #: policies whose next run was due before that had ended
+    #: policies whose next run was due before the present one had ended
     _skipped: set[str] = field(default_factory=set, init=False)
 
     def of(self, name: str) -> Mapping[str, str]:
@@ -74,24 +74,24 @@ class DegradedReasons:
         return self.scopes.advice(name)
 
     def _overdue(self, name: str) -> float:
-        """When the run under way is overdue, in seconds of the monotonic clock."""
+        """When the present run is overdue, in monotonic seconds."""
         return self._begun.get(name, math.inf) + OVERDUE_S
 
     def observe(self, event: WatchEvent) -> None:
-        """The stop button may have been pressed or released when a namespace has changed."""
+        """Check the stop button after a namespace has changed."""
         match event:
             case ObjectAdded(Namespace()) | ObjectUpdated(_, Namespace()) | ObjectDeleted(Namespace()):
                 self.changed.notify()
 
     def forget(self, name: str) -> None:
-        """The policy rebalances no longer."""
+        """Forget a policy that no longer rebalances."""
         self._known.pop(name, None)
         self._broken.pop(name, None)
         self.breakers.planning.forget(name)
         self.spec_changed(name)
 
     def spec_changed(self, name: str) -> None:
-        """What the policy did before counts no longer."""
+        """Forget the policy's earlier runs."""
         self.breakers.displacements.forget(name)
         self.breakers.planning.call_off(name)
         self.scopes.forget(name)
@@ -99,16 +99,16 @@ class DegradedReasons:
     # -- runs ----------------------------------------------------------------------------------------
 
     def run_begun(self, name: str) -> None:
-        """A run is under way, or waits for its turn."""
+        """Record a run that is under way, or waits for its turn."""
         self._begun[name] = self.clock.monotonic()
 
     def run_skipped(self, name: str) -> None:
-        """A run was due while the one before it was under way."""
+        """Record a run that was due while the earlier one was under way."""
         self._skipped.add(name)
         self.changed.notify()
 
     def run_ended(self, name: str, result: RunResult, problem: str) -> None:
-        """A run has ended; ``problem`` is what broke it."""
+        """Record the end of a run; ``problem`` is the error that ended it."""
         self._begun.pop(name, None)
         self._skipped.discard(name)
         if result is not RunResult.SKIPPED:
@@ -119,7 +119,7 @@ class DegradedReasons:
     async def review(
         self, policy: SchedulingPolicy, inputs: RunInput, failures: Iterable[PluginError]
     ) -> None:
-        """Look at the scope of a policy, and at what its run has shown."""
+        """Review a policy's scope, and the findings of its run."""
         await self.scopes.look(policy, inputs.rebalancing, inputs.cluster)
         self.look_back(
             policy.metadata.name,
@@ -138,7 +138,7 @@ class DegradedReasons:
         surges: bool = False,
         by_load: Mapping[str, str] | None = None,
     ) -> None:
-        """Keep what a run of a policy has shown, which may surge pods or not; ``by_load`` if it looked."""
+        """Record the findings of a run, which may surge pods or not; ``by_load`` if it checked that."""
         if by_load is None:
             known = self._known.get(name, {})
             by_load = {reason: known.get(reason, "") for reason in (TWO_YARDSTICKS, NOT_MEASURED)}
@@ -159,7 +159,7 @@ class DegradedReasons:
     # -- the statuses --------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Have the conditions of policies written when their reasons have changed, until cancelled."""
+        """Have policies' conditions written when their reasons have changed, until cancelled."""
         before: Mapping[str, object] = {}
         while True:
             seen = self.changed.count

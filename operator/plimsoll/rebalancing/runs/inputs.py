@@ -1,4 +1,4 @@
-"""RunInputs gather what a run of a policy reads: its config, a fork of the cluster, usage, past moves."""
+"""Gathers the input of a policy's run: its config, a fork of the cluster, usage, past moves."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -25,14 +25,14 @@ from plimsoll.rebalancing.ways import SurgeWay, leaves_by_request
 
 @dataclass(frozen=True, slots=True)
 class RunInput:
-    """What one run reads.
+    """The input of one run.
 
     Attributes:
         started: Seconds since the epoch.
-        rebalancing: What the policy wants, within what the breakers allow.
+        rebalancing: The policy, limited by the breakers.
         cluster: A fork.
-        context: What surrounds the placed pods.
-        memory: What past moves teach.
+        context: The input in addition to the placed pods.
+        memory: The memory of past moves.
     """
 
     started: float
@@ -46,11 +46,11 @@ class RunInput:
 class RunInputs:
     """Gathers the inputs of runs."""
 
-    book: ReservationBook  #: the cluster, and the room that is reserved in it
+    book: ReservationBook  #: the cluster and its reservations
     keeper: EvictionRecordStore
     collector: UsageCollector
     configs: PolicyConfigs
-    contexts: PlanningContexts  #: what surrounds the placed pods
+    contexts: PlanningContexts  #: the input in addition to the placed pods
     surges: SurgeWay
     executor: MoveExecutor
     clock: Clock
@@ -58,7 +58,7 @@ class RunInputs:
     _over: dict[str, OverUsedRounds] = field(default_factory=dict, init=False)
 
     async def gather(self, policy: SchedulingPolicy) -> RunInput:
-        """What a run of the policy that begins now reads."""
+        """Gather the input of a run that begins now."""
         name, breakers = policy.metadata.name, self.configs.breakers
         spec, records = policy.spec.rebalancing or RebalancingSpec(), self.keeper.known.values()
         if leaves_by_request(policy):
@@ -70,7 +70,7 @@ class RunInputs:
         self.executor.post(HoldUpsChanged())
         rebalancing = self.configs.configured(policy)
         resting, may_try = memory.rest(name)
-        if resting:  # none for a while, then one
+        if resting:  # no moves for a while, then one
             rebalancing = bounded(rebalancing, "rest after fruitless moves", int(may_try))
         deployments = await self.surges.deployments() if rebalancing.surge else None
         is_upstream = rebalancing.planner is Planner.UPSTREAM  # descheduler does not see nominations
@@ -91,5 +91,5 @@ class RunInputs:
         rounds.learn(plan.classes, found.rebalancing.strategies, found.cluster)
 
     def forget(self, name: str) -> None:
-        """The policy rebalances no longer."""
+        """Forget a policy that no longer rebalances."""
         self._over.pop(name, None)

@@ -1,4 +1,4 @@
-"""PlanModes do with a plan what the policy's mode says: they predict, propose or enforce its moves."""
+"""Carries out plans by the policy's mode: predicts, proposes or makes their moves."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,24 +22,24 @@ class PlanModes:
     """Carries out plans."""
 
     policies: Mapping[str, SchedulingPolicy]  #: those that rebalance, keyed by name, at any moment
-    retention: Retention  #: keeps the records few
+    retention: Retention  #: limits the number of finished records
     predictions: Predictions
     proposals: Proposals
     feeder: MoveFeeder
-    breakers: Breakers  #: what keeps policies from moving pods
+    breakers: Breakers  #: stop policies from moving pods
 
     async def carry_out(self, totals: RunTotals, memory: Memory, cluster: Cluster) -> None:
-        """Carry out the plan of a run for a ``cluster``; ``memory`` is what past moves teach.
+        """Carry out the plan of a run on a ``cluster``; ``memory`` is that of the run.
 
         Raises:
-            Exception: What broke the judgement of a move; the rest of the run is dropped.
+            Exception: What the judgement of a move raised; the rest of the run is dropped.
         """
         name, spec = totals.name, totals.spec
         await self.retention.tidy_policy(name, spec.records)
         if spec.mode is Mode.DRY_RUN:
             await self.predictions.write(totals)
         elif spec.mode is Mode.APPROVE:
-            # A plan that may hold no move says nothing against the proposals: they and their answers keep.
+            # A plan that may not move anything does not outdate proposals: they and their answers stay.
             resting, may_try = memory.rest(name)
             is_held = self.breakers.stop.is_pressed or self.breakers.displacements.sentence(name)
             if not (is_held or (resting and not may_try)):

@@ -1,7 +1,7 @@
-"""PlanParcels carry what was planned in another process back: pods by their uids, all else as it is.
+"""Returns plans from another process: pods by their uids, all else pickled.
 
-The process that gets the parcel resolves uids in the cluster that was planned for, so a move has the same
-pod, by identity, as if it had been planned here.
+The receiving process resolves uids in the planned cluster, so a move has the identical pod as if it had been
+planned here.
 """
 
 import io
@@ -17,11 +17,11 @@ from plimsoll.planning.strategy_run import TIMER
 
 
 class PlanParcel:
-    """Packs what is computed about one cluster, and unpacks it.
+    """Packs and unpacks results about one cluster.
 
     Args:
-        content: What it carries, in a word.
-        cluster: What is planned for.
+        content: The kind of the result, in a word.
+        cluster: The cluster of the plan.
         unplaced: Pods without a place, as the plan knows them.
     """
 
@@ -36,7 +36,7 @@ class PlanParcel:
         return len(self._cluster.pods)
 
     def pack(self, made: object) -> bytes:
-        """In the process that computes it: the result, and how long each strategy took."""
+        """In the computing process: pack the result, and the strategies' times."""
         timer = TIMER.get()
         seconds = {} if timer is None else timer.seconds
         file = io.BytesIO()
@@ -44,7 +44,7 @@ class PlanParcel:
         return file.getvalue()
 
     def unpack(self, parcel: bytes) -> object:
-        """In the process that wants it; the timer of the context gets the seconds."""
+        """In the receiving process: unpack; the timer of the context gets the times."""
         made, seconds = _Unpacker(self, io.BytesIO(parcel)).load()
         timer = TIMER.get()
         if timer is not None:
@@ -61,15 +61,15 @@ class PlanParcel:
 
 
 class _Packer(pickle.Pickler):
-    """Pickles a result; of a pod that both processes know, its uid."""
+    """Pickles a result; pods that both processes know are replaced by their uids."""
 
     def __init__(self, parcel: PlanParcel, file: io.BytesIO) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
         self._parcel = parcel
 
     def persistent_id(self, obj: Any) -> tuple[str, object] | None:
-        """What is sent in place of a pod or a failure; None for all else, which is pickled."""
-        if isinstance(obj, PluginError):  # without what third parties have added, which may not fit
+        """The replacement of a pod or a failure; None for all else, which is pickled."""
+        if isinstance(obj, PluginError):  # without attributes of third parties, which may not be picklable
             return "failure", (obj.plugin, obj.point, obj.problem)
         if not isinstance(obj, PodInfo):
             return None
@@ -84,7 +84,7 @@ class _Unpacker(pickle.Unpickler):
         self._parcel = parcel
 
     def persistent_load(self, pid: tuple[str, Any]) -> PodInfo | PluginError:
-        """The pod or failure that something was sent for."""
+        """The pod or failure of a replacement."""
         kind, said = pid
         if kind == "failure":
             return PluginError(*said)

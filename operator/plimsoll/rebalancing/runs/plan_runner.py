@@ -1,12 +1,12 @@
 """Makes plans off the event loop and within a time limit: in forks of the process, or in threads.
 
-A fork shares neither the interpreter's lock nor the loop's processor, so placing does not wait for a plan
-(docs/adr/0028). It is killed when it exceeds its limit, and when its policy changes or goes.
+A fork shares neither the interpreter's lock nor the loop's processor, so scheduling does not wait for a plan
+(docs/adr/0028). It is killed when it exceeds its limit, or when its policy is changed or deleted.
 
-In a thread are made: plans that will take little, and all where no fork can be had. A
-thread cannot be ended from outside. A plan that exceeds its limit there is abandoned: its policy does not run
-while the thread lives, except once an hour or after its spec was changed, and not even then while too many
-such threads live. A policy whose abandoned threads have ended runs as before. Others are not affected.
+Threads make plans that are expected to be short, and all plans where the system has no forks. A thread cannot
+be killed. A plan that exceeds its limit there is abandoned: its policy does not run while the thread lives,
+except once an hour or after its spec was changed, and not even then while too many such threads live. When
+the abandoned threads have ended, the policy runs as before. Other policies are not affected.
 """
 
 import asyncio
@@ -24,32 +24,32 @@ from plimsoll.timing.signal import Signal
 
 T = TypeVar("T")
 
-#: Seconds that a plan may take, beyond the longest search that a policy may ask for. The thread of one that
-#: takes longer cannot be ended; the other policies go on without it.
+#: Maximum seconds of a plan, beyond the longest search that a policy may request. The thread of a longer plan
+#: cannot be killed; the other policies continue without it.
 PLANNING_S = 900.0
 
-#: Plans made at the same time, and seconds after which one no longer counts among them: the others go on.
+#: Number of concurrent plans, and seconds after which a plan no longer counts, so that others may run.
 SLOTS, SLOW_S = 4, 30.0
 
-#: Abandoned threads that may live, and seconds until a policy that has one may try again.
+#: Maximum number of abandoned threads, and seconds after which a policy that has one may try again.
 ABANDONED, RETRY_S = 4, 3_600.0
 
 
-#: CPU seconds that a plan may take in a thread; it shares the interpreter's lock with placing.
+#: Maximum CPU seconds of a plan in a thread, which shares the interpreter's lock with scheduling.
 SMALL_S = 0.15
 
-#: CPU seconds of a plan in a fork, or of the first one in a thread, up to which another is tried in a thread.
+#: CPU seconds of a plan in a fork, or of the first one in a thread, up to which a thread is tried.
 TRIAL_S = 1.0
 
-#: Of the first plan the pods are counted.
+#: Number of pods below which a policy's first plan is made in a thread.
 FEW_PODS = 1_000
 
-#: CPU seconds for each pod that has changed since the plan before.
+#: CPU seconds for each pod that has changed since the earlier plan.
 CHANGED_POD_S = 15e-6
 
 
 class PlanCalledOff(PlimsollError):
-    """The policy was changed, or deleted, while its plan was made."""
+    """The policy was changed or deleted while its plan was made."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,9 +65,9 @@ class _Known:
 
     Attributes:
         took_s: CPU seconds.
-        pods: How many there were.
-        is_apart: Whether it was made in a fork.
-        is_warm: Whether it was made in a thread, and the one before as well.
+        pods: Number of pods.
+        is_apart: Whether a fork made it.
+        is_warm: Whether a thread made it and the one before.
         is_long: Whether a plan in a thread has taken too long.
     """
 
@@ -80,22 +80,23 @@ class _Known:
 
 @dataclass(slots=True)
 class PlanCosts:
-    """What plans took, by policy and content, and so what the next one will take.
+    """Costs of plans, by policy and content, and so the expected cost of the next one.
 
-    A fork costs more than a short plan: the system copies what both sides write to, and what the plan finds
-    out about templates is lost with it. In a thread it is kept, so the second plan there is the one to go by.
+    A fork costs more than a short plan: the system copies the memory that both sides write to, and what the
+    plan learns about templates is lost with it. A thread keeps it, so the second plan in a thread is the one
+    to compare.
     """
 
     _known: dict[tuple[str, str], _Known] = field(default_factory=dict)
 
     def is_small(self, policy: str, content: str, pods: int, changed: int = 0) -> bool:
-        """Whether the next plan is made in a thread.
+        """Whether a thread makes the next plan.
 
         Args:
             policy: Its name.
-            content: What the plan is for, in a word.
-            pods: How many are placed.
-            changed: How many of them have changed since the latest plan.
+            content: The kind of the plan, in a word.
+            pods: Number of placed pods.
+            changed: Number of pods that have changed since the latest plan.
         """
         known = self._known.get((policy, content))
         if known is None:
@@ -104,7 +105,7 @@ class PlanCosts:
         return expected <= (SMALL_S if known.is_warm or known.is_long else TRIAL_S)
 
     def learn(self, policy: str, content: str, pods: int, took_s: float, *, is_apart: bool) -> None:
-        """A plan took so many CPU seconds."""
+        """Record the CPU seconds of a plan."""
         before = self._known.get((policy, content))
         is_warm = not is_apart and before is not None and not before.is_apart
         if is_apart:
@@ -114,7 +115,7 @@ class PlanCosts:
         self._known[policy, content] = _Known(took_s, pods, is_apart, is_warm, is_long)
 
     def forget(self, policy: str) -> None:
-        """The policy rebalances no longer."""
+        """Forget a policy that no longer rebalances."""
         for known in [known for known in self._known if known[0] == policy]:
             del self._known[known]
 
@@ -126,22 +127,20 @@ class PlanRunner:
     computer: Computer  #: runs each function in a thread of its own
     clock: Clock
     ended: Signal  #: notified when an abandoned plan has ended
-    forks: SnapshotComputer | None = (
-        None  #: runs each function in a fork of the process, where one can be had
-    )
-    cpu_s: Callable[[], float] = time.thread_time  #: CPU seconds that the calling thread has used
+    forks: SnapshotComputer | None = None  #: runs each function in a fork of the process, if possible
+    cpu_s: Callable[[], float] = time.thread_time  #: CPU seconds of the calling thread
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SLOTS), init=False)
     _abandoned: set[_Abandoned] = field(default_factory=set, init=False)
     _slow: set[str] = field(default_factory=set, init=False)
-    #: the latest plan of a policy, where it was abandoned
+    #: the latest plan of a policy, if it was abandoned
     _hanging: dict[str, _Abandoned] = field(default_factory=dict, init=False)
     _costs: PlanCosts = field(default_factory=PlanCosts, init=False)
-    #: plans that are made in forks, by policy
+    #: plans under way in forks, by policy
     _forked: dict[str, asyncio.Future[Any]] = field(default_factory=dict, init=False)
 
     @property
     def abandoned(self) -> int:
-        """How many threads live whose result is no longer waited for."""
+        """Number of live threads whose result is no longer awaited."""
         return len(self._abandoned)
 
     def is_slow(self, policy: str) -> bool:
@@ -164,13 +163,13 @@ class PlanRunner:
         return "its plan hangs; it runs again when that ends, within the hour, or when its spec is changed"
 
     def forget(self, policy: str) -> None:
-        """The policy rebalances no longer."""
+        """Forget a policy that no longer rebalances."""
         self._hanging.pop(policy, None)
         self._costs.forget(policy)
         self.call_off(policy)
 
     def call_off(self, policy: str) -> None:
-        """End the plan of a policy if it is made in a fork: it is not wanted any more."""
+        """Kill the fork that makes the policy's plan, as the plan is no longer wanted."""
         task = self._forked.pop(policy, None)
         if task is not None:
             task.cancel()
@@ -183,14 +182,14 @@ class PlanRunner:
         limit_s: float,
         prepare: Callable[[], int] | None = None,
     ) -> T:
-        """The function's result, made in a fork unless it is small or none can be had.
+        """The function's result, made in a fork unless it is small or forks are unavailable.
 
-        What is kept for later runs must be found here, as all that a fork finds but its result is lost:
-        ``prepare`` runs in a thread of this process, and the function afterwards. It returns how many pods
-        have changed.
+        Work that later runs reuse must be done in this process, as a fork's work is lost except for its
+        result: ``prepare`` runs in a thread of this process, and the function afterwards. It returns how many
+        pods have changed.
 
         Raises:
-            TimeoutError: It was ended, or abandoned.
+            TimeoutError: It was killed, or abandoned.
             PlanCalledOff: The policy has changed.
             ComputationFailed: The function raised in the fork.
             ComputationLost: The fork has ended without a result.
@@ -217,12 +216,12 @@ class PlanRunner:
     def forks_for(
         self, policy: SchedulingPolicy, parcel: PlanParcel, changed: int = 0
     ) -> SnapshotComputer | None:
-        """What forks the process for a plan; None when the plan is small, or where no fork can be had."""
+        """The function that forks the process for a plan; None for a small plan, or without forks."""
         is_small = self._costs.is_small(policy.metadata.name, parcel.content, parcel.pods, changed)
         return None if is_small or self.forks is None or self.forks.obstacle() else self.forks
 
     def learn(self, policy: SchedulingPolicy, parcel: PlanParcel, took_s: float, *, is_apart: bool) -> None:
-        """Such a plan took so long: by that it is decided where the next one is made."""
+        """Record the cost of a plan, which decides where the next one is made."""
         self._costs.learn(policy.metadata.name, parcel.content, parcel.pods, took_s, is_apart=is_apart)
 
     async def make_in_fork(
@@ -231,10 +230,10 @@ class PlanRunner:
         computing: Coroutine[Any, Any, bytes],
         limit_s: float,
     ) -> bytes:
-        """What a fork computes; it has ended when this raises.
+        """The result of a fork, which has ended when this raises.
 
         Raises:
-            TimeoutError: It was ended.
+            TimeoutError: It was killed.
             PlanCalledOff: The policy has changed.
             PlimsollError: What a SnapshotComputer raises.
         """
@@ -282,7 +281,7 @@ class PlanRunner:
         return task.result()
 
     async def _waited(self, policy: str, task: asyncio.Future[Any], limit_s: float) -> bool:
-        """Wait for a computation that holds a slot, which it gives back when it is slow; whether it ended."""
+        """Wait for a computation; release its slot when it is slow. Returns whether it ended."""
         try:
             done, _ = await asyncio.wait({task}, timeout=min(SLOW_S, limit_s))
         finally:

@@ -1,4 +1,4 @@
-"""PolicyConfigs say what each policy wants at this moment, within what the breakers allow."""
+"""Returns the present configuration of each policy, limited by the breakers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,13 +19,13 @@ from plimsoll.rebalancing.ways import REQUESTS_API, RequestProbe, leaves_by_requ
 
 @dataclass(frozen=True, slots=True)
 class Breakers:
-    """What keeps policies from moving pods."""
+    """The breakers that keep policies from moving pods."""
 
     stop: StopButton
     displacements: DisplacementBreaker
     access: Access
     probe: RequestProbe
-    planning: PlanRunner  #: knows the policies whose plans hang
+    planning: PlanRunner  #: knows which policies have hanging plans
 
 
 @dataclass(eq=False)
@@ -33,15 +33,15 @@ class PolicyConfigs:
     """The live policies in plain values."""
 
     policies: Mapping[str, SchedulingPolicy]  #: those that rebalance, keyed by name, at any moment
-    registries: Registries  #: what policies can name
-    objects: ClusterObjects  #: where priority classes are looked up
-    breakers: Breakers  #: what keeps policies from moving pods
+    registries: Registries  #: the names that policies can use
+    objects: ClusterObjects  #: the mirrored priority classes
+    breakers: Breakers  #: the breakers of moves
     clock: Clock
-    #: by scheduler name: who places replacements; set when policies change
+    #: by scheduler name: profiles that place replacements; set when policies change
     profiles: Mapping[str, Profile] = field(default_factory=dict, init=False)
 
     def configured(self, policy: SchedulingPolicy) -> RebalancingConfig:
-        """What a policy wants.
+        """A policy's configuration.
 
         Raises:
             ConfigurationError: It cannot be carried out; names the field.
@@ -58,28 +58,28 @@ class PolicyConfigs:
         return bounded(wanted, STOP) if breakers.stop.is_pressed else wanted
 
     def of(self, name: str) -> RebalancingConfig | None:
-        """What a policy wants; None when it rebalances no longer."""
+        """A policy's configuration; None if it no longer rebalances."""
         policy = self.policies.get(name)
         return None if policy is None else self.configured(policy)
 
     def spec_of(self, name: str) -> RebalancingSpec | None:
-        """The same as its spec."""
+        """The same policy as its spec."""
         policy = self.policies.get(name)
         return None if policy is None else policy.spec.rebalancing
 
     def others(self, name: str) -> dict[str, RebalancingConfig]:
-        """What the other policies want that carry moves out; keys are their names."""
+        """Configurations of the other policies that carry moves out, keyed by name."""
         return {
             other: self.configured(policy)
             for other, policy in self.policies.items()
             if other != name
-            and not self.breakers.planning.is_slow(other)  # its strategies would hold up this policy, too
+            and not self.breakers.planning.is_slow(other)  # its strategies would delay this policy too
             and policy.spec.rebalancing is not None
             and policy.spec.rebalancing.mode is not Mode.DRY_RUN
         }
 
     def hold_up(self, name: str) -> str:
-        """Why approved moves of a policy wait, "" when they do not."""
+        """Why approved moves of a policy wait, "" if they do not."""
         if self.breakers.stop.is_pressed:
             return self.breakers.stop.sentence
         policy = self.policies.get(name)

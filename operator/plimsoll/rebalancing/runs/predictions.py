@@ -1,6 +1,6 @@
-"""Dry runs: a record for each move that the latest run predicts, and none for what it no longer does.
+"""Keeps one record for each move that the latest dry run predicts, and deletes outdated ones.
 
-Predictions go with their policy, and with its mode.
+Predictions are deleted with their policy, and when its mode changes.
 """
 
 import asyncio
@@ -18,19 +18,19 @@ from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.status import RunTotals
 from plimsoll.timing.task_sets import first_of
 
-#: Seconds after the start in which a policy that is not known yet is not taken for deleted.
+#: Seconds after the start in which an unknown policy does not count as deleted.
 STARTING_S = 30.0
 
-#: Seconds between two attempts to delete predictions that are outdated.
+#: Seconds between two attempts to delete outdated predictions.
 AGAIN_S = 60.0
 
 
 @dataclass(eq=False)
 class Predictions:
-    """Writes predictions, and deletes those of policies that predict no longer."""
+    """Writes predictions, and deletes those of policies that no longer predict."""
 
     keeper: EvictionRecordStore
-    post: Callable[[RecordDeleted], None]  #: receives the events of those that are deleted
+    post: Callable[[RecordDeleted], None]  #: receives the events of deleted records
     clock: Clock
     observer: Observer
     _predicting: frozenset[str] = field(default_factory=frozenset, init=False)
@@ -38,7 +38,7 @@ class Predictions:
     _news: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def retain(self, policies: Collection[str]) -> None:
-        """These policies may have predictions; those of others are deleted soon."""
+        """Keep predictions of these policies; those of others are deleted soon."""
         self._ended = (self._ended | self._predicting) - set(policies)
         self._predicting = frozenset(policies)
         if self._ended:
@@ -68,14 +68,14 @@ class Predictions:
         ]
 
     async def _drop(self, record: Record) -> None:
-        """Delete a record; after a restart it is among the moves, and the watch need not show its end."""
+        """Delete a record, also from the moves after a restart, as the watch need not show its deletion."""
         if await self.keeper.drop(record, "outdated"):
             self.post(RecordDeleted(record.key))
 
     async def write(self, totals: RunTotals) -> None:
-        """Record what a run predicts; the same prediction is one record, however often it is made.
+        """Record the predictions of a run; equal predictions share one record.
 
-        Where a strategy failed it is not known what it would still predict, and nothing is deleted.
+        If a strategy failed, its predictions are not known, and nothing is deleted.
         """
         keeper, policy, mode = self.keeper, totals.name, Mode.DRY_RUN
         moves = {key_of(move, policy, mode, totals.cycle): move for move in totals.plan.moves}

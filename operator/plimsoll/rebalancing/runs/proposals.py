@@ -1,9 +1,9 @@
-"""Proposals wait for a person: new ones are recorded, those that a run no longer plans are called off.
+"""Records proposals, which wait for a person's answer, and cancels those that a run no longer plans.
 
-A record stays Planned until somebody says yes or no with an annotation: ``plimsoll.dev/approved`` with
-``"true"`` carries the move out, after it was judged again in the present cluster; ``"false"`` calls it off,
-and the same move is not proposed again while the record is kept. Any other value is no answer. Moves of a
-bundle are proposed together, called off together, and carried out when all of them are approved.
+A record stays Planned until a person answers with an annotation: ``plimsoll.dev/approved`` with ``"true"``
+carries the move out, after another judgement in the present cluster; ``"false"`` cancels it, and the same
+move is not proposed again while the record is kept. Any other value is no answer. Moves of a bundle are
+proposed together, cancelled together, and carried out when all of them are approved.
 """
 
 from collections import defaultdict
@@ -24,14 +24,14 @@ from plimsoll.rebalancing.runs.status import RunTotals
 
 
 class Approvals:
-    """What people say of proposals; annotations become events."""
+    """People's answers to proposals; turns annotations into events."""
 
     def __init__(self, executor: MoveExecutor) -> None:
         self._executor = executor
         self._said: dict[str, bool] = {}
 
     def annotated(self, namespace: str, name: str, annotations: Mapping[str, str]) -> None:
-        """A record was written by somebody, maybe with an answer."""
+        """Read the annotations of a record that another client wrote."""
         key = f"{namespace}/{name}"
         answer = ANSWERS.get(annotations.get(APPROVED, ""))
         if answer is None:
@@ -41,12 +41,12 @@ class Approvals:
         self._executor.post(ProposalAnswered(key, answer))
 
     def forget(self, namespace: str, name: str) -> None:
-        """A record is gone."""
+        """Forget a deleted record."""
         self._said.pop(f"{namespace}/{name}", None)
         self._executor.post(RecordDeleted(f"{namespace}/{name}"))
 
     def answer(self, key: str) -> bool | None:
-        """What was said of a proposal, None when nothing was."""
+        """The answer to a proposal, None without one."""
         return self._said.get(key)
 
 
@@ -54,13 +54,13 @@ class Approvals:
 class Proposals:
     """Proposes the moves of plans."""
 
-    executor: MoveExecutor  #: knows the proposals that wait, and receives what the plan no longer holds
+    executor: MoveExecutor  #: knows the open proposals, and receives outdated ones
     feeder: MoveFeeder  #: receives new moves
     keeper: EvictionRecordStore
-    observer: Observer  #: notified of moves for which there is no room among the records
+    observer: Observer  #: notified of moves that exceed the limit of records
 
     async def propose(self, totals: RunTotals) -> None:
-        """Write a record for each move of a run that has none, and call off what its plan no longer holds."""
+        """Write missing records for the moves of a run, and cancel proposals that it no longer plans."""
         planned: defaultdict[str, list[Move]] = defaultdict(list)
         for move in totals.plan.moves:
             planned[move.bundle or move.pod.uid].append(move)
@@ -87,7 +87,7 @@ class Proposals:
                     self.observer.record_dropped(totals.name, "breaker")
 
     def _waiting(self, policy: str) -> list[list[MoveState]]:
-        """Proposals of a policy that are not being carried out, those of a bundle together."""
+        """A policy's proposals that are not being carried out, grouped by bundle."""
         machine = self.executor.machine
         found: defaultdict[str, list[MoveState]] = defaultdict(list)
         for state in machine.moves.values():
@@ -102,7 +102,7 @@ class Proposals:
 
 
 def _is_complete(group: Sequence[MoveState]) -> bool:
-    """Whether these are all moves of their bundle, or one that stands alone."""
+    """Whether these are all moves of their bundle, or a single move."""
     bundle = group[0].spec.bundle
     return len(group) == (bundle.moves if bundle else 1)
 

@@ -1,8 +1,8 @@
-"""PolicyRuns carry out one run of a policy: inputs, plan, execution by mode, status.
+"""Carries out one run of a policy: inputs, plan, execution by mode, status.
 
-The plan is made on a fork, off the event loop; every move is judged again in the present cluster right before
-its eviction, and no eviction is sent without a record that says so. Runs of one policy follow one another,
-those of several overlap.
+The plan is made on a fork, off the event loop. Every move is judged again in the present cluster right before
+its eviction, and no eviction is sent without a record. Runs of one policy do not overlap; runs of several
+policies may.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from plimsoll.rebalancing.runs.status import RunReports, RunResult, RunTotals
 from plimsoll.rebalancing.runs.upstream_run import UpstreamEnforcement
 from plimsoll.timing.task_sets import PolicyLocks
 
-#: Seconds until the next run of some policy, beyond which nothing is kept for it.
+#: Seconds until the next run of some policy above which the kept findings are dropped.
 KEEP_S = 3_600.0
 
 
@@ -40,8 +40,8 @@ class PolicyRuns:
 
     policies: Mapping[str, SchedulingPolicy]  #: those that rebalance, keyed by name, at any moment
     planning: PlanRunner  #: makes plans off the event loop
-    inputs: RunInputs  #: what runs read
-    modes: PlanModes  #: what becomes of their plans
+    inputs: RunInputs  #: gathers the input of runs
+    modes: PlanModes  #: carries out their plans
     upstream: UpstreamEnforcement  #: makes the moves of planner Upstream while they are planned
     reports: RunReports
     statistics: RunStatistics
@@ -50,7 +50,7 @@ class PolicyRuns:
     _locks: PolicyLocks = field(default_factory=PolicyLocks, init=False)
 
     async def fall_due(self, name: str) -> None:
-        """Run a policy; a run that breaks harms its own policy only, and its status says so."""
+        """Run a policy; an error affects only this policy, and its status reports it."""
         policy, problem = self.policies.get(name), ""
         due = self.statistics.fell_due(name)
         self.degraded.run_begun(name)
@@ -74,25 +74,25 @@ class PolicyRuns:
         self.degraded.run_ended(name, result, problem)
 
     def forget(self, name: str) -> None:  # noqa: ARG002 - as others that keep something of policies
-        """The policy rebalances no longer."""
+        """Forget a policy that no longer rebalances."""
         self._let_go()
 
     def _let_go(self) -> None:
-        """Keep nothing for a run that is far off: pods that are gone would stay in memory until then."""
+        """Drop findings if the next run is far off, so that deleted pods do not stay in memory until then."""
         if not self.statistics.runs_within(KEEP_S):
             self._kept.clear()
 
     def skip(self, name: str) -> None:
-        """A run was due while the one before it was under way."""
+        """Record a run that was due while the earlier one was under way."""
         self.degraded.run_skipped(name)
         self.statistics.skipped(name)
 
     async def rebalance(self, name: str) -> RunResult:
-        """Plan and carry out one run of a policy; how it ended.
+        """Plan and carry out one run of a policy; returns its result.
 
         Raises:
             TimeoutError: The plan was not ready in time.
-            Exception: What else broke it.
+            Exception: Any other error of the run.
         """
         policy = self.policies.get(name)
         if policy is None or policy.spec.rebalancing is None or self.planning.obstacle(policy):

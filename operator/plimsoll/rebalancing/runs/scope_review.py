@@ -1,4 +1,4 @@
-"""Reviews the scopes of policies: those that match no pod, name what does not exist, or overlap."""
+"""Reviews the scopes of policies: those that match no pod, name unknown objects, or overlap."""
 
 import contextlib
 from collections.abc import Iterable, Mapping
@@ -17,19 +17,19 @@ from plimsoll.ports.clock import Clock, ComputationLost
 from plimsoll.rebalancing.runs.plan_parcel import PlanParcel
 from plimsoll.rebalancing.runs.plan_runner import PlanCalledOff, PlanRunner
 
-#: Seconds between two reviews of one scope, and for which it must match nothing before that is said.
+#: Seconds between two reviews of one scope, and for which it must match nothing before that is reported.
 REVIEW_S, EMPTY_S = 60.0, 60.0
 
-#: Seconds that a review may take.
+#: Maximum seconds of a review.
 LIMIT_S = 60.0
 
 #: Reasons of the condition Degraded.
 EMPTY, UNKNOWN_NAME = "ScopeEmpty", "ScopeNameUnknown"
 
-#: The condition of policies whose pods another policy moves as well, and its reason.
+#: Condition and reason of policies whose pods another policy moves as well.
 OVERLAPPING, SAME_PODS = "Overlapping", "SamePods"
 
-#: Pods named as examples.
+#: Number of example pods.
 EXAMPLES = 3
 
 
@@ -50,12 +50,12 @@ class Scoped:
 
 @dataclass(frozen=True, slots=True)
 class ScopeReview:
-    """What one scope matches.
+    """The pods that one scope matches.
 
     Attributes:
-        pods: How many.
-        shared: How many another policy moves as well, by its name.
-        examples: Some of those, as ``namespace/name``.
+        pods: Number of pods.
+        shared: Number of pods that another policy moves as well, by its name.
+        examples: Some of the shared pods, as ``namespace/name``.
     """
 
     pods: int
@@ -64,7 +64,7 @@ class ScopeReview:
 
 
 class _Matching:
-    """Whether pods are in a scope; remembers templates and nodes."""
+    """Whether pods are in a scope; caches templates and nodes."""
 
     def __init__(self, scoped: Scoped, cluster: Cluster) -> None:
         self.policy = scoped.policy
@@ -84,7 +84,7 @@ class _Matching:
 
 
 def review(mine: Scoped, others: Iterable[Scoped], cluster: Cluster) -> ScopeReview:
-    """Count the placed pods of a scope, and those that are in other scopes, too."""
+    """Count the placed pods of a scope, and those that are in other scopes too."""
     own = _Matching(mine, cluster)
     rest = [_Matching(each, cluster) for each in others]
     pods, shared = 0, dict.fromkeys((each.policy for each in rest), 0)
@@ -109,7 +109,7 @@ def review(mine: Scoped, others: Iterable[Scoped], cluster: Cluster) -> ScopeRev
 class ScopeReviews:
     """The reviews of all policies."""
 
-    policies: Mapping[str, SchedulingPolicy]  #: those that rebalance now, by their name
+    policies: Mapping[str, SchedulingPolicy]  #: policies that rebalance, keyed by name
     planning: PlanRunner  #: makes reviews off the event loop
     clock: Clock
     _scopes: dict[str, Scoped] = field(default_factory=dict, init=False)
@@ -127,7 +127,7 @@ class ScopeReviews:
             if self._is_due(policy):
                 others = self._others(policy)
                 parcel = PlanParcel("review", cluster)
-                # Told as Hanging, or not at all; the run itself has done its work.
+                # Reported as Hanging, or not at all; the run itself has succeeded.
                 with contextlib.suppress(TimeoutError, PlanCalledOff, ComputationLost):
                     self._keep(
                         policy,
@@ -141,7 +141,7 @@ class ScopeReviews:
         return known is None or known[1] is not policy or self.clock.monotonic() - known[0] >= REVIEW_S
 
     def _others(self, policy: SchedulingPolicy) -> list[Scoped]:
-        """The scopes of other policies that may move pods, where this one may."""
+        """The scopes of other policies that may move pods, if this one may."""
         return [
             self._scopes[name]
             for name, other in self.policies.items()
@@ -157,14 +157,14 @@ class ScopeReviews:
             self._empty_since.setdefault(name, now)
 
     def forget(self, name: str) -> None:
-        """The policy rebalances no longer, or has another spec."""
+        """Forget a policy that no longer rebalances, or has another spec."""
         for kept in (self._scopes, self._reviews, self._empty_since, self._unknown):
             kept.pop(name, None)
 
     # -- what is said --------------------------------------------------------------------------------
 
     def troubles(self, name: str) -> dict[str, str]:
-        """What is wrong with a scope, in sentences by reason."""
+        """Problems of a scope: sentences by reason."""
         found = {}
         since = self._empty_since.get(name)
         if since is not None and self.clock.monotonic() - since >= EMPTY_S:
@@ -179,7 +179,7 @@ class ScopeReviews:
         return {OVERLAPPING: (SAME_PODS, overlap)} if overlap else {}
 
     def _overlap(self, name: str) -> str:
-        """Which other policies move pods of this one, in a sentence; "" for none."""
+        """A sentence about the other policies that move pods of this one; "" for none."""
         known = self._reviews.get(name)
         if known is None:
             return ""
@@ -196,7 +196,7 @@ class ScopeReviews:
 
 
 def unknown_names(policy: SchedulingPolicy, cluster: Cluster) -> str:
-    """Names in a scope that nothing has, in a sentence; "" when all exist."""
+    """A sentence about unknown names in a scope; "" if all exist."""
     scope, objects = policy.spec.scope, cluster.objects
     parts = [
         f'namespace "{name}" does not exist{near(name, objects.namespaces)}'

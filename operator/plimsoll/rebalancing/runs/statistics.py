@@ -1,4 +1,4 @@
-"""Statistics of rebalancing runs: due times, successes, and findings of the latest run.
+"""Keeps statistics of rebalancing runs: due times, successes, and findings of the latest run.
 
 They are kept by policy, read at each scrape of the metrics, and dropped with the policy.
 """
@@ -20,23 +20,23 @@ from plimsoll.rebalancing.runs.status import RunResult
 #: Phases in which a move has begun and not ended.
 IN_FLIGHT = frozenset((Phase.EVICTING, Phase.EVICTED, Phase.SURGING))
 
-#: Results of runs that came to their end.
+#: Results of completed runs.
 _COMPLETED = frozenset((RunResult.SUCCEEDED, RunResult.FAILED))
 
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """What is known of a policy's runs; moments are seconds since the epoch.
+    """Figures of a policy's runs; moments are seconds since the epoch.
 
     Attributes:
         next_run: When the next one begins.
-        due: When the earliest run was or is due that has not come to its end.
-        last_success: When the latest one ended that succeeded; None when none has in this process.
+        due: When the earliest run was or is due that has not completed.
+        last_success: When the latest successful run ended; None without one in this process.
         in_flight: Moves that have begun and not ended.
-        imbalance: In percentage points by resource and kind of usage, as the latest run found it.
-        violations: Pods that the strategies complained about in the latest run, by strategy.
-        hot: Nodes that it found over-used by load; None where no strategy moves pods by load.
-        hot_s: Seconds that nodes were, from one run that found them so to the next one.
+        imbalance: The latest run's imbalance, in percentage points by resource and kind of usage.
+        violations: Number of pods with complaints in the latest run, by strategy.
+        hot: Number of nodes that it found over-used by load; None if no strategy moves pods by load.
+        hot_s: Seconds for which nodes were over-used, from one such run to the next.
     """
 
     next_run: float
@@ -54,27 +54,27 @@ class _Runs:
     """The runs of one policy so far."""
 
     due: float | None = None
-    began: float = 0.0  #: of the monotonic clock
+    began: float = 0.0  #: monotonic seconds
     last_success: float | None = None
     imbalance: Mapping[tuple[str, str], float] = field(default_factory=dict)
     violations: Mapping[str, int] = field(default_factory=dict)
-    hot: tuple[frozenset[str], float] | None = None  #: nodes, and when they were found; monotonic clock
+    hot: tuple[frozenset[str], float] | None = None  #: nodes, and when they were found, in monotonic seconds
     hot_s: float = 0.0
 
 
 @dataclass(eq=False)
 class RunStatistics:
-    """Remembers the runs of all policies, and reports them and their strategies to the observer."""
+    """Records the runs of all policies, and reports them and their strategies to the observer."""
 
     policies: Iterable[str]  #: names of those that rebalance, at any moment
-    next_run: Callable[[str], datetime | None]  #: when a policy runs next; None when it does not
+    next_run: Callable[[str], datetime | None]  #: when a policy runs next; None if it does not
     unfinished: Callable[[], Iterable[Record]]  #: the records of moves that have not ended, of all policies
     clock: Clock
     observer: Observer  #: receives durations and counts
     _runs: dict[str, _Runs] = field(default_factory=dict, init=False)
 
     def fell_due(self, policy: str) -> float:
-        """Record that the timetable has started a run, which may still have to wait; the time."""
+        """Record that the timetable has started a run, which may have to wait; returns the time."""
         runs, now = self._runs.setdefault(policy, _Runs()), self.clock.now()
         if runs.due is None:
             runs.due = now
@@ -90,11 +90,11 @@ class RunStatistics:
         self._runs.setdefault(policy, _Runs()).began = self.clock.monotonic()
 
     def skipped(self, policy: str) -> None:
-        """Report a run that was due while the one before it was under way."""
+        """Report a run that was due while the earlier one was under way."""
         self.observer.run_finished(policy, RunResult.SKIPPED.value, 0.0)
 
     def finished(self, policy: str, result: RunResult) -> None:
-        """Record how a run ended; one that did not complete is still due."""
+        """Record a run's result; a run that did not complete is still due."""
         runs = self._runs.setdefault(policy, _Runs())
         if result in _COMPLETED:
             runs.due = None
@@ -104,7 +104,7 @@ class RunStatistics:
 
     @contextmanager
     def strategies(self, policy: str) -> Iterator[None]:
-        """Time the strategies of a plan that is made inside; a plan that is not ready reports none."""
+        """Time the strategies of a plan within the context; a plan that fails reports none."""
         timer = StrategyTimer(self.clock.monotonic)
         outer = TIMER.set(timer)
         try:
@@ -115,7 +115,7 @@ class RunStatistics:
             self.observer.strategy_ended(policy, strategy, seconds)
 
     def planned(self, policy: str, rebalancing: RebalancingConfig, plan: EvictionPlan) -> None:
-        """Keep what a plan says about the cluster; a strategy that complains about no pod counts 0."""
+        """Record a plan's findings about the cluster; a strategy without complaints counts 0."""
         runs = self._runs.setdefault(policy, _Runs())
         runs.imbalance, before, now = plan.imbalance, runs.hot, self.clock.monotonic()
         runs.hot = None if plan.load is None else (frozenset(plan.hot), now)
@@ -127,7 +127,7 @@ class RunStatistics:
             self.observer.plugin_failed(failure.plugin, failure.point, failure.problem)
 
     def forget(self, policy: str) -> None:
-        """The policy rebalances no longer."""
+        """Forget a policy that no longer rebalances."""
         self._runs.pop(policy, None)
 
     def figures(self) -> Mapping[str, RunFigures]:

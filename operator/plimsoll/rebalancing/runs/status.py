@@ -1,4 +1,4 @@
-"""Status of a run for its policy: counts, rejected candidates with examples, failures."""
+"""Writes the status of a run into its policy: counts, rejected candidates with examples, failures."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -40,53 +40,53 @@ from plimsoll.rebalancing.records.store import EvictionRecordStore
 
 
 class RunResult(StrEnum):
-    """How a run ended; a value of a metric's label."""
+    """How a run ended; the value of a metric's label."""
 
     SUCCEEDED = "succeeded"  #: every strategy has judged the cluster
     FAILED = "failed"  #: some strategy could not judge the cluster; the others ran
-    CRASHED = "crashed"  #: it ended with an error
+    CRASHED = "crashed"  #: an error ended it
     TIMED_OUT = "timed_out"  #: the plan was not ready in time
     SKIPPED = "skipped"  #: it was due and did not begin
 
 
-#: Characters of the sentence about a refusal, and of the message about a run.
+#: Maximum lengths of the sentence about a refusal, and of the message about a run, in characters.
 SENTENCE, STORY = 1024, 4096
 
-#: Reason of the policy's event, and what becomes of the moves of a plan.
+#: Reason of the policy's event, and the phrase for the moves of a plan.
 DONE = {
     Mode.DRY_RUN: ("Predicted", "would be moved"),
     Mode.APPROVE: ("Proposed", "wait for approval"),
     Mode.ENFORCE: ("Rebalanced", "are moved"),
 }
 
-#: Results of runs that broke off.
+#: Results of runs that an error or the time limit ended.
 _BROKEN = {RunResult.CRASHED: RunOutcome.CRASHED, RunResult.TIMED_OUT: RunOutcome.TIMED_OUT}
 
-#: Nodes that are named.
+#: Number of nodes that are named.
 EXAMPLES = 5
 
-#: Why nodes are left out, by what is known of their load.
+#: Why nodes are left out, by the state of their load.
 _LEFT_OUT = {
     LoadState.UNKNOWN: "NotMeasured",
     LoadState.STALE: "Stale",
     LoadState.ESTIMATED: "Estimated",
 }
 
-#: What may be left out of a run.
+#: Fields that a run may lack.
 _NOTHING: dict[str, Any] = dict.fromkeys(("completionTime", "result", "message", "optimisation", "load"))
 
 
 @dataclass(slots=True)
 class RunTotals:
-    """What a run of a policy came to; grows until its moves are finished.
+    """Totals of a policy's run; updated until its moves are finished.
 
     Attributes:
-        policy: As it was when the run began.
+        policy: The policy as of the start of the run.
         started: Seconds since the epoch.
-        plan: What was planned.
+        plan: The plan.
         cycle: Distinguishes this run from others.
-        evicted: Evictions that were accepted.
-        verified: Replacements that were there in time.
+        evicted: Number of accepted evictions.
+        verified: Number of replacements that were there in time.
         completed: Seconds since the epoch, None while the moves are being made.
     """
 
@@ -100,20 +100,20 @@ class RunTotals:
 
     @property
     def name(self) -> str:
-        """Of the policy."""
+        """The policy's name."""
         return self.policy.metadata.name
 
     @property
     def spec(self) -> RebalancingSpec:
-        """Of the policy."""
+        """The policy's spec."""
         return self.policy.spec.rebalancing or RebalancingSpec()
 
 
 @dataclass(eq=False)
 class RunReports:
-    """Writes the last run of each of ``policies`` into its status, and totals of records into that of all.
+    """Writes the last run of each of ``policies`` into its status, and the records' totals into every status.
 
-    Moves of a policy that is suspended, or whose spec is not accepted, have records as well, and go on.
+    Moves of a policy that is suspended or whose spec is not accepted have records as well, and continue.
     """
 
     policies: Mapping[str, SchedulingPolicy]
@@ -128,11 +128,11 @@ class RunReports:
     _sent: dict[str, MoveTotals] = field(default_factory=dict, init=False)
 
     def begin(self, totals: RunTotals) -> None:
-        """Report this run, which has a plan, in place of the one before it."""
+        """Report this run, which has a plan, in place of the earlier one."""
         self._totals[totals.name] = totals
 
     def forget(self, name: str) -> None:
-        """The policy rebalances no longer."""
+        """Forget a policy that no longer rebalances."""
         self._totals.pop(name, None)
         self._sent.pop(name, None)
 
@@ -144,11 +144,11 @@ class RunReports:
             totals.evicted += evicted if is_last else 0
             totals.verified += verified
         if not is_last or not evicted or (totals is not None and totals.completed is not None):
-            self._dirty[name] = None  # else the run itself writes the status when it ends
+            self._dirty[name] = None  # otherwise the run itself writes the status when it ends
             self.keeper.changed.notify()
 
     async def end(self, totals: RunTotals) -> None:
-        """The moves of a run have been made, or recorded for people."""
+        """Report that the moves of a run have been made, or recorded for people."""
         totals.completed = self.clock.now()
         for note in _notes(totals):
             self.recorder.record(note)
@@ -157,7 +157,7 @@ class RunReports:
     async def broke_off(
         self, policy: SchedulingPolicy, started: float, result: RunResult, problem: str
     ) -> None:
-        """Report a run that broke off in place of whatever it had planned; other results are ignored."""
+        """Report a run that failed, without its plan; other results are ignored."""
         outcome, name = _BROKEN.get(result), policy.metadata.name
         if result is RunResult.CRASHED:
             self.observer.failed(f"rebalancing {name}", problem)
@@ -175,12 +175,12 @@ class RunReports:
         await self._send(name, {"lastRun": last_run, "counts": None})
 
     async def write(self, name: str) -> None:
-        """Write what the last run of a policy came to, and the totals of its records."""
+        """Write the last run's totals into a policy's status, and the totals of its records."""
         totals = self._totals.get(name)
         await self._send(name, {} if totals is None else run_status(totals, self.next_run(name)))
 
     async def run(self) -> None:
-        """Write the status of all policies (records outlive a process), then of those with news."""
+        """Write the status of all policies (records outlive a process), then of those that have changed."""
         moved = [each.spec.policy for each in self.keeper.known.values() if not is_victim(each)]
         await asyncio.gather(*(self.write(name) for name in dict.fromkeys((*self.policies, *moved))))
         while True:
@@ -190,7 +190,7 @@ class RunReports:
             await self.write(name)
 
     def _has_news(self) -> bool:
-        """Whether a status is to be written; that of a run under way is at its end."""
+        """Whether a status is to be written; that of a run under way is written at its end."""
         for name in list(self.keeper.touched):
             run = self._totals.get(name)
             if run is not None and run.completed is None:
@@ -203,18 +203,18 @@ class RunReports:
     async def _send(self, name: str, document: dict[str, Any]) -> None:
         totals = self._sent[name] = self._move_totals(name)
         document["totals"] = totals.model_dump(mode="json", by_alias=True)
-        if "lastRun" in document:  # what is left out of a merge patch stays, and may be of an earlier run
+        if "lastRun" in document:  # a field missing in a merge patch stays, maybe of an earlier run
             document["lastRun"] = _NOTHING | document["lastRun"]
         answer = await self.statuses.write_status(name, document)
         if answer.is_done:
             return
         self._sent.pop(name, None)
-        # A standby writes nothing, and a policy that was deleted has no status.
+        # A standby writes nothing, and a deleted policy has no status.
         if answer.verdict not in (WriteOutcome.FENCED, WriteOutcome.GONE):
             self.observer.failed(f"status of policy {name}", answer.message)
 
     def _move_totals(self, name: str) -> MoveTotals:
-        """The totals of a policy's records; victims of preemption were not moved."""
+        """The totals of a policy's records, without victims of preemption."""
         phases = Counter(record.phase for record in self.keeper.of_policy(name) if not is_victim(record))
         return MoveTotals(
             moved=phases[Phase.SETTLED],
@@ -227,12 +227,12 @@ class RunReports:
 
 
 def sentence_of(failure: PluginError) -> str:
-    """What a strategy could not do, and why."""
+    """A sentence about a strategy's failure, and its cause."""
     return f"{failure.plugin} could not judge the cluster: {failure.problem}"
 
 
 def _notes(totals: RunTotals) -> Iterator[EventNote]:
-    """What is worth an event of the policy; runs that find nothing to do are not."""
+    """Findings that are worth an event; runs that find nothing to do are not."""
     meta, made = totals.policy.metadata, totals.plan
     policy = {
         "apiVersion": totals.policy.api_version,
@@ -248,7 +248,7 @@ def _notes(totals: RunTotals) -> Iterator[EventNote]:
 
 
 def _counted(totals: RunTotals) -> str:
-    """What came of a run, in counts."""
+    """The counts of a run."""
     made = totals.plan
     mode, planned = totals.spec.mode, len(made.moves)
     _, verb = DONE[mode]
@@ -303,7 +303,7 @@ def run_status(totals: RunTotals, next_run: datetime | None) -> dict[str, Any]:
 
 
 def _story(counts: str, made: EvictionPlan) -> str:
-    """What came of a run: the counts, then what strategies could not do, or have to say."""
+    """The message about a run: the counts, then failures and remarks of strategies."""
     said = [sentence_of(each) for each in made.failures]
     said += [f"{strategy}: {remark}" for strategy, remark in made.remarks]
     return "; ".join([counts, *dict.fromkeys(said)])[:STORY]
@@ -328,7 +328,7 @@ def optimisation_status(found: Optimisation | None) -> OptimisationStatus | None
 
 
 def load_status(found: LoadSummary | None, hot: Sequence[str]) -> RunLoad | None:
-    """What a run says of the load of its nodes."""
+    """The status of the nodes' load in a run."""
     if found is None:
         return None
     return RunLoad(

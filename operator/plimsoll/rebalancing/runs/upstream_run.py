@@ -1,12 +1,12 @@
-"""Runs of planner Upstream that evict: the API server answers each eviction before the next one is decided.
+"""Runs planner Upstream with evictions: the API server responds to each before the next one is decided.
 
-A run goes by the cluster as it was at its beginning, and by what became of its own evictions. A pod whose
-eviction was accepted is seen as the watch shows it after the answer. While the watch is behind, it is seen as
-the API server must have it: terminating, or gone where nothing has to be waited for. A refused eviction uses
-no limit, and the next candidate is tried (docs/adr/0022).
+A run reads the cluster as of its start, plus the results of its own evictions. A pod whose eviction was
+accepted is read as the watch shows it after the response. While the watch lags, it is taken to be
+terminating, or gone if it has no grace period to wait for. A refused eviction counts against no limit, and
+the next candidate is tried (docs/adr/0022).
 
-As for every planner, an eviction is on record before it is sent, the pod is asked for in the present cluster,
-and budgets that have opened since the run began hold.
+As for every planner, an eviction is recorded before it is sent, the pod must exist in the present cluster,
+and budgets that have opened since the run began apply.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -39,13 +39,13 @@ from plimsoll.rebalancing.runs.plan_parcel import PlanParcel
 from plimsoll.rebalancing.runs.plan_runner import PlanCalledOff, PlanRunner
 from plimsoll.rebalancing.runs.status import RunTotals
 
-#: Refused evictions in a row after which a run ends; descheduler tries every candidate.
+#: Number of refused evictions in a row that ends a run; descheduler tries every candidate.
 REFUSALS_IN_A_ROW = 100
 
-#: What becomes of evictions that are not made.
+#: Results of evictions that are not made.
 _NOT_EVICTED = (EvictionResult.REFUSED, EvictionResult.CLOSED)
 
-#: Reasons of records after which a run evicts nothing more.
+#: Reasons of records after which a run evicts no more.
 _FINAL = (POLICY_CHANGED.reason, LimitLevel.BUDGET.value)
 
 
@@ -53,10 +53,10 @@ _FINAL = (POLICY_CHANGED.reason, LimitLevel.BUDGET.value)
 class UpstreamEnforcement:
     """Carries out runs of planner Upstream."""
 
-    #: Those that rebalance, as they are at any moment; keys are their names.
+    #: Policies that rebalance, at any moment; keys are their names.
     policies: Mapping[str, SchedulingPolicy]
     keeper: EvictionRecordStore
-    feeder: MoveFeeder  #: has each move made
+    feeder: MoveFeeder  #: makes each move
     machine: MoveMachine  #: knows the moves
     pending: PendingPods
     objects: ClusterObjects  #: the PodDisruptionBudgets
@@ -66,12 +66,12 @@ class UpstreamEnforcement:
     async def carry_out(
         self, totals: RunTotals, run: UpstreamRun, memory: Memory, parcel: PlanParcel, within_s: float
     ) -> None:
-        """Decide and evict until the run has no more candidates; the totals get its evictions and its plan.
+        """Decide and evict until the run has no more candidates; its evictions and plan go into the totals.
 
         A long run is decided in one fork of the process, a short one in threads.
 
         Raises:
-            TimeoutError: A decision did not end in time; what was evicted before stands.
+            TimeoutError: A decision was not made in time; earlier evictions stand.
             ComputationFailed: A decision raised in the fork.
             ComputationLost: The fork has ended without a decision.
             Exception: What a decision raised in a thread.
@@ -85,7 +85,7 @@ class UpstreamEnforcement:
                         conversation = forks.conversation(partial(_decision, run, parcel))
                         ask = await stack.enter_async_context(conversation)
                         decide, is_apart = partial(self._decided_in_fork, parcel, ask, evictions), True
-                with suppress(PlanCalledOff):  # the next run goes by the policy as it is now
+                with suppress(PlanCalledOff):  # the next run uses the policy's new spec
                     await self._go(decide, evictions)
         self.planning.learn(policy, parcel, within_s - evictions.left_s, is_apart=is_apart)
 
@@ -100,7 +100,7 @@ class UpstreamEnforcement:
     async def _decided_in_thread(
         self, run: UpstreamRun, evictions: "_Evictions", answer: EvictionAnswer | None
     ) -> Move | None:
-        """Take one step of the run in a thread; the time that it takes is no longer left."""
+        """Take one step of the run in a thread; its time is subtracted from the limit."""
         step = run.begin if answer is None else partial(run.answer, answer)
         began = self.clock.monotonic()
         try:
@@ -112,7 +112,7 @@ class UpstreamEnforcement:
     async def _decided_in_fork(
         self, parcel: PlanParcel, ask: Ask, evictions: "_Evictions", answer: EvictionAnswer | None
     ) -> Move | None:
-        """The same in the fork, which says when the run has ended why there is not more."""
+        """The same in the fork, which reports at the end of the run why there are no more."""
         totals, began = evictions.totals, self.clock.monotonic()
         totals.plan = EvictionPlan(tuple(evictions.made), ())
         reply = await self.planning.make_in_fork(totals.policy, ask(parcel.pack(answer)), evictions.left_s)
@@ -122,7 +122,7 @@ class UpstreamEnforcement:
         return move
 
     async def _evict(self, move: Move, evictions: "_Evictions") -> EvictionAnswer:
-        """Evict a pod, or say why it stays."""
+        """Evict a pod; returns why it stays, if it does."""
         totals, policy = evictions.totals, evictions.totals.policy
         name, uid = policy.metadata.name, move.pod.uid
         if self.policies.get(name) is not policy:
@@ -159,7 +159,7 @@ class UpstreamEnforcement:
         return EvictionAnswer(EvictionResult.CLOSED if is_final else EvictionResult.REFUSED, refusal)
 
     def _result(self, move: Move) -> EvictionResult:
-        """What became of a pod whose eviction was accepted."""
+        """The state of a pod whose eviction was accepted."""
         present = self.pending.find(move.pod.uid)
         if present is None:
             return EvictionResult.GONE
@@ -172,7 +172,7 @@ class UpstreamEnforcement:
         return EvictionResult.GONE if leaves_now else EvictionResult.TERMINATING
 
     def _told(self, record: Record, evictions: "_Evictions") -> Refusal:
-        """Why a move was not made, as its record tells."""
+        """Why a move was not made, according to its record."""
         status = record.status
         reason = status.reason or "NotEvicted"
         if record.phase is Phase.BLOCKED and reason == DISRUPTION_BUDGET and status.blocked_by:
@@ -180,7 +180,7 @@ class UpstreamEnforcement:
         return Refusal(reason, status.message or reason)
 
     def _known_refusal(self, move: Move, evictions: "_Evictions") -> Refusal | None:
-        """Why a PodDisruptionBudget that has refused in this run would refuse again, None when it may not."""
+        """Why a PodDisruptionBudget that has refused in this run would refuse again, None if it may not."""
         if not evictions.budgets:
             return None
         ledger = BudgetLedger(self.objects.budgets.values())
@@ -190,7 +190,7 @@ class UpstreamEnforcement:
 
 
 def _decision(run: UpstreamRun, parcel: PlanParcel, question: bytes) -> bytes:
-    """What the fork replies: the next move, or the plan after the last one."""
+    """The fork's reply: the next move, or the plan after the last one."""
     answer = cast("EvictionAnswer | None", parcel.unpack(question))
     move = run.begin() if answer is None else run.answer(answer)
     return parcel.pack((move, None if move is not None else abridged(run.plan)))
@@ -202,16 +202,16 @@ _Decide: TypeAlias = Callable[[EvictionAnswer | None], Awaitable[Move | None]]
 
 @dataclass(slots=True)
 class _Evictions:
-    """What a run has evicted so far.
+    """The evictions of a run so far.
 
     Attributes:
-        totals: Of the run.
-        left_s: Seconds that its further decisions may take.
+        totals: The run's totals.
+        left_s: Seconds that are left for further decisions.
         accepted: Uids of pods whose eviction was accepted.
-        refused: Why pods stay whose eviction was refused, by uid; they are not asked for again in the run.
+        refused: Why pods stay whose eviction was refused, by uid; not tried again in the run.
         budgets: Keys of PodDisruptionBudgets that have refused.
-        made: The moves that were evicted for.
-        refused_in_a_row: Refusals since the last eviction that was accepted.
+        made: The moves with accepted evictions.
+        refused_in_a_row: Number of refusals since the last accepted eviction.
     """
 
     totals: RunTotals

@@ -1,17 +1,17 @@
-"""Actual usage for strategies that ask for it: collected, smoothed, and forgotten when it grows old.
+"""Collects and smooths actual usage for strategies that need it, and drops stale readings.
 
-Readings of the metrics API are smoothed over time as descheduler does: half of a reading's weight is gone
-after 33 seconds (0.9 every 5 s). A node whose latest reading is older than five minutes counts as not
-measured, which harms decisions about that node only. What the queries of a policy return is shared with the
-load book; those of its strategies are asked once in each run.
+Readings of the metrics API are smoothed over time as in descheduler: a reading loses half of its weight
+within 33 seconds (0.9 every 5 s). A node whose latest reading is older than five minutes counts as not
+measured, which affects decisions about that node only. Results of a policy's queries are shared with the load
+book; queries of its strategies run once in each run.
 
-A reading that no machine could produce, or of a time that has not come, is left out on arrival.
+A reading that no machine could produce, or from the future, is dropped on arrival.
 
-A node that a pod has been moved off or to is not measured either until a reading is newer than the move, so
-that no move is repeated for a load that is gone; smoothing then starts from that reading. Over what time a
-Prometheus query averages is not known: its values of such a node are not used for five minutes.
+A node that a pod has been moved off or to also counts as not measured until a reading is newer than the move,
+so that no move is repeated for a load that is gone; smoothing then starts from that reading. The averaging
+window of a Prometheus query is not known: its values of such a node are ignored for five minutes.
 
-Source: descheduler v0.36, ``pkg/descheduler/metricscollector``. Differs: it keeps stale readings for ever.
+Source: descheduler v0.36, ``pkg/descheduler/metricscollector``. Differs: it keeps stale readings forever.
 """
 
 import math
@@ -31,13 +31,13 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.queried_sources import QueriedSources, vectors_of
 from plimsoll.rebalancing.queried_usage import STALE_S, Usage, node_usage, pod_usage, sound
 
-#: Seconds between two readings, and in which half of a reading's weight is gone.
+#: Seconds between two readings, and within which a reading loses half of its weight.
 PERIOD_S, HALF_LIFE_S = 15.0, 33.0
 
 
 @dataclass(eq=False)
 class UsageCollector:
-    """Keeps what nodes and pods use, while one of ``policies`` reads the metrics API."""
+    """Keeps the usage of nodes and pods while one of ``policies`` reads the metrics API."""
 
     feed: LoadFeed
     sources: QueriedSources
@@ -45,12 +45,12 @@ class UsageCollector:
     policies: Mapping[str, SchedulingPolicy]
     _nodes: dict[str, UsageReading] = field(default_factory=dict, init=False)
     _latest: dict[str, UsageReading] = field(default_factory=dict, init=False)
-    #: the move since which a node is smoothed, by node
+    #: the latest move that restarted a node's smoothing, by node
     _renewed: dict[str, float] = field(default_factory=dict, init=False)
     _read_at: float | None = field(default=None, init=False)
 
     async def run(self) -> None:
-        """Smooth what the feed reads, until cancelled."""
+        """Smooth the feed's readings, until cancelled."""
         seen = self.feed.refreshed.count
         with self.feed.needed(self._is_needed):
             while True:
@@ -65,12 +65,12 @@ class UsageCollector:
     async def measure(
         self, spec: RebalancingSpec, cluster: Mapping[str, Node], touched: Mapping[str, float] | None = None
     ) -> Measurements:
-        """What strategies need to know.
+        """The measurements that strategies need.
 
         Args:
-            spec: Whose strategies ask.
+            spec: The spec of the policy.
             cluster: The nodes, keyed by name.
-            touched: When a pod was last moved off or to a node, by node (epoch).
+            touched: By node, when a pod was last moved off or to it (epoch).
         """
         touched = touched or {}
         nodes = pods = None
@@ -103,7 +103,7 @@ class UsageCollector:
         cluster: Mapping[str, Node],
         touched: Mapping[str, float],
     ) -> Measurements:
-        """With what the queries of the policy, and the one of its strategies, return."""
+        """The same with the results of the policy's queries, and of its strategy's query."""
         asked = (source_of(each.args) for each in spec.strategies)
         texts = list(dict.fromkeys(query for source, query in asked if source == PROMETHEUS and query))
         answers = await self.sources.answers(server)
@@ -129,7 +129,7 @@ class UsageCollector:
         return replace(found, samples=samples, queried=usage, queried_pods=pods, problem=problem)
 
     def _smooth(self) -> None:
-        """Take in the latest reading of nodes, unless that is too soon after the one before."""
+        """Smooth the latest reading of nodes, unless it is too soon after the one before."""
         if self.feed.latest is None:
             return
         now, readings = self.feed.latest
@@ -142,7 +142,7 @@ class UsageCollector:
         self._read_at = now
 
     def _renew(self, readings_after: Mapping[str, float]) -> None:
-        """Start smoothing afresh where the first reading since a move has come."""
+        """Restart smoothing for nodes whose first reading since a move has arrived."""
         for name, moment in readings_after.items():
             latest = self._latest.get(name)
             if latest is not None and latest.taken > moment > self._renewed.get(name, 0.0):
@@ -163,7 +163,7 @@ class UsageCollector:
 
 
 def usage_problem(answer: WriteResult) -> str:
-    """Why the metrics API or Prometheus gave no answer, "" when it did."""
+    """Why the metrics API or Prometheus gave no result, "" if it did."""
     if answer.is_done:
         return ""
     if answer.verdict is WriteOutcome.GONE:
@@ -172,7 +172,7 @@ def usage_problem(answer: WriteResult) -> str:
 
 
 def _settled(samples: Sequence[Sample], touched: Mapping[str, float], now: float) -> list[Sample]:
-    """The samples of nodes that no pod was moved off or to a short while ago."""
+    """The samples of nodes that no pod was recently moved off or to."""
     return [
         sample
         for sample in samples
