@@ -1,9 +1,9 @@
-"""Complaints of strategies with their amounts, by which a planner judges a move.
+"""Defines complaints of strategies with their amounts, by which a planner judges a move.
 
-A complaint is one thing that a strategy would have mended, named by a sentence without numbers, such as
+A complaint is one problem that a strategy wants to repair, identified by a sentence without numbers, such as
 ``node n1 is above its target in cpu``. Its amount is in the strategy's own unit. A planner compares the
-complaints around a move before and after it: a move that leaves its strategy's complaints as they were mends
-nothing, and one that adds to any complaint of any strategy trades one trouble for another.
+complaints around a move before it and after it: a move that leaves its strategy's complaints unchanged
+repairs nothing, and a move that increases any complaint of any strategy only replaces one problem by another.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,11 +19,11 @@ Complaints: TypeAlias = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Vicinity:
-    """What a move touches; a strategy then looks at nothing else.
+    """The pods and nodes of a move, to which a strategy then restricts its complaints.
 
     Attributes:
-        pods: The pods that move, as the cluster has them at this moment: before the move the pods
-            themselves, after it their replacements.
+        pods: The moved pods, as the cluster has them at present: before the move the pods themselves, after
+            it their replacements.
         nodes: Names of the nodes that they leave and enter.
     """
 
@@ -33,42 +33,42 @@ class Vicinity:
 
 @runtime_checkable
 class Complaining(Protocol):
-    """A strategy that says what it complains of, without proposing how to mend it.
+    """A strategy that reports its complaints, without proposing repairs.
 
-    Its moves need not raise the scheduler's score: they must lower its complaints. A strategy without this
+    Its moves need not raise the scheduler's score, but must decrease its complaints. A strategy without this
     method is judged by the score, and by whether it would propose the replacement again.
     """
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
-        """What it would have mended in the present cluster; with ``near``, what a move there can change."""
+        """The complaints in the present cluster; with ``near``, those that a move there can change."""
 
 
 @runtime_checkable
 class ComplainsOfCrowding(Complaining, Protocol):
-    """A strategy that complains of nodes by how much the pods there request, and of nothing else."""
+    """A strategy that complains about nodes because of the requests of their pods, and about nothing else."""
 
     @property
     def complains_of_crowding(self) -> bool:
-        """Whether, with its arguments, what it says of a node depends on the requests of its pods alone.
+        """Whether, given its arguments, its complaint about a node depends only on the requests of its pods.
 
-        More requests never lessen a complaint. Pods with equal requests are then refused alike.
+        Higher requests never decrease a complaint. Pods with equal requests are then refused alike.
         """
 
 
 @runtime_checkable
 class EmptiesByUse(Complaining, Protocol):
-    """A strategy that takes pods off nodes for how little they are used, whichever pods they are.
+    """A strategy that takes pods off under-used nodes, whichever pods they are.
 
-    Its complaint of such a node does not grow with the pods there, so a pod that another strategy sends
-    there would be moved again.
+    Its complaint about such a node does not increase with the pods there, so a pod that another strategy
+    sends there would be moved again.
     """
 
     def to_be_emptied(self, context: StrategyContext, near: Vicinity) -> frozenset[str]:
-        """Names of the nodes of the vicinity that it would empty, as far as the nodes themselves go."""
+        """Names of the nodes of the vicinity that it would empty, judged by the nodes alone."""
 
 
 def pods_near(context: StrategyContext, near: Vicinity | None) -> Iterable[tuple[PodInfo, str]]:
-    """The placed pods that count, each with the name of its node: those of the vicinity, or all."""
+    """The placed pods that count, each with its node's name: those of the vicinity, or all."""
     if near is None:
         for name in context.nodes:
             for pod in context.pods(name):

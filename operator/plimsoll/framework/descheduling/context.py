@@ -1,7 +1,7 @@
-"""The cluster as strategies and evictors see it: live, read-only, in an order that never varies.
+"""The cluster as strategies and evictors read it: live, read-only, in a fixed order.
 
 Nodes are ordered by name and the pods of a node by namespace and name. Upstream iterates over both in the
-random order of its maps, so this is one of its possible outcomes, always the same one.
+random order of its maps, so this is one of its possible results, always the same one.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -44,33 +44,33 @@ class Evictor(Protocol):
         return
 
     def filter(self, pod: PodInfo, context: "StrategyContext") -> Refusal | None:
-        """Why the pod is protected, None when it is not; asked while strategies look around."""
+        """Why the pod is protected, None if it is not; called while strategies search."""
 
     def pre_eviction_filter(self, pod: PodInfo, context: "StrategyContext") -> Refusal | None:
-        """Likewise, asked for pods about to be proposed: checks that look at the rest of the cluster."""
+        """The same, called for pods about to be proposed: checks that read the rest of the cluster."""
 
 
 @dataclass(slots=True)
 class StrategyContext:
-    """What one run may look at.
+    """What strategies may read in one run.
 
     Attributes:
-        cluster: The placed pods, as they are after all moves accepted so far. Only the planner writes.
+        cluster: The placed pods after all accepted moves. Only the planner writes.
         nodes: Names of the nodes under consideration, ascending.
         now: The time of the run, with a time zone.
-        evictors: Who protects pods, in the order asked.
-        planner: Who drives.
-        unplaced: Pods that hold no place, as pending and ended ones.
+        evictors: The evictors, in calling order.
+        planner: The planner that runs the strategies.
+        unplaced: Pods without a place, such as pending and ended ones.
         measurements: Actual usage.
-        gangs: How many members of a PodGroup (``namespace/name``) must yet get a node together; 0 when it has
-            started. One that cannot be started yet, whatever room there is, is missing.
-        prospects: Where pods could go, for strategies that look for places themselves.
-        surges: Who lifts refusals that hold for evictions only.
-        protected: Refusals by evictors of pods that a strategy wanted; the planner collects them.
-        classes: What utilisation strategies found; the planner collects them.
-        remarks: What a strategy has to say of the run as a whole, such as why it proposes nothing; the
-            planner collects them, and the policy's status shows them.
-        kept: What strategies keep for the length of the run, by keys of their own.
+        gangs: By PodGroup (``namespace/name``), the number of members that must still get a node together; 0
+            when it has started. Groups that cannot start for another reason than room are missing.
+        prospects: Feasible nodes of pods, for strategies that search targets themselves.
+        surges: Lifts refusals that apply to evictions only.
+        protected: Pods that strategies wanted to move and evictors protect; the planner collects them.
+        classes: Node classes of utilization strategies; the planner collects them.
+        remarks: Strategies' remarks about the run as a whole, such as why they propose nothing; the planner
+            collects them, and the policy's status shows them.
+        kept: Data that strategies keep during the run, by keys of their own.
     """
 
     cluster: Cluster
@@ -103,7 +103,7 @@ class StrategyContext:
 
     @property
     def load_book(self) -> LoadBook | None:
-        """What nodes and pods use, where readings are collected; upstream's decisions are made without."""
+        """The load of nodes and pods, if readings are collected; upstream's decisions do not use it."""
         is_kept = not self.is_exact and self.cluster.has_index(LoadBook)
         return self.cluster.index(LoadBook) if is_kept else None
 
@@ -114,7 +114,7 @@ class StrategyContext:
 
     @property
     def is_exact(self) -> bool:
-        """Whether upstream's decisions are to be reproduced, oddities included."""
+        """Whether upstream's decisions are to be reproduced exactly."""
         return self.planner is Planner.UPSTREAM
 
     def node(self, name: str) -> Node:
@@ -122,16 +122,16 @@ class StrategyContext:
         return self.cluster.nodes[self.cluster.rows[name]]
 
     def pods(self, node: str) -> list[PodInfo]:
-        """The pods that hold a place on the node, terminating ones included, by namespace and name."""
+        """The pods placed on the node, including terminating ones, by namespace and name."""
         return sorted((pod for pod in self.placed(node) if not pod.pod.is_terminal), key=by_key)
 
     def siblings(
         self, namespace: str | None = None, among: Container[PodTemplate] | None = None
     ) -> Iterator[tuple[PodTemplate, list[PodInfo]]]:
-        """The pods of considered nodes that hold a place, template by template, of one or all namespaces.
+        """The placed pods of considered nodes, grouped by template, of one or all namespaces.
 
-        In a fixed order: by the first pod's key, and within a template by node and key. Templates that are
-        not ``among`` some are left out.
+        In a fixed order: by the first pod's key, and within a template by node and key. Only templates in
+        ``among``, if given.
         """
         considered = self.considered
         found = []
@@ -150,9 +150,9 @@ class StrategyContext:
         return ((template, pods) for _, template, pods in found)
 
     def templates_of(self, namespace: str | None) -> Iterator[tuple[PodTemplate, Mapping[str, PodInfo]]]:
-        """Placed pods by uid, template by template, in no particular order: for taking stock only.
+        """Placed pods by uid, grouped by template, in no particular order: for counting only.
 
-        Pods of nodes that are not under consideration, and pods that ended, are among them.
+        Includes pods of nodes that are not under consideration, and pods that have ended.
         """
         groups = self.cluster.index(PodsByTemplate).groups
         for each in groups if namespace is None else (namespace,):
@@ -163,7 +163,7 @@ class StrategyContext:
     def templates_with(
         self, namespace: str, rule: NeighbourRule
     ) -> Iterator[tuple[PodTemplate, Mapping[str, PodInfo]]]:
-        """Those of a namespace that have such rules; likewise."""
+        """The same for a namespace's templates that have such rules."""
         index = self.cluster.index(PodsByTemplate)
         groups = index.groups.get(namespace, {})
         return ((template, groups[template]) for template in index.ruling(namespace, rule))
@@ -171,25 +171,25 @@ class StrategyContext:
     def templates_matching(
         self, namespace: str, selector: Selector
     ) -> Iterator[tuple[PodTemplate, Mapping[str, PodInfo]]]:
-        """Those of a namespace whose labels a selector matches; likewise."""
+        """The same for a namespace's templates whose labels a selector matches."""
         index = self.cluster.index(PodsByTemplate)
         groups = index.groups.get(namespace, {})
         return ((template, groups[template]) for template in index.matching(namespace, selector))
 
     def pods_of(self, namespace: str, template: PodTemplate) -> Mapping[str, PodInfo]:
-        """Placed pods of one template by uid; likewise."""
+        """Placed pods of one template by uid, with the same restrictions."""
         return self.cluster.index(PodsByTemplate).groups.get(namespace, {}).get(template, {})
 
     def owned_by(self, namespace: str, kind: str, name: str) -> Mapping[str, PodInfo]:
-        """Placed pods that name this owner, by uid; likewise."""
+        """Placed pods that name this owner, by uid, with the same restrictions."""
         return self.cluster.index(PodsByOwner).groups.get(namespace, {}).get((kind, name), {})
 
     def owners(self) -> Mapping[str, Iterable[tuple[str, str]]]:
-        """Kinds and names of the owners of placed pods, by namespace; likewise."""
+        """Kinds and names of the owners of placed pods, by namespace, with the same restrictions."""
         return self.cluster.index(PodsByOwner).groups
 
     def node_of(self, pod: PodInfo) -> str:
-        """The name of the node that the pod holds a place on, "" when it holds none."""
+        """The name of the node on which the pod is placed, "" without one."""
         row = self.cluster.row_of_pod(pod.uid)
         return "" if row is None else self.cluster.nodes[row].name
 
@@ -199,18 +199,18 @@ class StrategyContext:
         return sorted(namespace for namespace, templates in groups.items() if templates)
 
     def all_pods(self, node: str) -> list[PodInfo]:
-        """The same and those that have ended there."""
+        """The pods on the node, including ended ones."""
         return sorted([*self.placed(node), *self.unplaced.on(node)], key=by_key)
 
     def placed(self, node: str) -> Iterable[PodInfo]:
-        """The pods placed on the node, in no particular order: for taking stock only."""
+        """The pods placed on the node, in no particular order: for counting only."""
         row = self.cluster.rows.get(node)
         return () if row is None else self.cluster.pods_on(row)
 
     def replicas(self, namespace: str, owner_uid: str) -> int:
         """Pods of a namespace, of any phase and on any node, that name this owner.
 
-        Exactly: of all namespaces; descheduler goes by the uid alone.
+        If ``is_exact``, of all namespaces: descheduler compares only the uid.
         """
         if self.is_exact:
             namespace = ANYWHERE
@@ -218,19 +218,19 @@ class StrategyContext:
         return self.unplaced.owned_by(namespace, owner_uid) + counted
 
     def ready_replicas(self, namespace: str, owner_uid: str) -> int:
-        """How many placed pods of an owner are ready and stay."""
+        """The number of an owner's placed pods that are ready and not terminating."""
         return self.cluster.index(ReadyCounts).of(namespace, owner_uid)
 
     def is_evictable(self, pod: PodInfo, wanted: str = "") -> bool:
         """Whether no evictor protects the pod as such.
 
-        A refusal is reported to the user with ``wanted``: why the strategy wants the pod moved, empty when it
-        only takes stock.
+        A refusal is reported to the user with ``wanted``: why the strategy wants to move the pod, empty if it
+        is only counting.
         """
         return self._passes(pod, wanted, (evictor.filter(pod, self) for evictor in self.evictors))
 
     def is_movable(self, pod: PodInfo, wanted: str = "") -> bool:
-        """Whether the evictors' last checks before an eviction pass; arguments as above."""
+        """Whether the evictors' last checks before an eviction pass; the same arguments."""
         return self._passes(
             pod, wanted, (evictor.pre_eviction_filter(pod, self) for evictor in self.evictors)
         )
@@ -251,7 +251,7 @@ class StrategyContext:
 
 
 def considered_nodes(cluster: Cluster, selector: Selector = EVERYTHING) -> tuple[str, ...]:
-    """Names of the nodes that strategies look at: those selected and not known to be unready.
+    """Names of the nodes that strategies consider: those selected and not known to be unready.
 
     A node without a Ready condition counts as ready, and so does a cordoned one.
     Source: descheduler v0.36, ``pkg/descheduler/node/node.go``.
@@ -262,5 +262,5 @@ def considered_nodes(cluster: Cluster, selector: Selector = EVERYTHING) -> tuple
 
 
 def is_unready(node: Node) -> bool:
-    """Whether the node says that it is not ready."""
+    """Whether the node reports that it is not ready."""
     return any(each.type == "Ready" and each.status != "True" for each in node.status.conditions)

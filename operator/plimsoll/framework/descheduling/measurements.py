@@ -9,7 +9,7 @@ from plimsoll.model.kinds.pod_info import PodInfo
 
 
 class Planner(StrEnum):
-    """Who drives the strategies."""
+    """The planner that runs the strategies."""
 
     UPSTREAM = "Upstream"  #: descheduler's decisions, exactly
     PROVEN = "Proven"  #: only moves that the scheduler's own code proves
@@ -21,9 +21,9 @@ class Sample:
     """One element of the instant vector that a Prometheus query returned.
 
     Attributes:
-        labels: Of the series.
-        value: Any number, infinite and none included.
-        taken: When, in seconds since the epoch.
+        labels: The labels of the series.
+        value: Any number, including infinities and NaN.
+        taken: Its time in seconds since the epoch.
     """
 
     labels: Mapping[str, str]
@@ -33,16 +33,16 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Measurements:
-    """Actual usage, as far as somebody measured it; None where there is no such source.
+    """Actual usage, as far as it is measured; None if there is no such source.
 
     Attributes:
         nodes: From the metrics API: amounts by node and resource, in billionths.
-        pods: Likewise by pod key (``namespace/name``), the sum of its containers.
-        samples: What strategies' own Prometheus queries returned, by query; one without an answer is missing.
-        queried: From the policy's Prometheus queries: amounts by node and resource, in billionths; of other
-            resources than cpu and memory, percent.
-        queried_pods: Likewise by pod key.
-        problem: Why something of it is missing, or "".
+        pods: The same by pod key (``namespace/name``), summed over its containers.
+        samples: Results of strategies' own Prometheus queries, by query; failed queries are missing.
+        queried: From the policy's Prometheus queries: amounts by node and resource, in billionths; for
+            resources other than cpu and memory, percent.
+        queried_pods: The same by pod key.
+        problem: Why some of it is missing, or "".
     """
 
     nodes: Mapping[str, Mapping[str, int]] | None = None
@@ -55,7 +55,7 @@ class Measurements:
 
 @dataclass(frozen=True, slots=True)
 class NodeClasses:
-    """How a utilisation strategy sorted the nodes, by name."""
+    """The node classes of a utilization strategy, keyed by name."""
 
     underutilized: tuple[str, ...]
     overutilized: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Indexes pods by owner and by template, and those without a place, for strategies."""
+"""Indexes pods by owner and by template, and pods without a place, for strategies."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -10,35 +10,35 @@ from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.selector_lookup import LabelLookup
 from plimsoll.model.selectors import Selector
 
-#: Instead of a namespace: pods of all of them.
+#: In place of a namespace: all namespaces.
 ANYWHERE = ""
 
 
 class OwnerCounts(PodIndex):
-    """Placed pods by owner, whatever their phase: a pod index (see ``Cluster.index``).
+    """Counts placed pods by owner, whatever their phase: a pod index (see ``Cluster.index``).
 
-    By namespace and uid: owners keep to their namespace, but anybody may name one in a pod's metadata.
+    Keys are namespace and uid: owners stay in their namespace, but any user may name one in a pod's metadata.
     """
 
     def __init__(self, _cluster: object = None) -> None:
         self.counts: dict[tuple[str, str], int] = {}
 
     def of(self, namespace: str, uid: str) -> int:
-        """How many placed pods of the namespace, or ``ANYWHERE``, name this owner."""
+        """Number of placed pods of the namespace, or ``ANYWHERE``, that name this owner."""
         return self.counts.get((namespace, uid), 0)
 
     def add(self, pod: PodInfo, row: int) -> None:
-        """A pod was placed."""
+        """Count a placed pod."""
         for owner in pod.pod.metadata.owner_references:
             for key in ((pod.namespace, owner.uid), (ANYWHERE, owner.uid)):
                 self.counts[key] = self.counts.get(key, 0) + 1
 
     def remove(self, pod: PodInfo, row: int) -> None:
-        """A pod left."""
+        """Remove a pod."""
         for owner in pod.pod.metadata.owner_references:
             for key in ((pod.namespace, owner.uid), (ANYWHERE, owner.uid)):
                 count = self.counts.pop(key, 0) - 1
-                if count > 0:  # owners come and go
+                if count > 0:  # drop owners without pods
                     self.counts[key] = count
 
     def fork(self) -> Self:
@@ -49,21 +49,21 @@ class OwnerCounts(PodIndex):
 
 
 class ReadyCounts(OwnerCounts):
-    """Placed pods that are ready and stay, by owner: a pod index (see ``Cluster.index``)."""
+    """Counts placed pods by owner that are ready and not terminating: a pod index (see ``Cluster.index``)."""
 
     def add(self, pod: PodInfo, row: int) -> None:
-        """A pod was placed, or changed."""
+        """Count a pod that was placed, or changed."""
         if is_serving(pod):
             super().add(pod, row)
 
     def remove(self, pod: PodInfo, row: int) -> None:
-        """A pod left, or will change."""
+        """Remove a pod, also before it changes."""
         if is_serving(pod):
             super().remove(pod, row)
 
 
 def is_serving(pod: PodInfo) -> bool:
-    """Whether the pod is ready and not on its way out."""
+    """Whether the pod is ready and not terminating."""
     return pod.pod.is_ready and not pod.is_terminating
 
 
@@ -71,7 +71,7 @@ KindT = TypeVar("KindT", bound=Hashable)
 
 
 class PodGroups(PodIndex, Generic[KindT]):
-    """Placed pods by namespace and group, by uid: a pod index (see ``Cluster.index``).
+    """Groups placed pods by namespace and group, by uid: a pod index (see ``Cluster.index``).
 
     A fork shares the pods of a group with its origin until one of the two changes them.
     """
@@ -85,18 +85,18 @@ class PodGroups(PodIndex, Generic[KindT]):
         raise NotImplementedError
 
     def appeared(self, namespace: str, group: KindT) -> None:
-        """A group has its first pod."""
+        """Called when a group has its first pod."""
 
     def vanished(self, namespace: str, group: KindT) -> None:
-        """A group has lost its last pod."""
+        """Called when a group has lost its last pod."""
 
     def add(self, pod: PodInfo, row: int) -> None:
-        """A pod was placed."""
+        """Add a placed pod."""
         for group in self.groups_of(pod):
             self._writable(pod.namespace, group)[pod.uid] = pod
 
     def remove(self, pod: PodInfo, row: int) -> None:
-        """A pod left."""
+        """Remove a pod."""
         for group in self.groups_of(pod):
             pods = self._writable(pod.namespace, group)
             pods.pop(pod.uid, None)  # a pod may name one owner twice
@@ -126,7 +126,7 @@ class PodGroups(PodIndex, Generic[KindT]):
 
 
 class NeighbourRule(Enum):
-    """What a template may require of the places of other pods."""
+    """A placement rule about other pods that a template may have."""
 
     SPREAD = "topologySpreadConstraints"
     ANTI_AFFINITY = "required podAntiAffinity"
@@ -144,10 +144,10 @@ _NO_TEMPLATES: Mapping[PodTemplate, None] = {}
 
 
 class PodsByTemplate(PodGroups[PodTemplate]):
-    """By template: siblings match the same selectors, so a strategy asks once for each template.
+    """Groups pods by template: siblings match the same selectors, so a strategy evaluates each template once.
 
-    The templates with placed pods are filed by label and by rule as well: who looks for broken rules need not
-    go through all of them.
+    Templates with placed pods are also indexed by label and by rule, so that searches for violated rules need
+    not read all of them.
     """
 
     def __init__(self, _cluster: object = None) -> None:
@@ -156,7 +156,7 @@ class PodsByTemplate(PodGroups[PodTemplate]):
         self.ruled: dict[tuple[str, NeighbourRule], dict[PodTemplate, None]] = {}
 
     def groups_of(self, pod: PodInfo) -> Iterable[PodTemplate]:
-        """Its template."""
+        """The pod's template."""
         return (pod.template,)
 
     def ruling(self, namespace: str, rule: NeighbourRule) -> Iterable[PodTemplate]:
@@ -170,7 +170,7 @@ class PodsByTemplate(PodGroups[PodTemplate]):
         return (template for template in some if selector.matches(template.labels))
 
     def appeared(self, namespace: str, group: PodTemplate) -> None:
-        """A template has its first pod."""
+        """Index a template that has its first pod."""
         lookup = self.labelled.get(namespace)
         if lookup is None:
             lookup = self.labelled[namespace] = LabelLookup()
@@ -179,7 +179,7 @@ class PodsByTemplate(PodGroups[PodTemplate]):
             self.ruled.setdefault((namespace, rule), {})[group] = None
 
     def vanished(self, namespace: str, group: PodTemplate) -> None:
-        """A template has lost its last pod."""
+        """Remove a template that has lost its last pod."""
         self.labelled[namespace].discard(group.labels, group)
         if namespace not in self.groups:
             del self.labelled[namespace]
@@ -198,15 +198,15 @@ class PodsByTemplate(PodGroups[PodTemplate]):
 
 
 class PodsByOwner(PodGroups[tuple[str, str]]):
-    """By kind and name of an owner."""
+    """Groups pods by kind and name of an owner."""
 
     def groups_of(self, pod: PodInfo) -> Iterable[tuple[str, str]]:
-        """Its owners."""
+        """The pod's owners."""
         return ((owner.kind, owner.name) for owner in pod.pod.metadata.owner_references)
 
 
 class UnplacedPods:
-    """Pods that hold no place: pending ones, and those that ended (with the node they ran on)."""
+    """Pods without a place: pending pods, and ended pods (with the node they ran on)."""
 
     def __init__(self, pods: Iterable[PodInfo] = ()) -> None:
         self._pods: dict[str, PodInfo] = {}
@@ -229,14 +229,14 @@ class UnplacedPods:
         self._owners.update(_owners_of(pod))
 
     def discard(self, uid: str) -> None:
-        """Forget a pod, if it is here."""
+        """Remove a pod, if it is present."""
         pod = self._pods.pop(uid, None)
         if pod is not None:
             del self._by_node[pod.pod.node_name][uid]
             self._owners.subtract(_owners_of(pod))
 
     def pending(self) -> list[PodInfo]:
-        """Those that wait for a node and may be given one, by namespace and name."""
+        """Pods that wait for a node and may get one, by namespace and name."""
         waiting = self._by_node.get("", {}).values()
         return sorted(
             (
@@ -248,11 +248,11 @@ class UnplacedPods:
         )
 
     def on(self, node: str) -> Iterable[PodInfo]:
-        """Those that name the node."""
+        """Pods that name the node."""
         return self._by_node.get(node, {}).values()
 
     def owned_by(self, namespace: str, uid: str) -> int:
-        """How many of the namespace name this owner."""
+        """The number of pods of the namespace that name this owner."""
         return self._owners[namespace, uid]
 
 

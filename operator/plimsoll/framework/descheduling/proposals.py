@@ -1,4 +1,4 @@
-"""Proposals of strategies, and verdicts of planners on them."""
+"""Defines proposals of strategies, and verdicts of planners."""
 
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from plimsoll.model.kinds.pod_info import PodInfo
 
 @dataclass(frozen=True, slots=True)
 class Destinations:
-    """Where a candidate may go, as far as its strategy is concerned.
+    """The nodes that suit a candidate's strategy.
 
     Attributes:
-        admits: Whether the node of this name serves the strategy's purpose.
-        preference: A node's rank by the strategy's own order, the highest first; None leaves the order to
-            the scheduler's score. Either way only nodes that the scheduler's filters accept are taken, the
-            target is held, and the replacement is sent there.
-        names: The nodes that ``admits`` admits, where they are known beforehand: planners then ask for none.
+        admits: Whether the node with this name serves the strategy's purpose.
+        preference: A node's rank in the strategy's own order, the highest first; None leaves the order to the
+            scheduler's score. In both cases the target is feasible for the scheduler, it is reserved, and the
+            replacement is sent there.
+        names: The nodes that ``admits`` admits, if known in advance: then planners do not call it.
     """
 
     admits: Callable[[str], bool]
@@ -26,16 +26,16 @@ class Destinations:
 
     @classmethod
     def among(cls, names: frozenset[str], preference: Callable[[str], float] | None = None) -> Self:
-        """These nodes and no others."""
+        """Exactly these nodes."""
         return cls(names.__contains__, preference, names)
 
 
 class Verdict(Enum):
-    """The planner's answer to a candidate. A planner that wants no more closes the generator."""
+    """The planner's verdict on a candidate. To end the strategy, the planner closes the generator."""
 
-    ACCEPTED = "accepted"  #: the pod goes; from now on the context shows the cluster without it
-    REFUSED = "refused"  #: this pod stays; others of the same node may still go
-    NODE_CLOSED = "node closed"  #: this pod stays, and so do all others of its node in this cycle
+    ACCEPTED = "accepted"  #: the pod moves; from now on the context shows the cluster without it
+    REFUSED = "refused"  #: this pod stays; others on the same node may still move
+    NODE_CLOSED = "node closed"  #: this pod stays, and so do all others on its node in this cycle
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,10 @@ class Refusal:
     """Why a pod stays where it is.
 
     Attributes:
-        reason: One word for machines, to count by (``PodsWithLocalStorage``, ``NodeLimit``).
-        message: One sentence for people, with the names that matter.
-        yields_to_surge: Whether it speaks against an eviction only: a move that brings the replacement up
-            first, and lets the pod go when that is ready, does no harm.
+        reason: A word for machines, to count by (``PodsWithLocalStorage``, ``NodeLimit``).
+        message: A sentence for people, with the relevant names.
+        yields_to_surge: Whether it forbids an eviction only: a move that starts the replacement first, and
+            deletes the pod when that is ready, is allowed.
     """
 
     reason: str
@@ -56,14 +56,13 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A pod that a strategy would rather see elsewhere. Earlier candidates are preferred to later ones.
+    """A pod that a strategy wants to move. Earlier candidates are preferred to later ones.
 
     Attributes:
-        reason: Why it should go, in one sentence without its name; becomes the record's reason.
-        target: The node that it should go to, for pods of our own schedulers only: the target is held, and
-            the replacement is sent there if it is feasible, whatever its score. "" leaves the choice to
-            the planner.
-        destinations: Which nodes serve the strategy's purpose; None means any. A candidate with a target
+        reason: Why it should move, in one sentence without its name; becomes the record's reason.
+        target: Its target, for pods of our own schedulers only: the target is reserved, and the replacement
+            is sent there if it is feasible, whatever its score. "" leaves the choice to the planner.
+        destinations: The nodes that serve the strategy's purpose; None means any. A candidate with a target
             needs none.
     """
 
@@ -76,11 +75,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Beneficiary:
-    """A pending pod that room is made for, or a gang of them.
+    """A pending pod that moves make room for, or a gang.
 
     Attributes:
         pod: The pod.
-        node: Where it must be feasible once the moves are made; the room is held for it.
+        node: The node that must be feasible for it after the moves; its room is reserved.
         others: Further members of its PodGroup, which must be feasible together with it.
     """
 
@@ -96,13 +95,13 @@ class Beneficiary:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Candidates of which all go or none does, in this order; the limit for a node does not apply to them.
+    """Candidates that all move or none, in this order; the limit for a node does not apply to them.
 
     Attributes:
-        candidates: Who goes; none of a higher priority than the beneficiary.
-        beneficiary: Whom it is for: unless it fits when all have gone, none goes.
-        one_by_one: Whether candidates of one workload go one after the other, each when the replacement of
-            the one before is ready; the limit for a workload then holds for the first of them.
+        candidates: The pods to move; none of a higher priority than the beneficiary.
+        beneficiary: The pod to make room for: unless it fits after all moves, none is made.
+        one_by_one: Whether candidates of one workload move in turn, each when the earlier one's replacement
+            is ready; the limit for a workload then applies only to the first of them.
     """
 
     candidates: tuple[Candidate, ...]
@@ -118,22 +117,22 @@ Candidates: TypeAlias = Generator[Proposal, Verdict, None]
 
 
 def until_closed(candidates: Iterable[Candidate]) -> Candidates:
-    """Propose candidates of one node, as long as the node is not closed."""
+    """Propose candidates of one node until the planner closes the node."""
     for each in candidates:
         if (yield each) is Verdict.NODE_CLOSED:
             return
 
 
 class SurgePermission(Protocol):
-    """Lifts refusals that hold for evictions only."""
+    """Lifts refusals that apply to evictions only."""
 
     def lift(self, pod: PodInfo, refusal: Refusal) -> Refusal | None:
-        """Why the pod stays all the same; None when a surge may move it."""
+        """Why the pod stays anyway; None if a surge may move it."""
 
 
 class NoSurges:
-    """Pods are evicted, or stay."""
+    """Lifts no refusals: pods are evicted, or stay."""
 
     def lift(self, pod: PodInfo, refusal: Refusal) -> Refusal | None:
-        """The refusal holds."""
+        """The unchanged refusal."""
         return refusal

@@ -1,4 +1,4 @@
-"""Protocol by which strategies ask the scheduler where a pod could go, and try moves."""
+"""Protocol by which strategies ask the scheduler where a pod could go, and simulate moves."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -13,11 +13,11 @@ from plimsoll.model.kinds.pod_info import PodInfo
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What the scheduler says of the replacement of one pod, if the pod left.
+    """The scheduler's ranking for the replacement of one pod, as if the pod had left.
 
     Attributes:
         totals: The weighted score of each feasible node, keyed by name; empty without feasible nodes.
-        highest: What a node can score at most: 100 times the sum of the weights.
+        highest: The highest possible score of a node: 100 times the sum of the weights.
     """
 
     totals: Mapping[str, int]
@@ -25,47 +25,47 @@ class Outlook:
 
 
 class ProspectAttempt(Protocol):
-    """Moves made on trial."""
+    """Simulated moves."""
 
     def move(self, pod: PodInfo, target: str) -> None:
-        """From now on the cluster shows the pod's replacement on the target instead of the pod."""
+        """Replace the pod by its replacement on the target, in the cluster that the context shows."""
 
     def place(self, pod: PodInfo, node: str) -> None:
-        """From now on the cluster shows a pending pod on the node."""
+        """Place a pending pod on the node, in the cluster that the context shows."""
 
 
 class Prospects(Protocol):
-    """The scheduler's view of places, in the cluster with all moves that were accepted so far."""
+    """The scheduler's evaluations in the cluster after all accepted moves."""
 
     def outlook(self, pod: PodInfo) -> Outlook | None:
-        """Where a placed pod's replacement could go; None when no scheduler of ours decides about it."""
+        """The nodes for a placed pod's replacement; None if no scheduler of ours decides about it."""
 
     def attempt(self) -> AbstractContextManager[ProspectAttempt]:
-        """Make moves on trial; all of them are undone at the end."""
+        """Simulate moves; all of them are undone at the end."""
 
     def feasible(self, pod: PodInfo) -> RowArray | None:
         """Rows of the targets that fit another pod like this one, in addition to it if it is placed.
 
-        None when this is unknown, or the pod cannot be directed there: another scheduler, an extender or a
-        failing plugin takes part, or the pod is only expected.
+        None if this is unknown, or the pod cannot be sent to a node: another scheduler, an extender or a
+        failing plugin takes part, or the target is only a forecast.
         """
 
     def what_if(self, pod: PodInfo) -> WhatIf | None:
-        """What the filters would say of a pending pod if others left; None as above."""
+        """The filter results for a pending pod if other pods left; None as above."""
 
     def too_hot(self, node: str, pod: PodInfo | None = None) -> Refusal | None:
-        """Why a measured node's use keeps it from taking a pod, or any; None where it is unknown."""
+        """Why a measured node's use keeps it from accepting a pod, or any; None if it is not measured."""
 
 
 class Nowhere:
-    """Unknown prospects: those of a planner that consults no scheduler."""
+    """Unknown prospects, for planners that consult no scheduler."""
 
     def outlook(self, pod: PodInfo) -> Outlook | None:
-        """Never."""
+        """None."""
         return None
 
     def attempt(self) -> AbstractContextManager[ProspectAttempt]:
-        """There is nothing to try.
+        """Not supported.
 
         Raises:
             RuntimeError: Always.
@@ -73,13 +73,13 @@ class Nowhere:
         raise RuntimeError("this planner tries no moves")
 
     def feasible(self, pod: PodInfo) -> RowArray | None:
-        """Never."""
+        """None."""
         return None
 
     def what_if(self, pod: PodInfo) -> WhatIf | None:
-        """Never."""
+        """None."""
         return None
 
     def too_hot(self, node: str, pod: PodInfo | None = None) -> Refusal | None:
-        """Never."""
+        """None."""
         return None

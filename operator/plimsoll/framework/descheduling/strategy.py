@@ -1,14 +1,14 @@
-"""Strategies: sources of candidates that receive a verdict on each.
+"""Defines strategies: sources of candidates that receive a verdict on each.
 
-A strategy walks the cluster and yields pods that had better run elsewhere. The planner that drives it
-answers each candidate with a verdict, and the strategy goes on from there::
+A strategy walks the cluster and yields pods that should move. The planner that runs it sends back a verdict
+on each candidate, and the strategy continues::
 
     verdict = yield Candidate(pod, node, "node is over-utilised: cpu 85% of 50%")
     if verdict is Verdict.NODE_CLOSED:
         break
 
-One shape serves every planner (docs/adr/0005): Upstream answers as descheduler's evictor would, Proven
-after it has proved that the pod has a better place. A strategy never evicts.
+One interface serves every planner (docs/adr/0005): Upstream answers as descheduler's evictor would, Proven
+only after it has proven that the pod has a better place. A strategy never evicts.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from plimsoll.model.kinds.pod_info import PodInfo
 
 
 class StrategyKind(StrEnum):
-    """When a strategy runs: all of the first kind before any of the second; upstream's words."""
+    """When a strategy runs: all Deschedule strategies before any Balance strategy; upstream's words."""
 
     DESCHEDULE = "deschedule"
     BALANCE = "balance"
@@ -41,38 +41,38 @@ class Strategy(Protocol):
         return
 
     def candidates(self, context: StrategyContext) -> Candidates:
-        """Yield candidates, best first; raise when the cluster cannot be judged (missing metrics)."""
+        """Yield candidates, best first; raise if the cluster cannot be judged (missing metrics)."""
 
 
 @runtime_checkable
 class AsksForGain(Protocol):
-    """A strategy whose moves must gain more than the policy's margin."""
+    """A strategy whose moves must gain more than the policy's minimum."""
 
     def least_gain(self, highest: int) -> int:
-        """Points by which the target must beat the pod's own node, where one scores ``highest`` at most."""
+        """Points by which the target must exceed the pod's own node; ``highest``: the highest score."""
 
 
 @runtime_checkable
 class Renewing(Protocol):
-    """A strategy whose point may be a fresh pod, not another node: replacements may return to their node."""
+    """A strategy whose purpose may be a fresh pod, not another node: replacements may keep their node."""
 
     renews: ClassVar[bool]
 
 
 def wants_restart(strategy: Strategy) -> bool:
-    """Whether a fresh pod, not another node, is the strategy's point."""
+    """Whether the strategy's purpose is a fresh pod, not another node."""
     return isinstance(strategy, Renewing) and strategy.renews
 
 
 @runtime_checkable
 class LimitsPlanners(Protocol):
-    """A strategy that only some planners may drive."""
+    """A strategy that only some planners may run."""
 
     planners: ClassVar[frozenset[str]]
 
 
 def planners_of(strategy: object) -> frozenset[str] | None:
-    """The only planners that may drive a strategy (class or instance), None when any may."""
+    """The only planners that may run a strategy (class or instance), None if any may."""
     return strategy.planners if isinstance(strategy, LimitsPlanners) else None
 
 
@@ -106,42 +106,42 @@ class MendsSpread(Strategy, Protocol):
 
     @property
     def mends_spread(self) -> tuple[str, ...]:
-        """The kinds of constraints that it mends, such as ``DoNotSchedule``."""
+        """The kinds of constraints that it repairs, such as ``DoNotSchedule``."""
 
 
 @runtime_checkable
 class MovesByLoad(Protocol):
-    """A strategy that may move pods for what nodes use."""
+    """A strategy that may move pods because of the load of nodes."""
 
     @property
     def moves_by_load(self) -> bool:
-        """Whether it does, with its arguments."""
+        """Whether it does, given its arguments."""
 
     def load_lines(self, context: StrategyContext) -> Mapping[str, float]:
-        """Percent of a node's room, by resource, above which it finds a node over-used."""
+        """Percent of a node's allocatable, by resource, above which it finds a node over-used."""
 
 
 def by_load(strategy: object) -> MovesByLoad | None:
-    """The strategy, if it moves pods for what nodes use."""
+    """The strategy, if it moves pods because of load."""
     return strategy if isinstance(strategy, MovesByLoad) and strategy.moves_by_load else None
 
 
 @runtime_checkable
 class ReadsQueries(Protocol):
-    """A strategy that may go by queries of its policy, which may fill the load book as well."""
+    """A strategy that may use the policy's queries, which may fill the load book as well."""
 
     def by_load_book(self) -> Strategy:
-        """The same by the load book where it goes by queries of what the book has, else itself."""
+        """A strategy that uses the load book if its queries measure what the book has, else this one."""
 
 
 def by_load_book(strategy: Strategy) -> Strategy:
-    """The strategy of a policy whose queries fill the load book."""
+    """The strategy to use in a policy whose queries fill the load book."""
     return strategy.by_load_book() if isinstance(strategy, ReadsQueries) else strategy
 
 
 @runtime_checkable
 class SparesPods(Protocol):
-    """A strategy that leaves some pods where they are, whatever their nodes use."""
+    """A strategy that leaves some pods in place, whatever their nodes use."""
 
     def spares(self, pod: PodInfo) -> bool:
         """Whether it never moves the pod."""
@@ -154,25 +154,25 @@ def spares(strategy: object, pod: PodInfo) -> bool:
 
 @runtime_checkable
 class NamesSurplus(Protocol):
-    """A strategy that proposes nothing where there is no place to go, although something is wrong.
+    """A strategy that proposes nothing without a target, although something is wrong.
 
-    The Optimal planner counts the surplus, so that a plan is worth nothing that only takes the places away.
+    The Optimal planner counts the surplus, so that a plan gains nothing by merely filling the targets.
     """
 
     def surplus(self, context: StrategyContext) -> Candidates:
-        """Yield what the strategy would propose if there were places enough; nothing of it is moved."""
+        """Yield what the strategy would propose if there were enough targets; none of it is moved."""
 
 
 @runtime_checkable
 class ServesPending(Strategy, Protocol):
-    """A strategy that makes room for pending pods: what it proposes is no wish of the pods that move.
+    """A strategy that makes room for pending pods: its proposals are not wishes about the moved pods.
 
-    The Optimal planner asks it after it has solved, and goes on with the pods that it leaves.
+    The Optimal planner runs it after it has solved, and continues with the pods that stay pending.
     """
 
     @property
     def most_moves(self) -> int:
-        """How many pods may move for one that waits."""
+        """Maximum number of pods that may move for one pending pod."""
 
     def waiting(self, context: StrategyContext) -> list[PodInfo]:
-        """Pods that fit nowhere as things are and that it may serve, the most important first."""
+        """Pods that fit nowhere at present and that it may serve, the most important first."""
