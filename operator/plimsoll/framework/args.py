@@ -11,9 +11,9 @@ from plimsoll.framework.field_errors import field_errors, summary
 
 
 class PluginArgs(BaseModel):
-    """The base of every plugin's arguments: frozen, closed, camelCase on the wire.
+    """Base class of every plugin's arguments: frozen, closed, camelCase on the wire.
 
-    A field that is not declared is refused: a typo is an error, not a default, and so is another spelling.
+    An undeclared field is rejected: a typo or another spelling is an error, not a default.
     """
 
     model_config = ConfigDict(
@@ -25,17 +25,17 @@ class PluginArgs(BaseModel):
 
 
 class NoArgs(PluginArgs):
-    """A plugin without arguments."""
+    """The arguments of a plugin without any."""
 
 
 ArgsT = TypeVar("ArgsT", bound=PluginArgs)
 
 
 def parse_args(model: type[ArgsT], given: Mapping[str, Any] | None, path: str) -> ArgsT:
-    """Arguments as written at ``path`` in a policy, checked; ``apiVersion`` and ``kind`` are passed over.
+    """Parse and validate arguments at ``path`` in a policy; ``apiVersion`` and ``kind`` are ignored.
 
     Raises:
-        ConfigurationError: The plugin does not take them; names the field.
+        ConfigurationError: The plugin does not accept them; names the field.
     """
     plain = {key: value for key, value in (given or {}).items() if key not in ("apiVersion", "kind")}
     try:

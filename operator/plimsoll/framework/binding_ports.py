@@ -1,4 +1,4 @@
-"""Ports that a plugin finds in the cycle state: binding, volumes, pods that wait in Permit."""
+"""Ports that a plugin finds in the cycle state: binding, volumes, pods that wait on Permit."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ class Binder(Protocol):
     """Writes bindings."""
 
     async def bind(self, pod: PodInfo, node: str) -> Status:
-        """Assign the pod to the node; success, or an error with the API's sentence."""
+        """Bind the pod to the node; success, or an error with the API's message."""
 
 
 @dataclass(frozen=True, slots=True)
 class BinderPort:
-    """The binder of this attempt, as kept in the cycle state."""
+    """The binder of this attempt, stored in the cycle state."""
 
     binder: Binder
 
 
-#: What delayed claims get: ``namespace/name`` of the claim to the name of a volume, "" to be provisioned.
+#: The choice for delayed claims: ``namespace/name`` of the claim to a volume's name, "" to provision one.
 VolumeChoices = Mapping[str, str]
 
 
@@ -31,25 +31,25 @@ class VolumeBinder(Protocol):
     """Books volumes in memory, and writes the bookings."""
 
     def assume(self, choices: VolumeChoices, node: str) -> None:
-        """The next decision sees the volumes as taken, and the claims as provisioned for the node."""
+        """Book the volumes: the next decision sees them as taken, and claims as provisioned for the node."""
 
     def forget(self, choices: VolumeChoices) -> None:
-        """Take that back, as far as it is not written."""
+        """Undo the bookings that are not written."""
 
     async def bind(self, choices: VolumeChoices, node: str, timeout_s: float) -> Status:
-        """Write the bookings and wait until every claim has its volume; an error says what went wrong."""
+        """Write the bookings and wait until every claim has its volume; an error has the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class VolumesPort:
-    """The cluster when Reserve runs, and the volume binder, as kept in the cycle state from Reserve on."""
+    """The cluster as of Reserve, and the volume binder; stored in the cycle state from Reserve on."""
 
     snapshot: Snapshot
     binder: VolumeBinder
 
 
 class WaitingPod(Protocol):
-    """A pod that is assumed on a node, and binds when every plugin that holds it has allowed it."""
+    """A pod that is assumed on a node, and is bound when every plugin that holds it has allowed it."""
 
     @property
     def pod(self) -> PodInfo:
@@ -57,24 +57,24 @@ class WaitingPod(Protocol):
 
     @property
     def node(self) -> str:
-        """Where it will be bound."""
+        """The node to which it will be bound."""
 
     @property
     def holders(self) -> Mapping[str, float]:
-        """The plugins that hold it, with the seconds that each agreed to wait at most."""
+        """The plugins that hold it, with their timeouts in seconds."""
 
     def allow(self, plugin: str) -> None:
-        """The plugin holds it no longer; of a plugin that does not hold it, without effect."""
+        """Remove the plugin from the holders; no effect if it is not a holder."""
 
     def reject(self, plugin: str, reason: str) -> None:
-        """It shall not bind; the first word counts, later ones are without effect."""
+        """Reject the pod; the first verdict counts, later ones have no effect."""
 
 
 class WaitingPods(Protocol):
-    """All of them."""
+    """All waiting pods."""
 
     def __iter__(self) -> Iterator[WaitingPod]:
-        """Those that wait now, in the order in which they began."""
+        """The waiting pods, in the order in which they began to wait."""
 
     def find(self, uid: str) -> WaitingPod | None:
         """The waiting pod with this uid, or None."""
@@ -82,6 +82,6 @@ class WaitingPods(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WaitingPodsPort:
-    """The waiting pods, as kept in the cycle state from Reserve on."""
+    """The waiting pods; stored in the cycle state from Reserve on."""
 
     pods: WaitingPods

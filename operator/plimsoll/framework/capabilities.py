@@ -1,7 +1,7 @@
-"""Declares what a plugin may be able to do beyond its extension points.
+"""Declares the optional capabilities of plugins, in addition to extension points.
 
-The engine looks for each capability once, when a profile is built. A plugin declares one by having the
-members of its protocol; a flag counts only where it is true.
+The engine looks up each capability once, when a profile is built. A plugin declares a capability by having
+the members of its protocol; a flag counts only if it is true.
 """
 
 from collections.abc import Hashable
@@ -17,26 +17,26 @@ from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 
 @runtime_checkable
 class DeclaresReads(Protocol):
-    """A plugin that declares what its answers depend on; filter and score plugins must."""
+    """A plugin that declares what its results depend on; filter and score plugins must."""
 
     reads: ClassVar[Reads]
 
 
 def reads_of(plugin: Plugin) -> Reads:
-    """What a plugin's answers depend on; the individual pod unless the plugin declares less."""
+    """What a plugin's results depend on; the individual pod unless the plugin declares less."""
     return plugin.reads if isinstance(plugin, DeclaresReads) else Reads.POD
 
 
 @runtime_checkable
 class GatesByObjects(Protocol):
-    """A PreEnqueue plugin that looks at other objects than the pod."""
+    """A PreEnqueue plugin that reads objects other than the pod."""
 
     def pre_enqueue_on(self, pod: PodInfo, snapshot: Snapshot) -> Status:
-        """As ``pre_enqueue``, which is not asked."""
+        """Called instead of ``pre_enqueue``, with the same results."""
 
 
 def gate_of(plugin: PreEnqueuePlugin, pod: PodInfo, snapshot: Snapshot) -> Status:
-    """What a PreEnqueue plugin says of a pod."""
+    """The result of a PreEnqueue plugin for a pod."""
     if isinstance(plugin, GatesByObjects):
         return plugin.pre_enqueue_on(pod, snapshot)
     return plugin.pre_enqueue(pod)
@@ -44,24 +44,24 @@ def gate_of(plugin: PreEnqueuePlugin, pod: PodInfo, snapshot: Snapshot) -> Statu
 
 @runtime_checkable
 class FailsOnNodes(Protocol):
-    """A filter that may be unable to say whether a node is feasible: then the attempt ends with an error."""
+    """A filter that may fail to decide whether a node is feasible: then the attempt ends with an error."""
 
     def failure(self, state: CycleState, rows: RowArray) -> str:
-        """What went wrong on one of these rows of the whole snapshot; "" where nothing did.
+        """The error on one of these rows of the whole snapshot; "" without an error.
 
-        Asked after ``filter``, of nodes that no filter before it has refused.
+        Called after ``filter``, for nodes that no earlier filter has rejected.
         """
 
 
 @runtime_checkable
 class PreparesAttempts(Protocol):
-    """A plugin that may have much to work out for the first pod of its kind.
+    """A plugin that may have much work to do for the first pod of its kind.
 
-    What it has worked out it keeps itself; the attempt is the same with and without.
+    It stores the results itself; the attempt's outcome is the same with and without them.
     """
 
     def prepare(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """Work something out, for some 10 ms; whether enough is left to be called again.
+        """Work for some 10 ms; returns whether there is enough work left for another call.
 
         Between two calls other tasks of the process run, and the cluster may change.
         """
@@ -75,16 +75,16 @@ class NodeSignature(Protocol):
     """
 
     def signature(self, template: PodTemplate) -> Hashable | None:
-        """Equal for templates to which all answers of the plugin are equal; None: shared with no other."""
+        """Equal for templates for which all results of the plugin are equal; None: shared with no other."""
 
 
 @runtime_checkable
 class Framed(Protocol):
-    """A plugin that looks no further than the node, and at nothing of a pod but its frame.
+    """A plugin that reads only the node and its pods, and nothing of a pod but its frame.
 
-    For templates of one ``PodTemplate.frame`` it skips in PreFilter or it does not; so in PreScore; and if it
-    reads NODE and has a signature, that is equal for all of them. The node that a pod names does not count:
-    nothing is shared with such pods.
+    For all templates of one ``PodTemplate.frame``, PreFilter either skips or does not, and so does PreScore.
+    If the plugin reads NODE and has a signature, that is equal for all of them. The pod's named node does not
+    count: nothing is shared with such pods.
     """
 
     framed: ClassVar[bool]
@@ -92,18 +92,18 @@ class Framed(Protocol):
 
 @runtime_checkable
 class NotesSkips(Protocol):
-    """A plugin whose PreFilter is always called: it writes into the cycle state even if it skips."""
+    """A plugin whose PreFilter is always called, because it writes into the cycle state even if it skips."""
 
     notes_skips: ClassVar[bool]
 
 
 class Edition(NamedTuple):
-    """What a plugin's answers about one template follow from, in short.
+    """Identifies the inputs of a plugin's results for one template.
 
     Attributes:
-        mark: Equal as long as the answers are the same.
-        by_row: Whether the filter's answers may be other ones on rows that changed, and on those alone.
-        lasts: Whether it holds whatever pods come and go.
+        mark: Equal as long as the results are the same.
+        by_row: Whether only the filter's results for changed rows may differ.
+        lasts: Whether it holds whatever pods are added or removed.
     """
 
     mark: Hashable
@@ -111,59 +111,59 @@ class Edition(NamedTuple):
     lasts: bool = False
 
 
-#: The edition of a plugin that never has anything to say of a template.
+#: The edition of a plugin that never affects a template.
 INDIFFERENT = Edition((), lasts=True)
 
 
 @runtime_checkable
 class Dated(Protocol):
-    """A plugin that reads CLUSTER and tells, faster than it answers, that its answers are what they were."""
+    """A plugin that reads CLUSTER, and can quickly tell that its results are unchanged."""
 
     def edition(self, template: PodTemplate, snapshot: Snapshot) -> Edition | None:
-        """Equal while PreFilter answers and Filter refuses as before, and PreScore skips if it skipped.
+        """Equal while PreFilter and Filter return the same, and PreScore skips if it skipped.
 
-        Asked about all nodes. The engine compares editions as long as no node and no other object than
-        pods has changed. None: the plugin does not know, and is asked again.
+        Called for all nodes. The engine compares editions while no node and no object other than pods has
+        changed. None: the plugin does not know, and is evaluated again.
         """
 
 
 @runtime_checkable
 class Marked(Protocol):
-    """A plugin that reads NODE or ROW, and of a template something that may change although no row does."""
+    """A plugin that reads NODE or ROW, and a part of the template that may change although no row does."""
 
     def mark(self, template: PodTemplate, snapshot: Snapshot) -> Hashable:
-        """Equal as long as its answers about rows that have not changed are the same."""
+        """Equal as long as its results for unchanged rows are the same."""
 
 
 @runtime_checkable
 class GivesWay(Protocol):
-    """A filter whose refusals do not count for a pod that no node takes and some would without them.
+    """A filter whose rejections are ignored if no node is feasible, and some would be without them.
 
-    It is asked after all others.
+    It is called after all other filters.
     """
 
     @property
     def gives_way(self) -> bool:
-        """Whether it does, with its arguments."""
+        """Whether it yields, given its arguments."""
 
 
 @runtime_checkable
 class NamesNoNode(Protocol):
-    """A PostFilter plugin that nominates no pod to a node: it helps in other ways, or not at all.
+    """A PostFilter plugin that never nominates: it helps in other ways, or not at all.
 
-    In a profile that has only such plugins at PostFilter, a pod that fits nowhere keeps no nomination.
+    If a profile has only such plugins at PostFilter, a pod that fits nowhere keeps no nomination.
     """
 
     @property
     def names_no_node(self) -> bool:
-        """Whether that is so, with its arguments."""
+        """Whether it never nominates, given its arguments."""
 
 
 @runtime_checkable
 class Linear(Protocol):
-    """A filter that reads ``Snapshot.requested`` of a node's pods and nothing else of them.
+    """A filter that reads ``Snapshot.requested`` of a node's pods and nothing else about them.
 
-    More requested never makes a pod fit that did not fit before.
+    Higher requests never make a pod fit that did not fit before.
     """
 
     additive: ClassVar[bool]
@@ -171,7 +171,7 @@ class Linear(Protocol):
 
 @runtime_checkable
 class EasesLocally(Protocol):
-    """A filter, not linear, for which pods that leave a node never make that node infeasible.
+    """A non-linear filter for which pods that leave a node never make that node infeasible.
 
     Preemption then tries a node that the filter already accepts without calling the filter again.
     """
@@ -184,7 +184,7 @@ class EasesLocally(Protocol):
 class CountsResources(Protocol):
     """A filter that compares requests with a node's allocatable resources.
 
-    The Optimal planner encodes resources itself and disregards this filter's refusals.
+    The Optimal planner encodes resources itself and ignores this filter's rejections.
     """
 
     counts_resources: ClassVar[bool]
@@ -199,10 +199,10 @@ class CountsDomains(Protocol):
 
 @runtime_checkable
 class LooksAtTerms(Protocol):
-    """A plugin whose hints about pods that arrive on nodes run only for rejected pods that they may concern.
+    """A plugin whose hints about pods that arrive on nodes run only for rejected pods with a matching term.
 
-    A rejected pod is concerned when one of its required affinity terms matches the arriving pod, and, where
-    the flag is true, when both are of one namespace.
+    The term is a required affinity term of the rejected pod that matches the arriving pod. If the flag is
+    true, rejected pods in the arriving pod's namespace are concerned too.
 
     Source: kube-scheduler v1.36, ``getUnschedulablePodsWithCrossTopologyTerm``.
     """
@@ -212,16 +212,16 @@ class LooksAtTerms(Protocol):
 
 @runtime_checkable
 class ReadsLoad(Protocol):
-    """A plugin that reads the load book (`plimsoll.framework.columns.LoadBook`): readings are collected."""
+    """A plugin that reads the load book (`plimsoll.framework.columns.LoadBook`); readings are collected."""
 
     reads_load: ClassVar[bool]
 
 
 @runtime_checkable
 class BindsByPort(Protocol):
-    """A bind plugin that binds every pod through the port in its state, and does nothing else.
+    """A bind plugin that binds every pod through the port in its state, and has no other effects.
 
-    Several pods may then be bound together, without the plugin.
+    Several pods may then be bound together, without calling the plugin.
     """
 
     binds_by_port: ClassVar[bool]
@@ -229,6 +229,6 @@ class BindsByPort(Protocol):
 
 @runtime_checkable
 class RunsInParallel(Protocol):
-    """A PreBind plugin that may run simultaneously with neighbours that have the flag, too."""
+    """A PreBind plugin that may run simultaneously with adjacent plugins that have the flag too."""
 
     is_parallel: ClassVar[bool]

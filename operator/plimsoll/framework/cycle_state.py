@@ -16,14 +16,14 @@ T = TypeVar("T")
 
 @runtime_checkable
 class Cloneable(Protocol):
-    """A state that simulated pods change."""
+    """State that simulated pods change."""
 
     def clone(self) -> Any:
         """An independent copy."""
 
 
 class CycleState:
-    """One value a type, for the time of one attempt."""
+    """Stores one value per type, for the duration of one attempt."""
 
     __slots__ = ("_values",)
 
@@ -31,7 +31,7 @@ class CycleState:
         self._values: dict[type, Any] = {}
 
     def write(self, value: object) -> None:
-        """Keep ``value`` under its type, replacing an earlier one."""
+        """Store ``value`` under its type; it replaces an earlier one."""
         self._values[type(value)] = value
 
     def read(self, kind: type[T]) -> T:
@@ -52,7 +52,7 @@ class CycleState:
         """A copy whose cloneable values are independent."""
         copy = CycleState()
         copy._values = {
-            # Asking the protocol costs thirty times as much, and this runs for every pod.
+            # An isinstance check of the protocol costs thirty times as much, and this runs for every pod.
             kind: cast("Cloneable", value).clone() if hasattr(value, "clone") else value
             for kind, value in self._values.items()
         }

@@ -3,22 +3,22 @@
 ::
 
     PlimsollError
-    ├── CannotJudgeError        a strategy lacks what it needs to judge the cluster: a sentence
-    ├── ConfigurationError      a policy asks for what cannot be: names the field
-    └── PluginError             a plugin raised or answered nonsense: names the plugin
+    ├── CannotJudgeError        a strategy lacks the data to judge the cluster: a sentence
+    ├── ConfigurationError      a policy is invalid: names the field
+    └── PluginError             a plugin raised or returned a wrong value: names the plugin
 """
 
 from typing import ClassVar
 
 
 class PlimsollError(Exception):
-    """Anything of ours."""
+    """Base class of Plimsoll's errors."""
 
 
 class CannotJudgeError(PlimsollError, ValueError):
-    """What a strategy needs is missing or makes no sense; it does nothing in this run.
+    """A strategy's input is missing or invalid; it does nothing in this run.
 
-    Its sentence is shown in the policy's status as it is, without a class name before it.
+    The policy's status shows its sentence without a class name.
     """
 
 
@@ -28,7 +28,7 @@ class ConfigurationError(PlimsollError):
     Attributes:
         path: The exact field, such as ``spec.scheduling.plugins.score.enabled[0].name``.
         problem: What is wrong, what is allowed, what to do.
-        reason: Of the condition.
+        reason: The condition's reason.
     """
 
     reason: ClassVar[str] = "InvalidConfiguration"
@@ -56,6 +56,6 @@ class PluginError(PlimsollError):
         self.problem = problem
 
     def __str__(self) -> str:
-        """What was attempted, by whom, and what went wrong."""
+        """What was attempted, by which plugin, and the error."""
         point = self.point[:1].upper() + self.point[1:]
         return f'running {point} plugin "{self.plugin}": {self.problem}'

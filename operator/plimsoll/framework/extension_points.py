@@ -1,10 +1,10 @@
-"""The extension points, in calling order. A plugin implements one or several of these protocols.
+"""Defines the extension points, in calling order. A plugin implements one or several of these protocols.
 
-A plugin handles one pod and all nodes in one call: arrays in, arrays out. A plugin that is easier to
-write for one node implements :mod:`plimsoll.framework.per_node` and is lifted.
+One call handles one pod and all nodes: arrays in, arrays out. A plugin that is easier to write for one node
+implements :mod:`plimsoll.framework.per_node`, which lifts it to all nodes.
 
-Arrays have one entry for each node of the snapshot they were made from, in its order. Snapshots show
-all nodes, or only those that changed: a plugin cannot tell, and need not.
+Arrays have one entry for each node of their snapshot, in its order. A snapshot shows all nodes, or only those
+that changed: a plugin cannot tell the difference, and need not.
 
 Source: kube-scheduler v1.36, ``framework/interface.go``; the vectorised shape is ours (docs/adr/0003).
 """
@@ -29,21 +29,21 @@ MIN_SCORE, MAX_SCORE = 0, 100
 
 
 class Reads(IntEnum):
-    """What the answer of a filter or score plugin depends on; the engine computes it again only then.
+    """The inputs of a filter or score plugin; the engine calls it again only when these change.
 
-    Each level includes the ones before it. PreFilter and PreScore of a plugin that reads NODE or ROW look at
-    the template and at node and other objects only: they are asked again when one of these changed.
+    Each level includes the ones before it. PreFilter and PreScore of a plugin that reads NODE or ROW read
+    only the template and node and other objects: they run again when one of these has changed.
     """
 
     NODE = 1  #: the pod's template and the node object (labels, taints, name, images)
-    ROW = 2  #: and the pods on that very node (requested resources, ports)
+    ROW = 2  #: and the pods on that node (requested resources, ports)
     CLUSTER = 3  #: and pods or objects anywhere (domains, volumes); recomputed after any change
     POD = 4  #: and the individual pod (name, uid, annotations); recomputed for every pod
 
 
 @runtime_checkable
 class Plugin(Protocol):
-    """What all plugins have; one without arguments needs neither ``args_model`` nor ``__init__``."""
+    """Members of all plugins; a plugin without arguments needs neither ``args_model`` nor ``__init__``."""
 
     name: ClassVar[str]
     args_model: ClassVar[type[PluginArgs]] = NoArgs
@@ -55,7 +55,7 @@ class Plugin(Protocol):
 
 @runtime_checkable
 class PreEnqueuePlugin(Plugin, Protocol):
-    """Holds a pod back before it enters the active queue."""
+    """Decides whether a pod may enter the active queue."""
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Anything but success gates the pod."""
@@ -63,7 +63,7 @@ class PreEnqueuePlugin(Plugin, Protocol):
 
 @runtime_checkable
 class QueueSortPlugin(Plugin, Protocol):
-    """Orders the active queue; exactly one a process."""
+    """Orders the active queue; exactly one per process."""
 
     def sort_key(self, pod: PodInfo, timestamp: float) -> Any:
         """Pods with lower keys go first. ``timestamp``: seconds, when the pod entered the queue."""
@@ -71,7 +71,7 @@ class QueueSortPlugin(Plugin, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PreFilterResult:
-    """PreFilter's "only these nodes can be considered"; several plugins' sets are intersected."""
+    """PreFilter's restriction to these nodes; sets of several plugins are intersected."""
 
     nodes: frozenset[str]
 
@@ -81,7 +81,7 @@ class PreFilterPlugin(Plugin, Protocol):
     """Handles the pod, and all nodes in one call, before any node is filtered."""
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status | PreFilterResult:
-        """SKIP: the plugin's filter has nothing to say. A rejection rejects the pod for all nodes."""
+        """SKIP: the plugin's filter need not run. A rejection rejects the pod for all nodes."""
 
 
 @runtime_checkable
@@ -95,61 +95,61 @@ class PreFilterExtensions(Plugin, Protocol):
     def add_pod(
         self, state: CycleState, pod: PodInfo, added: PodInfo, node: int, snapshot: Snapshot
     ) -> Status:
-        """``added`` now counts as placed on the node at that position of the whole snapshot."""
+        """Count ``added`` as placed on the node at that position of the whole snapshot."""
 
     def remove_pod(
         self, state: CycleState, pod: PodInfo, removed: PodInfo, node: int, snapshot: Snapshot
     ) -> Status:
-        """``removed`` no longer counts."""
+        """Stop counting ``removed``."""
 
 
 @runtime_checkable
 class FilterPlugin(Plugin, Protocol):
-    """Says which nodes are feasible; :mod:`plimsoll.framework.capabilities` has what it may declare."""
+    """Decides which nodes are feasible; :mod:`plimsoll.framework.capabilities` has what it may declare."""
 
-    #: What the answer depends on.
+    #: The inputs of its results.
     reads: ClassVar[Reads]
 
     def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
-        """Shape (N,): 0 where the node is feasible, else a code that ``refusal`` explains."""
+        """Shape (N,): 0 if the node is feasible, else a code that ``refusal`` explains."""
 
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
-        """What a code other than 0 means: UNSCHEDULABLE or UNRESOLVABLE, with upstream's reasons."""
+        """The status for a code other than 0: UNSCHEDULABLE or UNRESOLVABLE, with upstream's reasons."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreemptionCandidate:
-    """A node that takes the pod once the victims have left, most important victim first."""
+    """A node that is feasible once the victims have left, most important victim first."""
 
     victims: tuple[PodInfo, ...]
-    violations: int  #: victims whose disruption budget does not allow it
+    violations: int  #: number of victims whose disruption budget does not allow it
 
 
 class VictimSearch(Protocol):
-    """How preemption came to its choice, made when asked for: for explaining and for recordings."""
+    """The search of a preemption, computed on demand: for explanations and recordings."""
 
     def candidates(self) -> Mapping[str, PreemptionCandidate]:
-        """By node name."""
+        """Candidates by node name."""
 
     def selected(self) -> tuple[str, ...]:
-        """The best candidates; several are equal by every rule."""
+        """The best candidates; several if they are equal by every rule."""
 
     def statuses(self) -> Mapping[str, Status]:
-        """By node name, of nodes that were tried and are no candidates."""
+        """By node name, the statuses of nodes that were tried and are no candidates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Nomination:
-    """What PostFilter decides about ``status.nominatedNodeName``.
+    """PostFilter's decision about ``status.nominatedNodeName``.
 
     Attributes:
-        status: SUCCESS when a node was made available for the pod.
-        node: The node nominated; "" clears an earlier nomination; None leaves it alone.
+        status: SUCCESS if a node was made available for the pod.
+        node: The nominated node; "" clears an earlier nomination; None leaves it unchanged.
         victims: Pods that must leave the node first, most important first.
         outranked: Pods of lower priority whose own nomination to the node is cleared.
-        search: How it was decided; None when nothing was searched.
-        deallocates: A claim whose devices keep the pod from nodes, and that no other pod uses.
-        deletes: A claim for extended resources that is left from an earlier attempt.
+        search: The search; None if nothing was searched.
+        deallocates: A claim that no other pod uses and whose devices keep the pod from nodes.
+        deletes: A claim for extended resources that an earlier attempt left.
         waits_for: Plugins whose registered events may help the pod, in addition to those that rejected it.
         plugin: The PostFilter plugin that made a node available; set by the engine.
     """
@@ -169,63 +169,63 @@ class NodeTrial(Protocol):
     """One node with pods taken away and put back in a simulation; close it before opening another."""
 
     def remove(self, pod: PodInfo) -> None:
-        """The pod, placed on the node, no longer counts."""
+        """Stop counting the pod, which is placed on the node."""
 
     def add(self, pod: PodInfo) -> None:
-        """It counts again."""
+        """Count the pod again."""
 
     def status(self) -> Status:
-        """What the filters say now, with the pods nominated to the node and without them."""
+        """The filters' result now, with the pods nominated to the node and without them."""
 
     def close(self) -> None:
-        """Put everything back."""
+        """Restore all pods."""
 
 
 class WhatIf(Protocol):
-    """What the filters would say if pods left; made by the engine for one attempt."""
+    """Evaluates the filters as if pods had left; created by the engine for one attempt."""
 
     def by_sums(self, rows: RowArray) -> BoolArray:
-        """On which of the rows sums of requests decide, whatever pods leave the node: shape (len(rows),).
+        """Which rows sums of requests decide, whatever pods leave the node: shape (len(rows),).
 
-        There ``refusals_if`` returns the result for many nodes in one call, and is exact.
+        For these rows ``refusals_if`` is exact, and evaluates many nodes in one call.
         """
 
     def helpful(self) -> RowArray:
-        """Rows whose refusal was UNSCHEDULABLE, the only ones where removing pods may help."""
+        """Rows that were rejected with UNSCHEDULABLE, the only ones where removing pods may help."""
 
     def nominated(self, row: int) -> Sequence[PodInfo]:
         """Pending pods that are nominated to the node."""
 
     @property
     def ahead(self) -> Mapping[int, tuple[PodInfo, ...]]:
-        """Nominated pods of no lower priority, by row: the filters are asked with them, and without."""
+        """Nominated pods of the same or higher priority, by row: filters run with them, and without."""
 
     @property
     def ahead_marks(self) -> IntArray:
-        """Shape (N,): 0 where no pod is ahead, else a number of its own for every set of them."""
+        """Shape (N,): 0 if no pod is ahead, else a number that is unique to the set of pods ahead."""
 
     def refusals_if(self, rows: RowArray, requested: IntArray) -> IntArray:
-        """The kind of refusal of each of ``rows`` if its pods requested that much, 0 where the pod fits.
+        """The kind of rejection of each of ``rows`` if its pods requested that much, 0 if the pod fits.
 
         The pods that are ``ahead`` are counted in addition to these; ``requested`` has shape (len(rows), R).
         """
 
     def refusal(self, kind: int) -> Status:
-        """What a kind of refusal other than 0 means; kinds hold for all attempts of a template."""
+        """The status for a kind of rejection other than 0; kinds are valid for all attempts of a template."""
 
     def on(self, row: int) -> NodeTrial:
-        """Try one node, pod by pod."""
+        """Evaluate one node, pod by pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejections:
-    """The outcome of filtering, node by node, as PostFilter sees it.
+    """The outcome of filtering, node by node, for PostFilter.
 
     Attributes:
-        statuses: Status by row of the whole snapshot, of every node that was refused explicitly.
-        absent: The status of all other nodes, when PreFilter rejected or narrowed; else success.
+        statuses: Status by row of the whole snapshot, of every explicitly rejected node.
+        absent: The status of all other nodes, if PreFilter rejected or restricted; else success.
         diagnosis: The same in counts.
-        what_if: Evaluates the filters on a changed cluster; None when this is impossible.
+        what_if: Evaluates the filters on a changed cluster; None if this is impossible.
         nominated_node: The pod's nominated node as the scheduler knows it, or ""; the pod's status may not
             show it yet.
         via_eviction: Whether victims leave through the Eviction API: a pod whose budget is used up cannot.
@@ -241,7 +241,7 @@ class Rejections:
 
 @runtime_checkable
 class PostFilterPlugin(Plugin, Protocol):
-    """Asked when no node is feasible; preemption lives here."""
+    """Runs when no node is feasible; preemption is such a plugin."""
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rejections: Rejections
@@ -259,24 +259,24 @@ class PreScorePlugin(Plugin, Protocol):
 
 @runtime_checkable
 class ScorePlugin(Plugin, Protocol):
-    """Says how good each node is."""
+    """Scores each node."""
 
-    #: What the answer depends on.
+    #: The inputs of its results.
     reads: ClassVar[Reads]
 
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
-        """Shape (N,), int64: raw points, within 0..MAX_SCORE unless the plugin normalises."""
+        """Shape (N,), int64: raw points, within 0..MAX_SCORE unless the plugin normalizes."""
 
 
 @runtime_checkable
 class NormalizingPlugin(ScorePlugin, Protocol):
-    """A score plugin whose raw points are brought to 0..MAX_SCORE afterwards."""
+    """A score plugin whose raw points are normalized to 0..MAX_SCORE."""
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
-        """Shape (F,), the raw points of the F feasible nodes; higher must be better in the result.
+        """Shape (F,), from the raw points of the F feasible nodes; higher must be better in the result.
 
-        For a plugin that reads NODE or ROW, points may depend on a node's own raw points and on the
-        lowest and highest of all, on nothing else.
+        For a plugin that reads NODE or ROW, points may depend only on a node's own raw points and on the
+        lowest and highest of all.
         """
 
 
@@ -288,12 +288,12 @@ class ReservePlugin(Plugin, Protocol):
         """Anything but success undoes the attempt."""
 
     def unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
-        """Undo; also called when ``reserve`` never ran or failed, and must not fail."""
+        """Undo; also called if ``reserve`` never ran or failed, and must not fail."""
 
 
 @dataclass(frozen=True, slots=True)
 class PermitResult:
-    """Permit's answer: SUCCESS, a rejection, or WAIT for at most ``timeout_s`` seconds."""
+    """Permit's result: SUCCESS, a rejection, or WAIT for at most ``timeout_s`` seconds."""
 
     status: Status = SUCCESS
     timeout_s: float = 0.0
@@ -309,14 +309,14 @@ class PermitPlugin(Plugin, Protocol):
 
 @runtime_checkable
 class PreBindPlugin(Plugin, Protocol):
-    """Does what must be done before binding, such as binding volumes.
+    """Prepares the binding, for example by binding volumes.
 
-    What runs is cancelled when the pod is preempted or deleted meanwhile; ``unreserve`` follows. See
+    A running call is cancelled when the pod is preempted or deleted meanwhile; ``unreserve`` follows. See
     :class:`plimsoll.framework.capabilities.RunsInParallel` for plugins that run simultaneously.
     """
 
     def pre_bind_preflight(self, state: CycleState, pod: PodInfo, node: str) -> Status:
-        """SKIP: nothing to do; SUCCESS: ``pre_bind`` will work."""
+        """SKIP: nothing to do; SUCCESS: ``pre_bind`` has work to do."""
 
     def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Awaitable[Status]:
         """Anything but success fails the binding."""
@@ -335,9 +335,9 @@ class PostBindPlugin(Plugin, Protocol):
     """Receives notice of a binding; informational."""
 
     def post_bind(self, state: CycleState, pod: PodInfo, node: str) -> None:
-        """The pod is bound."""
+        """Called after the pod was bound."""
 
 
 def all_feasible(snapshot: Snapshot) -> IntArray:
-    """The codes of a filter that refuses no node, shape (N,)."""
+    """The codes of a filter that rejects no node, shape (N,)."""
     return np.zeros(len(snapshot), dtype=np.int64)

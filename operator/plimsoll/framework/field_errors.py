@@ -1,7 +1,7 @@
-"""Errors of an object, field by field: the exact path, and one sentence.
+"""Formats errors of an object, field by field: the exact path, and one sentence.
 
-The operator puts these into ``Accepted=False``, for the spec and for the args of plugins and strategies
-alike; paths are written as the API server writes them (``spec.rebalancing.strategies[0].args.thresholds``).
+The operator writes these into ``Accepted=False``, for the spec and for the args of plugins and strategies
+alike; paths are in the API server's notation (``spec.rebalancing.strategies[0].args.thresholds``).
 """
 
 import re
@@ -70,7 +70,7 @@ _CREDENTIALS = re.compile(r"//[^/\s\"]*@")
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong with the field at a path from the root of the object, and what is allowed."""
+    """The problem of the field at a path from the root of the object, and the allowed values."""
 
     path: str
     sentence: str
@@ -83,11 +83,11 @@ class FieldError:
 def field_errors(
     error: ValidationError, *, model: type[BaseModel] | None = None, prefix: str = ""
 ) -> tuple[FieldError, ...]:
-    """What pydantic found, in order, one for each field and cause.
+    """Pydantic's errors, in order, one for each field and cause.
 
     Args:
         error: what the model's validation raised.
-        model: the model that was asked for; with it, sentences name the allowed fields and an example.
+        model: the expected model; with it, sentences name the allowed fields and an example.
         prefix: path of the validated part in its object (``spec.rebalancing.strategies[0].args``).
     """
     schema = _schema_of(model) if model else {}
@@ -96,14 +96,14 @@ def field_errors(
 
 
 def summary(errors: Sequence[FieldError], *, shown: int = 3) -> str:
-    """The errors as one message for a condition; past ``shown`` they are counted."""
+    """The errors as one message for a condition; errors beyond ``shown`` are counted."""
     rest = len(errors) - shown
     tail = f"; and {rest} more" if rest > 0 else ""
     return "; ".join(str(error) for error in errors[:shown]) + tail
 
 
 def _joined(errors: Sequence[FieldError]) -> list[FieldError]:
-    """Each once; what the branches of a union say of one field as one sentence."""
+    """Each error once; errors of a union's branches about one field are joined into one sentence."""
     kept: dict[tuple[str, str], list[str]] = {}
     for each in errors:
         wrong, _, allowed = each.sentence.partition(_GIVE)
@@ -140,7 +140,7 @@ def _field_error(detail: ErrorDetails, schema: Schema, prefix: str) -> FieldErro
 
 
 def _walked(loc: Sequence[int | str], schema: Schema, prefix: str) -> tuple[str, Schema]:
-    """The path to a location, and the schema there (empty where it is not known)."""
+    """The path to a location, and the schema there (empty if it is not known)."""
     path, here = prefix, schema
     for part in loc:
         path, here = _step(path, here, part, schema.get("$defs", {}))
@@ -148,7 +148,7 @@ def _walked(loc: Sequence[int | str], schema: Schema, prefix: str) -> tuple[str,
 
 
 def _step(path: str, schema: Schema, part: int | str, definitions: Schema) -> tuple[str, Schema]:
-    """One step down; a branch of a union is no step on the wire."""
+    """One step down; a union's branch is no step on the wire."""
     if "anyOf" in schema or part == "":
         return path, {}
     if isinstance(part, int):
@@ -183,7 +183,7 @@ def _sentence(detail: ErrorDetails, schema: Schema, parent: Schema, field: str) 
     if kind in {RULE_BROKEN, DUPLICATE}:
         return detail["msg"]
     said = detail["msg"].removeprefix("Value error, ")
-    # What is said of a whole object names its fields already; the object itself would only be in the way.
+    # Errors about a whole object name its fields already; the object's own value would only distract.
     return said if isinstance(detail["input"], Mapping) else f"{value} is refused: {said}"
 
 
@@ -203,17 +203,17 @@ def _alternatives(expected: str) -> str:
 def _shown(value: Any) -> str:
     try:
         content = to_json(value, fallback=str).decode()
-    except PydanticSerializationError:  # nested too deeply, or no UTF-8
+    except PydanticSerializationError:  # nested too deeply, or invalid UTF-8
         return f"a value of type {type(value).__name__}"
     text = _CREDENTIALS.sub("//…@", content)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
-    """The schema with its reference followed; a field that may be null is an optional one of its other type.
+    """The schema with its reference resolved; a nullable field becomes an optional one of its other type.
 
-    Siblings of a reference (description, default) precede its target. Where several
-    types are possible the ``anyOf`` stays.
+    Siblings of a reference (description, default) precede its target. If several types are possible,
+    ``anyOf`` stays.
     """
     branches = [branch for branch in schema.get("anyOf", ()) if branch != {"type": "null"}]
     if len(branches) == 1:

@@ -1,6 +1,6 @@
 """Base classes for plugins that filter or score one node at a time; lifts them to all nodes.
 
-Slower than arrays by two orders of magnitude, and quite enough for a rule that few pods use::
+They are slower than arrays by two orders of magnitude, which suffices for a rule that few pods use::
 
     class SameRack(NodeFilter):
         name = "SameRack"
@@ -27,7 +27,7 @@ from plimsoll.model.kinds.pod_info import PodInfo
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """One node, with the pods placed on it."""
+    """One node with its placed pods."""
 
     node: Node
     pods: tuple[PodInfo, ...]
@@ -66,14 +66,14 @@ class _PerNode:
 
 
 class NodeFilter(_PerNode):
-    """A filter plugin that looks at one node at a time."""
+    """A filter plugin that evaluates one node at a time."""
 
     def filter_node(self, state: CycleState, pod: PodInfo, node: NodeView) -> Status:
-        """Success, or why the pod cannot go there."""
+        """Success, or why the node is infeasible."""
         raise NotImplementedError
 
     def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
-        """Ask ``filter_node`` for each node; equal refusals share a code."""
+        """Call ``filter_node`` for each node; equal rejections share a code."""
         refusals = state.find(_Refusals)
         if refusals is None:
             refusals = _Refusals([])
@@ -88,17 +88,17 @@ class NodeFilter(_PerNode):
         return codes
 
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
-        """The status that the code represents."""
+        """The status of a code."""
         return state.read(_Refusals).known[code - 1]
 
 
 class NodeScore(_PerNode):
-    """A score plugin that looks at one node at a time."""
+    """A score plugin that evaluates one node at a time."""
 
     def score_node(self, state: CycleState, pod: PodInfo, node: NodeView) -> int:
         """Points, 0..MAX_SCORE, higher is better."""
         raise NotImplementedError
 
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
-        """Ask ``score_node`` for each node."""
+        """Call ``score_node`` for each node."""
         return np.array([self.score_node(state, pod, view) for view in views(snapshot)], dtype=np.int64)

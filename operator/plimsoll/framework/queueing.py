@@ -1,7 +1,7 @@
-"""Cluster events and queueing hints, declared by the plugins that reject pods.
+"""Defines cluster events and queueing hints, which plugins that reject pods register.
 
-A pod that was rejected sleeps until something happens that may change the answer of one of the plugins that
-rejected it. A plugin says what that is, and may look closer at each such change with a *hint*::
+A rejected pod waits until an event may change the result of one of the plugins that rejected it. A plugin
+registers such events, and may examine each one with a *hint*::
 
     class SameRack(FilterPlugin, EnqueueExtensions):
         def events_to_register(self):
@@ -31,14 +31,14 @@ T = TypeVar("T")
 
 
 class EventResource(StrEnum):
-    """What an event is about. Kinds that are not listed go by their own name, such as ``Namespace``."""
+    """The kind of object of an event. Kinds that are not listed use their own name, such as ``Namespace``."""
 
     ANY = "*"
     POD = "Pod"  #: in a registration: both of the next two
-    ASSIGNED_POD = "AssignedPod"  #: a pod with a node; or one that gave up a node it was promised
+    ASSIGNED_POD = "AssignedPod"  #: a pod with a node, or one whose nomination or assumed binding has ended
     UNSCHEDULABLE_POD = "UnschedulablePod"  #: a pod without a node; updates concern only the pod itself
     NODE = "Node"
-    NODE_LOAD = "NodeLoad"  #: what nodes use, as measured: it has fallen; ``new`` is a LoadFall
+    NODE_LOAD = "NodeLoad"  #: the measured load of nodes has fallen; ``new`` is a LoadFall
     PERSISTENT_VOLUME = "PersistentVolume"
     PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
     STORAGE_CLASS = "StorageClass"
@@ -52,13 +52,13 @@ class EventResource(StrEnum):
 
 
 class ActionType(IntFlag):
-    """What happened: one bit an event; in a registration any union of them."""
+    """The change: one bit per event; in a registration any union of bits."""
 
     ADD = auto()
     DELETE = auto()
     UPDATE_NODE_ALLOCATABLE = auto()
     UPDATE_NODE_LABEL = auto()
-    UPDATE_NODE_TAINT = auto()  #: also: no longer cordoned
+    UPDATE_NODE_TAINT = auto()  #: includes uncordoning
     UPDATE_NODE_CONDITION = auto()
     UPDATE_NODE_ANNOTATION = auto()
     UPDATE_NODE_DECLARED_FEATURE = auto()
@@ -81,18 +81,18 @@ class ActionType(IntFlag):
         | UPDATE_POD_SCHEDULING_GATES_ELIMINATED
         | UPDATE_POD_GENERATED_RESOURCE_CLAIM
         | UPDATE_POD_OTHER
-    )  #: any update; objects that are neither pods nor nodes know no finer one
+    )  #: any update; the only one for objects other than pods and nodes
     ALL = ADD | DELETE | UPDATE
 
     @property
     def label(self) -> str:
-        """The bits as metrics and tables name them: ``Add``, ``UpdateNodeLabel``, ``Add/Update``."""
+        """The bits as in metrics and tables: ``Add``, ``UpdateNodeLabel``, ``Add/Update``."""
         return _label(self._value_)
 
 
 @cache
 def _label(value: int) -> str:
-    """Found once for each value: an event that helps no pod is named as well."""
+    """Cached for each value: events that help no pod have labels too."""
     if value == ActionType.ALL.value:
         return "All"
     some = value & ~ActionType.UPDATE.value
@@ -109,9 +109,9 @@ def _word(bit: ActionType) -> str:
 
 
 class QueueingHint(Enum):
-    """What a hint says of one pod and one change."""
+    """A hint's result for one pod and one change."""
 
-    SKIP = "QueueSkip"  #: it cannot help the pod
+    SKIP = "QueueSkip"  #: the change cannot help the pod
     QUEUE = "Queue"  #: the pod may fit now
 
     @classmethod
@@ -122,14 +122,14 @@ class QueueingHint(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterEvent:
-    """One event of the cluster, after it was applied.
+    """One event of the cluster; the cache has it already.
 
     Attributes:
-        resource: What it is about; a kind that EventResource does not list by its own name.
+        resource: The kind of object; the name of a kind that EventResource does not list.
         action: One bit, or UPDATE.
-        old: The state before, None of an Add. A PodInfo of pods, else the object.
-        new: The state after, None of a Delete.
-        objects: Everything that is neither pod nor node, as it is now.
+        old: The state before, None for an Add. A PodInfo for pods, else the object.
+        new: The state after, None for a Delete.
+        objects: All objects other than pods and nodes, as they are now.
     """
 
     resource: str
@@ -141,11 +141,11 @@ class ClusterEvent:
 
     @property
     def label(self) -> str:
-        """The event in one word, as upstream's metrics have it: ``AssignedPodDelete``."""
+        """The event in one word, as in upstream's metrics: ``AssignedPodDelete``."""
         return f"{self.resource}{self.action.label}"
 
     def memo(self, key: Hashable, build: Callable[[], T]) -> T:
-        """What follows from the change alone, built on first use: many pods are asked about one change."""
+        """A value that depends on the change alone, computed once: many pods are evaluated for one change."""
         if key not in self._memo:
             self._memo[key] = build()
         return cast("T", self._memo[key])
@@ -157,14 +157,14 @@ Hint: TypeAlias = Callable[[PodInfo, ClusterEvent], QueueingHint]
 
 @dataclass(frozen=True, slots=True)
 class EventWithHint:
-    """Changes that may help pods which the plugin rejected.
+    """Changes that may help pods that the plugin rejected.
 
     Attributes:
-        resource: What they are about; EventResource or the name of a kind.
-        actions: Which of them.
-        hint: Looks closer; None: each of them may help.
-        by_template: Whether the hint reads nothing of the pod but its template. It is asked once then for all
-            sleeping pods of a shape that were rejected alike, ten thousand or one.
+        resource: The kind of object; EventResource or the name of a kind.
+        actions: The registered changes.
+        hint: Examines a change; None: each of them may help.
+        by_template: Whether the hint reads nothing of the pod but its template. It then runs once for all
+            waiting pods of a template that were rejected alike, however many they are.
     """
 
     resource: str
@@ -173,7 +173,7 @@ class EventWithHint:
     by_template: bool = False
 
     def covers(self, resource: str, action: ActionType) -> bool:
-        """Whether an event is one of these."""
+        """Whether the registration matches an event."""
         if action & ~self.actions:
             return False
         if self.resource == EventResource.POD:
@@ -187,22 +187,22 @@ class EventWithHint:
 
 @runtime_checkable
 class EnqueueExtensions(Protocol):
-    """Declares which events may help the pods that a plugin rejects, in addition to an extension point."""
+    """Registers the events that may help pods that a plugin rejects, in addition to an extension point."""
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        """Asked once, when a profile is made. Nothing at all: no event helps, only time does."""
+        """Called once, when a profile is built. An empty result: no event helps, only time does."""
 
 
 @dataclass(slots=True)
 class PodsToActivate:
-    """Pods that a plugin wants to activate immediately; in the cycle state from Reserve on.
+    """Pods that a plugin wants to activate; in the cycle state from Reserve on.
 
-    They leave their back-off, or the unschedulable pods, when this pod's scheduling cycle, or its binding,
-    has succeeded. A gate holds them all the same.
+    They leave back-off, or the unschedulable pods, when this pod's scheduling cycle or binding has succeeded.
+    Gates still hold them.
     """
 
     uids: set[str] = field(default_factory=set)
 
     def add(self, pod: PodInfo) -> None:
-        """Have a pod tried."""
+        """Request an attempt of a pod."""
         self.uids.add(pod.uid)

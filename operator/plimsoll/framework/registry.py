@@ -1,4 +1,4 @@
-"""Registers plugin classes and builds instances from their arguments; the base of the other registries."""
+"""Registers plugin classes and builds instances from their arguments; base class of the other registries."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -7,7 +7,7 @@ from plimsoll.framework.args import PluginArgs, parse_args
 from plimsoll.framework.errors import ConfigurationError
 from plimsoll.framework.extension_points import Plugin
 
-#: Extension point, spelled as in a profile, to the members that make a class implement it.
+#: By extension point, spelled as in a profile, the members that a class needs to implement it.
 EXTENSION_POINTS: Mapping[str, tuple[str, ...]] = {
     "preEnqueue": ("pre_enqueue",),
     "queueSort": ("sort_key",),
@@ -30,7 +30,7 @@ def implements(plugin: object, point: str) -> bool:
 
 
 class Registrable(Protocol):
-    """What a registry needs of a class."""
+    """The members that a registry requires of a class."""
 
     name: ClassVar[str]
     args_model: ClassVar[type[PluginArgs]]
@@ -47,9 +47,9 @@ class ClassRegistry(Generic[ClassT]):
     """The classes that a policy may name.
 
     Attributes:
-        what: What the classes are, in the sentences that refuse one.
-        listing: How these sentences list the names.
-        errors: Errors of a constructor that refuse its arguments.
+        what: The kind of the classes, in error messages.
+        listing: How error messages list the names.
+        errors: Exceptions by which constructors reject their arguments.
     """
 
     what: ClassVar[str]
@@ -71,10 +71,10 @@ class ClassRegistry(Generic[ClassT]):
         return self._classes[name]
 
     def add(self, source: type[ClassT]) -> None:
-        """Enter a class.
+        """Register a class.
 
         Raises:
-            ConfigurationError: It lacks what such a class needs, or its name is taken.
+            ConfigurationError: It lacks required members, or its name is taken.
         """
         where = f"{self.what} class {source.__module__}.{source.__qualname__}"
         problem = self._problem(source)
@@ -86,14 +86,14 @@ class ClassRegistry(Generic[ClassT]):
         self._classes[source.name] = source
 
     def _problem(self, source: type[ClassT]) -> str:
-        """What the class lacks, "" for nothing."""
+        """The missing members of the class, "" for none."""
         raise NotImplementedError
 
     def build(self, name: str, args: Mapping[str, Any] | None, path: str) -> ClassT:
-        """Make an instance from the arguments that a policy has at ``path``; None takes the defaults.
+        """Create an instance from the arguments that a policy has at ``path``; None uses the defaults.
 
         Raises:
-            ConfigurationError: No such name, or arguments it does not take; names the field.
+            ConfigurationError: Unknown name, or invalid arguments; names the field.
         """
         if name not in self._classes:
             known = ", ".join(sorted(self._classes))

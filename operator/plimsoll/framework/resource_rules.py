@@ -1,6 +1,6 @@
-"""Defines rules that filters and scores by resources may state.
+"""Defines rules by which resource filters and scores may state their results.
 
-A rule says the same as the plugin's ``filter`` or ``score``: numbers in place of a function.
+A rule gives the same results as the plugin's ``filter`` or ``score``: numbers instead of a function.
 """
 
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -12,13 +12,13 @@ from plimsoll.model.kinds.pod_info import PodInfo
 
 
 class WantedRoom(NamedTuple):
-    """A node is refused where less is free of a resource.
+    """A node is rejected if less than this is free of a resource.
 
     Attributes:
-        axis: On the R axis.
-        least: What must be free.
-        code: Of the refusal.
-        hopeless: Further bits of the code where the whole node has less.
+        axis: Index on the R axis.
+        least: The required free amount.
+        code: The rejection's code.
+        hopeless: Further bits of the code if the node's total is less.
     """
 
     axis: int
@@ -35,10 +35,10 @@ class ScoredRoom(NamedTuple):
     """A resource that is scored.
 
     Attributes:
-        axis: On the R axis.
+        axis: Index on the R axis.
         minimum: The column of ``nonzero_requested`` in place of ``requested``, or None.
-        amount: What the pod takes.
-        weight: Of the resource, positive.
+        amount: The pod's amount.
+        weight: The resource's weight, positive.
     """
 
     axis: int
@@ -72,10 +72,11 @@ class UsageRule(NamedTuple):
     Every node has some of both, less than ``EXACT_AMOUNT``.
 
     Attributes:
-        used: Shape (2, capacity) int64, in the units of the columns; changed in place as pods come and go.
-        axes: On the R axis.
-        amounts: What the pod takes.
-        weights: Of the two, at least one positive.
+        used: Shape (2, capacity) int64, in the units of the columns; changed in place when pods are added or
+            removed.
+        axes: Indexes on the R axis.
+        amounts: The pod's amounts.
+        weights: The weights of the two, at least one positive.
     """
 
     used: IntArray
@@ -86,20 +87,20 @@ class UsageRule(NamedTuple):
 
 @runtime_checkable
 class RuledFilter(Protocol):
-    """A filter that reads ROW and may state its answers as a rule."""
+    """A filter that reads ROW and may state its results as a rule."""
 
     def filter_rule(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> RoomRule | None:
-        """The rule of this pod's template, after PreFilter; None: ask ``filter``."""
+        """The rule of this pod's template, after PreFilter; None: call ``filter``."""
 
 
 @runtime_checkable
 class RuledScore(Protocol):
-    """A score plugin that reads ROW, does not normalise, and may state its answers as a rule."""
+    """A score plugin that reads ROW, does not normalize, and may state its results as a rule."""
 
     def score_rule(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> AllocationRule | BalanceRule | UsageRule | None:
-        """The rule of this pod's template while no node changes; None: ask ``score``.
+        """The rule of this pod's template while no node changes; None: call ``score``.
 
-        It holds as long as no sum of requests is near the largest amount (``Snapshot.is_large``).
+        It is valid while no sum of requests is near the largest amount (``Snapshot.is_large``).
         """

@@ -1,4 +1,4 @@
-"""Status of a plugin, and one message from the statuses of all nodes.
+"""Defines the status of a plugin, and folds the statuses of all nodes into one message.
 
 An expected outcome is a value: "this node does not fit" is a :class:`Status`, never an exception.
 Source: kube-scheduler v1.36, ``framework/interface.go`` and ``framework/types.go`` (FitError).
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class Code(StrEnum):
-    """What the framework does next with the pod; the words are kube-scheduler's."""
+    """Determines what the framework does next with the pod; the words are kube-scheduler's."""
 
     SUCCESS = "Success"
     ERROR = "Error"  #: internal or transient; the cycle ends, the pod is retried after error back-off
@@ -27,9 +27,9 @@ REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING})
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """One answer of one plugin about one pod, and one node or all of them.
+    """One result of one plugin for one pod, and one node or all of them.
 
-    ``reasons`` are worded as kube-scheduler words them: users search for the sentence.
+    ``reasons`` are in kube-scheduler's words: users search for the sentence.
     """
 
     code: Code = Code.SUCCESS
@@ -38,7 +38,7 @@ class Status:
 
     @property
     def is_success(self) -> bool:
-        """Whether the plugin agreed."""
+        """Whether the plugin accepted the pod."""
         return self.code is Code.SUCCESS
 
     @property
@@ -57,7 +57,7 @@ class Status:
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> "Status":
-        """The same answer, signed by ``plugin``; who agrees or signed already needs no signature."""
+        """The same status with ``plugin`` as its author, unless it is a success or has an author."""
         if self.plugin or self.code in {Code.SUCCESS, Code.SKIP}:
             return self
         return replace(self, plugin=plugin)
@@ -78,7 +78,7 @@ def unresolvable(*reasons: str) -> Status:
 
 
 def error(*reasons: str) -> Status:
-    """End the cycle: something is broken, not full."""
+    """End the cycle because of an error, not for lack of room."""
     return Status(Code.ERROR, reasons)
 
 
@@ -91,7 +91,7 @@ class Diagnosis:
         reasons: Reason to number of nodes that gave it; a node may give several.
         plugins: Plugins that rejected the pod; they decide which events requeue it.
         pre_filter_message: Set when PreFilter rejected the pod for all nodes; replaces the counts.
-        post_filter_message: What PostFilter adds, normally preemption's part.
+        post_filter_message: PostFilter's addition, normally preemption's part.
     """
 
     node_count: int
@@ -118,7 +118,7 @@ class Diagnosis:
 
 
 def count_reasons(statuses: Iterable[tuple[Status, int]]) -> dict[str, int]:
-    """Add up reasons over ``(status, number of nodes that gave it)``."""
+    """Add up reasons over ``(status, number of nodes with it)``."""
     counted: Counter[str] = Counter()
     for status, nodes in statuses:
         for reason in status.reasons:

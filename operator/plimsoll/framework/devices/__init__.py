@@ -1,4 +1,4 @@
-"""Devices for authors of plugins: claims, the book of devices, and the search for what claims ask for."""
+"""Devices for authors of plugins: claims, the book of devices, and the search for devices."""
 
 from plimsoll.devices.book import DeviceBook as DeviceBook
 from plimsoll.devices.book import is_served_by_devices as is_served_by_devices
