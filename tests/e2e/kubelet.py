@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from e2e.speaker import STRATEGIC
 from roadstead.kubelets import pods
-from roadstead.kubelets.claims import without_device_resources
+from roadstead.kubelets.claims import resources_of_node
 from roadstead.kubelets.nodes import address_of, pod_address, registered
 from roadstead.schemas.quantities import Amounts, amounts, pod_requests
 
@@ -120,7 +120,7 @@ class Kubelets:
 
     def _admit(self, pod: Obj, kubelet: Kubelet) -> None:
         """Start a pod, or refuse it: a scheduler that over-commits a node is found out."""
-        wanted = without_device_resources(pod, pod_requests(pod), kubelet.allocatable)
+        wanted = resources_of_node(pod, pod_requests(pod), kubelet.allocatable)
         if pod["status"].get("phase") == "Running":  # since before its node came back
             kubelet.admitted[pod["metadata"]["uid"]] = wanted
             return
