@@ -56,6 +56,8 @@ class PluginError(PlimsollError):
         self.problem = problem
 
     def __str__(self) -> str:
-        """What was attempted, by which plugin, and the error."""
+        """What was attempted, by which plugin, and the error, in kube-scheduler's words."""
+        if self.point == "filter":
+            return f'running "{self.plugin}" filter plugin: {self.problem}'
         point = self.point[:1].upper() + self.point[1:]
         return f'running {point} plugin "{self.plugin}": {self.problem}'

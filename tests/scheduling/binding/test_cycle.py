@@ -207,3 +207,4 @@ async def test_a_pod_waits_for_each_plugin_that_says_so() -> None:
 def test_plugin_errors_read_as_upstream_words_them() -> None:
     """The point's name begins with a capital."""
     assert str(PluginError("X", "preBind", "y")) == 'running PreBind plugin "X": y'
+    assert str(PluginError("X", "filter", "y")) == 'running "X" filter plugin: y'
