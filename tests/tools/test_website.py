@@ -97,6 +97,9 @@ def test_what_is_wrong_in_the_built_site_is_said(tmp_path: Path) -> None:
     )
     flags = "<p>kubectl drain \u2013force, or --force; 3 \u2013 4, one \u2013 two</p>"
     (tmp_path / "a.html").write_text(f'<h1 id="there"></h1>{flags}', encoding="utf-8")
+    (tmp_path / "_static").mkdir()
+    options = "const DOCUMENTATION_OPTIONS = {\n    SHOW_SEARCH_SUMMARY: true,\n};"
+    (tmp_path / "_static/documentation_options.js").write_text(options, encoding="utf-8")
     (tmp_path / "x.css").write_text("@font-face { src: url(https://fonts.example/f) }", encoding="utf-8")
 
     assert sorted(faults(tmp_path, read(tmp_path))) == [
@@ -105,6 +108,7 @@ def test_what_is_wrong_in_the_built_site_is_said(tmp_path: Path) -> None:
         "index.html links to b.html, which does not exist",
         "index.html loads //cdn.example/x.js",
         "index.html loads https://fonts.example/x.css",
+        "the search fetches pages for summaries, which a browser refuses in a folder",
         "x.css loads something from elsewhere",
     ]
 

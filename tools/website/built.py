@@ -97,6 +97,9 @@ def faults(site: Path, pages: dict[str, Page]) -> list[str]:
             for each in ("url(http", 'url("http', "url('http", "url(//", '@import "http', "@import url(")
         ):
             found.append(f"{sheet.relative_to(site)} loads something from elsewhere")
+    options = site / "_static/documentation_options.js"
+    if options.is_file() and "SHOW_SEARCH_SUMMARY: true" in options.read_text(encoding="utf-8"):
+        found.append("the search fetches pages for summaries, which a browser refuses in a folder")
     return found
 
 

@@ -1,5 +1,7 @@
 """Sphinx's settings: MyST for Markdown, Furo for looks, nothing that a page loads from elsewhere (ADR 37)."""
 
+from pathlib import Path
+
 project = "Plimsoll"
 author = "The Plimsoll authors"
 extensions = ["myst_parser"]
@@ -20,3 +22,9 @@ html_show_sphinx = False
 html_show_copyright = False
 html_last_updated_fmt = None
 html_theme_options = {"top_of_page_buttons": [], "navigation_with_keys": True}
+html_static_path = ["static"]
+html_css_files = ["narrow.css"]
+
+#: A summary would be fetched from the page that was found, which a browser refuses to a page in a folder.
+html_show_search_summary = False
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
