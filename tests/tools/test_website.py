@@ -96,13 +96,14 @@ def test_what_is_wrong_in_the_built_site_is_said(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     flags = "<p>kubectl drain \u2013force, or --force; 3 \u2013 4, one \u2013 two</p>"
-    (tmp_path / "a.html").write_text(f'<h1 id="there"></h1>{flags}', encoding="utf-8")
+    (tmp_path / "a.html").write_text(f'<h1 id="there"></h1><p role="heading">x</p>{flags}', encoding="utf-8")
     (tmp_path / "_static").mkdir()
     options = "const DOCUMENTATION_OPTIONS = {\n    SHOW_SEARCH_SUMMARY: true,\n};"
     (tmp_path / "_static/documentation_options.js").write_text(options, encoding="utf-8")
     (tmp_path / "x.css").write_text("@font-face { src: url(https://fonts.example/f) }", encoding="utf-8")
 
     assert sorted(faults(tmp_path, read(tmp_path))) == [
+        "a.html has 1 headings without a level",
         "a.html has \u2013force, which may have been a flag",
         "index.html links to a.html#gone, and a.html has no such anchor",
         "index.html links to b.html, which does not exist",

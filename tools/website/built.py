@@ -38,18 +38,24 @@ DASHED = re.compile(r"(?:^|[\s(])[\u2013\u2014][a-z][a-z-]*")
 
 @dataclass(slots=True)
 class Page(HTMLParser):
-    """A page of HTML: what it links to, what it loads, its anchors, and its words that begin with a dash."""
+    """A page of HTML: what it links to, what it loads, its anchors, and its words that begin with a dash.
+
+    Attributes:
+        flat: Headings without a level, which those who hear the page need.
+    """
 
     links: list[str] = field(default_factory=list)
     loads: list[str] = field(default_factory=list)
     anchors: set[str] = field(default_factory=set)
     dashed: list[str] = field(default_factory=list)
+    flat: int = 0
 
     def __post_init__(self) -> None:
         HTMLParser.__init__(self)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Keeps the addresses and anchors of a tag."""
+        """Keeps the addresses and anchors of a tag, and counts headings without a level."""
+        self.flat += ("role", "heading") in attrs and all(name != "aria-level" for name, _ in attrs)
         for name, value in attrs:
             if name == "id" and value:
                 self.anchors.add(value)
@@ -77,6 +83,8 @@ def faults(site: Path, pages: dict[str, Page]) -> list[str]:
     """Returns a sentence for each dead link, each thing loaded from elsewhere and each flag with a dash."""
     found = []
     for name, page in pages.items():
+        if page.flat:
+            found.append(f"{name} has {page.flat} headings without a level")
         found += [f"{name} has {word}, which may have been a flag" for word in page.dashed]
         for address in [*page.links, *page.loads]:
             parts = urlsplit(address)

@@ -1,6 +1,8 @@
 """Sphinx's settings: MyST for Markdown, Furo for looks, nothing that a page loads from elsewhere (ADR 37)."""
 
+import re
 from pathlib import Path
+from typing import Any
 
 project = "Plimsoll"
 author = "The Plimsoll authors"
@@ -28,3 +30,25 @@ html_css_files = ["narrow.css"]
 #: A summary would be fetched from the page that was found, which a browser refuses to a page in a folder.
 html_show_search_summary = False
 html_search_scorer = str(Path(__file__).with_name("scorer.js"))
+
+#: What Sphinx leaves out for those who hear the page or have no pointer: levels of headings, and a way by Tab
+#: into what scrolls.
+REACHED = (
+    (re.compile(r'role="heading">'), 'role="heading" aria-level="2">'),
+    (re.compile(r"<pre>"), '<pre tabindex="0">'),
+    (re.compile(r'<div class="(table-wrapper[^"]*)">'), r'<div class="\1" tabindex="0">'),
+)
+
+
+def reach(app: Any, failed: Exception | None) -> None:
+    """Adds to every page what Sphinx leaves out."""
+    for page in Path(app.outdir).rglob("*.html") if failed is None else ():
+        text = page.read_text(encoding="utf-8")
+        for found, better in REACHED:
+            text = found.sub(better, text)
+        page.write_text(text, encoding="utf-8")
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx, which is installed in .site alone."""
+    app.connect("build-finished", reach)
