@@ -99,11 +99,11 @@ REGRESSIONS: tuple[Regression, ...] = (
     Regression(1506, "8a0d3d4e", "a replica led whose lists began before the lease of another was made"),
     Regression(2192, "571a2dfd", "a move failed whose pod had been passed over for another move's"),
     Regression(9997, "a242263f", "a pod was nominated for ever after its policy had stopped preempting"),
-    Regression(50, "4604b9dc", "a pod was evicted that had lost its owner 35 s before", is_wired=True),
+    Regression(50, "55a652df", "a pod was evicted that had lost its owner 35 s before", is_wired=True),
     Regression(
-        268, "a35efae8", "pods that were gone were remembered: a watch lagged for minutes", is_wired=True
+        268, "532c5c4d", "pods that were gone were remembered: a watch lagged for minutes", is_wired=True
     ),
-    Regression(283, "a35efae8", "a replica's first list of pods lagged for minutes", is_wired=True),
+    Regression(283, "532c5c4d", "a replica's first list of pods lagged for minutes", is_wired=True),
     Regression(
         234, "8c9a4a1f", "pods of a gang got no condition: the right to write it was missing for a while"
     ),
