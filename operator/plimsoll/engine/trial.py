@@ -27,7 +27,7 @@ from plimsoll.model.columns.cluster import Cluster
 class Trial:
     """Evaluates one pod's filters on a changed copy of the cluster; methods raise PluginError.
 
-    state: A cycle state that this trial may change.
+    Args:
         state: A cycle state that this trial may change.
         fork: A cluster that this trial may change.
         skipped: Plugins whose PreFilter skipped; their filters are skipped too.

@@ -1,11 +1,11 @@
-"""Expectation of what one pod will use, and Priors, the expectations of pods that were never measured.
+"""Computes what one pod is expected to use; priors are the expectations of pods without measurements.
 
-A prior is, in this order: what the workload's pods use on average, when enough samples of it exist; a share
-of the request; a fixed amount when a pod requests neither. It is never above the limit. (What a pod of the
-workload used that has just left comes before all that, and is the book's to know.)
+A prior is the first of these that is known: the average use of the workload's pods, if it has enough samples;
+a share of the request; a fixed amount if a pod requests neither. It never exceeds the limit. (Before all of
+these, the load book uses the measurements of a pod of the workload that has just left.)
 
 Source: koordinator a7a1b76b, ``pkg/scheduler/plugins/loadaware/estimator`` for shares, fixed amounts and the
-limit; there a limit above the request counts instead of the request.
+limit; there a limit above the request replaces the request.
 """
 
 import re
@@ -21,41 +21,41 @@ from plimsoll.model.kinds.deployment import TEMPLATE_HASH
 from plimsoll.model.kinds.pod_info import PodTemplate
 from plimsoll.model.quantity import QuantityError, nanos
 
-#: The number that a CronJob gives its Jobs.
+#: The number that a CronJob appends to its Jobs' names.
 _CRON_JOB = re.compile(r"-\d{8,}$")
 
-#: The days after which a history's peak has half of the margin that it has at the start.
+#: Days of history after which a peak's margin is half of the initial one.
 YOUNG_DAYS = 0.25
 
-#: Templates whose priors are kept.
+#: Number of templates whose priors are kept.
 KEPT = 10_000
 
-#: What variances are counted in: thousandths of a core, and MiB; squared they fit 64 bits.
+#: The units of variances: thousandths of a core, and MiB; their squares fit 64 bits.
 SPREAD_UNITS = np.array((10.0**6, 2.0**20))
 
 
 class Basis(IntEnum):
-    """What an expectation rests on."""
+    """The source of an expectation."""
 
-    MEASURED = 0  #: readings of the pod that are fresh
-    MOVED = 5  #: fresh readings of the pod that it stands in for in a plan
-    STALE = 1  #: readings of the pod that are not
-    PREDECESSOR = 2  #: what pods of its workload used that have just left
+    MEASURED = 0  #: fresh readings of the pod
+    MOVED = 5  #: fresh readings of the pod that it replaces in a plan
+    STALE = 1  #: outdated readings of the pod
+    PREDECESSOR = 2  #: readings of pods of its workload that have just left
     WORKLOAD = 3  #: the history of its workload
     REQUEST = 4  #: a share of its request
 
 
 class Expectation(NamedTuple):
-    """What one pod is taken to use.
+    """The expected use of one pod.
 
     Attributes:
         cpu: Billionths of a core.
         memory: Bytes.
-        peak_cpu: What it stays below most of the time.
-        peak_memory: Likewise.
+        peak_cpu: The cpu that it rarely exceeds.
+        peak_memory: The memory that it rarely exceeds.
         spread_cpu: Variance of cpu, in thousandths of a core, squared.
         spread_memory: Variance of memory, in MiB, squared.
-        basis: What that rests on.
+        basis: The source of the expectation.
     """
 
     cpu: int
@@ -68,7 +68,7 @@ class Expectation(NamedTuple):
 
     @property
     def is_measured(self) -> bool:
-        """Whether fresh readings say so, of the pod or of that whose place in a plan it takes."""
+        """Whether it is from fresh readings, of the pod or of the pod that it replaces in a plan."""
         return self.basis in (Basis.MEASURED, Basis.MOVED)
 
 
@@ -79,15 +79,15 @@ def expectation(amounts: Sequence[int], basis: Basis) -> Expectation:
 
 
 def workload_of(template: PodTemplate) -> Hashable | None:
-    """What pods of one kind have in common across rollouts; None for pods without an owner.
+    """Identifies pods of one workload across rollouts; None for pods without an owner.
 
-    Namespace, kind and name of the top owner, as far as the pod tells, and the names of the containers.
+    Namespace, kind and name of the top owner, as far as the pod shows it, and the names of the containers.
     """
     return template.memo("load workload", lambda: _workload_of(template))
 
 
 def limits_of(template: PodTemplate) -> tuple[int, int]:
-    """Cpu and memory that a pod cannot use more of; LARGEST where some container has no limit."""
+    """Cpu and memory limits of a pod; LARGEST if some container has no limit."""
     return template.memo("load limits", lambda: (_limit(template, "cpu"), _limit(template, "memory")))
 
 
@@ -120,16 +120,16 @@ def _limit(template: PodTemplate, resource: str) -> int:
 
 
 class Priors:
-    """What pods will use that have not been measured, as it is known at one time; it never changes.
+    """Priors of pods without measurements, as of one time; immutable.
 
     Args:
-        settings: Shares and least samples.
-        habits: What workloads have used.
-        now: When.
+        settings: Shares and minimum samples.
+        habits: The workloads' histories.
+        now: The time.
 
     Attributes:
-        quantiles: Shape (W, 2): what a workload's pods stay below most of the time; 0 if too little is known.
-        peaks: The same with a margin while little is known.
+        quantiles: Shape (W, 2): amounts that a workload's pods rarely exceed; 0 if too little is known.
+        peaks: The same with a margin for short histories.
     """
 
     def __init__(self, settings: LoadSettings, habits: Habits, now: float) -> None:
@@ -147,7 +147,7 @@ class Priors:
         self.peaks: FloatArray = self.quantiles * (1.0 + margin)[:, None]
 
     def of(self, template: PodTemplate) -> Expectation:
-        """Of a pod of that template."""
+        """The prior of a pod of that template."""
         known = self._known.get(template)
         if known is None:
             if len(self._known) >= KEPT:

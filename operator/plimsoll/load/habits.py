@@ -1,11 +1,12 @@
-"""Habits are decaying histograms of what the pods of each workload have used over days.
+"""Keeps decaying histograms of the use of each workload's pods over days.
 
-Buckets grow by 5 %: cpu from 0.01 to 1,000 cores, memory from 10 MB to 1 TB. A sample weighs
-``2^((t - t0) / half-life)``; the reference ``t0`` moves forward instead of touching all buckets. Cpu gets a
-sample a pod and minute; memory the largest of each hour, as what once was needed will be needed.
+Buckets grow by 5 %: cpu from 0.01 to 1,000 cores, memory from 10 MB to 1 TB. A sample weighs ``2^((t - t0) /
+half-life)``; to decay all samples, the reference ``t0`` moves forward, and no bucket is touched. Cpu gets one
+sample per pod and minute; memory gets the largest of each hour, because pods will need again what they once
+needed.
 
 Source: VPA's recommender (kubernetes/autoscaler 55c37cd5, ``pkg/recommender/util`` and ``model``). Differs:
-the mean is kept besides; memory peaks are hourly with a half-life of two days, not daily over eight.
+the mean is kept in addition; memory peaks are hourly with a half-life of two days, not daily over eight.
 
 Axis letters: W workloads, 2 resources, H buckets.
 """
@@ -18,30 +19,30 @@ from numpy.typing import NDArray
 from plimsoll.load.readings import CPU, MEMORY, FloatArray
 from plimsoll.model.columns.columns import IntArray, RowArray, grown
 
-#: Where the second bucket begins, by resource, and how much each bucket is wider than the one before.
+#: Start of the second bucket, by resource, and the growth factor of buckets.
 FIRST_BUCKET, GROWTH = np.array((10.0**7, 10.0**7)), 1.05
 
-#: H: the last bucket has all that is larger.
+#: H: the last bucket has all larger amounts.
 BUCKETS = 176
 
 #: The upper end of each bucket, shape (2, H).
 ENDS: FloatArray = FIRST_BUCKET[:, None] * (GROWTH ** np.arange(1, BUCKETS + 1) - 1.0) / (GROWTH - 1.0)
 
-#: Exponents of weights above this move the reference.
+#: The reference moves when a weight's exponent exceeds this.
 HIGHEST_EXPONENT = 20.0
 
 HOUR_S, DAY_S, SAMPLES_A_DAY = 3_600.0, 86_400.0, 1_440
 
 
 class Habits:
-    """Histograms of what workloads use.
+    """Histograms of workloads' use.
 
     Args:
-        half_lives_s: In which half of a sample's weight is gone, cpu and memory.
+        half_lives_s: Half-lives of a sample's weight, for cpu and memory, in seconds.
 
     Attributes:
-        places: The place of each workload on the W axis.
-        samples: Shape (W,): how many readings have counted.
+        places: Index of each workload on the W axis.
+        samples: Shape (W,): number of counted readings.
     """
 
     def __init__(self, half_lives_s: tuple[float, float]) -> None:
@@ -58,7 +59,7 @@ class Habits:
         self._hour = -1.0
 
     def place(self, workload: Hashable) -> int:
-        """Where a workload is, which may be new."""
+        """The index of a workload, which may be new."""
         place = self.places.setdefault(workload, len(self.places))
         if place >= len(self.samples):
             capacity = max(64, 2 * len(self.places))
@@ -69,7 +70,7 @@ class Habits:
         return place
 
     def add(self, places: RowArray, amounts: FloatArray, now: float) -> None:
-        """Pods of the workloads at ``places`` use these amounts, shape (len(places), 2)."""
+        """Add samples: pods of the workloads at ``places`` use these amounts, shape (len(places), 2)."""
         weights = self._weights_at(now)
         self._turn_the_hour(now, float(weights[MEMORY]))
         is_new = self.samples[places] == 0
@@ -83,13 +84,13 @@ class Habits:
             np.add.at(self._counted[:, resource], places, weights[resource])
 
     def means(self) -> FloatArray:
-        """What a pod of each workload has used on average, shape (W, 2)."""
+        """Average use of a pod of each workload, shape (W, 2)."""
         count = len(self.places)
         means: FloatArray = self._sums[:count] / np.maximum(self._counted[:count], 1e-300)
         return means
 
     def peaks(self, quantiles: tuple[float, float]) -> FloatArray:
-        """What a pod of each workload stays below for these parts of its time, shape (W, 2); 0: not known."""
+        """Amounts that a workload's pods stay below for these parts of time, shape (W, 2); 0: unknown."""
         count = len(self.places)
         peaks = np.zeros((count, 2))
         for resource, quantile in enumerate(quantiles):
@@ -102,7 +103,7 @@ class Habits:
         return peaks
 
     def confidence(self, now: float) -> FloatArray:
-        """How much is known of each workload, in days of full samples: shape (W,)."""
+        """The length of each workload's history, in days of full samples: shape (W,)."""
         count = len(self.places)
         confidence: FloatArray = np.minimum(
             (now - self._first[:count]) / DAY_S, self.samples[:count] / SAMPLES_A_DAY
@@ -110,7 +111,7 @@ class Habits:
         return confidence
 
     def forget(self, before: float, kept: Collection[Hashable]) -> bool:
-        """Drop workloads without a sample since, unless they are to be kept; whether places changed."""
+        """Drop workloads without a sample since then, except ``kept``; returns whether indexes changed."""
         stay = {
             workload: place
             for workload, place in self.places.items()
@@ -127,7 +128,7 @@ class Habits:
         return True
 
     def _weights_at(self, now: float) -> FloatArray:
-        """What a sample weighs now, by resource."""
+        """The present weight of a sample, by resource."""
         if self._reference is None:
             self._reference = np.array((now, now))
         exponents = (now - self._reference) / self._half_lives_s

@@ -1,15 +1,15 @@
-"""LoadKeeper brings the load book of a cluster up to the readings.
+"""Updates the load book of a cluster from readings.
 
-What a node uses besides its pods is smoothed as a difference: a reading of the node less what its pods used,
-as measured, or as the book has them where no source measures them. Where only nodes are measured, a node's
-load is therefore its smoothed reading, with what pods will use that came since, and without what those used
-that left. A pod that is not measured is subtracted once it must have been running when the reading began. The
-first reading of a node may have pods that started just before it: until each is subtracted, the smallest
-difference counts instead of a smoothed one, or those pods would count twice.
+The use of a node in addition to its pods (system use) is smoothed as a difference: a reading of the node less
+the use of its pods, as measured, or as in the book if no source measures them. If only nodes are measured, a
+node's load is therefore its smoothed reading, plus the expected use of pods that were added since, less the
+use of those that left. A pod without measurements is subtracted once it must have been running when the
+reading began. The first reading of a node may include pods that started just before it. Until each of them is
+subtracted, the smallest difference counts rather than a smoothed one; otherwise those pods would count twice.
 
-A refresh replaces the shares of all pods of a node together, or leaves the node alone: where neither its
-load, nor its peak, nor one of its pods has changed by the dead band, its numbers stay, and with them all
-scores computed from them.
+A refresh replaces the shares of all pods of a node together, or leaves the node alone: if neither its load,
+nor its peak, nor one of its pods has changed by the dead band, its numbers stay, and so do all scores
+computed from them.
 
 Axis letters: N nodes, P placed pods, K series of readings.
 """
@@ -32,16 +32,16 @@ from plimsoll.model.columns.columns import BoolArray, IntArray, RowArray
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import PodTemplate
 
-#: Seconds from the start of a pod to the first window in which what it uses shows.
+#: Seconds from the start of a pod to the first window that includes its use.
 SHOWS_AFTER_S = 30.0
 
-#: Seconds after the first reading of a node in which it may have pods that are not subtracted yet.
+#: Seconds after a node's first reading in which it may include pods that are not subtracted yet.
 OPEN_S = 600.0
 
 #: Seconds between two samples of a pod for its workload's history.
 SAMPLE_S = 60.0
 
-#: Seconds after which readings of a pod that is gone, and of a workload, are forgotten; and between looks.
+#: Seconds after which readings of a deleted pod, and of a workload, are dropped; and between checks.
 GONE_S, DORMANT_S, LOOK_S = 600.0, 7 * 86_400.0, 600.0
 
 PER_UNIT = np.array(PER_COLUMN_UNIT, dtype=np.int64)
@@ -49,14 +49,14 @@ PER_UNIT = np.array(PER_COLUMN_UNIT, dtype=np.int64)
 
 @dataclass(eq=False)
 class LoadKeeper:
-    """Keeps the load book of one cluster.
+    """Updates the load book of one cluster.
 
     Attributes:
-        cluster: Its pods and nodes; the keeper attaches the book to it, and forks carry it on.
+        cluster: Its pods and nodes; the keeper attaches the book to it, and forks copy it.
         settings: How readings become expectations.
-        pods: What was read of pods, smoothed, by ``namespace/name``.
-        nodes: What was read of nodes, by their names.
-        habits: What workloads have used.
+        pods: Smoothed readings of pods, by ``namespace/name``.
+        nodes: Smoothed readings of nodes, by name.
+        habits: The workloads' histories.
     """
 
     cluster: Cluster
@@ -85,10 +85,10 @@ class LoadKeeper:
         return self.cluster.index(LoadBook)
 
     def observe(self, now: float, nodes: LoadReadings = NOTHING, pods: LoadReadings = NOTHING) -> RowArray:
-        """Readings came, or none did: everything is as old as it is now.
+        """Update the book with new readings, or without any: then only ages change.
 
         Returns:
-            The rows whose numbers changed; the cluster has noted them.
+            The rows whose numbers changed; the cluster's log has them.
         """
         self.pods.add(pods.until(now + AHEAD_S))
         self.nodes.add(nodes.until(now + AHEAD_S))
@@ -111,7 +111,7 @@ class LoadKeeper:
         return changed
 
     def use_of(self, uid: str) -> tuple[int, int] | None:
-        """Cpu and memory of a placed pod, smoothed; None before it has started up, or without fresh readings.
+        """Smoothed cpu and memory of a placed pod; None before it has started up, or without fresh readings.
 
         As of the latest refresh.
         """
@@ -129,7 +129,7 @@ class LoadKeeper:
     # -- pods ------------------------------------------------------------------------------------------------
 
     def _measured(self, now: float) -> tuple[BoolArray, BoolArray]:
-        """Which pods have readings that are fresh, and which only older ones: shape (P,) each."""
+        """Which pods have fresh readings, and which only older ones: shape (P,) each."""
         places = self._roster.places
         was_read = places >= 0
         at = places[was_read]
@@ -142,7 +142,7 @@ class LoadKeeper:
         return measured, was_read & ~measured
 
     def _shares(self, book: LoadBook, measured: BoolArray, stale: BoolArray, now: float) -> IntArray:
-        """What each pod counts as, shape (P, 9)."""
+        """The share of each pod, shape (P, 9)."""
         roster, settings, levels = self._roster, self.settings, self.pods
         was_read = measured | stale
         at = roster.places[was_read]
@@ -181,7 +181,7 @@ class LoadKeeper:
     def _habit_peaks(
         self, priors: Priors, wanted: BoolArray, limits: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """What those pods stay below by their workload's history, without margin and with; 0: not known."""
+        """Amounts that pods stay below by their workload's history, without and with margin; 0: not known."""
         known = len(priors.peaks)
         at = self._roster.workloads[wanted]
         at = np.where((at >= 0) & (at < known), at, known)
@@ -190,7 +190,7 @@ class LoadKeeper:
         return np.minimum(quantile, limits), np.minimum(np.concatenate([priors.peaks, nothing])[at], limits)
 
     def _learn(self, now: float) -> bool:
-        """Sample what pods use for their workloads' histories; whether it was time."""
+        """Sample the use of pods for their workloads' histories; returns whether a sample was due."""
         if now - self._sampled_at < SAMPLE_S:
             return False
         roster = self._roster
@@ -206,9 +206,10 @@ class LoadKeeper:
     # -- nodes -----------------------------------------------------------------------------------------------
 
     def _take_as_read(self, book: LoadBook, sources: RowArray) -> None:
-        """A node that a pod has left no longer waits for readings of pods that belong to its only one.
+        """Stop waiting, on nodes that a pod has left, for readings of pods that match the only node reading.
 
-        That reading has what the pod used, and no later reading of pods has: the rest is not the node's.
+        That reading includes the pod's use, and no later reading of pods does: the rest is not the node's
+        own.
         """
         rows = self._roster.rows
         left = np.ones(len(rows), dtype=np.bool_)
@@ -220,7 +221,7 @@ class LoadKeeper:
             book.read(system, book.read_at[: len(system)].copy(), book.course[: len(system)].copy())
 
     def _places_of_nodes(self) -> RowArray:
-        """The place of each row's series, shape (N,); -1: none."""
+        """The index of each row's series, shape (N,); -1: none."""
         mark = self.cluster.epoch, len(self.nodes.places)
         if self._node_places[0] != mark:
             places = np.array(
@@ -236,7 +237,7 @@ class LoadKeeper:
         return self.cluster.allocatable[: len(self.cluster), [CPU, MEMORY]] * PER_UNIT
 
     def _saturated(self) -> BoolArray:
-        """Shape (N,): nodes so full that what their pods use says less than what they would use."""
+        """Shape (N,): nodes so full that their pods' use understates what they would use."""
         places = self._places_of_nodes()
         saturated = places >= 0
         level = self.nodes.level[places[saturated]]
@@ -246,14 +247,14 @@ class LoadKeeper:
     def _read_nodes(
         self, book: LoadBook, columns: IntArray, was_read: BoolArray, now: float
     ) -> NDArray[np.int8]:
-        """Renew what nodes use besides their pods; what is known of each, shape (N,)."""
+        """Renew the system use of nodes; returns the state of each, shape (N,)."""
         roster, places, rows = self._roster, self._places_of_nodes(), self._roster.rows
         expected = columns[:, EXPECTED].astype(np.float64)
         latest = np.zeros(expected.shape)
         latest[was_read] = self.pods.latest[roster.places[was_read]]
         system, read_at = book.exact_system[: len(places)].copy(), book.read_at[: len(places)].copy()
         exact, first_at, open_since = system[:, :2], system[:, 2], system[:, 3]
-        # A pod that is measured now, or is expected to use more than before, changes no node's load.
+        # A pod that is newly measured, or is expected to use more than before, changes no node's load.
         again = roster.subtracted.any(axis=1)
         counted = np.where(was_read[:, None], latest, expected)
         exact += _by_row(len(places), rows[again], (roster.subtracted - counted)[again])
@@ -265,7 +266,7 @@ class LoadKeeper:
         taken, began = np.zeros(len(places)), np.zeros(len(places))
         taken[read], began[read] = self.nodes.taken[at], self.nodes.taken[at] - self.nodes.window[at]
         newer = taken > read_at
-        # Readings of pods may come after the only one of their node.
+        # Readings of pods may arrive after the only one of their node.
         counts = newer | (read & (taken == first_at))
         shown = ~was_read & newer[rows] & (roster.started + SHOWS_AFTER_S <= began[rows])
         roster.subtracted[shown] = expected[shown]
@@ -299,9 +300,9 @@ class LoadKeeper:
         return known
 
     def _drift(self, rows: RowArray, was_read: BoolArray, places: RowArray) -> FloatArray:
-        """By how much the recent readings of nodes are above the smoothed ones, shape (N, 2).
+        """By how much recent readings of nodes exceed the smoothed ones, shape (N, 2).
 
-        Pod by pod where pods are measured, so that one that came or left does not count.
+        If pods are measured, pod by pod, so that an added or removed pod does not count.
         """
         found = np.zeros((len(places), 2))
         if not was_read.any():
@@ -316,7 +317,7 @@ class LoadKeeper:
         return found
 
     def _refresh(self, book: LoadBook, columns: IntArray, was_read: BoolArray, now: float) -> RowArray:
-        """Put shares and sums into the book where they differ enough; these rows."""
+        """Write shares and sums into the book where they differ enough; returns these rows."""
         count, rows = len(self.cluster), self._roster.rows
         known = self._read_nodes(book, columns, was_read, now)
         sums = np.zeros((count, SUMMED), dtype=np.int64)
@@ -340,7 +341,7 @@ class LoadKeeper:
         return found
 
     def _middle(self, book: LoadBook) -> tuple[int, int]:
-        """Median load of the nodes that are measured, in percent of their room; 0 without any."""
+        """Median load of the measured nodes, in percent of their allocatable; 0 without any."""
         room = self._room()
         counted = (book.known[: len(room)] == LoadState.MEASURED) & (room > 0).all(axis=1)
         if not counted.any():
@@ -350,7 +351,7 @@ class LoadKeeper:
         return cpu, memory
 
     def _forget(self, now: float) -> None:
-        """Drop what was read of pods, nodes and workloads that are long gone."""
+        """Drop readings of pods, nodes and workloads that were deleted long ago."""
         if now - self._looked_at < LOOK_S:
             return
         self._looked_at = now
@@ -364,7 +365,7 @@ class LoadKeeper:
 
 
 def _by_row(count: int, rows: RowArray, amounts: FloatArray) -> FloatArray:
-    """Sums of amounts of pods by their nodes' rows, shape (count, 2)."""
+    """Sums of pods' amounts by their nodes' rows, shape (count, 2)."""
     sums = np.zeros((count, 2))
     for resource in range(2):
         np.add.at(sums[:, resource], rows, amounts[:, resource])
@@ -372,6 +373,6 @@ def _by_row(count: int, rows: RowArray, amounts: FloatArray) -> FloatArray:
 
 
 def created_at(node: Node) -> float:
-    """When a node was created, in seconds since the epoch; 0 where it does not say so."""
+    """When a node was created, in seconds since the epoch; 0 if it is not stated."""
     created = node.metadata.creation_timestamp
     return 0.0 if created is None else created.timestamp()

@@ -1,4 +1,4 @@
-"""Levels of what each of many named things uses, smoothed by the time of its readings.
+"""Smooths the readings of many named things by their times.
 
 Formula: with ``a = 1 - 2^(-dt / half-life)``, where ``dt`` is the time between two readings of a thing,
 ``level += a * (x - level)`` and ``variance = (1 - a) * (variance + a * (x - level)^2)`` with the old level.
@@ -15,10 +15,10 @@ import numpy as np
 from plimsoll.load.readings import FloatArray, LoadReadings
 from plimsoll.model.columns.columns import RowArray, grown
 
-#: Seconds between readings of a thing that has had one only.
+#: Assumed seconds between readings of a thing that has had only one.
 FIRST_INTERVAL_S = 15.0
 
-#: In which half of a reading's weight is gone from what a thing has used recently.
+#: Half-life of a reading's weight in recent use, in seconds.
 RECENT_HALF_LIFE_S = 90.0
 
 
@@ -26,21 +26,21 @@ class Levels:
     """Smoothed readings of named things.
 
     Args:
-        half_life_s: In which half of a reading's weight is gone.
-        recent_half_life_s: Likewise from ``recent``.
+        half_life_s: Half-life of a reading's weight in ``level``.
+        recent_half_life_s: Half-life of a reading's weight in ``recent``.
 
     Attributes:
-        places: The place of each name on the K axis.
+        places: Index of each name on the K axis.
         level: Shape (K, 2).
-        recent: Shape (K, 2): the same over a shorter time.
+        recent: Shape (K, 2): the level with the shorter half-life.
         variance: Shape (K, 2).
         latest: Shape (K, 2): the latest reading.
-        taken: Shape (K,): when it was taken.
-        window: Shape (K,): over how long.
-        first: Shape (K,): when the first one was taken.
-        count: Shape (K,): how many have counted.
+        taken: Shape (K,): the time of the latest reading.
+        window: Shape (K,): its window in seconds.
+        first: Shape (K,): the time of the first reading.
+        count: Shape (K,): number of counted readings.
         interval: Shape (K,): seconds between the latest two.
-        since: Shape (K,): a reading whose window began before is another thing's that had the name.
+        since: Shape (K,): a reading whose window began earlier belongs to another thing of that name.
     """
 
     def __init__(self, half_life_s: float, recent_half_life_s: float = RECENT_HALF_LIFE_S) -> None:
@@ -58,7 +58,7 @@ class Levels:
         self.since = np.zeros(0)
 
     def add(self, readings: LoadReadings) -> RowArray:
-        """Readings came, each name once; the places of those that counted."""
+        """Add readings, each name once; returns the indexes of the counted ones."""
         places = self._places_of(readings)
         newer = readings.taken > self.taken[places]
         newer &= readings.taken - readings.window >= self.since[places]
@@ -89,12 +89,12 @@ class Levels:
         return places
 
     def begin(self, place: int, since: float) -> None:
-        """The thing of this name began to exist at that time, if it has not been known yet."""
+        """Record that the thing of this name began to exist at that time, if it is not known yet."""
         if self.since[place] < since and self.first[place] - self.window[place] < since:
             self.restart(place, since)
 
     def restart(self, place: int, since: float) -> None:
-        """Another thing has this name since: older readings are not its own."""
+        """Record that another thing has this name since then: older readings are not its own."""
         taken = self.taken[place]
         self.level[place] = self.recent[place] = self.latest[place]
         self.variance[place] = 0.0
@@ -105,12 +105,12 @@ class Levels:
         self.interval[place] = FIRST_INTERVAL_S
 
     def forget(self, before: float, kept: Collection[str]) -> bool:
-        """Drop what was read last before that moment and is not to be kept; whether places changed."""
+        """Drop things last read before that moment, except ``kept``; returns whether indexes changed."""
         gone = [
             name for name, place in self.places.items() if self.taken[place] < before and name not in kept
         ]
         if 4 * len(gone) <= len(self.places):
-            return False  # not worth moving the others
+            return False  # too few to rearrange the others
         for name in gone:
             del self.places[name]
         stay = np.array(list(self.places.values()), dtype=np.intp)
@@ -122,7 +122,7 @@ class Levels:
         return True
 
     def fresh_for(self, places: RowArray, least_s: float, most_s: float) -> FloatArray:
-        """For how many seconds the latest reading of each counts: three of its intervals."""
+        """Seconds for which the latest reading of each counts: three of its intervals."""
         return np.minimum(np.maximum(3.0 * self.interval[places], least_s), most_s)
 
     def _places_of(self, readings: LoadReadings) -> RowArray:

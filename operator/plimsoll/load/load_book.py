@@ -1,12 +1,11 @@
-"""LoadBook sums up what the pods of each node will use, and says what of it is known; a pod index.
+"""Sums up the expected use of the pods of each node, and the state of that knowledge; a pod index.
 
-A pod that is assumed, bound, deleted, or moved in a fork takes its expectation along immediately. What is
-added is what is subtracted later: the book keeps each pod's share. A pod that is not measured counts with its
-prior: what pods of its workload used that have just left, then what the workload's history says, then a
-share of its request.
+When a pod is assumed, bound, deleted, or moved in a fork, its expectation moves immediately. The book keeps
+each pod's share, so the subtracted amount is the added one. A pod without measurements counts with its prior:
+the use of pods of its workload that have just left, else the workload's history, else a share of its request.
 
-The numbers of a node change when a pod comes or goes, which the cluster notes, or at a refresh, which
-notes those rows that it changes (`plimsoll.load.keeper`).
+The numbers of a node change when a pod is added or removed, which the cluster logs, or at a refresh, which
+logs the rows that it changes (`plimsoll.load.keeper`).
 
 Axis letters: N nodes, P placed pods. Units: cpu in billionths of a core, memory in bytes.
 """
@@ -44,10 +43,10 @@ from plimsoll.model.columns.columns import IntArray, RowArray, grown
 from plimsoll.model.columns.pod_counts import HasCapacity
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 
-#: Shares that wait at most until they are added to the sums.
+#: Maximum number of shares that wait to be added to the sums.
 MOST_WAITING = 1_000
 
-#: A node is measured if at most this part of its load is expected of pods that are not: one in so many.
+#: A node is measured if at most one part in this many of its load is expected of unmeasured pods.
 ONE_IN = 10
 
 
@@ -55,21 +54,21 @@ class LoadBook:
     """Expected use by node and by pod; a pod index.
 
     Args:
-        cluster: Whose pods it sums up.
-        priors: What pods that are not measured will use.
+        cluster: The cluster whose pods it sums up.
+        priors: Priors of pods without measurements.
 
     Attributes:
-        system: Shape (capacity, 2) int64: what the node uses besides what its pods are expected to; negative
-            where that is less.
-        used: What pods use on each node, for scores.
+        system: Shape (capacity, 2) int64: the node's use in addition to the expected use of its pods;
+            negative if the node uses less than that.
+        used: The pods' use on each node, for scores.
         known: Shape (capacity,) int8: UNKNOWN, STALE, or MEASURED for a node with a fresh reading of its own.
         read_at: Shape (capacity,): when the latest reading of the node was taken, 0 without one.
-        course: Shape (capacity, 3): when the one before it was taken, 0 without one; and by how much recent
-            readings are above the smoothed ones: cpu, memory; of the node's pods where they are measured.
-        now: When the book was refreshed.
+        course: Shape (capacity, 3): when the reading before that was taken, 0 without one; and by how much
+            recent readings exceed the smoothed ones: cpu, memory; of the node's pods if these are measured.
+        now: The time of the latest refresh.
         middle: Median load of the measured nodes at the latest refresh in percent: cpu, memory.
-        kept: For readers, by template: what they have derived from its prior, ``used`` and ``middle``. Empty
-            again when one of the first two may have changed.
+        kept: Values that readers have derived from a template's prior, ``used`` and ``middle``, by template.
+            Cleared when one of the first two may have changed.
     """
 
     def __init__(self, cluster: HasCapacity, priors: Priors | None = None) -> None:
@@ -78,8 +77,8 @@ class LoadBook:
         self.now = 0.0
         self.middle = (0, 0)
         self._base = Shares({}, [], np.zeros((0, COLUMNS), dtype=np.int64))
-        self._own: dict[str, Expectation] = {}  #: shares of pods that came since the base was made
-        self._gone: set[str] = set()  #: pods of the base that left since
+        self._own: dict[str, Expectation] = {}  #: shares of pods that were added after the base was made
+        self._gone: set[str] = set()  #: pods of the base that have left
         self.kept: dict[PodTemplate, Hashable] = {}
         self._is_shared = False
         self._sums: IntArray = np.zeros((cluster.capacity, SUMMED), dtype=np.int64)
@@ -89,8 +88,8 @@ class LoadBook:
         self.read_at: FloatArray = np.zeros(cluster.capacity)
         self.course: FloatArray = np.zeros((cluster.capacity, 3))
         self.used = UsedColumns(cluster.capacity)
-        #: the same not rounded, and not held back where it has hardly changed; when it was first read; and
-        #: that too while the reading may have pods that are not subtracted, else 0
+        #: the same unrounded, and without a dead band; when it was first read; and that time too while the
+        #: reading may include pods that are not subtracted, else 0
         self.exact_system: FloatArray = np.zeros((cluster.capacity, 4))
 
     # -- nodes, by row; Snapshot.cut makes windows of these -------------------------------------------------
@@ -104,14 +103,14 @@ class LoadBook:
 
     @property
     def load(self) -> IntArray:
-        """Shape (capacity, 2): what each node uses, with all the pods that the scheduler knows there."""
+        """Shape (capacity, 2): the load of each node, including all pods that the scheduler knows there."""
         return load_of(self.system, self.sums)
 
     @property
     def peak_load(self) -> IntArray:
-        """Shape (capacity, 2): what each node stays below most of the time.
+        """Shape (capacity, 2): the load that each node rarely exceeds.
 
-        The larger of the sum of its pods' peaks, and its load with two standard deviations of their sum.
+        The larger of the sum of its pods' peaks, and its load plus two standard deviations of the pods' sum.
         """
         return peak_of(self.system, self.sums)
 
@@ -123,23 +122,23 @@ class LoadBook:
         return np.where(is_estimated, LoadState.ESTIMATED, self.known).astype(np.int64)
 
     def load_on(self, row: int) -> tuple[int, int]:
-        """What one node uses: cpu and memory."""
+        """The load of one node: cpu and memory."""
         cpu, memory = (self.system[row] + self.sums[row, EXPECTED]).tolist()
         return max(cpu, 0), max(memory, 0)
 
     def peak_on(self, row: int) -> tuple[int, int]:
-        """What one node stays below most of the time."""
+        """The load that one node rarely exceeds."""
         one = slice(row, row + 1)
         cpu, memory = peak_of(self.system[one], self.sums[one])[0].tolist()
         return cpu, memory
 
     def spread_on(self, row: int) -> tuple[int, int]:
-        """The standard deviation of what its pods use together, each varying by itself: cpu and memory."""
+        """The standard deviation of the sum of its pods' use, assuming independence: cpu and memory."""
         cpu, memory = (np.sqrt(self.sums[row, SPREAD].astype(np.float64)) * SPREAD_UNITS).tolist()
         return int(cpu), int(memory)
 
     def state(self, row: int) -> LoadState:
-        """How much is known of one node."""
+        """The state of one node's load."""
         known = LoadState(int(self.known[row]))
         if known is LoadState.MEASURED:
             unmeasured = self.sums[row, UNMEASURED].tolist()
@@ -148,16 +147,16 @@ class LoadBook:
         return known
 
     def recent_on(self, row: int) -> tuple[int, int]:
-        """What one node has used recently, with the pods that the scheduler knows there."""
+        """The recent load of one node, with the pods that the scheduler knows there."""
         cpu, memory = (self.system[row] + self.sums[row, EXPECTED] + self.course[row, 1:]).tolist()
         return max(round(cpu), 0), max(round(memory), 0)
 
     def is_level(self, node_mark: Hashable) -> bool:
-        """Whether ``used`` is of these nodes."""
+        """Whether ``used`` matches these nodes."""
         return self.used.mark == (node_mark, self.now, self.middle)
 
     def level(self, node_mark: Hashable, room_of: Callable[[], IntArray]) -> None:
-        """Bring ``used`` up to the nodes as they are; their room has shape (N, 2), in the cluster's units."""
+        """Update ``used`` to the present nodes; their room has shape (N, 2), in the cluster's units."""
         if self.is_level(node_mark):
             return
         mark, room = (node_mark, self.now, self.middle), room_of()
@@ -168,11 +167,11 @@ class LoadBook:
     # -- pods ------------------------------------------------------------------------------------------------
 
     def of(self, pod: PodInfo) -> Expectation:
-        """What a pod is taken to use: its share where it is placed, else its prior."""
+        """The expected use of a pod: its share if it is placed, else its prior."""
         return self.share(pod.uid) or self.prior(pod.template)
 
     def share(self, uid: str) -> Expectation | None:
-        """What a placed pod counts as; None when it is not placed."""
+        """The share of a placed pod; None if it is not placed."""
         own = self._own.get(uid)
         if own is not None:
             return own
@@ -180,7 +179,7 @@ class LoadBook:
         return None if place is None else self._base.share(place)
 
     def prior(self, template: PodTemplate) -> Expectation:
-        """What a pod of that template will use that has not been measured yet."""
+        """The expected use of an unmeasured pod of that template."""
         workload = workload_of(template)
         used = None if workload is None else self.predecessors.of(workload)
         return self.priors.of(template) if used is None else within_limits(used, template)
@@ -188,7 +187,7 @@ class LoadBook:
     # -- the protocol of pod indexes -------------------------------------------------------------------------
 
     def add(self, pod: PodInfo, row: int) -> None:
-        """A pod was placed."""
+        """Add a placed pod."""
         share = (
             self._share_of_replacement(pod) if self.predecessors.by_workload else self.priors.of(pod.template)
         )
@@ -196,7 +195,7 @@ class LoadBook:
         self._count(row, share, 1)
 
     def remove(self, pod: PodInfo, row: int) -> None:
-        """A pod left; what it used is what its replacement will use."""
+        """Remove a pod; its use becomes its replacement's expected use."""
         share = self._own.pop(pod.uid, None)
         if share is None:
             share = self._base.share(self._base.places[pod.uid])
@@ -207,15 +206,15 @@ class LoadBook:
         self._count(row, share, -1)
 
     def _count(self, row: int, share: Expectation, sign: int) -> None:
-        """Add a share to its node's sums, or take it off."""
-        # Scores need `used` for the next pod; the sums are needed a few times a minute.
+        """Add a share to its node's sums, or subtract it."""
+        # Scores need `used` for the next pod; the sums are needed only a few times a minute.
         self.used.add(row, sign * share.cpu, sign * share.memory)
         self._waiting.append((row, share, sign))
         if len(self._waiting) >= MOST_WAITING:
             self._file()
 
     def _file(self) -> None:
-        """Add up what waits."""
+        """Add the waiting shares to the sums."""
         self._write()
         rows = [row for row, _, _ in self._waiting]
         signs = np.array([sign for _, _, sign in self._waiting], dtype=np.int64)
@@ -224,7 +223,7 @@ class LoadBook:
         self._waiting.clear()
 
     def _share_of_replacement(self, pod: PodInfo) -> Expectation:
-        """What a pod uses that is back, stands in for another one, or replaces one of its workload."""
+        """The share of a pod that is back, stands in for another one, or replaces one of its workload."""
         key, holder = key_of(pod), pod.stands_in_for
         share = self.predecessors.is_back(key, pod.uid)
         if share is not None:
@@ -234,7 +233,7 @@ class LoadBook:
         return self.prior(pod.template) if used is None else within_limits(used, pod.template)
 
     def move_row(self, source: int, target: int) -> None:
-        """A node changed its row."""
+        """Move a node to another row."""
         self._write()
         for column in (self.sums, self.system, self.known, self.read_at, self.exact_system, self.course):
             column[target] = column[source]
@@ -242,7 +241,7 @@ class LoadBook:
         self.used.grow(len(self.sums))
 
     def forget_row(self, row: int) -> None:
-        """The node of that row is gone."""
+        """Clear the row of a deleted node."""
         self._write()
         for column in (self.sums, self.system, self.known, self.read_at, self.exact_system, self.course):
             column[row] = 0
@@ -295,7 +294,7 @@ class LoadBook:
     # -- refreshing: the keeper's --------------------------------------------------------------------------
 
     def settle(self) -> Settled:
-        """File the shares of pods that came or left since the latest call."""
+        """The shares, including pods that were added or removed since the latest call."""
         before, came = self._base, list(self._own)
         if not came and not self._gone:
             return Settled(before, np.arange(len(before.uids), dtype=np.intp))
@@ -303,7 +302,7 @@ class LoadBook:
         holes = sorted(places.pop(uid) for uid in self._gone)
         new = [(uid, -1) for uid in came]
         while len(new) < len(holes) and holes:
-            # The last one takes the place of one that left.
+            # The last pod takes the index of one that left.
             if holes[-1] == len(uids) - 1:
                 holes.pop()
             else:
@@ -326,17 +325,17 @@ class LoadBook:
 
     @property
     def shares(self) -> Shares:
-        """Those of the pods that were placed when ``settle`` was called."""
+        """The shares of the pods that were placed at the latest ``settle``."""
         return self._base
 
     def read(self, exact_system: FloatArray, read_at: FloatArray, course: FloatArray) -> None:
-        """Nodes were read: what they use besides their pods, when, and their course; shapes as above."""
+        """Set the nodes' readings: system use, time, and course; shapes as above."""
         self._write()
         self.exact_system[: len(read_at)], self.read_at[: len(read_at)] = exact_system, read_at
         self.course[: len(read_at)] = course
 
     def replace(self, columns: IntArray, sums: IntArray, system: IntArray, known: NDArray[np.int8]) -> None:
-        """Put other shares and sums in the place of those that ``settle`` returned; shapes as they are."""
+        """Replace the shares that ``settle`` returned; the same shapes."""
         self._base = Shares(self._base.places, self._base.uids, columns)
         self._write()
         count = len(sums)
@@ -345,7 +344,7 @@ class LoadBook:
 
 
 def key_of(pod: PodInfo) -> Hashable:
-    """Whose predecessor a pod is: its workload's, or its own alone."""
+    """The key by which a pod finds its predecessor: its workload's, or its own."""
     workload, holder = workload_of(pod.template), pod.stands_in_for
     if workload is not None:
         return workload
@@ -365,13 +364,13 @@ _NO_ROWS = _NoRows()
 
 
 def load_of(system: IntArray, sums: IntArray) -> IntArray:
-    """What nodes use, shape (N, 2), from what they use besides their pods, and the sums of these."""
+    """The load of nodes, shape (N, 2), from their system use and the sums of their pods."""
     load: IntArray = np.maximum(system + sums[:, EXPECTED], 0)
     return load
 
 
 def peak_of(system: IntArray, sums: IntArray) -> IntArray:
-    """What nodes stay below most of the time, likewise."""
+    """The load that nodes rarely exceed, likewise."""
     spread = np.sqrt(sums[:, SPREAD].astype(np.float64)) * SPREAD_UNITS
     by_sigma = load_of(system, sums) + (2.0 * spread).astype(np.int64)
     peak: IntArray = np.maximum(np.maximum(system, 0) + sums[:, PEAK], by_sigma)
@@ -379,7 +378,7 @@ def peak_of(system: IntArray, sums: IntArray) -> IntArray:
 
 
 def within_limits(used: Expectation, template: PodTemplate) -> Expectation:
-    """The same for a pod that cannot use more than its own limits."""
+    """The same use, cut to the pod's own limits."""
     cpu, memory = limits_of(template)
     return used._replace(
         cpu=min(used.cpu, cpu),

@@ -1,4 +1,4 @@
-"""LoadChange is what moving one pod does to the load of two nodes.
+"""Computes the effect of moving one pod on the load of two nodes.
 
 Formula, for each resource, in percent of a node's allocatable::
 
@@ -21,11 +21,11 @@ from plimsoll.model.kinds.pod_info import PodInfo
 
 @dataclass(frozen=True, slots=True)
 class ShareChange:
-    """The load of one node by one resource, in percent of its room.
+    """The load of one node by one resource, in percent of its allocatable.
 
     Attributes:
-        before: With the pod where it is.
-        after: With the pod moved.
+        before: With the pod in its present place.
+        after: After the move.
     """
 
     before: float
@@ -34,10 +34,10 @@ class ShareChange:
 
 @dataclass(frozen=True, slots=True)
 class ResourceChange:
-    """One resource.
+    """The effect on one resource.
 
     Attributes:
-        expected: What the pod is taken to use.
+        expected: The pod's expected use.
     """
 
     expected: int
@@ -47,11 +47,11 @@ class ResourceChange:
 
 @dataclass(frozen=True, slots=True)
 class LoadChange:
-    """What a move does.
+    """The effect of a move.
 
     Attributes:
-        basis: What the pod's expected use rests on.
-        resources: Those that both nodes have any of, keyed by name.
+        basis: The source of the pod's expected use.
+        resources: The resources that both nodes have, keyed by name.
     """
 
     basis: Basis
@@ -59,7 +59,7 @@ class LoadChange:
 
 
 def change_of(cluster: Cluster, book: LoadBook, pod: PodInfo, target: str) -> LoadChange | None:
-    """What moving a placed pod to a node does; None where it comes from no other node."""
+    """The effect of moving a placed pod to a node; None if it is not on another node."""
     source_row, target_row = cluster.row_of_pod(pod.uid), cluster.rows.get(target)
     if source_row is None or target_row is None or source_row == target_row:
         return None

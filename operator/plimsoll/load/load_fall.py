@@ -1,15 +1,15 @@
-"""CoolingNodes notices nodes whose load fell, for pods that a busy node refused.
+"""Finds nodes whose load has fallen, for pods that a busy node rejected.
 
-Formula, for each node and of cpu, memory and the peaks of both, in percent of its room::
+Formula, for each node and for cpu, memory and the peaks of both, in percent of its allocatable::
 
-    reference = max(reference, now)             at each look
-    fell        where reference - now >= DEAD_BAND, or a stale node is measured again
-    reference = now                             of nodes that fell, once they have been named
+        reference = max(reference, now)             at each check
+        fell        where reference - now >= DEAD_BAND, or a stale node is measured again
+        reference = now                             for nodes that fell, once they have been returned
 
-So a load that goes up and down by less than the dead band is no news, and one that falls slowly is, every
-few points.
+So a load that varies by less than the dead band is ignored, and a slowly falling one is reported every few
+points.
 
-Edges: a node that is not measured counts with the median of those that are, as in the plugin that refuses.
+Edges: a node that is not measured counts with the median of the measured ones, as in the plugin that rejects.
 Axis letters: N nodes, K nodes that fell.
 """
 
@@ -24,7 +24,7 @@ from plimsoll.load.states import LoadState
 from plimsoll.model.columns.cluster import CPU, MEMORY, Cluster
 from plimsoll.model.columns.columns import BoolArray, IntArray
 
-#: Percentage points by which the load of a node falls before pods are tried again.
+#: Percentage points by which a node's load must fall before pods are tried again.
 DEAD_BAND = 3.0
 
 PER_UNIT = np.array(PER_COLUMN_UNIT, dtype=np.int64)
@@ -32,14 +32,14 @@ PER_UNIT = np.array(PER_COLUMN_UNIT, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadFall:
-    """Nodes whose load fell.
+    """Nodes whose load has fallen.
 
     Attributes:
-        before: Shape (K, 4): percent of cpu, memory, and the peaks of both, before it fell.
-        after: Likewise now.
+        before: Shape (K, 4): percent of cpu, memory, and the peaks of both, before the fall.
+        after: The same now.
         room: Shape (K, 2): billionths of a core, and bytes.
-        was_stale: Shape (K,): whether the measurements were too old before.
-        book: What pods are expected to use.
+        was_stale: Shape (K,): whether the measurements were stale before.
+        book: The load book.
     """
 
     before: FloatArray
@@ -51,7 +51,7 @@ class LoadFall:
 
 @dataclass(slots=True)
 class CoolingNodes:
-    """Remembers how busy nodes have been since they were last named."""
+    """Remembers the highest load of nodes since they were last returned."""
 
     _names: Sequence[str] = field(default=(), init=False)
     _epoch: int = field(default=-1, init=False)
@@ -59,7 +59,7 @@ class CoolingNodes:
     _is_stale: BoolArray = field(default_factory=lambda: np.zeros(1, dtype=np.bool_), init=False)
 
     def look(self, cluster: Cluster) -> LoadFall | None:
-        """The nodes that fell since they were named last; None for none."""
+        """The nodes whose load has fallen since they were last returned; None for none."""
         book = cluster.index(LoadBook)
         self._follow(cluster)
         now, room = _percent(book, cluster)
@@ -76,19 +76,19 @@ class CoolingNodes:
         return found
 
     def _follow(self, cluster: Cluster) -> None:
-        """Nodes may have come, left, or changed their rows."""
+        """Update the rows after nodes were added, deleted or moved."""
         if cluster.epoch == self._epoch:
             return
         known = {name: row for row, name in enumerate(self._names)}
         self._names, self._epoch = [node.name for node in cluster.nodes], cluster.epoch
-        nothing = len(known)  # the row behind those of nodes
+        nothing = len(known)  # an extra row after those of the nodes
         at = np.array([known.get(name, nothing) for name in self._names], dtype=np.intp)
         self._reference = np.vstack((self._reference[:nothing], np.zeros(4)))[at]
         self._is_stale = np.append(self._is_stale[:nothing], False)[at]
 
 
 def _percent(book: LoadBook, cluster: Cluster) -> tuple[FloatArray, IntArray]:
-    """Load and peak in percent of the room, shape (N, 4), and the room, shape (N, 2)."""
+    """Load and peak in percent of allocatable, shape (N, 4), and allocatable, shape (N, 2)."""
     count = len(cluster)
     room = cluster.allocatable[:count, [CPU, MEMORY]] * PER_UNIT
     system, sums, known = book.system[:count], book.sums[:count], book.known[:count]

@@ -1,6 +1,6 @@
-"""Predecessors are pods that have just left; their replacements will use what they used.
+"""Remembers the use of pods that have just left; their replacements are expected to use the same.
 
-Of several of one workload the largest amounts count, whatever the order in which they left.
+Of several pods of one workload the largest amounts count, in whatever order they left.
 """
 
 from collections.abc import Hashable
@@ -11,10 +11,10 @@ _Left = tuple[Expectation, float]
 
 
 class Predecessors:
-    """What the pods of each workload used that have left a short while ago.
+    """The use of each workload's pods that left recently.
 
     Attributes:
-        by_workload: Those pods by uid, and when they left.
+        by_workload: The use of these pods by uid, and when they left.
     """
 
     def __init__(self) -> None:
@@ -22,18 +22,18 @@ class Predecessors:
         self._own: set[Hashable] = set()  #: workloads whose pods are not shared with a fork
 
     def fork(self) -> "Predecessors":
-        """An independent copy; what is known of a workload is shared until either side writes."""
+        """An independent copy; a workload's data is shared until either side writes."""
         twin = Predecessors()
         twin.by_workload = dict(self.by_workload)
         self._own = set()
         return twin
 
     def left(self, workload: Hashable, uid: str, used: Expectation, now: float) -> None:
-        """A measured pod has left."""
+        """Record a measured pod that has left."""
         self._writable(workload)[uid] = (used, now)
 
     def is_back(self, workload: Hashable, uid: str) -> Expectation | None:
-        """A pod is placed; what it used if it had left a short while ago."""
+        """Remove a pod that is placed again; returns its use, if it left recently."""
         if uid not in self.by_workload.get(workload, ()):
             return None
         known = self._writable(workload)
@@ -43,7 +43,7 @@ class Predecessors:
         return used
 
     def one(self, workload: Hashable, uid: str) -> Expectation | None:
-        """What that pod of the workload used, if it left a short while ago."""
+        """The use of that pod of the workload, if it left recently."""
         left = self.by_workload.get(workload, {}).get(uid)
         if left is None:
             return None
@@ -51,7 +51,7 @@ class Predecessors:
         return left[0]._replace(basis=basis)
 
     def forget(self, before: float) -> None:
-        """Those that left before that moment say nothing any more."""
+        """Drop pods that left before that moment."""
         for workload, known in list(self.by_workload.items()):
             gone = [uid for uid, (_, at) in known.items() if at < before]
             if len(gone) == len(known):
@@ -62,7 +62,7 @@ class Predecessors:
                     del writable[uid]
 
     def of(self, workload: Hashable) -> Expectation | None:
-        """What a pod of the workload will use."""
+        """The expected use of a pod of the workload."""
         known = self.by_workload.get(workload)
         if not known:
             return None

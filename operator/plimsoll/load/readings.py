@@ -1,4 +1,4 @@
-"""LoadReadings are the readings of one source as columns, LoadSettings the numbers that judge them.
+"""Defines the readings of one source as columns, and the settings by which they are judged.
 
 Units throughout this package: cpu in billionths of a core, memory in bytes, times in seconds since the epoch.
 Axis letters: M readings, 2 resources (``CPU``, ``MEMORY``).
@@ -14,27 +14,27 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-#: The places of the two resources.
+#: Indexes of the two resources.
 CPU, MEMORY = 0, 1
 
-#: The columns of the cluster have cpu in thousandths and memory in bytes; times this they are in our units.
+#: The cluster's columns have thousandths of cpu and bytes of memory; the factors to our units.
 PER_COLUMN_UNIT = (10**6, 1)
 
-#: No reading is larger: a million cores, a pebibyte. Sums over the pods of a node stay within 64 bits.
+#: The largest valid reading: a million cores, a pebibyte. Sums over a node's pods stay within 64 bits.
 LARGEST = (10**15, 2**50)
 
-#: Seconds that a source's clock may be ahead of ours.
+#: Seconds by which a source's clock may be ahead of ours.
 AHEAD_S = 60.0
 
 
 class LoadReading(NamedTuple):
-    """What one node or pod used.
+    """The measured use of one node or pod.
 
     Attributes:
-        name: Of the node, or ``namespace/name`` of the pod.
-        cpu: Billionths of a core, the mean over the window.
+        name: The node's name, or the pod's ``namespace/name``.
+        cpu: Billionths of a core, averaged over the window.
         memory: Bytes.
-        taken: When the window ended.
+        taken: The end of the window.
         window: Its length in seconds.
     """
 
@@ -47,13 +47,13 @@ class LoadReading(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadReadings:
-    """The readings of one kind that came together.
+    """Readings of one kind that arrived together.
 
     Attributes:
         names: M names, each once.
         amounts: Shape (M, 2).
-        taken: Shape (M,): when each one's window ended.
-        window: Shape (M,): how long it was.
+        taken: Shape (M,): the end of each window.
+        window: Shape (M,): its length.
     """
 
     names: Sequence[str]
@@ -63,7 +63,7 @@ class LoadReadings:
 
     @classmethod
     def of(cls, readings: Iterable[LoadReading]) -> Self:
-        """Those that make sense; of several with one name the latest, then the largest, in whatever order."""
+        """The valid ones; of several with one name the latest, then the largest, in whatever order."""
         latest: dict[str, LoadReading] = {}
         for each in readings:
             if is_sound(each):
@@ -74,24 +74,24 @@ class LoadReadings:
         return cls(tuple(latest), table[:, :2], table[:, 2], table[:, 3])
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of readings."""
         return len(self.names)
 
     def until(self, moment: float) -> "LoadReadings":
-        """Those that were not taken later."""
+        """The readings that were not taken later."""
         if not len(self) or self.taken.max() <= moment:
             return self
         return self.at(np.flatnonzero(self.taken <= moment).tolist())
 
     def at(self, places: Sequence[int]) -> "LoadReadings":
-        """Those at some places."""
+        """The readings at some indexes."""
         kept = np.array(places, dtype=np.intp)
         names = [self.names[each] for each in places]
         return LoadReadings(names, self.amounts[kept], self.taken[kept], self.window[kept])
 
 
 def is_sound(reading: LoadReading) -> bool:
-    """Whether its numbers may be true: finite, not negative, no more than any machine has."""
+    """Whether its numbers are valid: finite, not negative, no more than any machine has."""
     return (
         is_possible(CPU, reading.cpu)
         and is_possible(MEMORY, reading.memory)
@@ -101,7 +101,7 @@ def is_sound(reading: LoadReading) -> bool:
 
 
 def is_possible(resource: int, amount: float) -> bool:
-    """Whether some machine could use that much of a resource; not a number is not possible."""
+    """Whether a machine could use that much of a resource; NaN is not possible."""
     return 0 <= amount <= LARGEST[resource]
 
 
@@ -114,22 +114,23 @@ class LoadSettings:
     """How readings become expectations.
 
     Attributes:
-        half_life_s: In which half of a reading's weight is gone from a level.
-        warm_up_s: The age below which a pod counts with its prior where that is more.
-        least_readings: As many readings does a pod need besides that.
-        cpu_percent: Share of its request that a pod without a history is taken to use.
+        half_life_s: Half-life of a reading's weight in a level.
+        warm_up_s: The age below which a pod counts with its prior if that is larger.
+        least_readings: The number of readings that a pod needs in addition.
+        cpu_percent: The share of its request that a pod without history is expected to use.
         memory_percent: Likewise.
         unrequested: Cpu and memory of a pod that requests neither and has no limit.
-        uses_history: Whether the workload's history and predecessors say what a new pod will use.
-        least_samples: Samples of a workload below which its history says nothing.
-        habit_half_lives_s: In which half of a sample's weight is gone from a history: cpu, memory.
-        peak_quantiles: Which part of a history is not above its peak: cpu, memory.
-        peak_margin: By which share a peak is larger than that while little is known.
-        handed_on_s: How long a pod that left says what its replacement will use.
+        uses_history: Whether new pods are expected to use what the workload's history and predecessors show.
+        least_samples: Number of samples below which a workload's history is not used.
+        habit_half_lives_s: Half-lives of a sample's weight in a history: cpu, memory.
+        peak_quantiles: The part of a history that is not above its peak: cpu, memory.
+        peak_margin: The share by which a peak exceeds that while the history is short.
+        handed_on_s: Seconds for which the use of a pod that left is expected of its replacement.
         freshest_s: A reading is fresh for at least so long, and for three of its source's intervals.
-        stalest_s: And never for longer than that.
-        saturated: The share of a node's room above which what pods use says less than what they would use.
-        dead_band: The share of a node's room below which a change is not worth computing its scores again.
+        stalest_s: A reading is never fresh for longer.
+        saturated: The share of a node's allocatable above which its pods' use understates what they would
+            use.
+        dead_band: The share of a node's allocatable below which a change does not renew its scores.
     """
 
     half_life_s: float = 600.0

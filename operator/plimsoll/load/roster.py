@@ -1,4 +1,4 @@
-"""Roster: the placed pods as columns for the keeper, brought up when pods come or leave.
+"""Keeps the placed pods as columns for the keeper, updated when pods are added or removed.
 
 Axis letters: P placed pods, in the order of the book's shares.
 """
@@ -22,13 +22,13 @@ class Roster:
     """The placed pods.
 
     Attributes:
-        pods: Each as it was when it came.
-        places: Shape (P,): the place of its series of readings; -1: none.
-        started: Shape (P,): since when it has been running, or known.
+        pods: Each as of when it was added.
+        places: Shape (P,): the index of its series of readings; -1: none.
+        started: Shape (P,): when it began to run, or was first known.
         limits: Shape (P, 2).
-        workloads: Shape (P,): the place of its workload's habit; -1: none.
-        rows: Shape (P,): the row of its node.
-        subtracted: Shape (P, 2): what of it is taken to be in its node's reading although it is not measured.
+        workloads: Shape (P,): the index of its workload's history; -1: none.
+        rows: Shape (P,): its node's row.
+        subtracted: Shape (P, 2): the unmeasured use of it that its node's reading is taken to include.
     """
 
     def __init__(self) -> None:
@@ -42,11 +42,11 @@ class Roster:
         self._epoch = -1
 
     def bring_up(self, settled: Settled, cluster: Cluster, habits: Habits, now: float) -> None:
-        """Pods came and left, or nodes changed their rows."""
+        """Update after pods were added or removed, or nodes changed their rows."""
         sources, uids = settled.sources, settled.shares.uids
         came = np.flatnonzero(sources < 0)
         if len(came) or len(sources) != len(self.pods):
-            # A pod that came reads as the last one, until its own columns are written.
+            # An added pod reads as the last one until its own columns are written.
             self.pods = [
                 self.pods[source] if source >= 0 else cluster.pods[uid]
                 for source, uid in zip(sources.tolist(), uids, strict=True)
@@ -68,7 +68,7 @@ class Roster:
             self._epoch = cluster.epoch
 
     def find_series(self, levels: Levels) -> None:
-        """Look for the readings of those that have none yet."""
+        """Find the readings of pods that have none yet."""
         for at in np.flatnonzero(self.places < 0).tolist():
             pod = self.pods[at]
             place = levels.places.get(pod.key)
@@ -77,7 +77,7 @@ class Roster:
                 levels.begin(place, float(self.started[at]))
 
     def place_again(self, levels: Levels, habits: Habits) -> None:
-        """The places of series and habits have changed."""
+        """Update the indexes of series and histories after these have changed."""
         self.places = np.array([levels.places.get(pod.key, -1) for pod in self.pods], dtype=np.intp)
         workloads = (workload_of(pod.template) for pod in self.pods)
         self.workloads = np.array([habits.places.get(each, -1) for each in workloads], dtype=np.intp)
@@ -89,7 +89,7 @@ def _started(pod: PodInfo, now: float) -> float:
 
 
 def _written(column: NDArray[Any], sources: RowArray, came: RowArray, values: ArrayLike) -> NDArray[Any]:
-    """The column in its new order, with the values of those that came."""
+    """The column in its new order, with the values of added pods."""
     found = column[sources] if len(column) else np.zeros((len(sources), *column.shape[1:]), column.dtype)
     found[came] = values
     return found

@@ -1,4 +1,4 @@
-"""Shares are what each pod counts as in a load book, as columns of whole numbers.
+"""Holds the share that each pod counts with in a load book, as columns of whole numbers.
 
 Axis letter: P placed pods. Units: cpu in billionths of a core, memory in bytes.
 """
@@ -12,19 +12,19 @@ import numpy as np
 from plimsoll.load.expectations import Basis, Expectation, expectation
 from plimsoll.model.columns.columns import IntArray, RowArray
 
-#: Columns of a share: expected, peak, spread, what of the expected is not measured (two each), its basis.
+#: Columns of a share: expected, peak, spread, the unmeasured part of the expected (two each), its basis.
 EXPECTED, PEAK, SPREAD, UNMEASURED, BASIS = slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 8), 8
 
-#: Columns that are summed by node, and all of them.
+#: Number of columns that are summed by node, and of all columns.
 SUMMED, COLUMNS = 8, 9
 
 
 class Shares:
-    """What pods count as, by uid; never changed once it is made.
+    """Shares of pods, by uid; immutable.
 
     Args:
-        places: The place of each pod on the P axis.
-        uids: The pod of each place.
+        places: The index of each pod on the P axis.
+        uids: The pod at each index.
         columns: Shape (P, 9).
     """
 
@@ -36,17 +36,17 @@ class Shares:
         self.columns = columns
 
     def share(self, place: int) -> Expectation:
-        """One pod's."""
+        """The share of one pod."""
         values = self.columns[place].tolist()
         return expectation(values[:6], Basis(values[BASIS]))
 
 
 class Settled(NamedTuple):
-    """All shares, and how they came from those of the latest time.
+    """All shares, and their origin in the former ones.
 
     Attributes:
-        shares: Of all placed pods.
-        sources: Shape (P,): where each one was before; -1 for pods that came.
+        shares: The shares of all placed pods.
+        sources: Shape (P,): the former index of each; -1 for added pods.
     """
 
     shares: Shares
