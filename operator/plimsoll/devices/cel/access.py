@@ -1,4 +1,4 @@
-"""Variables, fields and elements.
+"""Compiles access to variables, fields and elements.
 
 Costs: one unit for a variable, for each field and for each index.
 """
@@ -102,7 +102,7 @@ def known_path(tree: Tree, scope: LocalNames) -> Evaluate | None:
 
 
 def _constant_key(tree: Tree | None) -> tuple[str | None, Tree | None]:
-    """The key of a field or an index that is a literal text, and what it is the key of."""
+    """The key of a field or an index that is a literal text, and the node that it applies to."""
     if isinstance(tree, Select) and not tree.test:
         return tree.field, tree.operand
     if isinstance(tree, Call) and tree.function == "_[_]":
@@ -131,7 +131,7 @@ def field(operand: Evaluate, name: str) -> Evaluate:
 
 
 def has_field(operand: Evaluate, name: str) -> Evaluate:
-    """``has(operand.name)``; a domain is always there, because one that does not exist is an empty map."""
+    """``has(operand.name)``; a domain always exists, because an unknown one is an empty map."""
 
     def run(frame: Frame) -> Any:
         value = operand(frame)
@@ -162,7 +162,7 @@ def element(value: Any, key: Any) -> Any:
     """The element of a list or a map.
 
     Raises:
-        EvaluationError: it does not exist.
+        EvaluationError: It does not exist.
     """
     kind = type(value)
     if kind in _MAPS:
@@ -194,7 +194,7 @@ def optional_index(operand: Evaluate, key: Evaluate) -> Evaluate:
 
 
 def _optional(value: Optional, key: Any) -> Optional:
-    """The element of what may be missing, as something that may be missing."""
+    """The element of a value that may be missing, as a value that may be missing."""
     if not value.values:
         return NONE
     inner = value.values[0]

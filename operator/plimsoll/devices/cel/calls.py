@@ -1,4 +1,4 @@
-"""Calls of functions and operators: the implementation is chosen by the types of the arguments."""
+"""Compiles calls of functions and operators: the argument types select the implementation."""
 
 from __future__ import annotations
 

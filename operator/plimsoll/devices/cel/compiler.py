@@ -1,8 +1,9 @@
 """Checks an expression as the API server of Kubernetes does, and compiles it.
 
-The library parses and checks types. Added are the checks of Kubernetes: literals of lists and maps have
-elements of one type; patterns, durations and times that are literals are valid; the result may be a bool.
-Limits keep hostile expressions from the library: some macros and types grow exponentially with the text.
+The library parses and checks types. This module adds the checks of Kubernetes: literals of lists and maps
+have elements of one type; literal patterns, durations and times are valid; the result may be a bool. Limits
+keep hostile expressions from the library: with some macros and types, its time grows exponentially with the
+text.
 
 Source: Kubernetes v1.36, ``dynamic-resource-allocation/cel/compile.go``, ``apiserver/pkg/cel/environment``.
 """
@@ -46,7 +47,7 @@ class CompileError(Exception):
 
 
 def compiled(expression: str) -> tuple[Evaluate, int, KnownReads | None]:
-    """The evaluation of an expression, how many local variables it has, and what it reads.
+    """The compiled expression, its number of local variables, and the attributes that it reads.
 
     Raises:
         CompileError: it is too long, does not parse, its types do not fit, or it cannot be a bool.
@@ -98,7 +99,7 @@ def _attempt(checker: Any, expression: str, *, disable_check: bool = False) -> A
 
 
 def _faults(checked: CheckedExpression) -> Iterator[str]:
-    """What Kubernetes checks in addition to types."""
+    """Violations of Kubernetes' checks in addition to types."""
     for node in nodes(checked.tree):
         if isinstance(node, ListLiteral):
             yield from _mixed(checked, node.elements)

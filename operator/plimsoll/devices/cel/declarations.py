@@ -1,7 +1,7 @@
 """Declares the variables and functions that an expression about a device may use.
 
-The language itself, its macros, optional values, ``cel.bind``, ``sets`` and ``lists`` are the library's.
-Declared here are the string functions of the version that Kubernetes has, what Kubernetes adds, and the
+The library provides the language itself, its macros, optional values, ``cel.bind``, ``sets`` and ``lists``.
+Declared here are the string functions of the version that Kubernetes has, Kubernetes' own additions, and the
 comparisons, which Kubernetes allows between numbers of different types.
 
 Source: Kubernetes v1.36, ``apiserver/pkg/cel/library`` and ``environment/base.go``; cel-go ``ext/strings.go``
@@ -124,7 +124,7 @@ FUNCTIONS: tuple[tuple[str, str, str], ...] = (
 
 
 def environment() -> str:
-    """The configuration of the checker: a document in YAML, of which JSON is a part."""
+    """The configuration of the checker: a YAML document in JSON syntax."""
     overloads: dict[str, list[dict[str, str]]] = {}
     for name, signature, result in (*FUNCTIONS, *_comparisons(), *_formats()):
         found = overloads.setdefault(name, [])

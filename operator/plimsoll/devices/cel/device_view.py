@@ -1,4 +1,4 @@
-"""DeviceView is what an expression sees of a device: its driver, its attributes and its capacity."""
+"""Presents a device to expressions: its driver, its attributes and its capacity."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plimsoll.model.kinds.devices.resource_slice import (
     Version,
 )
 
-#: Characters of amounts and versions that are read once for all devices that have them.
+#: Maximum length of amounts and versions that are parsed once for all devices that have them.
 SHORT = 64
 
 _known_semver = lru_cache(maxsize=4096)(parse_semver)
@@ -25,7 +25,7 @@ _known_quantity = lru_cache(maxsize=4096)(parse_quantity)
 class DeviceView:
     """A device of a ResourceSlice as a selector sees it.
 
-    Its maps may not change: their values are read once, when the first selector looks at them.
+    Its maps must not change: their values are parsed once, when the first selector reads them.
 
     Attributes:
         driver: of the slice; the domain of names without one.
@@ -71,10 +71,10 @@ class DeviceView:
 def is_sound(
     driver: str, attributes: Mapping[str, DeviceAttribute], capacity: Mapping[str, DeviceCapacity]
 ) -> bool:
-    """Whether all values of a device can be read, each under one name only.
+    """Whether all values of a device can be parsed, each under one name only.
 
-    If one cannot, every expression fails on the device, whatever it looks at. Of two names of one value the
-    last one of the device counts.
+    If one cannot, every expression fails on the device, whatever it reads. Of two names of one value the
+    device's last one counts.
     """
     for each in attributes.values():
         if each.version is not None and not _is_semver(each.version):
@@ -87,7 +87,7 @@ def is_sound(
 
 
 def _has_two_names(driver: str, names: Collection[str]) -> bool:
-    """Whether a value stands both with and without the domain of the driver."""
+    """Whether a value exists both with and without the domain of the driver."""
     own = f"{driver}/"
     return any(name.startswith(own) and name.removeprefix(own) in names for name in names)
 

@@ -1,7 +1,7 @@
-"""Comprehensions, which the macros ``all``, ``exists``, ``map``, ``filter`` and ``cel.bind`` expand to.
+"""Compiles comprehensions, to which ``all``, ``exists``, ``map``, ``filter`` and ``cel.bind`` expand.
 
-Each turn costs one unit or more. A step that fails makes the accumulator an error, which later turns may
-absorb.
+Each iteration costs one unit or more. A failing step makes the accumulator an error, which later iterations
+may absorb.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def fold(tree: Fold, scope: LocalNames, compiled: Compile) -> Evaluate:
 
 
 def _free(tree: Fold) -> int:
-    """Operators that a turn evaluates without a charge of their own: ``||``, ``&&``, ``?:`` and ``has``."""
+    """Operators that an iteration evaluates without their own cost: ``||``, ``&&``, ``?:`` and ``has``."""
     return sum(
         (isinstance(node, Call) and node.function in _OPERATORS) or (isinstance(node, Select) and node.test)
         for part in (tree.step, tree.condition)
@@ -62,7 +62,7 @@ def _free(tree: Fold) -> int:
 
 
 def _is_binding(tree: Fold) -> bool:
-    """Whether it runs no turn: ``cel.bind``."""
+    """Whether it has no iteration: ``cel.bind``."""
     return isinstance(tree.condition, Constant) and tree.condition.value is False
 
 
@@ -111,7 +111,7 @@ def _loop(
 
 
 def _turns(values: Any, *, pairs: bool) -> Iterable[tuple[Any, Any]]:
-    """The values of the variables, turn by turn."""
+    """The values of the variables, iteration by iteration."""
     kind = type(values)
     if kind is dict or kind is DomainMap:
         return [(value_of(key), value) for key, value in values.items()]
@@ -121,7 +121,7 @@ def _turns(values: Any, *, pairs: bool) -> Iterable[tuple[Any, Any]]:
 
 
 def _condition(tree: Fold, scope: LocalNames, compiled: Compile) -> Evaluate | None:
-    """What must not be false for another turn; None where nothing ends the loop."""
+    """The condition that ends the loop when it is false; None if nothing ends the loop."""
     if isinstance(tree.condition, Constant) and tree.condition.value is True:
         return None
     return compiled(tree.condition, scope)
@@ -131,7 +131,7 @@ def _condition(tree: Fold, scope: LocalNames, compiled: Compile) -> Evaluate | N
 
 
 def _builds(tree: Fold) -> bool:
-    """Whether a macro collects in a list or a map of its own, which no expression can name."""
+    """Whether a macro collects into a list or a map of its own, which no expression can name."""
     empty = (isinstance(tree.start, ListLiteral) and not tree.start.elements) or (
         isinstance(tree.start, MapLiteral) and not tree.start.entries
     )

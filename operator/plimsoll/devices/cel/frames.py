@@ -1,4 +1,4 @@
-"""Frame holds what one evaluation uses: the device, local variables and the rest of its budget.
+"""Holds the state of one evaluation: the device, local variables and the remaining budget.
 
 LocalNames maps the variables of macros to slots of the frame, innermost first.
 """
@@ -37,7 +37,7 @@ Raises:
 
 
 class FailedValue:
-    """An error in the place of a value: a variable of a macro whose step failed."""
+    """An error in place of a value: a variable of a macro whose step failed."""
 
     __slots__ = ("error",)
 
@@ -58,7 +58,7 @@ class LocalNames:
     """The local variables at one place of an expression.
 
     Attributes:
-        size: slots that a frame needs: as many as are in use at one place.
+        size: The number of slots that a frame needs: the maximum in use at one place.
     """
 
     def __init__(self) -> None:

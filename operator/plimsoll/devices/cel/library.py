@@ -1,4 +1,4 @@
-"""The CEL library, loaded when the first expression is compiled: its parser, checker and regular expressions.
+"""Loads the CEL library when the first expression is compiled: its parser, checker and regular expressions.
 
 The library is an extra (``plimsoll[devices]``): an operator whose cluster has no devices never loads it.
 Without it every selector has an error that says so.
@@ -56,7 +56,7 @@ def _expression(text: str) -> Any:
 
 
 class PatternError(Exception):
-    """The pattern is no regular expression of RE2."""
+    """The pattern is not a valid regular expression of RE2."""
 
 
 def _evaluated(expression: str, text: str, pattern: str) -> Any:

@@ -1,4 +1,4 @@
-"""Lists and maps that are written in an expression.
+"""Compiles literal lists and maps.
 
 Those of constants are built once and cost nothing; others cost 10 units (a list) or 30 (a map).
 """
@@ -57,7 +57,7 @@ def list_of(elements: list[Evaluate], optional: frozenset[int], *, is_constant: 
 
 
 def map_of(entries: list[tuple[Evaluate, Evaluate, bool]], *, is_constant: bool) -> Evaluate:
-    """A map; an entry that is marked is left out when it has no value."""
+    """A map; a marked entry is left out when it has no value."""
 
     def build(frame: Any) -> Any:
         found: dict[Any, Any] = {}

@@ -1,4 +1,4 @@
-"""Operators that do not evaluate all of their operands.
+"""Compiles operators that do not evaluate all of their operands.
 
 ``||`` and ``&&`` absorb an error if the other side decides, on either side.
 """

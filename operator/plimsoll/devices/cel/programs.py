@@ -1,8 +1,8 @@
-"""Turns a checked expression into nested Python functions, which count what they cost.
+"""Turns a checked expression into nested Python functions that count their cost.
 
-The library checks expressions and does not evaluate them: the quirks of a device's maps, values that it
-cannot carry (quantities, versions) and an exact limit of costs need an evaluation of our own. A node becomes
-a function that takes the :class:`Frame` of one evaluation and returns a value.
+The library checks expressions and does not evaluate them. The quirks of a device's maps, values that the
+library cannot carry (quantities, versions) and an exact cost limit need an evaluation of our own. A node
+becomes a function that takes the :class:`Frame` of one evaluation and returns a value.
 
 Source: cel-go ``interpreter`` and ``interpreter/runtimecost.go``; Kubernetes v1.36,
 ``dynamic-resource-allocation/cel/compile.go``.
@@ -33,7 +33,7 @@ class ExpressionFault(Exception):
 
 
 def program(tree: Tree) -> tuple[Evaluate, int]:
-    """The evaluation of an expression, and how many local variables it has.
+    """The compiled expression, and its number of local variables.
 
     Raises:
         ExpressionFault: it names a field that a device does not have.

@@ -1,8 +1,8 @@
-"""KnownReads are the attributes and capacities of a device that an expression can look at.
+"""Finds the attributes and capacities of a device that an expression may read.
 
-Devices that agree in these answer the expression alike: with the same verdict, the same cost and the same
-error. An expression that may look at more than it names (it goes through a map, computes a key, or passes a
-map on) has no such list.
+Devices that agree in these have equal results: the same verdict, the same cost and the same error. An
+expression that may read more than it names (it iterates over a map, computes a key, or passes a map on) has
+no such list.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _INDEXED = frozenset({"_[_]", "_?._", "_[?_]"})
 
 
 class ReadNames(NamedTuple):
-    """Names under which devices of one driver publish what is read.
+    """Names under which devices of one driver publish the values that are read.
 
     Attributes:
-        attributes: With and without the domain where it is the driver's own.
-        capacity: Likewise.
+        attributes: With and without the domain if that is the driver's own.
+        capacity: The same.
     """
 
     attributes: tuple[str, ...]
@@ -30,10 +30,10 @@ class ReadNames(NamedTuple):
 
 
 class KnownReads:
-    """What an expression reads, in addition to the driver and whether allocations may share the device.
+    """The values that an expression reads, in addition to the driver and ``allow_multiple``.
 
     Args:
-        paths: Map, domain and identifier of each.
+        paths: Map, domain and identifier of each value.
     """
 
     def __init__(self, paths: frozenset[tuple[str, str, str]]) -> None:
@@ -41,7 +41,7 @@ class KnownReads:
         self._names: tuple[str, ReadNames] | None = None
 
     def names(self, driver: str) -> ReadNames:
-        """The names that matter of a driver's devices."""
+        """The relevant names of a driver's devices."""
         if self._names is None or self._names[0] != driver:
             attributes, capacity = (
                 tuple(
@@ -61,7 +61,7 @@ class _UnknownReadsError(Exception):
 
 
 def reads_of(tree: Tree) -> KnownReads | None:
-    """What an expression reads; None where it may be anything."""
+    """The values that an expression reads; None if it may read any."""
     found: set[tuple[str, str, str]] = set()
     try:
         _collect(tree, {}, found)
@@ -71,12 +71,12 @@ def reads_of(tree: Tree) -> KnownReads | None:
 
 
 def _collect(tree: Tree, bound: Mapping[str, tuple[str, str]], found: set[tuple[str, str, str]]) -> None:
-    """Add what a node reads.
+    """Add the values that a node reads.
 
     Args:
         tree: The node.
         bound: Variables whose value is a domain of a map: the map and the domain.
-        found: Map, domain and identifier of what is read.
+        found: Map, domain and identifier of the values read.
 
     Raises:
         _UnknownReadsError: It may read anything.
@@ -127,7 +127,7 @@ def _domain(tree: Tree, bound: Mapping[str, tuple[str, str]]) -> tuple[str, str]
 
 
 def _field(tree: Tree) -> str | None:
-    """Which field of the device a node is; None for everything else."""
+    """The field of the device that a node is; None for everything else."""
     if isinstance(tree, Name):
         whole, _, field = tree.name.partition(".")
         return field if whole == "device" and field else None
@@ -137,7 +137,7 @@ def _field(tree: Tree) -> str | None:
 
 
 def _step(tree: Tree, calls: frozenset[str] | tuple[str, ...] = _INDEXED) -> tuple[Tree | None, str | None]:
-    """What a field or an element with a literal text as its key is of, and the key."""
+    """The operand and the key of a field, or of an element with a literal text as its key."""
     if isinstance(tree, Select):
         return tree.operand, tree.field
     if isinstance(tree, Call) and tree.function in calls and len(tree.arguments) == 2:

@@ -1,7 +1,7 @@
-"""CompiledSelector is a compiled expression that says whether a device matches.
+"""Compiles expressions into selectors that decide whether a device matches.
 
-``selector(expression)`` compiles once for each expression. What is wrong with an expression or fails in its
-evaluation is one sentence in kube-scheduler's words.
+``selector(expression)`` compiles each expression once. Errors of an expression or of its evaluation are one
+sentence in kube-scheduler's words.
 
 Source: Kubernetes v1.36, ``dynamic-resource-allocation/cel/compile.go``.
 """
@@ -24,7 +24,7 @@ class CompiledSelectorError(Exception):
     """An expression that does not compile, or whose evaluation failed.
 
     Attributes:
-        units: What finding that out cost.
+        units: The cost until the error.
     """
 
     def __init__(self, message: str, units: int = 0) -> None:
@@ -41,7 +41,7 @@ class CompiledSelector:
     Attributes:
         expression: as written.
         error: "", or why it cannot be evaluated: ``CEL compile error: …``.
-        reads: the attributes and capacities that decide; None where it may be all of them.
+        reads: The attributes and capacities that decide; None if all may.
     """
 
     __slots__ = ("_evaluate", "_slots", "error", "expression", "reads")
@@ -66,7 +66,7 @@ class CompiledSelector:
         return self.evaluated(device)[0]
 
     def evaluated(self, device: DeviceView, limit: int = COST_LIMIT) -> tuple[bool, int]:
-        """Whether a device matches, and what finding it out cost, in units.
+        """Whether a device matches, and the cost of the evaluation, in units.
 
         Raises:
             CompiledSelectorError: likewise; also where it would cost more than the limit.

@@ -1,7 +1,7 @@
-"""The syntax tree of a checked expression, decoded from the protobuf message that the library writes.
+"""Decodes the syntax tree of a checked expression from the library's protobuf message.
 
-The message is ``cel.expr.CheckedExpr``. Its fields are few and stable, so they are read here instead of by
-generated classes, which the library does not ship.
+The message is ``cel.expr.CheckedExpr``. Its fields are few and stable, so they are decoded here rather than
+by generated classes, which the library does not ship.
 
 Source: cel-spec, ``proto/cel/expr/syntax.proto`` and ``checked.proto``.
 """
@@ -74,7 +74,7 @@ class MapLiteral:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A comprehension, which is what macros and ``cel.bind`` become."""
+    """A comprehension, to which macros and ``cel.bind`` expand."""
 
     id: int
     variable: str
@@ -93,7 +93,7 @@ Field: TypeAlias = tuple[int, Any]
 
 @dataclass(frozen=True, slots=True)
 class CheckedExpression:
-    """An expression and the types of its nodes, which are decoded when they are asked for."""
+    """An expression and the types of its nodes, which are decoded on demand."""
 
     tree: Tree
     encoded: dict[int, bytes]
@@ -108,7 +108,7 @@ class UnknownSyntaxError(Exception):
 
 
 def nodes(tree: Tree) -> Iterator[Tree]:
-    """A tree's nodes: itself and all below it."""
+    """A tree's nodes: itself and all descendants."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()
@@ -117,7 +117,7 @@ def nodes(tree: Tree) -> Iterator[Tree]:
 
 
 def parts_of(tree: Tree) -> tuple[Tree, ...]:
-    """The nodes directly below a node."""
+    """The children of a node."""
     match tree:
         case Select():
             return (tree.operand,)
@@ -134,7 +134,7 @@ def parts_of(tree: Tree) -> tuple[Tree, ...]:
 
 
 def checked(message: bytes) -> CheckedExpression:
-    """Decode what the library has serialised: an ``Any`` with a ``CheckedExpr`` or a ``ParsedExpr``."""
+    """Decode the library's output: an ``Any`` with a ``CheckedExpr`` or a ``ParsedExpr``."""
     kind, inner = _first(message, 1), _first(message, 2)
     at = 2 if kind.endswith(b"ParsedExpr") else 4
     tree: Tree | None = None
@@ -301,7 +301,7 @@ _WELL_KNOWN = {1: "any", 2: "timestamp", 3: "duration"}
 
 
 def _type(message: bytes) -> str:
-    """A type as CEL writes it; what is checked at run time is ``dyn``."""
+    """A type in CEL's notation; ``dyn`` if it is checked at run time."""
     for number, value in _fields(message):
         match number:
             case 2:
@@ -318,7 +318,7 @@ def _type(message: bytes) -> str:
 
 
 def _composed(number: int, message: bytes) -> str:
-    """A list, a map or an opaque type, with the types that it is made of."""
+    """A list, a map or an opaque type, with its component types."""
     name = _first(message, 1).decode() if number == 14 else _COMPOSED[number]
     inner = [_type(value) for field, value in _fields(message) if number != 14 or field == 2]
     return f"{name}({', '.join(inner)})" if inner else name

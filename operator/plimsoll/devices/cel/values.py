@@ -1,4 +1,4 @@
-"""Values of expressions, their equality and order, and the budget of an evaluation.
+"""Defines values of expressions, their equality and order, and the budget of an evaluation.
 
 null, bool, int, double, string, bytes and list are Python's; an unsigned integer is a ``UInt``, a map is a
 dict with keys as :func:`key_of` makes them. The types that Kubernetes adds are classes of this package.
@@ -29,14 +29,14 @@ class EvaluationError(Exception):
 
 
 class CostError(Exception):
-    """The evaluation costs more than it may; nothing absorbs it."""
+    """The evaluation exceeds its budget; nothing absorbs this error."""
 
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")
 
 
 class Budget:
-    """What is left of the cost of one evaluation, in units."""
+    """The remaining budget of one evaluation, in units."""
 
     __slots__ = ("left",)
 
@@ -47,7 +47,7 @@ class Budget:
         """Subtract a cost.
 
         Raises:
-            CostError: nothing is left.
+            CostError: The budget is exhausted.
         """
         self.left -= units
         if self.left < 0:
@@ -55,12 +55,12 @@ class Budget:
 
 
 def traversal(*sizes: int) -> int:
-    """The cost of going through so many characters, in units."""
+    """The cost of scanning that many characters, in units."""
     return -(-sum(sizes) // TRAVERSAL)
 
 
 class BoolKey(NamedTuple):
-    """True or false as the key of a map, where Python would take it for a number."""
+    """True or false as the key of a map; Python would treat it as a number."""
 
     value: bool
 
@@ -76,9 +76,9 @@ def value_of(key: Any) -> Any:
 
 
 class DomainMap(dict[str, Mapping[str, Any]]):
-    """Attributes or capacity by domain. A domain that does not exist is an empty map.
+    """Attributes or capacity by domain. An unknown domain is an empty map.
 
-    ``size``, ``in`` and iteration see the real ones only.
+    ``size``, ``in`` and iteration use only the existing ones.
     """
 
     __slots__ = ()
@@ -199,10 +199,10 @@ _CONTAINERS = frozenset({list, dict, DomainMap, Optional})
 
 
 def equal(left: Any, right: Any, budget: Budget) -> bool:
-    """Whether two values are equal; values of different types are not, but for numbers.
+    """Whether two values are equal; values of different types are not, except numbers.
 
-    Each element of a list and each entry of a map that is compared costs one unit, because lists can share
-    elements: the comparison of two short ones may be long.
+    Each compared element of a list and entry of a map costs one unit, because lists can share elements:
+    comparing two short ones may take long.
     """
     kind, other = type(left), type(right)
     if kind not in _CONTAINERS:
@@ -233,12 +233,12 @@ def contains(values: list[Any], wanted: Any, budget: Budget) -> bool:
 
 
 def long_cost(*values: Any) -> int:
-    """The cost of going through those of the values that are long texts, in units."""
+    """The cost of scanning the long texts among the values, in units."""
     return sum(traversal(len(value)) for value in values if type(value) in _TEXTS and len(value) > LONG)
 
 
 def parsing(text: str) -> int:
-    """The cost of reading a text where upstream counts one unit: a unit for each character of a long one."""
+    """The cost of parsing a text, for which upstream charges one unit: one per character of a long one."""
     return 1 if len(text) <= LONG else len(text)
 
 
@@ -256,7 +256,7 @@ _ORDERED = frozenset({bool, str, bytes, Timestamp, Duration})
 
 
 def is_less(left: Any, right: Any) -> bool:
-    """Whether a value stands before another one.
+    """Whether a value sorts before another.
 
     Raises:
         EvaluationError: values of these types have no order.

@@ -1,1 +1,1 @@
-"""The functions that expressions may call, a module a subject, each with a table of implementations."""
+"""The functions that expressions may call: one module per subject, each with a table of implementations."""

@@ -59,7 +59,7 @@ def _matches(pattern: str, longest: int) -> Callable[[str], bool]:
 
 
 def _is_prefix(inner: Callable[[str], bool]) -> Callable[[str], bool]:
-    """A name that something is appended to may end with a hyphen."""
+    """Allow a name to end with a hyphen if something is appended to it."""
     return lambda text: inner(f"{text[:-1]}a" if text.endswith("-") else text)
 
 
@@ -99,7 +99,7 @@ class NamedFormat(OpaqueValue):
 
 
 def _validate(named: NamedFormat, text: str) -> Optional:
-    """Nothing for a valid text, else a list of what is wrong."""
+    """Nothing for a valid text, else a list of errors."""
     is_valid, described = FORMATS[named.name]
     return NONE if is_valid(text) else Optional(([f"must be {described}"],))
 

@@ -51,7 +51,7 @@ def parse_quantity(text: str) -> Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Semver(OpaqueValue):
-    """A semantic version; what it is built from makes no difference to order and equality."""
+    """A semantic version; its build metadata does not affect order and equality."""
 
     cel_type: ClassVar[str] = "kubernetes.Semver"
     major: int
@@ -61,7 +61,7 @@ class Semver(OpaqueValue):
     """The identifiers of a pre-release: (0, number, "") or (1, 0, text); the empty tuple stands after all."""
 
     def precedence(self) -> tuple[Any, ...]:
-        """What the order of versions is the order of."""
+        """The sort key of versions."""
         return (self.major, self.minor, self.patch, not self.before, self.before)
 
 

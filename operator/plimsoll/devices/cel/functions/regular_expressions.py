@@ -24,7 +24,7 @@ _PIECE = re.compile(
 
 
 def fault_of(pattern: str) -> str:
-    """Why a pattern is no regular expression, "" for one."""
+    """Why a pattern is not a regular expression, "" for a valid one."""
     try:
         library.matches("", pattern)
     except library.PatternError as error:

@@ -1,4 +1,4 @@
-"""A table of functions: implementations keyed by name and types of the arguments, each with its cost."""
+"""Maps functions to implementations by name and argument types, each with its cost."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Functions of strings and bytes.
 
-A result is charged before it is built, also where upstream charges the argument alone: ``replace`` can make a
-long string of a short one.
+A result is charged before it is built, even where upstream charges only the argument: ``replace`` can make a
+long string from a short one.
 
 Source: cel-go ``ext/strings.go`` version 2; Kubernetes v1.36, ``apiserver/pkg/cel/library/cost.go``.
 """

@@ -1,6 +1,6 @@
 """Timestamps and durations: reading, arithmetic, parts.
 
-Times are in UTC unless a zone is named.
+Times are in UTC unless a zone is given.
 Source: cel-spec ``doc/langdef.md``; Go's ``time.ParseDuration``; RFC 3339.
 """
 

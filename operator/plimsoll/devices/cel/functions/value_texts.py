@@ -74,7 +74,7 @@ def timestamp_text(timestamp: Timestamp) -> str:
 
 
 def text_of(value: Any) -> str:
-    """What ``string(value)`` returns.
+    """The result of ``string(value)``.
 
     Raises:
         EvaluationError: values of this type have no text.
@@ -102,7 +102,7 @@ def text_of(value: Any) -> str:
 
 
 def formatted(budget: Budget, pattern: str, values: list[Any]) -> str:
-    """A text with its clauses filled in; parts are charged as they are made.
+    """The pattern with its clauses filled in; parts are charged as they are built.
 
     Raises:
         EvaluationError: a clause is unknown, has no value or does not fit its value.
@@ -157,7 +157,7 @@ def _clause(budget: Budget, letter: str, precision: str | None, value: Any) -> s
 
 
 def _shown(budget: Budget, value: Any) -> str:
-    """A value in a text; lists and maps with their elements."""
+    """A value as text; lists and maps with their elements."""
     budget.charge(1)
     match value:
         case list():
