@@ -1,10 +1,10 @@
-"""Searches the devices of one node for those that all claims of a pod ask for.
+"""Searches one node's devices for all claims of a pod.
 
-Depth first, in the order of claims, requests and devices; the first solution is taken, none is scored. The
-number of steps can be exponential; a search gives up after so many.
+The search is depth first, in the order of claims, requests and devices; it takes the first solution and
+scores none. The number of steps can be exponential; a search gives up after a limit.
 
-Source: Kubernetes v1.36, ``structured/internal/incubating/allocator_incubating.go``. What looks like an
-accident there and decides which device is taken is kept, and named where it stands.
+Source: Kubernetes v1.36, ``structured/internal/incubating/allocator_incubating.go``. Apparent accidents of
+that code which decide which device is chosen are kept, with a comment.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ Matches: TypeAlias = Callable[[Expression, PooledDevice, StepLimit], bool]
 
 
 class SearchAnswer(IntEnum):
-    """What a part of the search found."""
+    """The result of a part of the search."""
 
     NO = 0
     FOUND = 1
@@ -37,12 +37,12 @@ class SearchAnswer(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Given:
-    """A device that was taken for a request.
+    """A device that was chosen for a request.
 
     Attributes:
-        wanted: For what.
-        device: Which one.
-        capacity: What is consumed of a device that several claims may use, else None.
+        wanted: The request.
+        device: The device.
+        capacity: The consumed capacity of a device that several claims may use, else None.
     """
 
     wanted: WantedDevices
@@ -52,7 +52,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A solution: what each claim gets, and which alternative of each of its lists was chosen."""
+    """A solution: the devices of each claim, and the chosen alternative of each of its lists."""
 
     given: tuple[tuple[Given, ...], ...]
     chosen: Mapping[tuple[int, int], int]
@@ -61,7 +61,7 @@ class Found:
 def first_found(
     claims: Sequence[WantedClaim], pools: Sequence[Pool], taken: Taken, matches: Matches
 ) -> Found | None:
-    """The first solution; None without one, or where the search failed."""
+    """The first solution; None without one, or if the search failed."""
     try:
         return Search(claims, pools, taken, matches).run()
     except AllocationError:
@@ -72,14 +72,14 @@ class Search:
     """One search.
 
     Args:
-        claims: What is to be allocated.
-        pools: What the node reaches.
-        taken: What is not free.
+        claims: The claims to allocate.
+        pools: The pools that the node reaches.
+        taken: The devices that are not free.
         matches: Evaluates selectors.
-        most_steps: After so many steps the search gives up.
+        most_steps: The number of steps after which the search gives up.
 
     Attributes:
-        steps: Those that it has taken.
+        steps: Number of steps so far.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Search:
         self._chosen: dict[tuple[int, int], int] = {}
         self._held: dict[DeviceID, list[int]] = {}
         self._shared: dict[DeviceID, dict[str, int]] = {}
-        #: what devices of this search consume of counters, by the pool's name without the driver, as upstream
+        #: counters that devices of this search consume, by the pool's name without the driver, as upstream
         self._tally: dict[str, dict[tuple[str, str], int]] = {}
         self._left: dict[str, dict[tuple[str, str], int]] = {}
 
@@ -115,7 +115,8 @@ class Search:
         """The first solution; None without one.
 
         Raises:
-            AllocationError: A selector failed, more is asked for than may be, or it took too long.
+            AllocationError: A selector failed, a claim requests more than the maximum, or the search took too
+                long.
         """
         for claim in self._claims:
             self._prepare(claim)
@@ -130,7 +131,7 @@ class Search:
         return self.steps.is_exceeded
 
     def _depth(self) -> int:
-        """Frames of the stack that the search takes at most."""
+        """Maximum number of stack frames of the search."""
         return sum(4 + 5 * len(each.requests) + 3 * MOST_DEVICES for each in self._claims)
 
     # -- before the search -------------------------------------------------------------------------------
@@ -173,7 +174,7 @@ class Search:
     def _one(
         self, claim: int, request: int, wanted: WantedDevices | None, count: int, start: int
     ) -> SearchAnswer:
-        """Go on with ``count`` devices of a request found, from the device at ``start``."""
+        """Continue with ``count`` devices of a request chosen, from the device at ``start``."""
         self.steps.take(1)
         if claim == len(self._claims):
             return SearchAnswer.FOUND
@@ -291,12 +292,12 @@ class Search:
         )
 
     def _take(self, claim: int, wanted: WantedDevices, device: PooledDevice, *, must: bool) -> Given | None:
-        """Take a device; None where it cannot be had."""
+        """Take a device; None if it is not available."""
         if not self._is_free(claim, wanted, device):
             return None
         if device.device.consumes_counters and not self._draw(device):
             return None
-        # A device that is refused from here on keeps what it has drawn of the counters, as upstream.
+        # A device that is rejected from here on keeps its consumption of counters, as upstream.
         if not _tolerates(wanted.tolerations, device.device.taints):
             return None
         passed: list[ClaimConstraint] = []
@@ -332,7 +333,7 @@ class Search:
         for constraint in self._constraints[claim]:
             constraint.remove(given.wanted.request, given.wanted.alternative)
         if given.capacity is not None:
-            # What a shared device has drawn of the counters stays drawn, as upstream.
+            # A shared device's consumption of counters stays, as upstream.
             here = self._shared[device.id]
             for name, amount in given.capacity.items():
                 here[name] -= amount
@@ -345,7 +346,7 @@ class Search:
             self._return_counters(device)
 
     def _draw(self, device: PooledDevice) -> bool:
-        """Count what a device takes of its pool's counters; False where they do not suffice."""
+        """Consume a device's counters in its pool; False if they do not suffice."""
         if device.device.allow_multiple_allocations and (
             device.id in self._shared or self._taken.is_consumed(device.id)
         ):
@@ -366,7 +367,7 @@ class Search:
             tally[counter] -= amount
 
     def _counters_left(self, pool: Pool) -> Mapping[tuple[str, str], int]:
-        """What allocated devices leave of a pool's counters."""
+        """A pool's counters less the consumption of allocated devices."""
         known = self._left.get(pool.key.name)
         if known is None:
             known = dict(pool.counters)

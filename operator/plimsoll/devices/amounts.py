@@ -1,4 +1,4 @@
-"""Amounts of capacities and counters in billionths; consumption by a request for capacity.
+"""Computes amounts of capacities and counters in billionths, and the consumption by a request for capacity.
 
 Source: Kubernetes v1.36, ``structured/internal/incubating/consumable_capacity.go``.
 """
@@ -21,7 +21,7 @@ class _HasValue(Protocol):
 
 
 def amount_of(text: AmountText) -> int:
-    """Billionths; 0 for what is no quantity, which the API server never accepts."""
+    """Billionths; 0 for an invalid quantity, which the API server never accepts."""
     try:
         return nanos(text)
     except QuantityError:
@@ -29,7 +29,7 @@ def amount_of(text: AmountText) -> int:
 
 
 def amounts_of(written: Mapping[str, _HasValue]) -> Amounts:
-    """Of counters or capacities."""
+    """The amounts of counters or capacities."""
     return {name: amount_of(each.value) for name, each in written.items()}
 
 
@@ -40,11 +40,11 @@ def written(amount: int) -> str:
 
 
 def consumed(device: Device, wanted: Amounts) -> Amounts | None:
-    """What a request takes of each capacity of a device; None where the device cannot serve it.
+    """The consumption of each capacity of a device by a request; None if the device cannot serve it.
 
     Args:
-        device: With its policies.
-        wanted: What the request names.
+        device: The device, with its policies.
+        wanted: The requested capacities.
     """
     if not wanted.keys() <= device.capacity.keys():
         return None

@@ -1,7 +1,7 @@
-"""DeviceBook: slices, classes, claims, taken devices and a log of changes, as the scheduler knows them.
+"""The scheduler's book of slices, classes, claims and taken devices, with a log of changes.
 
-An allocation that is decided and not written yet counts immediately (in flight). A claim that was written
-counts as written until the watch brings that version or a later one.
+A decided allocation that is not written yet counts immediately (in flight). A written claim counts as written
+until the watch delivers that version or a later one.
 
 Source: Kubernetes v1.36, ``plugins/dynamicresources/dra_manager.go``.
 """
@@ -20,15 +20,15 @@ from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSli
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.layered_dict import halved
 
-#: Changes of pools that are remembered; a reader of older ones looks at all nodes.
+#: Number of logged changes of pools; a reader of older ones reviews all nodes.
 LOG_LENGTH = 4_096
 
-#: Things that readers have derived and that are kept.
+#: Maximum number of derived objects that are kept.
 MOST_KEPT = 256
 
 
 class Derived(Protocol):
-    """What a reader has derived from a book and keeps there."""
+    """An object that a reader has derived from a book and keeps there."""
 
     def copied(self) -> Self:
         """An independent copy, as lazily as may be."""
@@ -41,16 +41,17 @@ class DeviceBook:
     """Devices of the cluster; a ledger of its objects.
 
     Attributes:
-        classes: Of each name.
-        claims: Of each namespace and name.
-        taken: What allocated claims take, and what is in flight.
-        in_flight: Allocations that are decided and not written, by the claim's uid.
-        holds: Devices that are held for pods which are to come, by the holder's uid.
-        is_served: Whether the objects are watched and allocations can be written; else pods with claims wait.
-        why_not_served: What is missing for that, in a sentence; "" where the API server has no such objects.
-        now: Seconds since the epoch, for what is waited for.
-        version: Rises with each change.
-        shape_version: Rises when classes change, or slices that concern more than a node.
+        classes: Classes, keyed by name.
+        claims: Claims by namespace and name.
+        taken: Devices of allocated claims and of allocations in flight.
+        in_flight: Decided allocations that are not written, by the claim's uid.
+        holds: Devices that are held for future pods, by the holder's uid.
+        is_served: Whether the objects are watched and allocations can be written; otherwise pods with claims
+            wait.
+        why_not_served: Why not, in a sentence; "" if the API server has no such objects.
+        now: Seconds since the epoch, for timeouts.
+        version: Increases with each change.
+        shape_version: Increases when classes change, or slices that concern more than one node.
     """
 
     def __init__(self) -> None:
@@ -67,18 +68,18 @@ class DeviceBook:
         self._slices: Slices | None = None
         self._shares_slices = False
         self._by_resource: Mapping[str, DeviceClass] | None = None
-        self._counted: MutableMapping[str, AllocationResult] = {}  #: of each claim, by its uid
+        self._counted: MutableMapping[str, AllocationResult] = {}  #: by the claim's uid
         self._log: list[tuple[int, PoolKey]] = []
         self._log_start = 0
         self._kept: dict[Hashable, Any] = {}
-        self._kept_below: Mapping[Hashable, Any] = {}  #: of the book that this one is a copy of
-        self._extended: dict[str, str] = {}  #: claims that were made for extended resources: owner's uid
+        self._kept_below: Mapping[Hashable, Any] = {}  #: of the book that was copied
+        self._extended: dict[str, str] = {}  #: claims for extended resources: owner's uid
 
     # -- what is there -----------------------------------------------------------------------------------
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing here concerns any pod."""
+        """Whether the book has nothing that concerns a pod."""
         return not (self._published or self.claims or self.classes)
 
     @property
@@ -90,11 +91,11 @@ class DeviceBook:
 
     @property
     def has_left_over(self) -> bool:
-        """Whether some claim was made for the extended resources of a pod."""
+        """Whether any claim was created for the extended resources of a pod."""
         return bool(self._extended)
 
     def left_over(self, pod: Pod) -> ResourceClaim | None:
-        """The claim that was made for the extended resources of a pod in an earlier attempt."""
+        """The claim that an earlier attempt created for the extended resources of a pod."""
         for key, owner in self._extended.items():
             if owner == pod.uid and is_left_over(self.claims[key], pod):
                 return self.claims[key]
@@ -107,7 +108,7 @@ class DeviceBook:
         return self._by_resource.get(resource)
 
     def changed_pools(self, version: int) -> frozenset[PoolKey] | None:
-        """The pools of which something was taken or freed after ``version``; None: not known any more."""
+        """The pools whose devices were taken or freed after ``version``; None: the log is too short."""
         if version < self._log_start:
             return None
         found = set()
@@ -120,29 +121,29 @@ class DeviceBook:
     # -- what happens ------------------------------------------------------------------------------------
 
     def set_slice(self, each: ResourceSlice) -> None:
-        """A slice was published or changed."""
+        """Add or update a slice."""
         before = self._published.get(each.name)
         self._published[each.name] = each
         self._exchange(before, each)
 
     def remove_slice(self, name: str) -> None:
-        """A slice is gone."""
+        """Remove a slice."""
         before = self._published.pop(name, None)
         if before is not None:
             self._exchange(before, None)
 
     def set_class(self, each: DeviceClass) -> None:
-        """A class was created or changed."""
+        """Add or update a class."""
         self.classes[each.name] = each
         self._reshape()
 
     def remove_class(self, name: str) -> None:
-        """A class is gone."""
+        """Remove a class."""
         if self.classes.pop(name, None) is not None:
             self._reshape()
 
     def set_claim(self, claim: ResourceClaim) -> None:
-        """A claim was created or changed."""
+        """Add or update a claim."""
         before = self.claims.get(claim.key)
         if before is not None and before.uid != claim.uid:
             self._count(before.uid, None)
@@ -153,19 +154,19 @@ class DeviceBook:
         self._changed_claim(claim.uid, claim.status.allocation)
 
     def remove_claim(self, key: str) -> None:
-        """A claim is gone; what it had is free."""
+        """Remove a claim; its devices are free."""
         claim = self.claims.pop(key, None)
         self._extended.pop(key, None)
         if claim is not None:
             self._changed_claim(claim.uid, None)
 
     def allocate(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
-        """It was decided what a claim gets; nothing is written."""
+        """Record the decided allocation of a claim; nothing is written."""
         self.in_flight[claim.uid] = allocation
         self._changed_claim(claim.uid, allocation)
 
     def release(self, claim: ResourceClaim) -> None:
-        """The decision was written, or will not be: what the claim itself says counts."""
+        """Drop a decided allocation that was written, or will not be: then the claim itself counts."""
         if self.in_flight.pop(claim.uid, None) is None:
             return
         known = self.claims.get(claim.key)
@@ -173,7 +174,7 @@ class DeviceBook:
         self._changed_claim(claim.uid, known.status.allocation if known is not None and is_known else None)
 
     def hold(self, hold: DeviceHold) -> None:
-        """Hold devices for a pod that is to come; what was held for it before is free."""
+        """Hold devices for a future pod; an earlier hold for it ends."""
         self.drop(hold.uid)
         self.holds[hold.uid] = hold
         self.version += 1
@@ -182,7 +183,7 @@ class DeviceBook:
             self._note(each)
 
     def drop(self, uid: str) -> DeviceHold | None:
-        """Hold nothing any more for a holder; what was held, or None."""
+        """Release the holder's devices; returns the hold, or None."""
         hold = self.holds.pop(uid, None)
         if hold is not None:
             self.version += 1
@@ -192,7 +193,7 @@ class DeviceBook:
         return hold
 
     def open_to(self, pod: Pod) -> tuple[DeviceHold, ...]:
-        """What is held for the pod itself, for pods of a lower priority, and for claims that it names."""
+        """Devices held for the pod itself, for pods of a lower priority, and for claims that it names."""
         named = {f"{pod.namespace}/{each.resource_claim_name}" for each in pod.spec.resource_claims}
         found = []
         for each in self.holds.values():
@@ -203,19 +204,19 @@ class DeviceBook:
         return tuple(found)
 
     def serve(self, *, is_served: bool, why_not: str = "") -> None:
-        """The objects are watched from now on, or not yet, or no longer."""
+        """Record whether the objects are watched, and why not."""
         self.is_served, self.why_not_served = is_served, why_not
         self._reshape()
 
     def kept(self, key: Hashable, make: Callable[[], KeptT]) -> KeptT:
-        """What readers have derived from the book under that key; copies begin with copies of it."""
+        """The object that a reader derived under that key; copies of the book start with copies of it."""
         found = self._kept.pop(key, None)
         if found is None:
             below = self._kept_below.get(key)
             found = make() if below is None else below.copied()
             if len(self._kept) >= MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
-        self._kept[key] = found  # the one that was used last is forgotten last
+        self._kept[key] = found  # the most recently used one is dropped last
         kept: KeptT = found
         return kept
 
@@ -224,7 +225,7 @@ class DeviceBook:
         self._count(uid, self.in_flight.get(uid, allocation))
 
     def _count(self, uid: str, allocation: AllocationResult | None) -> None:
-        """An allocation takes the place of the one that was counted for a claim."""
+        """Replace the counted allocation of a claim."""
         before = self._counted.get(uid)
         if before == allocation:
             return
@@ -248,7 +249,7 @@ class DeviceBook:
             self._log_start = self._log[0][0]
 
     def _exchange(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
-        """A slice is another one; the nodes that it does not concern keep their answers."""
+        """Replace a slice; nodes that it does not concern keep their results."""
         if self._slices is None:
             self._reshape()
             return
@@ -268,7 +269,7 @@ class DeviceBook:
         self.shape_version += 1
 
     def copied(self) -> "DeviceBook":
-        """An independent copy, at the cost of what has changed since others were made."""
+        """An independent copy, at the cost of the changes since earlier copies."""
         twin = DeviceBook()
         self.claims, twin.claims = halved(self.claims)
         self._published, twin._published = halved(self._published)

@@ -1,6 +1,6 @@
-"""Constraints of a claim: an attribute that all its devices share, or that no two of them do.
+"""Checks constraints of a claim: an attribute that all its devices share, or that no two of them share.
 
-A search adds and removes devices. Upstream's constraints forget some of that on the way, and so do these.
+A search adds and removes devices. Upstream's constraints forget some of this on the way, and so do these.
 
 Source: Kubernetes v1.36, ``structured/internal/incubating/constraint.go``.
 """
@@ -14,17 +14,17 @@ from plimsoll.model.kinds.devices.resource_slice import AttributeValue
 
 
 class ClaimConstraint(Protocol):
-    """What the devices of a claim must have in common, or may not."""
+    """A constraint on the devices of a claim."""
 
     def add(self, request: str, alternative: str, device: PooledDevice) -> bool:
-        """Take a device for ``request``, or for its ``request/alternative``; False where it does not fit."""
+        """Add a device for ``request``, or for its ``request/alternative``; False for a violation."""
 
     def remove(self, request: str, alternative: str) -> None:
-        """A device that was taken for it is given back."""
+        """Remove a device that was added for it."""
 
 
 class MatchAttribute:
-    """All devices have the attribute with one value: the first of them sets it."""
+    """All devices have the attribute with one value, which the first of them sets."""
 
     def __init__(self, attribute: str, requests: frozenset[str]) -> None:
         self._attribute = attribute
@@ -33,7 +33,7 @@ class MatchAttribute:
         self._count = 0
 
     def add(self, request: str, alternative: str, device: PooledDevice) -> bool:
-        """Take a device."""
+        """Add a device."""
         if not _concerns(self._requests, request, alternative):
             return True
         value = device.attribute(self._attribute)
@@ -47,15 +47,15 @@ class MatchAttribute:
         return True
 
     def remove(self, request: str, alternative: str) -> None:
-        """Give a device back."""
+        """Remove a device."""
         if _concerns(self._requests, request, alternative):
             self._count -= 1
 
 
 class DistinctAttribute:
-    """No device has a value of the attribute that another one has.
+    """No two devices have the same value of the attribute.
 
-    Only the latest value of each request is remembered, and none after one of its devices was given back.
+    Only the latest value of each request is remembered, and none after one of its devices was removed.
     """
 
     def __init__(self, attribute: str, requests: frozenset[str]) -> None:
@@ -64,7 +64,7 @@ class DistinctAttribute:
         self._values: dict[str, AttributeValue] = {}
 
     def add(self, request: str, alternative: str, device: PooledDevice) -> bool:
-        """Take a device."""
+        """Add a device."""
         if not _concerns(self._requests, request, alternative):
             return True
         value = device.attribute(self._attribute)
@@ -74,13 +74,13 @@ class DistinctAttribute:
         return True
 
     def remove(self, request: str, alternative: str) -> None:
-        """Give a device back."""
+        """Remove a device."""
         if _concerns(self._requests, request, alternative):
             self._values.pop(request, None)
 
 
 def constraints_of(written: Iterable[DeviceConstraint]) -> tuple[ClaimConstraint, ...]:
-    """Those of a claim, with nothing taken yet."""
+    """The constraints of a claim, without any device yet."""
     made: list[ClaimConstraint] = []
     for each in written:
         requests = frozenset(each.requests)

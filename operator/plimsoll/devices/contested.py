@@ -1,4 +1,4 @@
-"""Finds devices that were handed out twice: by another scheduler, between a decision and its binding."""
+"""Finds devices that another scheduler allocated too, between a decision and its binding."""
 
 from collections.abc import Mapping
 
@@ -11,16 +11,16 @@ from plimsoll.model.kinds.devices.resource_slice import Device
 
 
 def contested(book: DeviceBook, claim: ResourceClaim) -> str:
-    """Which device of an allocated claim others have as well; "" where it has all to itself.
+    """The device of an allocated claim that other claims have as well; "" if it has all to itself.
 
     Args:
-        book: Has the claim itself, with its allocation.
-        claim: Allocated.
+        book: The book, which has the claim with its allocation.
+        claim: The allocated claim.
     """
     allocation = claim.status.allocation
     results = () if allocation is None else allocation.devices.results
     taken = book.taken
-    if book.holds:  # what is held for pods that are to come may have been open to this one
+    if book.holds:  # devices held for future pods may have been open to this one
         held = (given for hold in book.holds.values() for given in hold.given.values())
         taken = taken.without(held)
     for each in results:
@@ -46,7 +46,7 @@ def _is_taken_twice(book: DeviceBook, taken: Taken, result: AllocatedDevice) -> 
 
 
 def _is_exhausted(book: DeviceBook, taken: Taken, result: AllocatedDevice) -> bool:
-    """Whether the counters that a device draws on are overdrawn."""
+    """Whether a device's counters are overdrawn."""
     key = PoolKey(result.driver, result.pool)
     devices = book.slices.published(key)
     own = devices.get(result.device)

@@ -1,4 +1,4 @@
-"""Extended resources that device classes serve: a claim is made for what a pod requests of them.
+"""Builds claims for extended resources that device classes serve.
 
 Source: Kubernetes v1.36, ``plugins/dynamicresources/extendeddynamicresources.go`` and
 ``deviceclass/extendedresourcecache``.
@@ -21,10 +21,10 @@ from plimsoll.model.kinds.pod import Container, Pod
 from plimsoll.model.kinds.requests import is_extended
 from plimsoll.model.quantity import QuantityError, units
 
-#: What a class is called as an extended resource that has no other name.
+#: Prefix of a class's name as an extended resource if it has no other name.
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 
-#: Says of a claim that it was made for extended resources.
+#: Marks a claim that was created for extended resources.
 ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 
 #: The name of such a claim before it is created.
@@ -39,7 +39,7 @@ def may_be_served(resource: str) -> bool:
 
 
 class Mapped(NamedTuple):
-    """Which request of the claim serves a resource of a container."""
+    """The request of the claim that serves a resource of a container."""
 
     container: str
     resource: str
@@ -47,7 +47,7 @@ class Mapped(NamedTuple):
 
 
 class ExtendedRequests(NamedTuple):
-    """What a claim for extended resources asks for, and for which containers."""
+    """The requests of a claim for extended resources, and the containers that they serve."""
 
     requests: tuple[DeviceRequest, ...]
     mappings: tuple[Mapped, ...]
@@ -73,11 +73,11 @@ def _made(each: DeviceClass) -> datetime:
 def requests_for(
     pod: Pod, resources: Sequence[str], class_of: Callable[[str], DeviceClass | None]
 ) -> ExtendedRequests:
-    """What a pod's containers request of these resources, as requests for devices.
+    """The requests for devices that serve these resources of a pod's containers.
 
     Args:
         pod: The pod.
-        resources: Those that devices are to serve.
+        resources: The resources to be served by devices.
         class_of: The class of a resource.
     """
     containers = (*pod.spec.init_containers, *pod.spec.containers)
@@ -109,7 +109,7 @@ def _of_init_containers(
     lasting: Sequence[tuple[int, str, int]],
     mappings: list[Mapped],
 ) -> list[DeviceRequest]:
-    """The most that an init container needs beyond what containers have that start after it."""
+    """The maximum that an init container needs in addition to containers that start after it."""
     largest, kept = 0, ""
     short: list[str] = []
     used: list[Mapped] = []
@@ -149,7 +149,7 @@ def _amount(container: Container, resource: str) -> int:
 
 
 def claim_for(pod: Pod, asked: ExtendedRequests) -> ResourceClaim:
-    """The claim in memory, before it is created."""
+    """The claim in memory, before its creation."""
     owner = OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True)
     return ResourceClaim(
         metadata=ObjectMeta(
@@ -163,6 +163,6 @@ def claim_for(pod: Pod, asked: ExtendedRequests) -> ResourceClaim:
 
 
 def is_left_over(claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether a claim was made for the extended resources of the pod in an earlier attempt."""
+    """Whether an earlier attempt created a claim for the extended resources of the pod."""
     owner = claim.metadata.controller
     return claim.metadata.annotations.get(ANNOTATION) == "true" and owner is not None and owner.uid == pod.uid

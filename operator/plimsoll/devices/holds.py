@@ -1,4 +1,4 @@
-"""DeviceHold: devices that are held for a pod which is to come, as room on its node is reserved for it."""
+"""Defines holds: devices reserved for a future pod, as room on its node is."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -12,12 +12,13 @@ class DeviceHold(NamedTuple):
     """Devices that no pod of the same or a lower priority gets, except the holder.
 
     Attributes:
-        uid: Of the holder: a pod, or what stands in for one.
-        priority: Pods of a higher one may take the devices.
-        node: The node from which they are used.
-        given: What the holder's claims are to get, by key; that of the former pod's claim where another one
-            will be made of the same template.
-        former: What claims have that are to be allocated again once their users have left, by key.
+        uid: The holder's uid: a pod's, or a stand-in's.
+        priority: Pods of a higher priority may take the devices.
+        node: The node that uses the devices.
+        given: The future allocations of the holder's claims, by key; the former pod's claim if another one
+            will be created from the same template.
+        former: By key, the present allocations of claims that will be allocated again once their users have
+            left.
     """
 
     uid: str
@@ -28,7 +29,7 @@ class DeviceHold(NamedTuple):
 
     @property
     def pools(self) -> frozenset[PoolKey]:
-        """Where the devices are."""
+        """The pools of the devices."""
         return frozenset(
             PoolKey(each.driver, each.pool)
             for allocation in self.given.values()
@@ -42,7 +43,7 @@ class DeviceHold(NamedTuple):
 
 
 def are_free(taken: Taken, hold: DeviceHold) -> bool:
-    """Whether the devices of an earlier hold can be given again, as far as that is seen without a search."""
+    """Whether the devices of an earlier hold can be assigned again, as far as known without a search."""
     return all(
         each.admin_access or (each.share_id is None and device_of(each) not in taken.whole)
         for allocation in hold.given.values()

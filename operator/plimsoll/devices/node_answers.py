@@ -1,7 +1,7 @@
-"""NodeAnswers keeps what each node answers to claims of one shape, searching again where something changed.
+"""Caches each node's result for claims of one shape, and searches again where something has changed.
 
-Pods of one template have claims of one shape: a new pod asks the one or two nodes on which devices were taken
-since the last one, and no other.
+Pods of one template have claims of one shape: for a new pod, only the one or two nodes are searched on which
+devices were taken since the last one.
 
 Axis letter: N nodes, as rows of the cluster.
 """
@@ -22,29 +22,29 @@ from plimsoll.devices.taken import Taken
 from plimsoll.model.columns.columns import BoolArray, IntArray
 from plimsoll.model.kinds.node import Node
 
-#: Codes of nodes: all claims fit; they do not; they do not, and a pool is invalid; the search failed.
+#: Codes of nodes: all claims fit; they do not fit; they do not, and a pool is invalid; the search failed.
 FREE, NOT_FREE, INVALID, FAILED = range(4)
 
-#: Steps that a node may take on average, beyond those that one may take.
+#: Average steps per node, beyond the maximum of a single node.
 STEPS_A_NODE = 300
 
 #: Steps after which a part of the search ends: 5 to 20 ms.
 STEPS_A_PART = 600
 
-#: Nodes that are not worth a part of their own.
+#: Number of nodes below which a part is not worthwhile.
 FEW = 50
 
 
 class NodeAnswer(NamedTuple):
-    """What one node answers.
+    """The result of one node.
 
     Attributes:
         code: One of the codes.
-        found: What the claims get there.
+        found: The devices for the claims there.
         error: Why the search failed, without the name of the claim.
-        pools: Those that the node reaches.
-        claim: Position of the claim whose name the error begins with; -1 for none.
-        steps: That the search took.
+        pools: The pools that the node reaches.
+        claim: Index of the claim whose name the error begins with; -1 for none.
+        steps: Number of steps of the search.
         is_late: Whether these were too many.
     """
 
@@ -57,23 +57,23 @@ class NodeAnswer(NamedTuple):
     is_late: bool = False
 
     def failure(self, claims: Sequence[WantedClaim]) -> str:
-        """Why the search failed, with the name of one of these claims; "" where it did not."""
+        """Why the search failed, with the name of one of these claims; "" if it did not."""
         if self.claim < 0:
             return self.error
         return f"claim {claims[self.claim].claim.key}{self.error}"
 
 
 class NodeAnswers:
-    """The answers to claims of one shape.
+    """The results for claims of one shape.
 
     Args:
         matches: Evaluates selectors.
-        most_steps: Of a search on one node.
+        most_steps: Maximum number of steps on one node.
 
     Attributes:
         codes: Shape (N,).
-        points: Shape (N,): for alternatives that stand early in their lists.
-        searches: How many there were.
+        points: Shape (N,): points for alternatives that stand early in their lists.
+        searches: Number of searches.
     """
 
     def __init__(self, matches: Matches, most_steps: int) -> None:
@@ -82,13 +82,13 @@ class NodeAnswers:
         self._answers: list[NodeAnswer] = []
         self._nodes: list[Node] = []
         self._is_stale: BoolArray = np.zeros(0, dtype=np.bool_)
-        self._rows_below: dict[PoolKey, list[int]] = {}  #: never changed once made
+        self._rows_below: dict[PoolKey, list[int]] = {}  #: immutable
         self._rows_of: dict[PoolKey, list[int]] = {}  #: in addition to those
         self._is_shared = False
         self._late: set[int] = set()  #: rows on which the search took too long
-        #: rows that have the answer of such a row in place of one of their own
+        #: rows that have the result of such a row in place of their own
         self._is_behind: BoolArray = np.zeros(0, dtype=np.bool_)
-        self._left: int | None = None  #: steps that parts have left for the attempt that follows
+        self._left: int | None = None  #: remaining steps of the parts for the following attempt
         self._version = self._shape_version = -1
         self._node_mark: Hashable = None
         self.codes: IntArray = np.zeros(0, dtype=np.int64)
@@ -103,14 +103,14 @@ class NodeAnswers:
         book: DeviceBook,
         rows: BoolArray,
     ) -> None:
-        """Ask those of the nodes in ``rows``, shape (N,), where something changed since they were asked.
+        """Search the nodes in ``rows``, shape (N,), where something has changed since their last search.
 
         Args:
-            claims: Of the shape.
-            nodes: By row.
+            claims: Claims of the shape.
+            nodes: Nodes by row.
             node_mark: Equal while these are the same.
-            book: What is taken.
-            rows: Which nodes are asked about.
+            book: The book of devices.
+            rows: The nodes to search.
         """
         asked, late = self._to_ask(nodes, node_mark, book, rows)
         left = self._most_steps + STEPS_A_NODE * len(asked) if self._left is None else self._left
@@ -133,16 +133,16 @@ class NodeAnswers:
         book: DeviceBook,
         rows: BoolArray,
     ) -> bool:
-        """Do a part of :meth:`renew` that takes little time; whether another part is worth it.
+        """Do a short part of :meth:`renew`; returns whether another part is worthwhile.
 
-        The parts and the call of ``renew`` that follows may together take as many steps as that call alone.
+        The parts and the following call of ``renew`` may together take as many steps as that call alone.
 
         Args:
-            claims: Of the shape.
-            nodes: By row.
+            claims: Claims of the shape.
+            nodes: Nodes by row.
             node_mark: Equal while these are the same.
-            book: What is taken.
-            rows: Which nodes are asked about, shape (N,).
+            book: The book of devices.
+            rows: The nodes to search, shape (N,).
         """
         if book.slices.judge_some():
             return True
@@ -164,11 +164,11 @@ class NodeAnswers:
         return False
 
     def answer(self, row: int) -> NodeAnswer:
-        """What one node answers."""
+        """The result of one node."""
         return self._answers[row]
 
     def rows_of(self, pools: Iterable[PoolKey]) -> frozenset[int]:
-        """Rows of the nodes that reach one of these pools, as far as they were asked."""
+        """Rows of the nodes that reach one of these pools, as far as they were searched."""
         return frozenset(
             row
             for pool in pools
@@ -179,11 +179,11 @@ class NodeAnswers:
     def answer_if(
         self, claims: Sequence[WantedClaim], node: Node, book: DeviceBook, taken: Taken
     ) -> NodeAnswer:
-        """What a node would answer if that were taken; nothing is kept of it."""
+        """The result of a node if these devices were taken; it is not cached."""
         return self._searched(claims, node, book, taken)
 
     def copied(self) -> "NodeAnswers":
-        """An independent copy; answers are shared until either side writes."""
+        """An independent copy; results are shared until either side writes."""
         if self._rows_of:
             rows = {pool: list(known) for pool, known in self._rows_below.items()}
             for pool, known in self._rows_of.items():
@@ -199,7 +199,7 @@ class NodeAnswers:
         return twin
 
     def _own(self) -> None:
-        """What is written from here on, no copy sees."""
+        """Unshare the data before writing, so that no copy sees the change."""
         if self._is_shared:
             self._answers, self._nodes = list(self._answers), list(self._nodes)
             self._is_stale, self._is_behind = self._is_stale.copy(), self._is_behind.copy()
@@ -229,7 +229,7 @@ class NodeAnswers:
     def _to_ask(
         self, nodes: Sequence[Node], node_mark: Hashable, book: DeviceBook, rows: BoolArray
     ) -> tuple[list[int], int | None]:
-        """Rows that are to be asked, and one on which the search has taken too long; None without one."""
+        """Rows to search, and one on which the search has taken too long; None without one."""
         self._note_stale(nodes, node_mark, book)
         late = next((row for row in self._late if rows[row] and not self._is_stale[row]), None)
         if late is None and self._is_behind.any():
@@ -242,10 +242,11 @@ class NodeAnswers:
         return asked, late
 
     def _postpone(self, rows: Sequence[int], nodes: Sequence[Node], late: int | None) -> None:
-        """These nodes are not asked now, as it would take too long.
+        """Skip these nodes now, as the search would take too long.
 
-        Where it did on one node, as long is expected of every other: an attempt with one such node fails
-        anyway, so these have its answer until it has another. Else they are asked in the next attempt.
+        If the search took too long on one node, the same is expected of all others. An attempt with one such
+        node fails anyway, so these have its result until it gets another. Otherwise they are searched in the
+        next attempt.
         """
         if late is None:
             answer = NodeAnswer(FAILED, error=f"node {nodes[rows[0]].name}: {TIMED_OUT}")
@@ -263,7 +264,7 @@ class NodeAnswers:
         book: DeviceBook,
         reached: dict[int, NodeAnswer],
     ) -> NodeAnswer:
-        """Search on one node, or take the answer of one that reaches the same pools."""
+        """Search one node, or reuse the result of one that reaches the same pools."""
         before = self._answers[row].pools
         same = id(book.slices.pools_of(node))
         answer = reached.get(same)
@@ -283,7 +284,7 @@ class NodeAnswers:
     def _searched(
         self, claims: Sequence[WantedClaim], node: Node, book: DeviceBook, taken: Taken
     ) -> NodeAnswer:
-        """What a node answers."""
+        """Search one node."""
         pools = book.slices.pools_of(node)
         keys = frozenset(pool.key for pool in pools)
         self.searches += 1
@@ -308,7 +309,7 @@ class NodeAnswers:
 
 
 def points_of(found: Found, claims: Sequence[WantedClaim]) -> int:
-    """Eight for each list of alternatives whose first one was chosen, seven for the second, and so on."""
+    """Eight points for each list of alternatives whose first was chosen, seven for the second, and so on."""
     return sum(
         MOST_ALTERNATIVES - found.chosen[claim, place]
         for claim, wanted in enumerate(claims)
@@ -318,5 +319,5 @@ def points_of(found: Found, claims: Sequence[WantedClaim]) -> int:
 
 
 def shape_of(claims: Sequence[WantedClaim]) -> bytes:
-    """Equal for claims that every node answers alike."""
+    """A key that is equal for claims with equal results on every node."""
     return msgspec.msgpack.encode([each.claim.spec for each in claims])

@@ -1,4 +1,4 @@
-"""The resource claims of a pod, their owners, and the preparation of their devices.
+"""Finds the resource claims of a pod, and checks their owners and the preparation of their devices.
 
 Source: Kubernetes v1.36, ``plugins/dynamicresources/dynamicresources.go`` and ``resourceclaim/claim.go``.
 """
@@ -11,12 +11,12 @@ from plimsoll.model.kinds.devices.resource_claim import AllocatedDevice, Allocat
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod, PodResourceClaim
 
-#: Alternatives are scored by their place: the first of eight counts most.
+#: Alternatives are scored by their position: the first of eight scores most.
 MOST_ALTERNATIVES = 8
 
 
 class Prepared(Enum):
-    """How far a driver has come with a device that it must prepare before the pod is bound."""
+    """The progress of a driver with a device that it must prepare before the pod is bound."""
 
     YES = "yes"
     NOT_YET = "not yet"
@@ -24,7 +24,7 @@ class Prepared(Enum):
 
 
 class ClaimProblem(Exception):
-    """A claim of the pod cannot be used: the message says why, in upstream's words."""
+    """A claim of the pod cannot be used; the message has the reason in upstream's words."""
 
     def __init__(self, message: str) -> None:
         super().__init__(shortened(message))
@@ -35,10 +35,10 @@ def claims_of(pod: Pod, claims: Mapping[str, ResourceClaim]) -> tuple[ResourceCl
 
     Args:
         pod: The pod.
-        claims: By namespace and name.
+        claims: Claims by namespace and name.
 
     Raises:
-        ClaimProblem: One is missing, is being deleted, or is somebody else's.
+        ClaimProblem: A claim is missing, is being deleted, or belongs to another pod.
     """
     found = []
     for written, name, claim in _written_claims(pod, claims):
@@ -55,7 +55,7 @@ def claims_of(pod: Pod, claims: Mapping[str, ResourceClaim]) -> tuple[ResourceCl
 def used_claims(
     pod: Pod, claims: Mapping[str, ResourceClaim], extended: ResourceClaim | None
 ) -> tuple[ResourceClaim, ...]:
-    """The claims that a pod names, as far as they are there, and the one for its extended resources."""
+    """The existing claims that a pod names, and the claim for its extended resources."""
     names = (_name(pod, each, is_strict=False) for each in pod.spec.resource_claims)
     found = (claims.get(f"{pod.namespace}/{name}") for name in names if name is not None)
     return tuple(claim for claim in (*found, extended) if claim is not None)
@@ -64,7 +64,7 @@ def used_claims(
 def own_devices(
     pod: Pod, claims: Mapping[str, ResourceClaim], extended: ResourceClaim | None
 ) -> tuple[AllocationResult, ...]:
-    """What is free as soon as this pod has left: what its claims have that no other pod uses."""
+    """Devices that become free when this pod leaves: those of its claims that no other pod uses."""
     return tuple(
         claim.status.allocation
         for claim in used_claims(pod, claims, extended)
@@ -73,14 +73,14 @@ def own_devices(
 
 
 def claims_in_stead(pod: Pod, claims: Mapping[str, ResourceClaim]) -> tuple[ResourceClaim, ...]:
-    """The claims that a pod will have for which this one stands in, in order.
+    """The future claims of the pod for which this one stands in, in order.
 
-    Those that it names itself stay; from each template another claim will be made, like that of the pod
-    whose shape it has. The template is not read: its spec cannot be changed.
+    Claims that the pod names itself stay; from each template another claim will be created, equal to that of
+    the pod whose shape it has. The template is not read: its spec is immutable.
 
     Args:
-        pod: With the names of the other pod's claims.
-        claims: By namespace and name.
+        pod: The stand-in, with the names of the other pod's claims.
+        claims: Claims by namespace and name.
 
     Raises:
         ClaimProblem: One is missing, or a named one is being deleted.
@@ -106,7 +106,7 @@ def is_owned(claim: ResourceClaim, pod: Pod) -> bool:
 def _written_claims(
     pod: Pod, claims: Mapping[str, ResourceClaim]
 ) -> Iterator[tuple[PodResourceClaim, str, ResourceClaim]]:
-    """What the pod writes of each claim that it needs, the claim's name, and the claim.
+    """For each claim that the pod needs: the pod's name for it, the claim's name, and the claim.
 
     Raises:
         ClaimProblem: One is missing.
@@ -122,7 +122,7 @@ def _written_claims(
 
 
 def _name(pod: Pod, written: PodResourceClaim, *, is_strict: bool = True) -> str | None:
-    """The name of the claim; None where none is needed."""
+    """The name of the claim; None if no claim is needed."""
     if written.resource_claim_name is not None:
         return written.resource_claim_name
     for made in pod.status.resource_claim_statuses:
@@ -139,7 +139,7 @@ def is_usable_by(claim: ResourceClaim, pod: Pod) -> bool:
 
 
 def are_unavailable(claim: ResourceClaim, begun_by: float) -> bool:
-    """Whether the preparation of some device failed, or began too long ago: before that time of the epoch."""
+    """Whether the preparation of some device failed, or began before that time of the epoch."""
     allocation = claim.status.allocation
     for each in _conditional(claim):
         state = _condition(claim, each)

@@ -1,4 +1,4 @@
-"""Requests of claims, ready for the search: their classes, selectors, tolerations and amounts.
+"""Prepares requests of claims for the search: their classes, selectors, tolerations and amounts.
 
 Source: Kubernetes v1.36, ``structured/internal/incubating/allocator_incubating.go``.
 """
@@ -18,21 +18,21 @@ from plimsoll.model.kinds.devices.resource_claim import (
 from plimsoll.model.kinds.devices.resource_slice import DeviceClass, DeviceSelector
 from plimsoll.model.kinds.pod import Toleration
 
-#: Devices of a claim.
+#: Maximum number of devices of a claim.
 MOST_DEVICES = 32
 
-#: ``allocationMode`` of requests for as many as there are.
+#: ``allocationMode`` of requests for all matching devices.
 ALL = "All"
 MODES = (ALL, "ExactCount")
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A selector, and what its errors begin with.
+    """A selector, and the prefix of its error messages.
 
     Attributes:
         text: As written.
-        where: Its place; of a claim's, what comes after the claim's name.
+        where: Its field path; for a claim's selector, the part after the claim's name.
         claim: The claim whose selector it is, with its namespace; "" for a class.
     """
 
@@ -50,12 +50,12 @@ class WantedDevices:
         alternative: The name of the alternative, or "".
         device_class: The class.
         expressions: Of the class, then of the request.
-        fault: Why nothing can be searched for it, without the name of the claim; "" where nothing is wrong.
-        takes_all: Whether every device is wanted that matches.
-        count: How many are, otherwise.
-        is_admin: Whether it does not matter who uses them.
-        tolerations: Of taints.
-        capacity: What is wanted of each device.
+        fault: Why it cannot be searched, without the name of the claim; "" if it can.
+        takes_all: Whether every matching device is wanted.
+        count: The wanted number, otherwise.
+        is_admin: Whether devices in use may be allocated.
+        tolerations: Tolerations of taints.
+        capacity: The wanted capacity of each device.
     """
 
     request: str
@@ -76,13 +76,13 @@ class WantedDevices:
 
     @property
     def own_name(self) -> str:
-        """What errors call it."""
+        """Its name in error messages."""
         return self.alternative or self.request
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """What one request asks for: one thing, or the first of several that can be had."""
+    """One request: one kind of devices, or a list of alternatives."""
 
     name: str
     alternatives: tuple[WantedDevices, ...]
@@ -91,12 +91,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WantedClaim:
-    """A claim that is to be allocated.
+    """A claim to be allocated.
 
     Attributes:
         claim: The claim.
         requests: Its requests.
-        constraints: As written.
+        constraints: The constraints as written.
     """
 
     claim: ResourceClaim
@@ -105,7 +105,7 @@ class WantedClaim:
 
     @property
     def least(self) -> int:
-        """How many devices it takes at least; a request for all counts as one."""
+        """The minimum number of devices; a request for all counts as one."""
         return sum(
             min((1 if each.takes_all else each.count for each in request.alternatives), default=0)
             for request in self.requests
@@ -113,7 +113,7 @@ class WantedClaim:
 
 
 class MissingClassError(ValueError):
-    """A request names no class, or one that does not exist, or is of a kind that is not known.
+    """A request names no class, an unknown class, or is of an unknown kind.
 
     Attributes:
         is_unnamed: Whether it names none.
@@ -129,7 +129,7 @@ ClassOf: TypeAlias = Callable[[str], DeviceClass | None]
 
 
 def wanted_claim(claim: ResourceClaim, class_of: ClassOf) -> WantedClaim:
-    """Look up what a claim asks for.
+    """Look up the classes of a claim's requests.
 
     Raises:
         MissingClassError: In upstream's words.
@@ -177,7 +177,7 @@ def _wanted(
 
 
 def _fault(asked: ExactDeviceRequest, name: str) -> str:
-    """What a later version of the API has added and this one does not know, in upstream's words."""
+    """A feature of a later API version that is not known here, in upstream's words."""
     for position, each in enumerate(asked.selectors):
         if each.cel is None:
             empty = "CEL expression empty (unsupported selector type?)"

@@ -1,4 +1,4 @@
-"""Results of a search as the status of a claim: devices, configurations, and the nodes that reach them.
+"""Converts the result of a search into claim status: devices, configurations, and the nodes that reach them.
 
 Source: Kubernetes v1.36, ``structured/internal/incubating/allocator_incubating.go``.
 """
@@ -25,13 +25,13 @@ from plimsoll.model.selectors import (
 def allocations(
     claims: Sequence[WantedClaim], found: Found, node: str, share_id: Callable[[], str]
 ) -> tuple[AllocationResult, ...]:
-    """What each claim gets.
+    """The allocation of each claim.
 
     Args:
-        claims: That were searched for.
+        claims: The claims of the search.
         found: The solution.
         node: The node's name.
-        share_id: Makes the name of a share of a device, a UUID.
+        share_id: Creates the name of a share of a device, a UUID.
     """
     return tuple(
         AllocationResult(
@@ -64,7 +64,7 @@ def _result(given: Given, share_id: Callable[[], str]) -> AllocatedDevice:
 def _configurations(
     position: int, claim: WantedClaim, chosen: Mapping[tuple[int, int], int]
 ) -> tuple[Configuration, ...]:
-    """Of the classes, each once, then of the claim: once for each request that they name, as upstream."""
+    """Configurations of the classes, each once, then of the claim, once per named request, as upstream."""
     wanted = [
         request.alternatives[chosen.get((position, place), 0)]
         for place, request in enumerate(claim.requests)

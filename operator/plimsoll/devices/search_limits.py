@@ -1,20 +1,20 @@
-"""Limits of a search for devices: its steps, its depth, and the error that ends it, of a bounded length."""
+"""Limits a search for devices in steps and depth, and bounds the length of its errors."""
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: Steps of a search that are taken for a second: a decision does not depend on how fast the machine is. A
-#: step is a device that is looked at, or a few units of an expression's costs.
+#: Steps that count as one second, so that a decision does not depend on the machine's speed. A step is one
+#: examined device, or a few units of an expression's cost.
 STEPS_A_SECOND = 20_000
 
-#: Units of an expression's costs that take as long as a device that is looked at.
+#: Units of an expression's cost that take as long as examining a device.
 UNITS_A_STEP = 4
 
-#: Frames of the stack that the search may take: for claims, requests and devices that are found at a time.
+#: Maximum stack frames of the search: for claims, requests and devices chosen at a time.
 MOST_FRAMES = 50_000
 
-#: Characters of what users are shown: names and expressions in it may be long.
+#: Maximum length of messages to users; names and expressions in them may be long.
 LONGEST_MESSAGE = 1_000
 
 TIMED_OUT = "timed out trying to allocate devices"
@@ -26,11 +26,11 @@ def shortened(message: str) -> str:
 
 
 class AllocationError(Exception):
-    """The search ended without an answer: the message says why, in upstream's words.
+    """The search ended without a result; the message has the reason in upstream's words.
 
     Attributes:
-        told: Why, without the name of a claim.
-        claim: Whose name comes before that, with its namespace; "" where none does.
+        told: The reason, without the name of a claim.
+        claim: The claim whose name precedes it, with its namespace; "" for none.
     """
 
     def __init__(self, told: str, claim: str = "") -> None:
@@ -42,13 +42,13 @@ class AllocationError(Exception):
 
 
 class StepLimit:
-    """The steps that a search has left.
+    """The remaining steps of a search.
 
     Args:
-        most: How many it may take.
+        most: Maximum number of steps.
 
     Attributes:
-        used: How many it has taken.
+        used: Number of steps so far.
     """
 
     __slots__ = ("most", "used")
@@ -66,14 +66,14 @@ class StepLimit:
         """Take steps.
 
         Raises:
-            AllocationError: There are not so many.
+            AllocationError: Not enough steps are left.
         """
         self.used += steps
         if self.used > self.most:
             raise AllocationError(TIMED_OUT)
 
     def take_for(self, units: int) -> None:
-        """Take the steps for an evaluation that cost so many units; raises likewise."""
+        """Take the steps for an evaluation of that cost; raises likewise."""
         self.take(units // UNITS_A_STEP)
 
     def count_for(self, units: int) -> None:
@@ -83,10 +83,10 @@ class StepLimit:
 
 @contextmanager
 def frames(depth: int) -> Iterator[None]:
-    """Allow as many frames of the stack as a search of that depth takes; Python's limit is for a few claims.
+    """Raise Python's recursion limit to a search of that depth; the default suffices for a few claims.
 
     Raises:
-        AllocationError: No search may take so many.
+        AllocationError: The depth exceeds the maximum.
     """
     before = sys.getrecursionlimit()
     if depth <= before // 2:

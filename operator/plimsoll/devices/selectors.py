@@ -1,4 +1,4 @@
-"""Evaluates the selectors of classes and requests, once for devices that they cannot tell apart."""
+"""Evaluates the selectors of classes and requests, once for all devices that are equal to them."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -10,16 +10,16 @@ from plimsoll.devices.requests import Expression
 from plimsoll.devices.search_limits import AllocationError, StepLimit
 from plimsoll.model.kinds.devices.resource_slice import Device, DeviceAttribute
 
-#: Answers about groups of devices that are kept.
+#: Number of cached results for groups of devices.
 KEPT = 65_536
 
 
 class SelectorAnswer(NamedTuple):
-    """What an expression says of a device.
+    """The result of an expression for a device.
 
     Attributes:
-        matches: Its verdict; False where it failed.
-        units: What finding it out cost.
+        matches: The verdict; False if the evaluation failed.
+        units: The cost of the evaluation.
         error: Why it failed, or "".
     """
 
@@ -29,7 +29,7 @@ class SelectorAnswer(NamedTuple):
 
 
 def is_selected(expression: Expression, device: PooledDevice, steps: StepLimit) -> bool:
-    """Whether an expression holds of a device.
+    """Whether an expression is true for a device.
 
     Raises:
         AllocationError: It does not compile, fails on this device, or the search has no steps left for it.
@@ -43,7 +43,7 @@ def is_selected(expression: Expression, device: PooledDevice, steps: StepLimit) 
 
 
 def answer_of(expression: str, device: PooledDevice) -> SelectorAnswer:
-    """What an expression says of a device, shared by devices that are alike in all that it can read."""
+    """The result of an expression for a device, shared by devices that agree in all that it can read."""
     reads = selector(expression).reads
     if reads is None or not device.is_sound:
         return evaluated(expression, device.view)
@@ -67,7 +67,7 @@ def _of_group(
     attributes: tuple[DeviceAttribute | None, ...],
     capacity: tuple[str | None, ...],
 ) -> SelectorAnswer:
-    """What an expression says of all devices that have these values: it sees no others."""
+    """The result for all devices that have these values, as the expression reads no others."""
     reads = selector(expression).reads
     assert reads is not None
     names = reads.names(driver)
@@ -85,7 +85,7 @@ def _of_group(
 
 
 def evaluated(expression: str, view: DeviceView) -> SelectorAnswer:
-    """What an expression says of what it is shown."""
+    """The result of an expression for a view."""
     try:
         return SelectorAnswer(*selector(expression).evaluated(view))
     except CompiledSelectorError as error:

@@ -1,4 +1,4 @@
-"""Taken devices: those of allocated claims.
+"""Keeps the taken devices: those of allocated claims.
 
 Source: Kubernetes v1.36, ``plugins/dynamicresources/allocateddevices.go``.
 """
@@ -15,9 +15,9 @@ class Taken:
     """Devices that are not free; results with admin access take nothing.
 
     Attributes:
-        whole: Devices that one claim has for itself, with the number of such results.
+        whole: Devices that one claim has exclusively, with the number of such results.
         shared: Consumed capacity of devices that several claims may use, by capacity.
-        shares: How many results share them.
+        shares: Number of results that share them.
     """
 
     def __init__(self) -> None:
@@ -26,25 +26,25 @@ class Taken:
         self.shares: MutableMapping[DeviceID, int] = {}
 
     def add(self, allocation: AllocationResult) -> None:
-        """A claim was allocated."""
+        """Add an allocation."""
         for each in allocation.devices.results:
             self._count(each, 1)
 
     def remove(self, allocation: AllocationResult) -> None:
-        """It was deallocated."""
+        """Remove an allocation."""
         for each in allocation.devices.results:
             self._count(each, -1)
 
     def is_consumed(self, device: DeviceID) -> bool:
-        """Whether anything of it is taken."""
+        """Whether any part of it is taken."""
         return device in self.whole or device in self.shares
 
     def consumed(self, device: DeviceID) -> Amounts:
-        """What is taken of a shared device's capacities."""
+        """The consumed capacities of a shared device."""
         return self.shared.get(device, {})
 
     def copied(self) -> "Taken":
-        """An independent copy, at the cost of what has changed since others were made."""
+        """An independent copy, at the cost of the changes since earlier copies."""
         twin = Taken()
         self.whole, twin.whole = halved(self.whole)
         self.shares, twin.shares = halved(self.shares)
@@ -52,7 +52,7 @@ class Taken:
         return twin
 
     def without(self, allocations: Iterable[AllocationResult]) -> "Taken":
-        """The same if these, which are counted, were not."""
+        """The same without these allocations, which are counted."""
         twin = self.copied()
         for each in allocations:
             twin.remove(each)
@@ -76,11 +76,11 @@ class Taken:
         amounts = dict(self.shared.get(device, {}))
         for name, amount in result.consumed_capacity.items():
             amounts[name] = amounts.get(name, 0) + sign * max(0, amount_of(amount))
-        self.shared[device] = amounts  # copies have the former
+        self.shared[device] = amounts  # copies have the former amounts
 
 
 def taken_by(allocations: Iterable[AllocationResult]) -> Taken:
-    """What these allocations take."""
+    """The devices of these allocations."""
     taken = Taken()
     for each in allocations:
         taken.add(each)

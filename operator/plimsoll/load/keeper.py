@@ -55,7 +55,7 @@ class LoadKeeper:
         cluster: Its pods and nodes; the keeper attaches the book to it, and forks copy it.
         settings: How readings become expectations.
         pods: Smoothed readings of pods, by ``namespace/name``.
-        nodes: Smoothed readings of nodes, by name.
+        nodes: Smoothed readings of nodes, keyed by name.
         habits: The workloads' histories.
     """
 

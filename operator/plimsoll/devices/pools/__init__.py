@@ -1,4 +1,4 @@
-"""Pools of devices, as each node sees what slices publish."""
+"""Pools of devices, as each node sees the published slices."""
 
 from plimsoll.devices.pools.pool import DeviceID as DeviceID
 from plimsoll.devices.pools.pool import Pool as Pool

@@ -1,4 +1,4 @@
-"""Pools of devices: which devices a node reaches, in the order in which they are handed out.
+"""Defines pools of devices: the devices that a node reaches, in the order of allocation.
 
 Source: Kubernetes v1.36, ``dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go``.
 """
@@ -25,7 +25,7 @@ class DeviceID(NamedTuple):
     device: str
 
     def __str__(self) -> str:
-        """As in messages."""
+        """The name in messages."""
         return "/".join(self)
 
 
@@ -37,12 +37,12 @@ class PoolKey(NamedTuple):
 
 
 def node_key(name: str) -> PoolKey:
-    """Notes that a node reaches other slices; no driver has that name."""
+    """A key for other slices that a node reaches; no driver has that name."""
     return PoolKey("", name)
 
 
 class PoolState(Enum):
-    """Whether devices of a pool may be handed out."""
+    """Whether devices of a pool may be allocated."""
 
     COMPLETE = "complete"
     INCOMPLETE = "currently being updated"
@@ -50,13 +50,13 @@ class PoolState(Enum):
 
 
 class PooledDevice:
-    """A device that a node may reach; what it is made of is read when it is first looked at.
+    """A device that a node may reach; its contents are decoded on first use.
 
     Attributes:
         id: Its name.
-        device: As published.
-        slice: Where it stands.
-        is_reached: Whether the node that the pools are of reaches it: known after its selectors were asked.
+        device: The published device.
+        slice: Its slice.
+        is_reached: Whether the node of the pools reaches it; known after its selectors were evaluated.
     """
 
     __slots__ = (
@@ -78,7 +78,7 @@ class PooledDevice:
 
     @property
     def attributes(self) -> Mapping[str, AttributeValue]:
-        """With their names as written."""
+        """Its attributes under their published names."""
         if self._attributes is None:
             self._attributes = {
                 name: value
@@ -89,14 +89,14 @@ class PooledDevice:
 
     @property
     def capacity(self) -> Amounts:
-        """What it has."""
+        """Its capacity."""
         if self._capacity is None:
             self._capacity = amounts_of(self.device.capacity)
         return self._capacity
 
     @property
     def consumes(self) -> Mapping[tuple[str, str], int]:
-        """What it takes of the pool's counters, by set and counter."""
+        """Its consumption of the pool's counters, by set and counter."""
         if self._consumes is None:
             self._consumes = {
                 (one.counter_set, name): max(0, amount)
@@ -107,7 +107,7 @@ class PooledDevice:
 
     @property
     def view(self) -> DeviceView:
-        """What selectors see of it; it reads its values once."""
+        """The view for selectors, which decodes its values once."""
         if self._view is None:
             self._view = DeviceView(
                 self.id.driver,
@@ -119,13 +119,13 @@ class PooledDevice:
 
     @property
     def is_sound(self) -> bool:
-        """Whether selectors can read all of its values."""
+        """Whether selectors can decode all of its values."""
         if self._is_sound is None:
             self._is_sound = is_sound(self.id.driver, self.device.attributes, self.device.capacity)
         return self._is_sound
 
     def attribute(self, name: str) -> AttributeValue | None:
-        """The attribute of that full name; of the driver's own domain also without it."""
+        """The attribute of that full name; in the driver's own domain also without the domain."""
         found = self.attributes.get(name)
         if found is None:
             domain, _, short = name.partition("/")
@@ -140,10 +140,10 @@ class Pool:
 
     Attributes:
         key: Its name.
-        state: Whether its devices may be handed out.
-        devices: Those of the slices that concern the node, in order.
-        others: Devices of its other slices, which consume counters as well; empty where none was left out.
-        counters: What its sets of counters have, by set and counter.
+        state: Whether its devices may be allocated.
+        devices: Devices of the slices that concern the node, in order.
+        others: Devices of its other slices, which consume counters too; empty if all slices concern the node.
+        counters: The amounts of its counters, by set and counter.
     """
 
     key: PoolKey

@@ -1,4 +1,4 @@
-"""Slices finds the pools that a node reaches, and the nodes that a change of a slice concerns.
+"""Finds the pools that a node reaches, and the nodes that a changed slice concerns.
 
 Source: Kubernetes v1.36, ``dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go``.
 """
@@ -18,15 +18,15 @@ from plimsoll.model.kinds.devices.resource_slice import (
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.selectors import NodeMatcher, compile_node_matcher
 
-#: Pools with counters that are judged at a time.
+#: Number of pools with counters that are judged at a time.
 POOLS_A_PART = 200
 
 
 class Reach:
-    """Which nodes reach a slice or a device: one, those of a selector, all, or none.
+    """The nodes that reach a slice or a device: one, those of a selector, all, or none.
 
     Args:
-        place: With ``nodeName``, ``nodeSelector`` and ``allNodes``.
+        place: An object with ``nodeName``, ``nodeSelector`` and ``allNodes``.
     """
 
     __slots__ = ("_is_everywhere", "_matcher", "_name")
@@ -35,7 +35,7 @@ class Reach:
         self._name, self._is_everywhere = place.node_name, place.all_nodes
         self._matcher: NodeMatcher | None = None
         selector = place.node_selector
-        # With another number of terms an allocation could not name its nodes.
+        # Otherwise an allocation could not name its nodes.
         if selector is not None and len(selector.node_selector_terms) == 1:
             self._matcher = compile_node_matcher({}, selector)
 
@@ -67,7 +67,7 @@ class SlicedDevices:
 
     @property
     def differs_by_node(self) -> bool:
-        """Whether the next node sees something else of it, or nothing."""
+        """Whether nodes differ in the devices that they reach."""
         return self._is_per_device or bool(self.slice.spec.node_name)
 
     def concerns(self, node: Node) -> bool:
@@ -90,11 +90,11 @@ class SlicedDevices:
 
     @cached_property
     def offers(self) -> frozenset[tuple[str, str]]:
-        """The counters that it has, by set and counter."""
+        """The amounts of its counters, by set and counter."""
         return frozenset((one.name, name) for one in self.slice.spec.shared_counters for name in one.counters)
 
     def devices(self, node: Node | None) -> tuple[PooledDevice, ...]:
-        """All devices; without a node none of those that select their nodes is reached."""
+        """All devices; without a node, those with node selectors of their own count as not reached."""
         if self._near is None:
             listed = self.slice.spec.devices
             self._near = tuple(PooledDevice(self.slice, each, is_reached=True) for each in listed)
@@ -115,7 +115,7 @@ class _Judged(NamedTuple):
 
     Attributes:
         newest: Slices of the latest generation that concern the nodes, sorted.
-        rest: The others of that generation.
+        rest: The other slices of that generation.
     """
 
     state: PoolState
@@ -126,8 +126,8 @@ class _Judged(NamedTuple):
 class Slices:
     """All slices of the cluster, found by node and by pool.
 
-    Slices of counters concern every node. They are looked at for nodes that reach devices of their pool; the
-    rest of the nodes see such a pool only where something is wrong with it.
+    Slices of counters concern every node. They are used for nodes that reach devices of their pool; other
+    nodes see such a pool only if it is invalid.
 
     Args:
         slices: In any order.
@@ -140,11 +140,11 @@ class Slices:
         self._of_pool: dict[PoolKey, list[SlicedDevices]] = {}
         self._known: dict[str, tuple[Node, tuple[Pool, ...]]] = {}
         self._published: dict[PoolKey, Mapping[str, Device]] = {}
-        #: by the identities of what the nodes reach
+        #: by the identities of the slices that the nodes reach
         self._shared: dict[tuple[int, ...], tuple[Pool, ...]] = {}
         self._one_pool: dict[tuple[int, ...], Pool | None] = {}
         self._troubled: list[Pool] | None = None
-        self._states: dict[PoolKey, PoolState | None] = {}  #: of pools with counters, as :meth:`_trouble`
+        self._states: dict[PoolKey, PoolState | None] = {}  #: of pools with counters, as in :meth:`_trouble`
         for each in slices:
             self._add(SlicedDevices(each))
 
@@ -161,7 +161,7 @@ class Slices:
         return twin
 
     def exchange(self, old: ResourceSlice | None, new: ResourceSlice | None) -> frozenset[str] | None:
-        """A slice was published, changed or deleted: names of the nodes that it concerns, None for all."""
+        """Replace a published, changed or deleted slice; the names of the nodes concerned, None for all."""
         changed = [each for each in (old, new) if each is not None]
         keys = {pool_of(each) for each in changed}
         before = [self._trouble(key) for key in keys]
@@ -191,7 +191,7 @@ class Slices:
             held.append(each)
 
     def _holders(self, each: ResourceSlice) -> tuple[list[SlicedDevices], ...]:
-        """Where a slice is held."""
+        """The indexes that hold a slice."""
         spec, pool = each.spec, self._of_pool.setdefault(pool_of(each), [])
         if spec.shared_counters and not spec.devices:
             return pool, self._counters.setdefault(pool_of(each), [])
@@ -200,10 +200,10 @@ class Slices:
         return pool, self._wide
 
     def pools_of(self, node: Node) -> tuple[Pool, ...]:
-        """The pools that a node reaches, in the order in which their devices are handed out.
+        """The pools that a node reaches, in the order of allocation.
 
-        Nodes that reach the same get the same tuple. Pools without a device that the node could be given are
-        left out as long as nothing is wrong with them.
+        Nodes that reach the same slices get the same tuple. Pools without a device for the node are left out
+        unless they are invalid.
         """
         known = self._known.get(node.name)
         if known is None or known[0] is not node:
@@ -211,7 +211,7 @@ class Slices:
         return known[1]
 
     def judge_some(self, most: int = POOLS_A_PART) -> bool:
-        """Judge so many pools with counters, which all nodes see if one is wrong; whether some are left."""
+        """Judge ``most`` pools with counters, which all nodes see if invalid; returns whether more are."""
         if self._troubled is not None:
             return False
         left = [key for key in self._counters if key not in self._states]
@@ -220,13 +220,13 @@ class Slices:
         return len(left) > most
 
     def newest(self, key: PoolKey) -> Sequence[ResourceSlice]:
-        """The slices of the latest generation of a pool, whatever nodes reach them."""
+        """The slices of a pool's latest generation, whatever nodes reach them."""
         slices = sorted((each.slice for each in self._of_pool.get(key, ())), key=lambda each: each.name)
         generation = max((each.spec.pool.generation for each in slices), default=0)
         return [each for each in slices if each.spec.pool.generation == generation]
 
     def published(self, key: PoolKey) -> Mapping[str, Device]:
-        """The devices of the latest generation of a pool, keyed by name."""
+        """The devices of a pool's latest generation, keyed by name."""
         known = self._published.get(key)
         if known is None:
             known = {device.name: device for each in self.newest(key) for device in each.spec.devices}
@@ -261,7 +261,7 @@ class Slices:
         return tuple(pools)
 
     def _pool_for(self, key: PoolKey, slices: Sequence[SlicedDevices], node: Node) -> Pool | None:
-        """One pool, the same for all nodes that see the same of it."""
+        """One pool; nodes that see the same slices share it."""
         if any(each.differs_by_node for each in slices):
             return self._pool(key, slices, node)
         place = tuple(id(each) for each in slices)
@@ -270,13 +270,13 @@ class Slices:
         return self._one_pool[place]
 
     def _trouble(self, key: PoolKey) -> PoolState | None:
-        """The state of a pool with counters for nodes that reach no device of it; None where it is well."""
+        """The state of a pool with counters for nodes that reach none of its devices; None if it is valid."""
         slices = self._counters.get(key)
         found = self._judged(key, slices) if slices else None
         return None if found is None or found.state is PoolState.COMPLETE else found.state
 
     def _pool(self, key: PoolKey, slices: Sequence[SlicedDevices], node: Node | None) -> Pool | None:
-        """One pool; None where a newer generation is published elsewhere."""
+        """One pool; None if a newer generation is published elsewhere."""
         found = self._judged(key, slices)
         if found is None:
             return None
@@ -291,7 +291,7 @@ class Slices:
         return Pool(key, found.state, devices, others, counters)
 
     def _judged(self, key: PoolKey, slices: Sequence[SlicedDevices]) -> _Judged | None:
-        """A pool without its devices; None where a newer generation is published elsewhere."""
+        """A pool without its devices; None if a newer generation is published elsewhere."""
         generation = max(_pool_of(each).generation for each in slices)
         newest = sorted(
             (each for each in slices if _pool_of(each).generation == generation),
