@@ -1,1 +1,1 @@
-"""Facts of all objects, one array a fact."""
+"""Facts of all objects as columns: one array per fact."""

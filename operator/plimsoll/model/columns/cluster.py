@@ -1,15 +1,15 @@
-"""The cluster as columns: one writer, no I/O; everything else reads it through a Snapshot.
+"""The cluster as columns: one writer, no I/O; all others read it through a Snapshot.
 
-Axis letters: N nodes, R resources. Row ``n`` of every column is the same node; rows are dense, and when
-a node goes the last one takes its row (``epoch`` then rises, and cached rows are dropped).
+Axis letters: N nodes, R resources. Row ``n`` of every column is the same node. Rows are dense: when a node is
+removed, the last one takes its row (``epoch`` then rises, and cached rows are dropped).
 
-Changes are logged by row: ``changed_since(tick)`` names the nodes to evaluate again, so that a cached
-mask costs what changed, not what exists. ``validate()`` recomputes all from the objects.
+Changes are logged by row: ``changed_since(tick)`` returns the nodes to evaluate again, so renewing a cached
+mask costs only what changed. ``validate()`` recomputes all columns from the objects.
 
-A fork is an independent cluster for trying moves: arrays of a few columns are copied immediately (0.2 ms
+A fork is an independent cluster for simulated moves: arrays of a few columns are copied immediately (0.2 ms
 at 5,000 nodes), counters and pod lists when first written (docs/adr/0003).
 
-Longer than 400 lines because it is the one writer of the columns, with one invariant.
+Longer than 400 lines because it is the only writer of the columns, with one invariant.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -51,16 +51,16 @@ class Cluster:
     Attributes:
         nodes: Node objects by row.
         rows: Row by node name.
-        pods: Every placed pod by uid (also those whose node object is not known).
+        pods: Every placed pod by uid (even if its node object is not known).
         resources: Names of the R axis: cpu (milli), memory (bytes), ephemeral-storage (bytes), pods
             (count), then scalar resources (units) in order of appearance.
         epoch: Rises when rows or axes change their meaning.
-        objects: Everything else that decisions read: namespaces, volumes, workloads, budgets.
+        objects: All other objects that decisions read: namespaces, volumes, workloads, budgets.
         taints: The taints of each node, coded.
-        labels: The values of each label that somebody asked for, coded.
+        labels: The values of each label that was requested, coded.
         kept: Columns that plugins derived from these.
-        buffers: Arrays to compute in, which hold nothing from one computation to the next.
-        capacities: Allocatable amounts to divide by, with the clocks of the nodes; Snapshot keeps them here.
+        buffers: Scratch arrays, whose contents do not outlive one computation.
+        capacities: Allocatable amounts as divisors, with the clocks of the nodes; Snapshot keeps them here.
     """
 
     def __init__(self, templates: Templates | None = None, capacity: int = 64) -> None:
@@ -104,14 +104,14 @@ class Cluster:
         return self._capacity
 
     def axis_of(self, resource: str) -> int | None:
-        """The index of a resource on the R axis, None when neither a node nor a pod ever named it."""
+        """The index of a resource on the R axis, None if neither a node nor a pod ever named it."""
         return self._resource_axis.get(resource)
 
     @property
     def name_ranks(self) -> IntArray:
-        """The place of each row's node among all when sorted by name, shape (N,).
+        """The rank of each row's node by name, shape (N,).
 
-        Rows follow the order in which nodes came and went; a decision that depends on an order goes by this.
+        Rows are in the order of arrival; a decision that depends on an order uses this one.
         """
         if self._name_ranks[0] != self.epoch:
             order = sorted(range(len(self.nodes)), key=lambda row: self.nodes[row].name)
@@ -123,7 +123,7 @@ class Cluster:
 
     @property
     def is_large(self) -> bool:
-        """Whether some node's sums are so large that they are counted exactly."""
+        """Whether some node's sums are so large that they are computed exactly."""
         return bool(self._large_rows)
 
     def pods_on(self, row: int) -> Iterable[PodInfo]:
@@ -131,7 +131,7 @@ class Cluster:
         return self._pods_on.on(row).values()
 
     def row_of_pod(self, uid: str) -> int | None:
-        """The row of the node that a pod is placed on; None when not placed or its node is unknown."""
+        """The row of the node that a pod is placed on; None if it is not placed or its node is unknown."""
         return self._row_of_pod.get(uid)
 
     @property
@@ -148,7 +148,7 @@ class Cluster:
         return column
 
     def image(self, name: str) -> ImageState | None:
-        """The size of an image and the rows of the nodes that have it; None when no node has."""
+        """The size of an image and the rows of the nodes that have it; None if no node has."""
         if self._images is None:
             self._images = ImageTable()
             for row, node in enumerate(self.nodes):
@@ -167,15 +167,15 @@ class Cluster:
         return index
 
     def has_index(self, kind: type[PodIndex]) -> bool:
-        """Whether a pod index of that class has been built or taken over."""
+        """Whether a pod index of that class has been built or adopted."""
         return kind in self._indexes
 
     def adopt(self, index: PodIndex) -> None:
-        """Take over a pod index that counts the placed pods as they are."""
+        """Adopt a pod index that counts the present placed pods."""
         self._indexes[type(index)] = index
 
     def share_pods(self) -> Sequence[Mapping[str, PodInfo]]:
-        """The pods of every row by uid, to be kept: a row is copied before it changes again."""
+        """The pods of every row by uid, for the caller to keep: a row is copied before it changes again."""
         return self._pods_on.share()
 
     def placed(self) -> Iterator[tuple[PodInfo, int]]:
@@ -185,7 +185,7 @@ class Cluster:
                 yield pod, row
 
     def requests_row(self, requests: dict[str, int]) -> IntArray:
-        """Amounts along the R axis, shape (R,), counting one pod; new resources get an axis."""
+        """Amounts along the R axis, shape (R,), including one pod; new resources get an axis."""
         self._add_resources(requests)
         row = np.zeros(len(self.resources), dtype=np.int64)
         for name, amount in requests.items():
@@ -197,18 +197,18 @@ class Cluster:
 
     @property
     def tick(self) -> int:
-        """Rises with every change of a row."""
+        """Increases with every change of a row."""
         return self._changes.tick
 
     def changed_since(self, tick: int) -> RowArray | None:
-        """Rows that changed after ``tick``, ascending; None when the log does not reach back."""
+        """Rows that changed after ``tick``, ascending; None if the log does not reach back."""
         return self._changes.since(tick)
 
     def span_since(self, tick: int, most: int) -> tuple[int, int] | None:
-        """Address and number of these rows, 64 bits each; None when there are more than ``most``.
+        """Address and number of these rows, 64 bits each; None if there are more than ``most``.
 
-        Also None when the log does not reach back. Valid until the next change; a row that changed twice is
-        there twice.
+        Also None if the log does not reach back. Valid until the next change; a row that changed twice occurs
+        twice.
         """
         return self._changes.span_since(tick, most)
 
@@ -217,14 +217,14 @@ class Cluster:
         return rows[self._node_ticks[rows] > tick]
 
     def touch(self, rows: RowArray) -> None:
-        """Something that an index knows of these nodes has changed, which decisions read by row."""
+        """Log these rows as changed, as an index has changed values that decisions read by row."""
         for row in rows.tolist():
             self._changes.note(row)
 
     # -- nodes ---------------------------------------------------------------------------------------
 
     def set_node(self, node: Node) -> bool:
-        """Add a node or replace its object; whether anything that decisions read has changed."""
+        """Add a node or replace its object; returns whether anything that decisions read has changed."""
         amounts = allocatable_of(node)
         row = self.rows.get(node.name)
         if row is None:
@@ -246,7 +246,7 @@ class Cluster:
         return True
 
     def remove_node(self, name: str) -> None:
-        """Forget a node; its pods stay known and come back with it."""
+        """Remove a node; its pods stay known and are placed again if it returns."""
         row = self.rows.pop(name, None)
         if row is None:
             return
@@ -326,9 +326,9 @@ class Cluster:
     # -- pods ----------------------------------------------------------------------------------------
 
     def place(self, pod: PodInfo, node: str) -> None:
-        """Put a pod on a node; a pod that is placed already is moved or replaced.
+        """Place a pod on a node; a pod that is already placed is moved or replaced.
 
-        A node that is not known (yet) keeps the pod aside.
+        A pod on an unknown node is kept aside.
         """
         standing = self.pods.get(pod.uid)
         if standing is not None:
@@ -346,7 +346,7 @@ class Cluster:
         self._row_of_pod[pod.uid] = row
 
     def place_new(self, pods: Sequence[PodInfo]) -> None:
-        """Put pods that are not placed on the nodes that they name, as if one after the other."""
+        """Place pods that are not placed on the nodes that they name, as if one after the other."""
         entering, rows = [], []
         for pod in pods:
             node = pod.pod.spec.node_name
@@ -360,7 +360,7 @@ class Cluster:
         self._enter_all(entering, rows)
 
     def displace(self, uid: str) -> PodInfo | None:
-        """Take a pod off its node; the pod as it was placed, or None when it was not."""
+        """Remove a pod from its node; returns the pod as it was placed, or None if it was not."""
         pod = self.pods.pop(uid, None)
         if pod is None:
             return None
@@ -387,7 +387,7 @@ class Cluster:
         self._changes.note(row)
 
     def _enter_all(self, pods: Sequence[PodInfo], rows: Sequence[int]) -> None:
-        """The same as entering one after the other; the columns are added to once."""
+        """The same as placing one after the other, with a single addition to the columns."""
         if self._large_rows or any(pod.is_large for pod in pods) or len(pods) > LOG_LENGTH // 2:
             for pod, row in zip(pods, rows, strict=True):
                 self._enter(pod, row)
@@ -425,7 +425,7 @@ class Cluster:
         self._changes.note(row)
 
     def _count(self, pod: PodInfo, row: int, sign: int) -> None:
-        """Add a pod's amounts to its node's, or take them off."""
+        """Add a pod's amounts to its node's, or subtract them."""
         requested, axes = self.requested, self._resource_axis
         for name, amount in pod.requests.items():
             requested[row, axes[name]] += sign * amount
@@ -480,7 +480,7 @@ class Cluster:
         self.epoch += 1
 
     def fork(self) -> "Cluster":
-        """An independent copy for trying moves; neither side ever sees the other's changes."""
+        """An independent copy for simulated moves; neither side sees the other's changes."""
         twin = Cluster(self.templates, capacity=0)
         twin.objects = self.objects.fork()
         twin.nodes = list(self.nodes)
@@ -515,14 +515,14 @@ class Cluster:
 
     @property
     def strays(self) -> Mapping[str, Mapping[str, PodInfo]]:
-        """Pods by uid, by the name of a node that is not known."""
+        """Pods by uid, by the name of an unknown node."""
         return self._strays
 
     def validate_pods(self) -> None:
         """Check that pods are counted once.
 
         Raises:
-            AssertionError: Some incremental update went wrong.
+            AssertionError: An incremental update was wrong.
         """
         assert len(self._pods_on) == len(self)
         assert len(self._row_of_pod) == sum(1 for _ in self.placed())

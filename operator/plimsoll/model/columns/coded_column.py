@@ -12,7 +12,7 @@ from plimsoll.model.columns.columns import ABSENT, IdArray, grown
 
 ValueT = TypeVar("ValueT", bound=Hashable)
 
-#: Values that no node has any more are let be until they outnumber the nodes by this much.
+#: Number of unused values in excess of the nodes at which they are removed.
 STALE_VALUES = 64
 
 
@@ -21,8 +21,8 @@ class CodedColumn(Generic[ValueT]):
 
     Attributes:
         ids: Shape (capacity,), as numpy indexes with; ``ABSENT`` where a node has none.
-        values: The value of each id. Some may be of no node any more. Ids keep their meaning for as long as
-            ``Cluster.epoch`` stays.
+        values: The value of each id. Some may be unused. Ids keep their meaning while ``Cluster.epoch`` stays
+            the same.
     """
 
     __slots__ = ("_id_of", "ids", "values")
@@ -33,11 +33,11 @@ class CodedColumn(Generic[ValueT]):
         self._id_of: dict[ValueT, int] = {}
 
     def set(self, row: int, value: ValueT | None) -> None:
-        """Record the value of one node, None when it has none."""
+        """Record the value of one node, None if it has none."""
         self.ids[row] = ABSENT if value is None else self.code(value)
 
     def code(self, value: ValueT) -> int:
-        """The id of ``value``, made up when it is new."""
+        """The id of ``value``, assigned if it is new."""
         found = self._id_of.get(value)
         if found is None:
             found = self._id_of[value] = len(self.values)
@@ -45,11 +45,11 @@ class CodedColumn(Generic[ValueT]):
         return found
 
     def find(self, value: ValueT) -> int:
-        """The id of ``value``, or ``ABSENT`` when no node had it lately."""
+        """The id of ``value``, or ``ABSENT`` if no node had it lately."""
         return self._id_of.get(value, ABSENT)
 
     def compact(self, count: int) -> bool:
-        """Forget the values that none of ``count`` nodes has, if there must be many; whether ids changed."""
+        """Remove values that none of ``count`` nodes has, if there may be many; returns if ids changed."""
         if len(self.values) <= 2 * count + STALE_VALUES:
             return False
         ids = self.ids[:count]

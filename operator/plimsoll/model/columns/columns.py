@@ -31,21 +31,21 @@ def grown(array: NDArray[Any], capacity: int, fill: int = 0) -> NDArray[Any]:
 
 
 class PodIndex(Protocol):
-    """A summary of the placed pods that is kept up to date on each pod event, never recomputed.
+    """A summary of the placed pods that is updated at each pod event, never recomputed.
 
-    The cluster builds one on first use by adding every placed pod, then tells it each change. A row is
-    the index of a node; ``move_row`` follows a node whose index changes when another one is removed
-    (the row it leaves is empty afterwards). An index that knows no rows inherits ``move_row`` and ``grow``.
+    The cluster builds one on first use by adding every placed pod, then calls it at each change. A row is the
+    index of a node; ``move_row`` follows a node whose index changes when another one is removed (its former
+    row is empty afterwards). An index that does not depend on rows inherits ``move_row`` and ``grow``.
     """
 
     def add(self, pod: PodInfo, row: int) -> None:
-        """A pod was placed."""
+        """Add a placed pod."""
 
     def remove(self, pod: PodInfo, row: int) -> None:
-        """A pod left; ``pod`` counts as the one that was added (same template, requests, terminating)."""
+        """Remove a pod; ``pod`` counts as the one that was added (same template, requests, terminating)."""
 
     def move_row(self, source: int, target: int) -> None:  # noqa: ARG002 - for those that know rows
-        """The node of row ``source`` is now in row ``target``, whose own pods have left before."""
+        """The node of row ``source`` is now in row ``target``, whose own pods have been removed before."""
         return
 
     def grow(self, capacity: int) -> None:  # noqa: ARG002 - likewise
@@ -53,22 +53,22 @@ class PodIndex(Protocol):
         return
 
     def fork(self) -> Self:
-        """An independent copy, as lazily as may be."""
+        """An independent copy, as lazily as possible."""
 
 
 @runtime_checkable
 class KnowsNodes(Protocol):
-    """A pod index that knows of nodes what does not come from their pods."""
+    """A pod index with data about nodes that does not come from their pods."""
 
     def forget_row(self, row: int) -> None:
-        """The node of that row, whose pods have left before, is gone; another one may get the row."""
+        """Clear the row of a removed node, whose pods were removed before; another node may get the row."""
 
 
 class FollowsFork(PodIndex):
     """A pod index of a fork that writes to the fork's objects."""
 
     def follow(self, cluster: object) -> None:
-        """It is a copy now, of the index of another cluster; the fork of that one, its own, is complete."""
+        """Called on the copied index of a fork when the fork, ``cluster``, is complete."""
 
 
 class CountColumns:
@@ -85,7 +85,7 @@ class CountColumns:
         self._owned: set[Hashable] = set()
 
     def add(self, key: Hashable, row: int, amount: int) -> None:
-        """Add ``amount`` to one cell, making the column when it is new."""
+        """Add ``amount`` to one cell, creating the column if it is new."""
         column = self.columns.get(key)
         if column is None:
             column = self.columns[key] = np.zeros(self.capacity, dtype=np.int64)
@@ -96,7 +96,7 @@ class CountColumns:
         column[row] += amount
 
     def move_row(self, source: int, target: int) -> None:
-        """Carry a node's cells to another row."""
+        """Move a node's cells to another row."""
         for key in list(self.columns):
             if self.columns[key][source] or self.columns[key][target]:
                 self.add(key, target, int(self.columns[key][source]) - int(self.columns[key][target]))
@@ -117,7 +117,7 @@ class CountColumns:
 
 
 def columns_of(axes: Sequence[int]) -> slice | list[int]:
-    """How to cut these columns out of (N, R): neighbours as a slice, which copies nothing."""
+    """How to cut these columns out of (N, R): adjacent ones as a slice, which copies nothing."""
     first, count = axes[0] if axes else 0, len(axes)
     return slice(first, first + count) if list(axes) == list(range(first, first + count)) else list(axes)
 
@@ -128,19 +128,19 @@ def distinct(rows: Iterable[int]) -> RowArray:
 
 
 def told_apart(values: IntArray) -> tuple[list[int], IntArray]:
-    """The distinct values, ascending, and where among them each value is; quick where all are equal."""
+    """The distinct values, ascending, and the index of each value among them; fast if all are equal."""
     if len(values) and not np.count_nonzero(values != values[0]):
         return [int(values[0])], np.zeros(len(values), dtype=np.int64)
     distinct_values, which = np.unique(values, return_inverse=True)
     return distinct_values.tolist(), which
 
 
-#: The log is cut to half when it grows longer than this; older readers look at all rows again.
+#: The log is halved when it exceeds this length; readers that lag behind it review all rows.
 LOG_LENGTH = 65_536
 
 
 class ChangeLog:
-    """Changes in order; a tick is how many there have been."""
+    """Changes in order; a tick is the number of changes so far."""
 
     __slots__ = ("_rows", "_start", "tick")
 
@@ -150,7 +150,7 @@ class ChangeLog:
         self._start = tick
 
     def note(self, row: int) -> None:
-        """A row changed."""
+        """Log a changed row."""
         self._rows.append(row)
         self.tick += 1
         if len(self._rows) > LOG_LENGTH:
@@ -159,7 +159,7 @@ class ChangeLog:
             self._start += cut
 
     def note_all(self, rows: Iterable[int], count: int) -> None:
-        """So many rows changed, one after the other; not more than half of the log."""
+        """Log so many changed rows, one after the other; at most half of the log's length."""
         self._rows.extend(rows)
         self.tick += count
         if len(self._rows) > LOG_LENGTH:
@@ -168,7 +168,7 @@ class ChangeLog:
             self._start += cut
 
     def since(self, tick: int) -> RowArray | None:
-        """Rows that changed after ``tick``, ascending; None when the log does not reach back."""
+        """Rows that changed after ``tick``, ascending; None if the log does not reach back."""
         if tick >= self.tick:
             return np.empty(0, dtype=np.intp)
         if tick < self._start:
@@ -176,7 +176,7 @@ class ChangeLog:
         return distinct(self._rows[tick - self._start :])
 
     def span_since(self, tick: int, most: int) -> tuple[int, int] | None:
-        """The same where they lie in memory: address and number, at most ``most``, one row perhaps twice.
+        """The same rows in memory: address and number, at most ``most``; one row may occur twice.
 
         Valid until the next change. None: there are more, or the log does not reach back.
         """

@@ -1,7 +1,7 @@
-"""Caches columns that plugins derive from those of the cluster; recomputes only rows that changed.
+"""Caches columns that plugins derive from those of the cluster; recomputes only changed rows.
 
-What does not depend on the pod to be placed (a node's capacity in doubles, how even its use is now) is
-computed for all nodes once, and then for the one or two nodes that changed since somebody asked.
+Values that do not depend on the pod (a node's capacity as doubles, how even its present use is) are computed
+for all nodes once, and then for the one or two nodes that have changed since the last request.
 
 Axis letter: N nodes.
 """
@@ -14,22 +14,22 @@ from numpy.typing import NDArray
 
 from plimsoll.model.columns.columns import RowArray
 
-#: Columns kept a cluster; all are forgotten when there would be more.
+#: Maximum number of columns per cluster; all are dropped when there would be more.
 MOST_COLUMNS = 64
 
 
 class Changes(Protocol):
-    """The record of changes of a cluster."""
+    """The log of changes of a cluster."""
 
     epoch: int
     node_tick: int
 
     @property
     def tick(self) -> int:
-        """Rises with every change of a row."""
+        """Increases with every change of a row."""
 
     def changed_since(self, tick: int) -> RowArray | None:
-        """Rows that changed after ``tick``, ascending; None when the log does not reach back."""
+        """Rows that changed after ``tick``, ascending; None if the log does not reach back."""
 
     def nodes_changed_since(self, rows: RowArray, tick: int) -> RowArray:
         """Those of ``rows`` whose node object changed after ``tick``."""
@@ -61,7 +61,7 @@ class KeptColumns:
         *,
         of_nodes: bool,
     ) -> NDArray[Any]:
-        """The column of that key as of now, read-only; valid until the cluster changes.
+        """The present column of that key, read-only; valid until the cluster changes.
 
         As :meth:`Snapshot.kept`; ``compute`` receives the rows (None: all).
         """
@@ -83,7 +83,7 @@ class KeptColumns:
         *,
         of_nodes: bool,
     ) -> bool:
-        """Bring a column up to date; False when it has to be computed again."""
+        """Update a column; False if it must be computed again."""
         if kept.epoch != log.epoch:
             return False
         if of_nodes and kept.node_tick == log.node_tick:

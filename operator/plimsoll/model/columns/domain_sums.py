@@ -1,7 +1,7 @@
-"""Counts of pods by topology domain, kept up to date one pod at a time.
+"""Counts pods by topology domain, updated one pod at a time.
 
-A domain is the set of nodes with one value of a label (the topology key), perhaps of some nodes only.
-The per-node counts are the truth; the sums follow them cheaply, and are computed again when nodes changed.
+A domain is the set of nodes with one value of a label (the topology key), restricted to some nodes or not.
+The counts per node are the source; the sums follow them cheaply, and are recomputed when nodes have changed.
 
 Axis letters: N nodes, D topology domains.
 """
@@ -29,12 +29,12 @@ class DomainSums:
 
     Attributes:
         sums: Shape (D + 1,) int64: pods in each domain, indexed by the label's coded values. The last cell is
-            of nodes without the label and stays 0, so that ``sums[label_ids]`` never needs a mask.
+            for nodes without the label and stays 0, so that ``sums[label_ids]`` never needs a mask.
         exists: Shape (D + 1,): whether some node of the set is in the domain.
-        occupied: How many domains hold pods.
-        size: How many domains exist.
+        occupied: Number of domains with pods.
+        size: Number of domains.
         is_single: Whether no two nodes have the same value of the label, in the set or not.
-        domain_of_row: Shape (capacity,): the domain in which a node counts, ABSENT when in none.
+        domain_of_row: Shape (capacity,): the domain in which a node counts, ABSENT for none.
         mark: ``Snapshot.node_mark`` when it was summed.
     """
 
@@ -48,7 +48,7 @@ class DomainSums:
     is_shared: bool = False
 
     def add(self, row: int, amount: int) -> None:
-        """Pods came to, or left, the node of ``row``."""
+        """Add pods on the node of ``row``, or subtract them."""
         domain = self.domain_of_row.item(row)
         if domain != ABSENT:
             if self.is_shared:
@@ -74,13 +74,13 @@ class DomainSums:
 
 
 def summed(column: IntArray, topology_key: str, nodes: NodeSet | None, snapshot: Snapshot) -> DomainSums:
-    """Sum up a column of counts, shape (capacity,), over the nodes of a set (None: all)."""
+    """Sum a column of counts, shape (capacity,), over the nodes of a set (None: all)."""
     whole = snapshot.whole
     ids = whole.label_ids(topology_key)
     domains = len(whole.label(topology_key).values) + 1
     domain_of_row: IdArray = np.full(len(column), ABSENT, dtype=np.intp)
     domain_of_row[: len(ids)] = ids if nodes is None else np.where(nodes.among(whole), ids, ABSENT)
-    # The last bin collects ABSENT (-1) and is emptied.
+    # The last bin has the count of ABSENT (-1) and is cleared.
     bins = domain_of_row[: len(ids)] % domains
     sums: IntArray = np.bincount(bins, column[: len(ids)], minlength=domains).astype(np.int64)
     exists: BoolArray = np.bincount(bins, minlength=domains) > 0

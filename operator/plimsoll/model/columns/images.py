@@ -1,7 +1,7 @@
 """Indexes container images by node, updated as nodes change.
 
-An image state is an image name with its size and the nodes that have it. The size is the one that the first
-of these nodes reported. Source: kube-scheduler v1.36, ``backend/cache`` (imageStates).
+An image state is an image name with its size and the nodes that have it. The size is the one reported by the
+first of these nodes. Source: kube-scheduler v1.36, ``backend/cache`` (imageStates).
 """
 
 from collections.abc import Iterable
@@ -29,11 +29,11 @@ class ImageTable:
         self._shared = False
 
     def find(self, name: str) -> ImageState | None:
-        """The state of an image name, as nodes report it; None when no node has it."""
+        """The state of an image name, as nodes report it; None if no node has it."""
         return self._states.get(name)
 
     def add(self, row: int, images: Iterable[ContainerImage]) -> None:
-        """The node of this row has these images."""
+        """Record the images of the node in this row."""
         self._own()
         for image in images:
             for name in image.names:
@@ -43,7 +43,7 @@ class ImageTable:
                 state.rows.add(row)
 
     def remove(self, row: int, images: Iterable[ContainerImage]) -> None:
-        """The node of this row, which had these images, no longer has them."""
+        """Remove the images of the node in this row."""
         self._own()
         for image in images:
             for name in image.names:
@@ -54,7 +54,7 @@ class ImageTable:
                         del self._states[name]
 
     def move_row(self, source: int, target: int, images: Iterable[ContainerImage]) -> None:
-        """The node with these images is now in row ``target``, which has none itself any more."""
+        """Move the node with these images to row ``target``, which has no images any more."""
         self._own()
         for image in images:
             for name in image.names:
@@ -63,7 +63,7 @@ class ImageTable:
                 rows.add(target)
 
     def fork(self) -> "ImageTable":
-        """A copy, as lazily as may be."""
+        """A copy, as lazily as possible."""
         twin = ImageTable()
         twin._states = self._states
         twin._shared = self._shared = True

@@ -1,4 +1,4 @@
-"""NodeRows is a set of rows that takes little memory: a set while they are few, bits when they are many."""
+"""A compact set of rows: a Python set while they are few, bits when they are many."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from plimsoll.model.columns.columns import RowArray
 
-#: Rows up to which a set takes no more than bits for fifty thousand nodes.
+#: Number of rows up to which a set takes no more memory than bits for fifty thousand nodes.
 FEW = 64
 
 
@@ -18,7 +18,7 @@ class NodeRows:
     def __init__(self) -> None:
         self._few: set[int] = set()
         self._bits: bytearray | None = None  #: row ``n`` is bit ``n % 8`` of byte ``n // 8``
-        self._count = 0  #: of bits
+        self._count = 0  #: number of set bits
 
     def __len__(self) -> int:
         return len(self._few) if self._bits is None else self._count
@@ -33,7 +33,7 @@ class NodeRows:
         return np.flatnonzero(np.unpackbits(np.frombuffer(self._bits, dtype=np.uint8), bitorder="little"))
 
     def add(self, row: int) -> None:
-        """Add a row; one that is there already stays."""
+        """Add a row, if it is not in the set."""
         if self._bits is None:
             self._few.add(row)
             if len(self._few) > FEW:
@@ -49,7 +49,7 @@ class NodeRows:
             self._count += 1
 
     def discard(self, row: int) -> None:
-        """Take a row out, if it is there."""
+        """Remove a row, if it is in the set."""
         if self._bits is None:
             self._few.discard(row)
             return

@@ -1,8 +1,8 @@
 """Counts placed pods that match a selector, by node and topology domain, updated with each pod.
 
-A plugin asks for the counts of a :class:`PodClass`; from then on every pod that comes or goes is counted
-for the classes that its template is in. Counting a new class visits the templates that may be in it, found
-by label, and the rows where they are placed. Classes that have not been used for long are dropped.
+A plugin requests the counts of a :class:`PodClass`; from then on every added or removed pod is counted for
+the classes of its template. Counting a new class visits the templates that may be in it, found by label, and
+the rows where they are placed. Classes that were not used for long are dropped.
 
 Axis letters: N nodes, D topology domains.
 """
@@ -19,15 +19,15 @@ from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.selector_lookup import LabelLookup, SelectorLookup
 from plimsoll.model.selectors import Selector
 
-#: Counts of classes take at most about this much memory a cluster.
+#: Approximate maximum memory for counts of classes, per cluster.
 CLASS_BYTES = 128 * 2**20
 
-#: A column takes less than a mapping once one row in so many has pods.
+#: A column takes less than a mapping once one row in this many has pods.
 FEW = 16
 
 
 class PodClass:
-    """Pods that satisfy every one of some wishes, each a set of namespaces (None: all) and a selector.
+    """Pods that satisfy every one of some conditions, each a set of namespaces (None: all) and a selector.
 
     With ``living``, pods that are terminating are left out.
     """
@@ -61,10 +61,10 @@ class PodClass:
 
 
 class ClassCounts:
-    """The pods of one class; a mapping of the rows that have some, until somebody asks for all rows.
+    """The pods of one class: a mapping of the rows that have some, until all rows are requested.
 
-    Most terms of placed pods concern no pod that waits: a column for each would take half a gigabyte at
-    50,000 nodes.
+    Most terms of placed pods concern no pending pod: a column for each would take half a gigabyte at 50,000
+    nodes.
 
     Args:
         capacity: Rows that are allocated.
@@ -96,7 +96,7 @@ class ClassCounts:
         return self._column
 
     def add(self, row: int, amount: int) -> None:
-        """Pods came to, or left, the node of ``row``."""
+        """Add pods on the node of ``row``, or subtract them."""
         if not self._owned:
             self._column = None if self._column is None else self._column.copy()
             self._few = dict(self._few)
@@ -124,7 +124,7 @@ class ClassCounts:
         return domains
 
     def move_row(self, source: int, target: int) -> None:
-        """Carry a node's count to another row."""
+        """Move a node's count to another row."""
         moved, there = self._on(source), self._on(target)
         if moved or there:
             self.add(source, -moved)
@@ -169,30 +169,30 @@ class PodCounts:
         self._memberships: dict[PodTemplate, tuple[ClassCounts, ...]] = {}
 
     def of(self, pods: PodClass) -> ClassCounts:
-        """The counts of a class, counted now at its first use. Call it again after each change."""
+        """The counts of a class, computed at its first use. Call it again after each change."""
         counts = self._counted.get(pods)
         if counts is None:
             counts = self._count(pods)
         return counts
 
     def add(self, pod: PodInfo, row: int) -> None:
-        """A pod was placed."""
+        """Add a placed pod."""
         self._placed.change(pod, row, 1)
         for counts in self._classes_of(pod.template):
             if not (counts.living and pod.is_terminating):
                 counts.add(row, 1)
 
     def remove(self, pod: PodInfo, row: int) -> None:
-        """A pod left."""
+        """Remove a pod."""
         for counts in self._classes_of(pod.template):
             if not (counts.living and pod.is_terminating):
                 counts.add(row, -1)
         if not self._placed.change(pod, row, -1):
-            # Only placed templates learn about new classes.
+            # Only placed templates are matched against new classes.
             del self._memberships[pod.template]
 
     def move_row(self, source: int, target: int) -> None:
-        """A node changed its row."""
+        """Move a node to another row."""
         self._placed.move_row(source, target)
         for counts in self._counted.values():
             counts.move_row(source, target)
@@ -223,7 +223,7 @@ class PodCounts:
         return found
 
     def _file(self, pods: PodClass) -> None:
-        # Every wish must hold, so filing under any one of them finds the class.
+        # Every condition must hold, so indexing by any one of them finds the class.
         self._lookup.add(pods.wanted[0][1], pods)
 
     def _count(self, pods: PodClass) -> ClassCounts:
@@ -252,18 +252,18 @@ class PodCounts:
 
 
 class PlacedTemplates:
-    """Where the pods of each template are: what a new class is counted from."""
+    """The rows with pods of each template, from which a new class is counted."""
 
     def __init__(self) -> None:
         self._rows: RowsByTemplate = {}
         self._terminating: RowsByTemplate = {}
         self._lookup: LabelLookup[PodTemplate] = LabelLookup()
         self._shared = False
-        #: Templates whose rows are not shared, of all pods and of terminating ones.
+        #: Templates whose rows are not shared, for all pods and for terminating ones.
         self._own: tuple[set[PodTemplate], set[PodTemplate]] = (set(), set())
 
     def change(self, pod: PodInfo, row: int, amount: int) -> bool:
-        """Pods came to, or left, a node; whether any pod of the template is placed now."""
+        """Add pods on a node, or subtract them; returns whether any pod of the template is placed now."""
         self._unshare()
         template = pod.template
         if template not in self._rows:
@@ -287,12 +287,12 @@ class PlacedTemplates:
         return list(self._lookup.candidates(selector))
 
     def rows(self, template: PodTemplate, *, living: bool) -> list[tuple[int, int]]:
-        """Pairs of a row and how many pods of the template are there."""
+        """Pairs of a row and the number of the template's pods there."""
         leaving = self._terminating.get(template, {}) if living else {}
         return [(row, count - leaving.get(row, 0)) for row, count in self._rows[template].items()]
 
     def move_row(self, source: int, target: int) -> None:
-        """A node changed its row."""
+        """Move a node to another row."""
         self._unshare()
         for table, own in zip((self._rows, self._terminating), self._own, strict=True):
             for template in [template for template, rows in table.items() if source in rows]:
@@ -300,7 +300,7 @@ class PlacedTemplates:
                 rows[target] = rows.pop(source)
 
     def fork(self) -> "PlacedTemplates":
-        """A copy; the two share the rows of a template until either side writes them."""
+        """A copy; both share the rows of a template until either side writes them."""
         twin = PlacedTemplates()
         twin._rows = self._rows
         twin._terminating = self._terminating

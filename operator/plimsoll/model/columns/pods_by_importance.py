@@ -1,7 +1,7 @@
-"""Arrays of the pods of each node, the most important first, for the choice of victims.
+"""Keeps the pods of each node as arrays, the most important first, for the choice of victims.
 
-Importance: higher priority first, then the earlier start; a pod that has not started comes last. Rows are
-sorted again when somebody asks after their pods changed.
+Importance: higher priority first, then the earlier start; a pod that has not started comes last. Rows whose
+pods have changed are sorted again on the next request.
 
 Axis letters: N nodes, K places (at least as many as any node has pods), R resources.
 """
@@ -21,12 +21,12 @@ EMPTY = 2**62
 
 
 def importance(pod: PodInfo) -> tuple[int, float, str]:
-    """Sort key: the most important first, equal ones sorted by name, whatever their order of arrival."""
+    """A sort key: the most important first, equal ones sorted by name, whatever their order of arrival."""
     return -pod.priority, started(pod), pod.key
 
 
 def started(pod: PodInfo) -> float:
-    """When the pod started, seconds since the epoch; later than everything when it has not."""
+    """The pod's start in seconds since the epoch; later than any time if it has not started."""
     start = pod.pod.status.start_time
     return np.inf if start is None else start.timestamp()
 
@@ -34,9 +34,9 @@ def started(pod: PodInfo) -> float:
 class PodsByImportance:
     """Priorities, starts and requests of placed pods by row and place; a pod index.
 
-    Places come before nodes on the axes: sums over the few places of many nodes are quick that way.
+    Places come before nodes on the axes, as this makes sums over the few places of many nodes fast.
 
-    Attributes (of the rows asked for in ``refresh``):
+    Attributes (of the rows requested in ``refresh``):
         priorities: Shape (K, capacity) int64; EMPTY where there is no pod.
         starts: Shape (K, capacity) float64: seconds since the epoch.
         requests: Shape (K, capacity, R) int64.
@@ -84,21 +84,21 @@ class PodsByImportance:
         self._dirty.clear()
 
     def below(self, priority: int, rows: RowArray) -> BoolArray:
-        """Which places are taken by pods of a lower priority, shape (places in use, len(rows))."""
+        """The places taken by pods of a lower priority, shape (places in use, len(rows))."""
         lower: BoolArray = self.priorities[:, rows] < priority
         used = np.flatnonzero(lower.any(axis=1))
         return lower[: used[-1] + 1 if len(used) else 0]
 
     def add(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - the signature of indexes
-        """A pod was placed."""
+        """Add a placed pod."""
         self._dirty.add(row)
 
     def remove(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - the signature of indexes
-        """A pod left."""
+        """Remove a pod."""
         self._dirty.add(row)
 
     def move_row(self, source: int, target: int) -> None:
-        """A node changed its row."""
+        """Move a node to another row."""
         self._dirty |= {source, target}
 
     def grow(self, capacity: int) -> None:

@@ -4,7 +4,7 @@ from plimsoll.model.kinds.pod_info import PodInfo
 
 
 class PodsByRow:
-    """Pods by uid, by row."""
+    """Pods by uid, for each row."""
 
     __slots__ = ("_owned", "_pods")
 
@@ -16,28 +16,28 @@ class PodsByRow:
         return len(self._pods)
 
     def on(self, row: int) -> dict[str, PodInfo]:
-        """The pods of one row; only to be read."""
+        """The pods of one row, read-only."""
         return self._pods[row]
 
     def writable(self, row: int) -> dict[str, PodInfo]:
-        """The same, to be changed."""
+        """The pods of one row, to be changed."""
         if row not in self._owned:
             self._pods[row] = dict(self._pods[row])
             self._owned.add(row)
         return self._pods[row]
 
     def append(self) -> None:
-        """A new row, empty."""
+        """Append an empty row."""
         self._owned.add(len(self._pods))
         self._pods.append({})
 
     def drop_last(self) -> None:
-        """The last row goes."""
+        """Remove the last row."""
         self._pods.pop()
         self._owned.discard(len(self._pods))
 
     def move(self, source: int, target: int) -> None:
-        """The pods of one row are now those of another, whose own have left."""
+        """Move the pods of one row to another, whose own pods were removed."""
         self._pods[target] = self._pods[source]
         if source in self._owned:
             self._owned.add(target)

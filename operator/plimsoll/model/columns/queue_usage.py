@@ -1,6 +1,7 @@
-"""Sums the requests of the placed pods of each queue: the numerator of every share.
+"""Sums the requests of each queue's placed pods: the numerator of every share.
 
-A queue is a label of pods (``plimsoll.dev/queue``) among those of one scheduler; "" is that of pods without.
+A queue is a label of pods (``plimsoll.dev/queue``) among those of one scheduler; "" is the queue of pods
+without it.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ Amounts = dict[str, int]
 
 
 def queue_key(pod: PodInfo) -> QueueKey:
-    """Whose share a pod takes."""
+    """The queue to whose share a pod counts."""
     return pod.pod.spec.scheduler_name, pod.labels.get(QUEUE_LABEL, "")
 
 
@@ -34,28 +35,28 @@ def added(sums: Amounts, requests: Mapping[str, int], sign: int = 1) -> None:
 
 
 class QueueUsage(PodIndex):
-    """Sums of requests by queue, of all placed pods and of those whose deletion has begun; a pod index."""
+    """Sums of requests by queue, of all placed pods and of terminating ones; a pod index."""
 
     def __init__(self, _cluster: object = None) -> None:
         self.requested: dict[QueueKey, Amounts] = {}
         self.leaving: dict[QueueKey, Amounts] = {}
 
     def of(self, key: QueueKey) -> Mapping[str, int]:
-        """What a queue's placed pods request."""
+        """The requests of a queue's placed pods."""
         return self.requested.get(key, {})
 
     def staying(self, key: QueueKey) -> Amounts:
-        """The same without pods that are about to leave."""
+        """The same without terminating pods."""
         left = dict(self.of(key))
         added(left, self.leaving.get(key, {}), -1)
         return left
 
     def add(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - the index's signature
-        """A pod was placed."""
+        """Add a placed pod."""
         self._count(pod, 1)
 
     def remove(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - the index's signature
-        """A pod left."""
+        """Remove a pod."""
         self._count(pod, -1)
 
     def _count(self, pod: PodInfo, sign: int) -> None:
@@ -73,27 +74,27 @@ class QueueUsage(PodIndex):
 
 
 class WaitingDemand(PodIndex):
-    """Sums of requests by queue of the pods that wait for a node, in ``sums``; those placed do not count."""
+    """Sums by queue of the requests of pods that wait for a node, in ``sums``; without placed pods."""
 
     def __init__(self, _cluster: object = None) -> None:
         self.sums: dict[QueueKey, Amounts] = {}
         self._waiting: dict[str, PodInfo] = {}
-        self._placed: dict[str, PodInfo] = {}  #: assumed pods, which wait until their binding is seen
+        self._placed: dict[str, PodInfo] = {}  #: assumed pods, which wait until the watch shows their binding
 
     def add(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - the index's signature
-        """A pod was placed."""
+        """Add a placed pod."""
         if waiting := self._waiting.pop(pod.uid, None):
             self._placed[pod.uid] = waiting
             self._count(waiting, -1)
 
     def remove(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - the index's signature
-        """A pod left."""
+        """Remove a pod."""
         if waiting := self._placed.pop(pod.uid, None):
             self._waiting[pod.uid] = waiting
             self._count(waiting, 1)
 
     def set(self, pod: PodInfo, *, is_placed: bool) -> None:
-        """A pod waits, or waits in another state."""
+        """Add a waiting pod, or update its state."""
         self.drop(pod.uid)
         if is_placed:
             self._placed[pod.uid] = pod
@@ -102,13 +103,13 @@ class WaitingDemand(PodIndex):
             self._count(pod, 1)
 
     def drop(self, uid: str) -> None:
-        """A pod waits no longer."""
+        """Remove a pod that no longer waits."""
         self._placed.pop(uid, None)
         if waiting := self._waiting.pop(uid, None):
             self._count(waiting, -1)
 
     def clear(self) -> None:
-        """No pod waits."""
+        """Remove all waiting pods."""
         for held in (self.sums, self._waiting, self._placed):
             held.clear()
 
@@ -116,7 +117,7 @@ class WaitingDemand(PodIndex):
         added(self.sums.setdefault(queue_key(pod), {}), pod.requests, sign)
 
     def fork(self) -> "WaitingDemand":
-        """The sums of the parent: what a fork's owner places on it waits all the same."""
+        """The sums of the parent: pods that are placed on a fork still wait."""
         twin = WaitingDemand()
         twin.sums = self.sums
         return twin

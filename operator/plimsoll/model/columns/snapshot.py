@@ -1,11 +1,11 @@
-"""The cluster as a decision sees it: read-only columns over all nodes, or over some of them.
+"""The cluster as decisions read it: read-only columns over all nodes, or over some of them.
 
 Axis letters: N nodes of this snapshot, R resources. Units: cpu in milli, memory and storage in bytes,
 pods and scalar resources in units, all int64. Every array is read-only.
 
-``snapshot.at(rows)`` is the same cluster seen through fewer nodes: a plugin that computes on
-``snapshot.allocatable`` works on all nodes or on the three that changed without knowing which. Data
-of the cluster as a whole (domains, totals) come from ``snapshot.whole``.
+``snapshot.at(rows)`` is the same cluster restricted to some nodes: a plugin that computes on
+``snapshot.allocatable`` works on all nodes or on the three that changed without knowing which.
+``snapshot.whole`` has data about the cluster as a whole (domains, totals).
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -37,11 +37,11 @@ __all__ = ["ABSENT", "CPU", "MEMORY", "PODS", "STORAGE", "Snapshot"]
 
 
 class Capacity(NamedTuple):
-    """What nodes have of K resources, as one divides by it.
+    """The allocatable of nodes for K resources, as divisors.
 
     Attributes:
-        doubles: Shape (K, N): allocatable; 1 where a node has none.
-        counted: Shape (K, N): where a node has some; None: everywhere.
+        doubles: Shape (K, N): allocatable; 1 if a node has none.
+        counted: Shape (K, N): whether a node has some; None: every node has.
         is_exact: Whether every node's are below EXACT_AMOUNT.
     """
 
@@ -55,7 +55,7 @@ EXACT_AMOUNT = 2**46
 
 
 class Snapshot:
-    """A window on a cluster. Valid until the cluster changes; take a new one, they cost nothing."""
+    """A window on a cluster. Valid until the cluster changes; a new one costs nothing."""
 
     __slots__ = (
         "_allocatable",
@@ -88,7 +88,7 @@ class Snapshot:
 
     @property
     def is_whole(self) -> bool:
-        """Whether this is all nodes."""
+        """Whether these are all nodes."""
         return self._rows is None
 
     def at(self, rows: RowArray) -> "Snapshot":
@@ -109,16 +109,16 @@ class Snapshot:
 
     @property
     def tick(self) -> int:
-        """Rises with every change of a node or its pods."""
+        """Increases with every change of a node or its pods."""
         return self._cluster.tick
 
     def changed_since(self, tick: int) -> RowArray | None:
-        """Rows (of the whole cluster) that changed after ``tick``; None when that is too long ago."""
+        """Rows (of the whole cluster) that changed after ``tick``; None if that is too long ago."""
         return self._cluster.changed_since(tick)
 
     @property
     def node_mark(self) -> tuple[int, int]:
-        """Differs after a node object changed or rows moved: what was computed from nodes is stale."""
+        """Changes when a node object changed or rows moved: values computed from nodes are then stale."""
         return self._cluster.node_tick, self._cluster.epoch
 
     # -- nodes ---------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ class Snapshot:
         return nodes if self._rows is None else [nodes[row] for row in self._rows]
 
     def row_of(self, name: str) -> int | None:
-        """The row of a node in the whole cluster, None when there is no such node."""
+        """The row of a node in the whole cluster, None if there is no such node."""
         return self._cluster.rows.get(name)
 
     @property
@@ -144,16 +144,16 @@ class Snapshot:
 
     @property
     def taint_ids(self) -> IdArray:
-        """Shape (N,): which of ``taint_sets`` each node has."""
+        """Shape (N,): index of each node's taints in ``taint_sets``."""
         return self.cut(self._cluster.taints.ids)
 
     @property
     def taint_sets(self) -> list[tuple[Taint, ...]]:
-        """The distinct lists of taints. A list may be of no node any more."""
+        """The distinct lists of taints. A list may be unused."""
         return self._cluster.taints.values
 
     def label_ids(self, key: str) -> IdArray:
-        """Shape (N,): coded values of a label, ``ABSENT`` (-1) where a node lacks it."""
+        """Shape (N,): coded values of a label, ``ABSENT`` (-1) if a node lacks it."""
         return self.cut(self._cluster.label(key).ids)
 
     def label(self, key: str) -> CodedColumn[str]:
@@ -173,14 +173,14 @@ class Snapshot:
 
     @property
     def allocatable(self) -> IntArray:
-        """Shape (N, R): what pods may take in all."""
+        """Shape (N, R): the allocatable amounts."""
         if self._allocatable is None:
             self._allocatable = self.cut(self._cluster.allocatable)
         return self._allocatable
 
     @property
     def requested(self) -> IntArray:
-        """Shape (N, R): what the placed pods take; ``[:, PODS]`` counts them."""
+        """Shape (N, R): the requests of the placed pods; ``[:, PODS]`` counts them."""
         if self._requested is None:
             self._requested = self.cut(self._cluster.requested)
         return self._requested
@@ -195,13 +195,13 @@ class Snapshot:
     def kept(
         self, key: Hashable, compute: "Callable[[Snapshot], NDArray[Any]]", *, of_nodes: bool = False
     ) -> NDArray[Any]:
-        """A column derived from these, read-only: kept for all nodes, and renewed where they changed.
+        """A column derived from these, read-only: kept for all nodes, and renewed for changed ones.
 
         Args:
-            key: Whose column, and which; keys hold for all plugins.
-            compute: Its values for the nodes of a snapshot, shape (N, ...). Must look at nothing but each
-                node and the pods on it.
-            of_nodes: Whether it looks at the node objects alone.
+            key: Identifies the column among those of all plugins.
+            compute: Returns the values for the nodes of a snapshot, shape (N, ...). Must read nothing but
+                each node and the pods on it.
+            of_nodes: Whether it reads only the node objects.
         """
         if self._rows is not None or self._is_supposed:
             return compute(self)
@@ -211,7 +211,7 @@ class Snapshot:
         )
 
     def capacity(self, axes: tuple[int, ...]) -> Capacity:
-        """``allocatable`` of K resources, to divide by; of all nodes kept until one changes."""
+        """``allocatable`` of K resources, as divisors; for all nodes it is kept until one changes."""
         known = self._capacity
         if known is None or known[0] != axes:
             known = self._capacity = axes, self._capacity_of(axes)
@@ -236,9 +236,10 @@ class Snapshot:
         return Capacity(whole.doubles.take(self._rows, axis=1), counted, whole.is_exact)
 
     def buffer(self, key: Hashable, count: int, dtype: type[ScalarT]) -> NDArray[ScalarT]:
-        """Room for K values of each node, shape (K, N), to compute in; the next computation overwrites it.
+        """A scratch array of K values per node, shape (K, N); the next computation overwrites it.
 
-        Arrays of all nodes are too long to be allocated at each attempt: pages and cache lines are cold then.
+        Arrays of all nodes are too long to allocate at each attempt: their pages and cache lines would be
+        cold.
         """
         if self._rows is not None:
             return np.empty((count, self._length), dtype=dtype)
@@ -254,9 +255,9 @@ class Snapshot:
         return self._is_supposed or self._cluster.is_large
 
     def requests_row(self, requests: dict[str, int]) -> IntArray:
-        """Amounts along the R axis, shape (R,), counting one pod. A resource no node has gets an axis.
+        """Amounts along the R axis, shape (R,), including one pod. A resource that no node has gets an axis.
 
-        Ask for it before ``allocatable`` and ``requested``: the axis may grow.
+        Call it before ``allocatable`` and ``requested``, as the axis may grow.
         """
         row = self._cluster.requests_row(requests)
         if self._requested is not None and self._requested.shape[1] != len(row):
@@ -270,15 +271,15 @@ class Snapshot:
         return self._cluster.pods_on(int(node if self._rows is None else self._rows[node]))
 
     def is_placed(self, uid: str) -> bool:
-        """Whether a pod is on a node of the whole cluster, also on one that is not known."""
+        """Whether a pod is on a node of the whole cluster, even on an unknown one."""
         return uid in self._cluster.pods
 
     def index(self, kind: type[IndexT]) -> IndexT:
-        """A summary of the placed pods (of the whole cluster), kept up to date; built on first use."""
+        """A summary of the placed pods (of the whole cluster), updated at each event; built on first use."""
         return self._cluster.index(kind)
 
     def image(self, name: str) -> ImageState | None:
-        """The size of an image and the rows (of the whole cluster) that have it; None when no node has."""
+        """The size of an image and the rows (of the whole cluster) that have it; None if no node has."""
         return self._cluster.image(name)
 
     @property
@@ -287,7 +288,7 @@ class Snapshot:
         return self._cluster.objects
 
     def fork(self) -> Cluster:
-        """An independent cluster for trying moves."""
+        """An independent cluster for simulated moves."""
         return self._cluster.fork()
 
     def cut(self, column: NDArray[ScalarT]) -> NDArray[ScalarT]:
@@ -297,7 +298,7 @@ class Snapshot:
         elif column.ndim == 1:
             window = column.take(self._rows)
         else:
-            # Columns lie in memory one after the other: each is gathered for itself.
+            # Columns lie in memory one after the other: each is gathered separately.
             window = column.T.take(self._rows, axis=1).T
         window.flags.writeable = False
         return window

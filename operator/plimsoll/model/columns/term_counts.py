@@ -1,8 +1,7 @@
-"""The (anti-)affinity terms of placed pods, counted by node and by domain: kept, never recounted.
+"""Counts the (anti-)affinity terms of placed pods by node and by domain, updated with each pod.
 
-"Which terms of other pods concern this pod, and in which domains do they stand?" is asked at every
-attempt. Equal terms of many pods share one counter; the terms that may match a pod's labels are found by
-label.
+Every attempt needs the terms of other pods that match this pod, and their domains. Equal terms of many pods
+share one counter; the terms that may match a pod's labels are found by label.
 
 Axis letters: N nodes, D topology domains.
 """
@@ -17,7 +16,7 @@ from plimsoll.model.selector_lookup import SelectorLookup
 #: A term and its counts.
 Counted = tuple[PodTerm, ClassCounts]
 
-#: Matches are remembered for about this many templates.
+#: Approximate number of templates whose matches are cached.
 REMEMBERED = 16_384
 
 
@@ -39,9 +38,9 @@ class TermCounts:
         return bool(self._counted)
 
     def concerning(self, template: PodTemplate, namespace_labels: Mapping[str, str]) -> tuple[Counted, ...]:
-        """The terms of placed pods that mean pods of this template, with how often each is had.
+        """The terms of placed pods that match pods of this template, with their counts.
 
-        Ask again after each change. A count may be 0: the last pod with the term has left.
+        Call it again after each change. A count may be 0: the last pod with the term has left.
         """
         known = self._concerning.get(template)
         if known is not None and known[0] == self._generation and known[1] == namespace_labels:
@@ -57,13 +56,13 @@ class TermCounts:
         return found
 
     def add(self, pod: PodInfo, row: int) -> None:
-        """A pod was placed."""
+        """Add a placed pod."""
         if pod.template.terms:
             for counts in self._counts_of(pod.template):
                 counts.add(row, 1)
 
     def remove(self, pod: PodInfo, row: int) -> None:
-        """A pod left."""
+        """Remove a pod."""
         if pod.template.terms:
             for counts in self._counts_of(pod.template):
                 counts.add(row, -1)
@@ -72,7 +71,7 @@ class TermCounts:
                 self._sweep()
 
     def move_row(self, source: int, target: int) -> None:
-        """A node changed its row."""
+        """Move a node to another row."""
         for counts in self._counted.values():
             counts.move_row(source, target)
 
@@ -106,7 +105,7 @@ class TermCounts:
             yield counts
 
     def _sweep(self) -> None:
-        """Forget the terms that no pod has any more."""
+        """Drop the terms that no pod has any more."""
         self._removals = 0
         self._counted = {term: counts for term, counts in self._counted.items() if counts.total}
         self._generation += 1

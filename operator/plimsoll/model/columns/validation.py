@@ -7,7 +7,7 @@ def validate(cluster: Cluster) -> None:
     """Compare every column with one recomputed from the objects.
 
     Raises:
-        AssertionError: Some incremental update went wrong.
+        AssertionError: An incremental update was wrong.
     """
     fresh = Cluster(cluster.templates)
     for node in cluster.nodes:

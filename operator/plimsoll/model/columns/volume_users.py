@@ -1,4 +1,4 @@
-"""Indexes placed pods that have claims or disks, by node, and counts the mounts of each claim."""
+"""Indexes placed pods with claims or disks by node, and counts the mounts of each claim."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from plimsoll.model.kinds.pod_info import PodInfo
 
 
 class VolumeUsers(PodIndex):
-    """Placed pods with claims or disks, by row, and how many of them mount each claim."""
+    """Placed pods with claims or disks, by row, and the number of mounts of each claim."""
 
     def __init__(self, _cluster: object = None) -> None:
         self._by_row: dict[int, dict[str, PodInfo]] = {}
@@ -27,13 +27,13 @@ class VolumeUsers(PodIndex):
         return claim in self._mounts
 
     def add(self, pod: PodInfo, row: int) -> None:
-        """A pod was placed."""
+        """Add a placed pod."""
         if has_volumes(pod):
             self._by_row.setdefault(row, {})[pod.uid] = pod
             self._mount(pod, 1)
 
     def remove(self, pod: PodInfo, row: int) -> None:
-        """A pod left."""
+        """Remove a pod."""
         if has_volumes(pod):
             del self._by_row[row][pod.uid]
             if not self._by_row[row]:
@@ -41,7 +41,7 @@ class VolumeUsers(PodIndex):
             self._mount(pod, -1)
 
     def move_row(self, source: int, target: int) -> None:
-        """A node changed its row."""
+        """Move a node to another row."""
         if source in self._by_row:
             self._by_row[target] = self._by_row.pop(source)
 
@@ -63,7 +63,7 @@ class VolumeUsers(PodIndex):
 
 
 def mounted_claims(pod: PodInfo) -> list[str]:
-    """The names of the claims that a pod mounts directly, as often as it does."""
+    """The names of the claims that a pod mounts directly, once per mount."""
     return [
         volume.persistent_volume_claim.claim_name
         for volume in pod.template.sample.spec.volumes
@@ -72,7 +72,7 @@ def mounted_claims(pod: PodInfo) -> list[str]:
 
 
 def has_volumes(pod: PodInfo) -> bool:
-    """Whether a pod has a claim or a disk; directories and images take part in no decision."""
+    """Whether a pod has a claim or a disk; no decision reads directories and images."""
     volumes = pod.template.sample.spec.volumes
     return bool(volumes) and any(
         volume.persistent_volume_claim is not None
