@@ -1,11 +1,11 @@
 """Decodes API JSON into model values; builds only the fields of the model.
 
-The fast path hands the bytes to msgspec, which skips unknown fields without building them.
-A document with an explicit ``null`` where the model has a list, a map or a number (valid JSON for
-the API, whose own decoder treats it as absent) takes the slow path: parse, drop the nulls, convert.
+The fast path passes the bytes to msgspec, which skips unknown fields without building them. A document with
+an explicit ``null`` where the model has a list, a map or a number (valid JSON for the API, whose own decoder
+treats it as absent) takes the slow path: parse, drop the nulls, convert.
 
-Bytes that are no UTF-8 are read as Go's decoder reads them: as U+FFFD. What is nested deeper than any field
-of the model is left out: an API server takes ten thousand levels, msgspec some hundred.
+Invalid UTF-8 is read as Go's decoder reads it: as U+FFFD. Values nested deeper than any field of the model
+are left out: an API server accepts ten thousand levels, msgspec some hundred.
 """
 
 import re
@@ -15,7 +15,7 @@ import msgspec
 
 T = TypeVar("T")
 
-#: Levels of nesting that are read where a document has too many; fields of the model are a dozen deep.
+#: Levels of nesting that are read if a document has too many; fields of the model are a dozen deep.
 DEEPEST = 100
 
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{\]}]', re.DOTALL)
@@ -26,7 +26,7 @@ _MOST_PARTS = 32
 
 
 class DecodeError(ValueError):
-    """A document that is not an object of the kind it was read as; the cause names the place in it."""
+    """A document is not an object of the expected kind; the cause names the place in it."""
 
     def __init__(self, kind: str, cause: str) -> None:
         super().__init__(kind, cause)
@@ -42,7 +42,7 @@ _ANYTHING = msgspec.json.Decoder()
 
 
 def read_with(decoder: msgspec.json.Decoder[T], document: bytes | str | msgspec.Raw) -> T:
-    """What a decoder makes of JSON that somebody else wrote.
+    """Decode foreign JSON.
 
     Raises:
         msgspec.DecodeError: It is not JSON, or not what the decoder expects.
@@ -58,7 +58,7 @@ def _text_of(document: bytes | str | msgspec.Raw) -> str:
 
 
 def without_depths(text: str) -> str:
-    """JSON with ``null`` in place of what is nested more than :data:`DEEPEST` levels deep."""
+    """JSON with ``null`` in place of values that are nested more than :data:`DEEPEST` levels deep."""
     kept: list[str] = []
     depth = begin = 0
     for token in _TOKEN.finditer(text):
@@ -99,7 +99,7 @@ def _parsed(kind: type, document: bytes | str | msgspec.Raw) -> Any:
         plain = read_with(_ANYTHING, document)
         try:
             return without_nulls(plain)
-        except RecursionError:  # a level takes more of the stack here than it takes msgspec
+        except RecursionError:  # a level takes more stack here than in msgspec
             return without_nulls(_ANYTHING.decode(without_depths(_text_of(document))))
     except msgspec.DecodeError as exc:
         raise DecodeError(kind.__name__, str(exc)) from exc
@@ -131,7 +131,7 @@ def without_nulls(document: object) -> object:
 
 
 def decode_in_part(kind: type[Any], document: bytes | str | msgspec.Raw) -> tuple[Any, list[str]]:
-    """Decode one JSON document without the parts of it that have the wrong type, and say which these are.
+    """Decode one JSON document without its parts of the wrong type, and return which these are.
 
     Raises:
         DecodeError: the document is not JSON, is no object, or too much of it is wrong.
@@ -150,7 +150,7 @@ def decode_in_part(kind: type[Any], document: bytes | str | msgspec.Raw) -> tupl
 
 
 def _leave_out(document: Any, place: str) -> None:
-    """Delete what a path leads to; of a map whose key is not told, what is no scalar, or all."""
+    """Delete the value at a path; in a map whose key is not known, the non-scalar values, or all."""
     steps = [name or index for name, index in _STEP.findall(place)]
     for step in steps[:-1]:
         if step == "...":

@@ -1,8 +1,8 @@
-"""LayeredDict is a dict on top of another one that does not change and is shared by all copies.
+"""A dict layered on top of another one that does not change and is shared by all copies.
 
-A copy of a dict counts a reference to each key and value, and so writes to the memory of all of them: in a
-fork of the process that copies almost every page (docs/adr/0028-plans-in-forks.md). A copy of a layered dict
-copies what has changed since the layer below was made.
+A copy of a dict increments the reference count of each key and value, and so writes to the memory of all of
+them: in a fork of the process that copies almost every page (docs/adr/0028-plans-in-forks.md). A copy of a
+layered dict copies only what has changed since the layer below was made.
 """
 
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -14,7 +14,7 @@ D = TypeVar("D")
 
 
 class LayeredDict(MutableMapping[K, V]):
-    """A dict with all that a dict says, its order too.
+    """A dict with the full behaviour of a dict, including its order.
 
     Args:
         below: The layer below; it must not change any more.
@@ -24,17 +24,17 @@ class LayeredDict(MutableMapping[K, V]):
 
     def __init__(self, below: dict[K, V]) -> None:
         self._below = below
-        self._replaced: dict[K, V] = {}  #: other values in the place of those below
-        self._gone: set[K] = set()  #: keys below that have been deleted since
-        self._above: dict[K, V] = {}  #: keys that are not below, or have been deleted since
+        self._replaced: dict[K, V] = {}  #: new values of keys below
+        self._gone: set[K] = set()  #: deleted keys of the layer below
+        self._above: dict[K, V] = {}  #: keys that are not below, or were deleted there
 
     @property
     def changes(self) -> int:
-        """How many keys are not as in the layer below."""
+        """Number of keys that differ from the layer below."""
         return len(self._above) + len(self._gone) + len(self._replaced)
 
     def copy(self) -> "LayeredDict[K, V]":
-        """An independent one with the same content, at the cost of what has changed."""
+        """An independent copy with the same content, at the cost of the changes."""
         if 2 * self.changes > len(self._below):
             return LayeredDict(dict(self.items()))
         twin = LayeredDict(self._below)
@@ -68,14 +68,14 @@ class LayeredDict(MutableMapping[K, V]):
         return key in self._above or (key in self._below and key not in self._gone)
 
     def __setitem__(self, key: K, value: V) -> None:
-        """Replace the value in its place, or append the key."""
+        """Replace the value in place, or append the key."""
         if key in self._below and key not in self._gone:
             self._replaced[key] = value
         else:
             self._above[key] = value
 
     def __delitem__(self, key: K) -> None:
-        """Take the key out; KeyError without one."""
+        """Delete the key; KeyError without one."""
         if key in self._above:
             del self._above[key]
         elif key in self._below and key not in self._gone:
@@ -85,11 +85,11 @@ class LayeredDict(MutableMapping[K, V]):
             raise KeyError(key)
 
     def __len__(self) -> int:
-        """How many keys there are."""
+        """Number of keys."""
         return len(self._below) - len(self._gone) + len(self._above)
 
     def __iter__(self) -> Iterator[K]:
-        """The keys in the order in which they came."""
+        """The keys in the order of insertion."""
         if self._gone:
             gone = self._gone
             yield from (key for key in self._below if key not in gone)
@@ -99,9 +99,9 @@ class LayeredDict(MutableMapping[K, V]):
 
 
 def halved(content: Mapping[K, V]) -> tuple[LayeredDict[K, V], LayeredDict[K, V]]:
-    """Two independent copies on one layer below: what takes the place of ``content``, and another one.
+    """Two independent copies on one layer below: the replacement of ``content``, and another one.
 
-    A plain dict becomes the layer below and must not be written to any more. All is copied only where a
+    A plain dict becomes the layer below and must not be written to any more. The content is copied only if a
     sixteenth has changed since that layer was made.
     """
     if isinstance(content, LayeredDict) and content.changes * 16 <= len(content) + 1_024:

@@ -25,10 +25,10 @@ _RANKS = {quality: rank for rank, quality in enumerate(QualityOfService)}
 
 
 def quality_of_service(pod: Pod) -> QualityOfService:
-    """What the status says, or else what follows from the containers' cpu and memory.
+    """The class in the status, or else the one that follows from the containers' cpu and memory.
 
     Raises:
-        QuantityError: the status is silent and a quantity cannot be read.
+        QuantityError: the status has none and a quantity cannot be read.
     """
     if pod.status.qos_class:
         return QualityOfService(pod.status.qos_class)
@@ -55,10 +55,10 @@ def _add_positive(total: dict[str, int], quantities: Mapping[str, QuantityValue]
 
 
 def importance(pod: Pod) -> tuple[bool, int, int, bool]:
-    """Rank of a pod among those that may be disturbed, the first ones first; equal for many.
+    """Rank of a pod among those that may be disrupted, the first ones first; equal for many.
 
-    No priority before any priority, then ascending priority, then quality of service, then pods that do
-    not ask to be spared.
+    No priority before any priority, then ascending priority, then quality of service, then pods that do not
+    request to be spared.
     """
     return (
         pod.spec.priority is not None,
@@ -69,7 +69,7 @@ def importance(pod: Pod) -> tuple[bool, int, int, bool]:
 
 
 def low_to_high(pod: Pod) -> tuple[bool, int, int, bool, str]:
-    """Sort key: the pod that may be disturbed first comes first.
+    """A sort key: the pod that may be disrupted first comes first.
 
     Pods of equal importance are ordered by namespace and name, so that the order never depends on
     the order of arrival.

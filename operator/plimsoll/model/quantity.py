@@ -4,9 +4,9 @@ A quantity is a sign, a decimal number and a suffix: none, ``n u m k M G T P E``
 ``Ki Mi Gi Ti Pi Ei`` (powers of 1024) or ``e``/``E`` with an exponent of ten. Below one billionth it
 rounds up.
 
-Units: :func:`milli` gives thousandths (CPU), :func:`units` whole units (everything else); both round away
-from zero: a fraction of a byte is a byte. What does not fit 64 bits reads as upstream reads it
-(:class:`Amount`), and as 0 where that is below zero.
+Units: :func:`milli` returns thousandths (CPU), :func:`units` whole units (everything else); both round away
+from zero: a fraction of a byte is a byte. An amount that does not fit 64 bits is read as upstream reads it
+(:class:`Amount`), and as 0 if that is below zero.
 Edges: every text that the API server accepts is read, in time and memory that grow with its length alone.
 Source: Kubernetes v1.36, ``apimachinery/pkg/api/resource``.
 """
@@ -39,7 +39,7 @@ _SHORT_DIGITS = 18
 
 
 class QuantityError(ValueError):
-    """A text that is no quantity."""
+    """A text is not a quantity."""
 
     def __init__(self, text: object) -> None:
         super().__init__(text)
@@ -69,7 +69,7 @@ class Parts(NamedTuple):
 
 
 def parts_of(quantity: QuantityValue) -> Parts:
-    """Take a quantity to pieces.
+    """Split a quantity into its parts.
 
     Raises:
         QuantityError: the text is no quantity.
@@ -89,7 +89,7 @@ def parts_of(quantity: QuantityValue) -> Parts:
 
 
 def _int32(text: str, quantity: QuantityValue) -> int:
-    """An exponent as upstream reads it: of 64 bits, of which 32 are kept."""
+    """An exponent as upstream reads it: 64 bits, of which 32 are kept."""
     digits = text.lstrip("+-").lstrip("0")
     exponent = int(digits or "0") if len(digits) < _EXPONENT_LENGTH else 2**64
     exponent = -exponent if text[0] == "-" else exponent
@@ -101,7 +101,7 @@ def _int32(text: str, quantity: QuantityValue) -> int:
 def nanos(quantity: QuantityValue) -> int:
     """The quantity in billionths, rounded away from zero.
 
-    Exact up to a thousand digits. Of a larger number the remainder by :data:`MODULUS` is kept, and it is
+    Exact up to a thousand digits. A larger number is represented by its remainder by :data:`MODULUS`, and is
     larger than all numbers of fewer digits.
 
     Raises:
@@ -114,7 +114,7 @@ def nanos(quantity: QuantityValue) -> int:
 
 
 class _LongTextError(Exception):
-    """A text of which few are remembered: it may be a megabyte long."""
+    """A long text, of which few are cached: it may be a megabyte long."""
 
 
 @lru_cache(maxsize=65536, typed=True)
@@ -135,7 +135,7 @@ def _nanos(quantity: QuantityValue) -> int:
         return sign * _shifted(whole + fraction, exponent - len(fraction) + 9)
     if len(whole) > EXACT_DIGITS:
         return sign * MAX_INT64 * BILLION
-    # What is left out stands beyond all that can make a difference, but for its being there.
+    # The omitted digits make no difference except by being there.
     rest = "1" if fraction[_FRACTION_DIGITS:].strip("0") else ""
     fraction = fraction[:_FRACTION_DIGITS] + rest
     size = -(-(int(whole + fraction or "0") * BILLION << exponent) // _power(len(fraction)))
@@ -213,11 +213,11 @@ def readable(quantity: QuantityValue) -> QuantityValue:
 
 
 class Amount:
-    """An amount as Kubernetes' ``Quantity`` computes with it: needed for what does not fit 64 bits.
+    """An amount as Kubernetes' ``Quantity`` computes with it, for amounts that do not fit 64 bits.
 
-    It has one of two forms. A *short* one, of an integer of 64 bits and a power of ten, reads as 0 when it is
-    too large. A *long* one, of digits without end, keeps its lowest 64 bits. A sum that is too large for the
-    short form has the long one.
+    It has one of two forms. A *short* form, of an integer of 64 bits and a power of ten, is read as 0 if it
+    is too large. A *long* form, of unlimited digits, keeps its lowest 64 bits. A sum that is too large for
+    the short form has the long one.
 
     Attributes:
         nanos: The amount in billionths, as by :func:`nanos`.
@@ -252,7 +252,7 @@ class Amount:
 
     @classmethod
     def of_nanos(cls, billionths: int) -> "Amount":
-        """So many billionths, in the short form."""
+        """That many billionths, in the short form."""
         return cls(billionths, -9, billionths)
 
     def __add__(self, other: "Amount") -> "Amount":
@@ -272,7 +272,7 @@ class Amount:
         return Amount(self.nanos + other.nanos, exponent, value)
 
     def raised_to(self, floor: "Amount") -> "Amount":
-        """The larger; comparing with one of the long form gives ``floor`` that form."""
+        """The larger of both; a comparison with the long form gives ``floor`` that form."""
         if floor.nanos <= self.nanos:
             return self
         return Amount(floor.nanos, floor.exponent, None if self.value is None else floor.value)

@@ -1,7 +1,8 @@
-"""Indexes selectors by the labels that they demand, and labels for selectors.
+"""Indexes selectors by the labels that they require, and labels for selectors.
 
-Most selectors demand that some label has one of a few values. Filed under such a pair, the candidates
-for a pod's labels are found by asking for each of its labels; the rest is tried one by one.
+Most selectors require that some label has one of a few values. They are indexed by such pairs, so the
+candidates for a pod's labels are found by looking up each of its labels; the other selectors are tried one by
+one.
 """
 
 from collections.abc import Hashable, Iterator, Mapping
@@ -13,7 +14,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 def anchor(selector: Selector) -> tuple[tuple[str, str], ...]:
-    """Label pairs of which each selected object has one; empty when the selector demands no value."""
+    """Label pairs of which each selected object has one; empty if the selector requires no value."""
     best: tuple[tuple[str, str], ...] = ()
     for requirement in selector.requirements:
         if requirement.operator == "In" and (not best or len(requirement.values) < len(best)):
@@ -22,14 +23,14 @@ def anchor(selector: Selector) -> tuple[tuple[str, str], ...]:
 
 
 class SelectorLookup(Generic[T]):
-    """Items, each filed under its selector: which of them may select these labels?"""
+    """Items indexed by their selectors; finds those that may select given labels."""
 
     def __init__(self) -> None:
         self._anchored: dict[tuple[str, str], dict[T, None]] = {}
         self._free: dict[T, None] = {}
 
     def add(self, selector: Selector, item: T) -> None:
-        """File an item."""
+        """Add an item."""
         pairs = anchor(selector)
         for pair in pairs:
             self._anchored.setdefault(pair, {})[item] = None
@@ -37,16 +38,16 @@ class SelectorLookup(Generic[T]):
             self._free[item] = None
 
     def candidates(self, labels: Mapping[str, str]) -> Iterator[T]:
-        """Each item whose selector may match; it must still be asked."""
+        """Each item whose selector may match; the caller must evaluate it."""
         yield from self._free
         for pair in labels.items():
             yield from self._anchored.get(pair, ())
 
 
 class LabelLookup(Generic[T]):
-    """Items, each filed under its labels: which of them may a selector select?
+    """Items indexed by their labels; finds those that a selector may select.
 
-    Copies share what is filed under a label until one of them changes it.
+    Copies share the items of a label until one of them changes it.
     """
 
     def __init__(self) -> None:
@@ -55,7 +56,7 @@ class LabelLookup(Generic[T]):
         self._own: set[tuple[str, str]] = set()
 
     def add(self, labels: Mapping[str, str], item: T) -> None:
-        """File an item."""
+        """Add an item."""
         self._all[item] = None
         for pair in labels.items():
             self._writable(pair)[item] = None
@@ -71,7 +72,7 @@ class LabelLookup(Generic[T]):
                 self._own.discard(pair)
 
     def candidates(self, selector: Selector) -> Iterator[T]:
-        """Each item that the selector may match; it must still be asked."""
+        """Each item that the selector may match; the caller must evaluate it."""
         if selector.matches_nothing:
             return
         pairs = anchor(selector)
@@ -85,7 +86,7 @@ class LabelLookup(Generic[T]):
         twin: LabelLookup[T] = LabelLookup()
         twin._all = dict(self._all)
         twin._by_pair = dict(self._by_pair)
-        self._own.clear()  # from now on both share them
+        self._own.clear()  # both share them from now on
         return twin
 
     def _writable(self, pair: tuple[str, str]) -> dict[T, None]:

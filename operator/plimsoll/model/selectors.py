@@ -1,9 +1,9 @@
-"""Selectors: as written in the API, and compiled into something that matches.
+"""Defines selectors: as written in the API, and compiled for matching.
 
 Two families that look alike and differ:
 
-* *Label selectors* select objects by their labels. A missing one matches nothing, an empty one
-  everything; a malformed one is an error of the object it stands in.
+* *Label selectors* select objects by their labels. A missing one matches nothing, an empty one everything; a
+  malformed one is an error of its object.
 * *Node selectors* (``nodeSelector`` and node affinity terms) select nodes by labels and by name. They also
   know ``Gt`` and ``Lt``. A term that cannot be parsed matches nothing, and so does one without requirements.
 
@@ -55,7 +55,7 @@ class NodeSelector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc
 
 
 class SelectorError(ValueError):
-    """A selector that means nothing: the message says where and why."""
+    """An invalid selector; the message says where and why."""
 
 
 SHOWN, SHOWN_VALUES, SHOWN_ERRORS = 128, 8, 8
@@ -87,7 +87,7 @@ def is_label_value(text: str) -> bool:
 
 
 def int64(text: str) -> int | None:
-    """The decimal integer in the text, or ``None`` when it is not one of at most 64 bits."""
+    """The decimal integer in the text, or ``None`` if it is not one of at most 64 bits."""
     if not _INTEGER.fullmatch(text):
         return None
     digits = text.lstrip("+-").lstrip("0")
@@ -183,7 +183,7 @@ def _go_strings(values: Sequence[str]) -> str:
 class Selector:
     """A compiled label selector: hashable, and equal selectors are equal.
 
-    All requirements must hold; without any it matches everything, or nothing when the selector was absent.
+    All requirements must hold; without any it matches everything, or nothing if the selector was absent.
     """
 
     requirements: tuple[Requirement, ...] = ()
@@ -201,7 +201,7 @@ class Selector:
         return all(requirement.matches(labels) for requirement in self.requirements)
 
     def and_equal(self, pairs: Mapping[str, str]) -> "Selector":
-        """This selector and, for each pair, label equals value; nothing stays nothing."""
+        """This selector and, for each pair, label equals value; a selector of nothing stays so."""
         if self.matches_nothing or not pairs:
             return self
         more = [Requirement(key, "In", frozenset((value,))) for key, value in sorted(pairs.items())]
@@ -308,7 +308,7 @@ def compile_node_term(term: NodeSelectorTerm, where: str = "") -> NodeTerm:
 
 @dataclass(frozen=True, slots=True)
 class NodeMatcher:
-    """The required part of a pod's wishes about nodes.
+    """The required part of a pod's constraints on nodes.
 
     All labels of ``nodeSelector`` must be equal, and one term must hold; ``None`` without required affinity.
     """
@@ -318,11 +318,11 @@ class NodeMatcher:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no wish: every node matches."""
+        """Whether there is no constraint: every node matches."""
         return not self.equal and self.terms is None
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
-        """Whether the node with these labels and this name will do."""
+        """Whether the node with these labels and this name satisfies the constraints."""
         if any(labels.get(key) != value for key, value in self.equal):
             return False
         return self.terms is None or any(term.matches(labels, name) for term in self.terms)

@@ -1,7 +1,7 @@
 """Decides which taints a toleration covers and which nodes the taint of consolidation closes.
 
 Source: Kubernetes v1.36, ``core/v1/toleration.go``. The numeric operators ``Lt`` and ``Gt`` of tolerations
-sit behind a gate that is off in the scheduler, so they tolerate nothing unless they are asked for.
+are behind a feature gate that is off in the scheduler, so they tolerate nothing unless ``numeric`` is set.
 """
 
 from collections.abc import Iterable

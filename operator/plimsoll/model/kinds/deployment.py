@@ -14,20 +14,20 @@ from plimsoll.model.kinds.metadata import ApiObject, Int64
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import IntOrString
 
-#: Annotation of a pod template: the surge that its latest rollout was started for, as ``RECORD from NODE``.
+#: Annotation of a pod template: the surge that started its latest rollout, as ``RECORD from NODE``.
 SURGED = "plimsoll.dev/surged"
 
 #: Label by which the pods of a Deployment's ReplicaSets differ; the ReplicaSet's name ends with its value.
 TEMPLATE_HASH = "pod-template-hash"
 
-#: Digits of a share in percent; other texts, which the API server does not let in, count as 0.
+#: Maximum digits of a percentage; other texts, which the API server rejects, count as 0.
 LONGEST_SHARE = 9
 
 _FROM = " from "
 
 
 class RollingUpdate(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """How far a rollout may stray from the wanted number of pods."""
+    """How far a rollout may deviate from the wanted number of pods."""
 
     max_surge: IntOrString = "25%"
     max_unavailable: IntOrString = "25%"
@@ -41,7 +41,7 @@ class DeploymentStrategy(msgspec.Struct, frozen=True, kw_only=True, rename="came
 
 
 class DeploymentSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is wanted; the template is kept as it is written."""
+    """The wanted state; the template is kept as written."""
 
     replicas: Int64 = 1
     paused: bool = False
@@ -51,7 +51,7 @@ class DeploymentSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class DeploymentStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """How far the controller has come."""
+    """The progress of the controller."""
 
     observed_generation: Int64 = 0
     replicas: Int64 = 0
@@ -67,27 +67,27 @@ class Deployment(ApiObject, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def surged(self) -> str | None:
-        """What the template's annotation says of a surge; None when it has none."""
+        """The template's annotation about a surge; None without one."""
         said = _annotations(self.spec.template).get(SURGED)
         return None if said is None else str(said)
 
     @property
     def is_settled(self) -> bool:
-        """Whether no rollout is under way: the controller has seen the spec, and all pods follow it."""
+        """Whether no rollout is under way: the controller has observed the spec, and all pods match it."""
         status, wanted = self.status, self.spec.replicas
         return status.observed_generation >= self.metadata.generation and (
             status.replicas == status.updated_replicas == status.available_replicas == wanted
         )
 
     def bounds(self) -> tuple[int, int]:
-        """Pods that a rollout may have beyond the wanted number, and below it; never both 0."""
+        """Pods that a rollout may have above the wanted number, and below it; never both 0."""
         rolling = self.spec.strategy.rolling_update
         surge = _resolved(rolling.max_surge, self.spec.replicas, up=True)
         missing = _resolved(rolling.max_unavailable, self.spec.replicas, up=False)
         return surge, missing if surge or missing else 1
 
     def template_digest(self) -> str:
-        """Tells this template from every other, whatever surges have written into it."""
+        """Identifies this template regardless of the marks of surges."""
         given = self.spec.template.get("metadata")
         metadata = dict(given) if isinstance(given, dict) else {}
         annotations = {key: said for key, said in _annotations(self.spec.template).items() if key != SURGED}
@@ -96,14 +96,14 @@ class Deployment(ApiObject, frozen=True, kw_only=True, rename="camel"):
 
 
 def _annotations(template: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Those of a pod template; none where they are something else than the API has there."""
+    """The annotations of a pod template; none if they have the wrong type."""
     metadata = template.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     return annotations if isinstance(annotations, dict) else {}
 
 
 def mark_of(record: str, node: str) -> str:
-    """What the annotation says while a record's rollout moves a pod off a node."""
+    """The annotation's value while a record's rollout moves a pod off a node."""
     return f"{record}{_FROM}{node}"
 
 
@@ -113,7 +113,7 @@ def node_of(mark: str) -> str:
 
 
 def deployment_name_of(pod: Pod) -> str:
-    """The Deployment that a pod belongs to, told from its label and its ReplicaSet's name; "" for none."""
+    """The Deployment of a pod, from its label and its ReplicaSet's name; "" for none."""
     owner, digest = pod.metadata.controller, pod.metadata.labels.get(TEMPLATE_HASH)
     if owner is None or owner.kind != "ReplicaSet" or not digest or not owner.name.endswith(f"-{digest}"):
         return ""

@@ -1,4 +1,4 @@
-"""Keeps the objects other than pods and nodes that decisions read, by kind; caches what follows from them."""
+"""Keeps objects other than pods and nodes that decisions read, by kind; caches values derived from them."""
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
@@ -29,22 +29,22 @@ T = TypeVar("T")
 
 
 class Ledger(Protocol):
-    """Objects in another form than theirs, with what follows from them."""
+    """Objects in another form, with values derived from them."""
 
     def __init__(self) -> None:
-        """Without any object."""
+        """Create it without any object."""
 
     def copied(self) -> Self:
-        """An independent copy, as lazily as may be."""
+        """An independent copy, as lazily as possible."""
 
 
 LedgerT = TypeVar("LedgerT", bound=Ledger)
 
-#: Derived values are dropped, all of them, when there are more than this.
+#: Maximum number of derived values; all are dropped when there are more.
 LARGEST_SHELF = 65_536
 
 
-#: The shelf of ClusterObjects that each kind lies on.
+#: The shelf of ClusterObjects for each kind.
 SHELVES: Mapping[type, str] = {
     Namespace: "namespaces",
     Service: "services",
@@ -67,8 +67,8 @@ SHELVES: Mapping[type, str] = {
 class ClusterObjects:
     """Objects by key: ``name``, or ``namespace/name`` for namespaced kinds.
 
-    ``version`` rises with each change, but for budgets, which only those read who take pods away: they
-    have ``budget_version``. ``derived`` keeps what was computed from the objects until the former rises.
+    ``version`` increases with each change, except for budgets, which are read only for evictions: they have
+    ``budget_version``. ``derived`` keeps values computed from the objects until ``version`` increases.
     """
 
     namespaces: dict[str, Namespace] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class ClusterObjects:
     _derived_version: int = field(default=0, repr=False, compare=False)
 
     def above(self, pod: Pod) -> OwnerReference | None:
-        """The controller of the pod's ReplicaSet; None until it is known."""
+        """The controller of the pod's ReplicaSet; None while it is unknown."""
         owner = pod.metadata.controller
         found = self.replica_sets.get(f"{pod.namespace}/{owner.name}") if owner is not None else None
         if owner is None or found is None or found.metadata.uid != owner.uid:
@@ -100,7 +100,7 @@ class ClusterObjects:
         return found.metadata.controller
 
     def derived(self, key: Hashable, build: Callable[[], T]) -> T:
-        """What was computed from these objects under ``key``, built again after any change of them."""
+        """The value computed from these objects under ``key``, computed again after any change of them."""
         if self._derived_version != self.version or len(self._derived) >= LARGEST_SHELF:
             self._derived = {}
             self._derived_version = self.version
@@ -111,7 +111,7 @@ class ClusterObjects:
         return value
 
     def ledger(self, kind: type[LedgerT]) -> LedgerT:
-        """What is kept of objects in another form than theirs, made at its first use; forked with them."""
+        """The ledger of that class, created at its first use; forked with the objects."""
         found = self._ledgers.get(kind)
         if found is None:
             found = self._ledgers[kind] = kind()

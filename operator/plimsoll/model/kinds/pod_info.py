@@ -1,8 +1,8 @@
 """A pod as the engine sees it: its identity, and the template it shares with its siblings.
 
-Pods of one ReplicaSet differ in name and uid only. Everything that decides where a pod may go lives in
-its :class:`PodTemplate`, compiled once and interned; masks, scores and counters are then kept a
-template, not a pod (docs/adr/0003).
+Pods of one ReplicaSet differ in name and uid only. Everything that decides about a pod's node is in its
+:class:`PodTemplate`, compiled once and interned. Masks, scores and counters are then kept per template, not
+per pod (docs/adr/0003).
 """
 
 from collections.abc import Callable, Hashable
@@ -41,22 +41,22 @@ NO_AMOUNTS = ResourceRequirements()
 #: The resources that have a minimum in scores.
 WITH_MINIMUM = ("cpu", "memory")
 
-#: A request above this (a pebibyte) makes its node's sums be counted exactly instead of by adding up.
+#: A request above this (a pebibyte) makes its node's sums be computed exactly rather than by addition.
 LARGE_REQUEST = 2**50
 
 
 class PodTemplate:
-    """What all pods of one shape share. Compare by identity: equal shapes are the same object.
+    """The common part of all pods of one shape. Compare by identity: equal shapes are the same object.
 
     Attributes:
         sample: Some pod of this shape; read its spec, never its name, uid or status.
         owner: The controlling owner reference, or None.
         requests: Effective requests of a pod to be scheduled: cpu in milli, the rest in units.
-        score_requests: What NodeResourcesFit scores with: 100m and 200 MiB for containers that name none.
-        nonzero_requests: The same when the pod is placed and nothing was granted yet, cpu and memory only.
+        score_requests: Requests for NodeResourcesFit's score: 100m and 200 MiB for containers that name none.
+        nonzero_requests: The same for a placed pod to which nothing was granted yet, cpu and memory only.
         terms: Its inter-pod (anti-)affinity terms.
         terms_error: Why its terms cannot be parsed, or "".
-        unreadable: What is wrong with its amounts that are no quantities and count as 0, a sentence each.
+        unreadable: A sentence for each amount that is not a quantity and counts as 0.
     """
 
     __slots__ = (
@@ -108,10 +108,10 @@ class PodTemplate:
 
     @property
     def frame(self) -> bytes | None:
-        """A digest of what a pod wants of a node, amounts aside; None where the pod's name matters.
+        """A digest of a pod's constraints on nodes, without amounts; None if the pod's name matters.
 
         Left out are the labels, the owner, names of containers, all amounts, terms about other pods, and the
-        group: equal for templates that differ in these alone.
+        group: frames are equal for templates that differ only in these.
         """
         return self.memo("frame", lambda: _frame_of(self.sample))
 
@@ -120,7 +120,7 @@ class PodTemplate:
         return tuple(term for term in self.terms if term.kind is kind)
 
     def memo(self, key: Hashable, build: Callable[[], T]) -> T:
-        """What a plugin compiled from this shape, built on first use.
+        """The value that a plugin compiled from this shape, built on first use.
 
         The value must depend on the template and ``key`` alone.
         """
@@ -131,7 +131,7 @@ class PodTemplate:
 
 
 class HolderKind(StrEnum):
-    """Who may hold room on a node."""
+    """The kinds of holders of room on a node."""
 
     POD = "pod"  #: a pod that exists; the key is its uid
     REPLACEMENT = "replacement"  #: the pod that an owner will create; record key, or the moved pod's uid
@@ -139,7 +139,7 @@ class HolderKind(StrEnum):
 
 
 class Holder(NamedTuple):
-    """Who holds room on a node; everyone holds at most one."""
+    """A holder of room on a node; each holds room on at most one."""
 
     kind: HolderKind
     key: str
@@ -154,11 +154,11 @@ class PodInfo:
     """One pod: its object, its template, and what differs between siblings.
 
     Attributes:
-        stands_in_for: The holder that this pod stands in for; None for a pod that exists.
-        requests: What it takes on its node, status-aware (in-place resize): cpu in milli, the rest in units.
+        stands_in_for: The holder that this pod represents; None for a pod that exists.
+        requests: Its requests on its node, including in-place resizes: cpu in milli, the rest in units.
         nonzero_cpu_milli: The same with kube-scheduler's minimum of 100m a container.
         nonzero_memory_bytes: Likewise with 200 MiB.
-        is_large: Whether some request is so large that sums might leave int64.
+        is_large: Whether some request is so large that sums might exceed int64.
     """
 
     __slots__ = (
@@ -199,7 +199,7 @@ class PodInfo:
 
     @property
     def key(self) -> str:
-        """``namespace/name``; made when asked for, for few pods are."""
+        """``namespace/name``; computed on demand, as few pods need it."""
         return self.pod.key
 
     @property
@@ -223,12 +223,13 @@ class PodInfo:
 
 
 class Templates:
-    """Interns templates: one object for all pods of one shape, for as long as somebody keeps such a pod."""
+    """Interns templates: one object for all pods of one shape, while any such pod is kept."""
 
     def __init__(self) -> None:
-        # Weak, because every pod may bring a new shape: a Job's pods carry labels of their own.
+        # Weak, because every pod may have a new shape: a Job's pods have labels of their own.
         self._by_signature: WeakValueDictionary[bytes, PodTemplate] = WeakValueDictionary()
-        # A template keeps its sample, and that its parts: while it lives, no other object has their ids.
+        # A template keeps its sample, and the sample its parts: while it lives, no other object has their
+        # ids.
         self._by_parts: WeakValueDictionary[bytes, PodTemplate] = WeakValueDictionary()
         self._encoder = msgspec.msgpack.Encoder()
 
@@ -236,7 +237,7 @@ class Templates:
         return len(self._by_signature)
 
     def info(self, pod: Pod, stands_in_for: Holder | None = None) -> PodInfo:
-        """The engine's view of ``pod``; another state of a stand-in goes on to stand in for its holder."""
+        """The engine's view of ``pod``; another state of a stand-in still represents its holder."""
         parts = parts_of(pod)
         template = self._by_parts.get(parts)
         if template is None:
@@ -249,12 +250,12 @@ class Templates:
         return PodInfo(pod, template, stands_in_for)
 
     def stand_in(self, pod: PodInfo, holder: Holder, priority: int | None = None, node: str = "") -> PodInfo:
-        """A pod of the same shape that counts in a holder's stead; the only place that makes one.
+        """A stand-in: a pod of the same shape that represents a holder; the only place that creates one.
 
         Args:
-            pod: Whose shape it has: requests, terms, ports, volumes. Only its name is kept of its identity,
-                and the names of its resource claims, which say what it asks for.
-            holder: Who it stands in for.
+            pod: The pod whose shape it gets: requests, terms, ports, volumes. Of its identity only the name
+                is kept, and the names of its resource claims, which identify its devices.
+            holder: The holder that it represents.
             priority: The pod's own when None.
             node: The node it runs on, "" for none.
         """
@@ -283,10 +284,10 @@ class Templates:
 
 
 def parts_of(pod: Pod) -> bytes:
-    """The objects of which the shape of a pod consists, by identity: pods of the same parts have one shape.
+    """The identities of the objects that make up a pod's shape: pods with the same parts have one shape.
 
-    The node's name is the first field of a spec, and no part of the shape. Packed: half a million pods may
-    have a hundred thousand shapes, and a tuple of identities takes five times as much.
+    The node's name is the first field of a spec, and not part of the shape. Packed: half a million pods may
+    have a hundred thousand shapes, and a tuple of identities takes five times as much memory.
     """
     meta = pod.metadata
     identities = _IDENTITIES(id(meta.labels), id(meta.owner_references), *map(id, astuple(pod.spec)[1:]))
@@ -294,10 +295,10 @@ def parts_of(pod: Pod) -> bytes:
 
 
 def shape_of(pod: Pod) -> tuple[object, ...]:
-    """All fields of which a placement decision may depend, but for name, uid, node and status.
+    """All fields that a placement decision may depend on, except name, uid, node and status.
 
-    The claims of ephemeral volumes are named after the pod, and so are resource claims that are made from
-    templates: with one, no other pod is of its shape.
+    The claims of ephemeral volumes are named after the pod, and so are resource claims from templates: a pod
+    with one has a shape of its own.
     """
     spec = pod.spec
     metadata = pod.metadata
@@ -346,7 +347,7 @@ def _without_amounts(containers: tuple[Container, ...]) -> tuple[Container, ...]
 
 
 def deciding_volumes(spec: PodSpec) -> tuple[Volume, ...]:
-    """The volumes without those of other sources (tokens, secrets): no decision reads these."""
+    """The volumes that decisions read, without other sources (tokens, secrets)."""
     return tuple([volume for volume in spec.volumes if volume != Volume(name=volume.name)])
 
 

@@ -9,8 +9,8 @@ Formula, per resource::
 
 Units: ``cpu`` in milli-CPU, everything else in whole units; rounded up once, after the exact sum.
 Edges: a resource that is neither cpu, memory, ephemeral-storage nor a scalar is dropped; a total that does
-not fit 64 bits is computed once more as upstream computes it
-(:class:`~plimsoll.model.quantity.Amount`); what is no quantity counts as 0, for that amount alone.
+not fit 64 bits is computed again as upstream computes it (:class:`~plimsoll.model.quantity.Amount`); an
+invalid quantity counts as 0, for that amount alone.
 Source: kube-scheduler v1.36, ``component-helpers/resource/helpers.go`` and ``framework/types.go``; KEPs 753
 (sidecars), 1287 (resize in place), 2837 (pod-level resources).
 """
@@ -37,7 +37,7 @@ CPU = "cpu"
 MEMORY = "memory"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 
-#: Amounts, and sums of amounts, end here: what is larger counts as this much and never wraps around.
+#: Maximum of amounts, and of their sums: larger values count as this much and never wrap around.
 LARGEST_AMOUNT = 2**63 - 1
 
 DEFAULT_CPU_MILLI = 100
@@ -147,7 +147,7 @@ def fit_score(pod: Pod) -> dict[str, int]:
 
 
 def unreadable(pod: Pod) -> Iterator[str]:
-    """What is wrong with the amounts of a pod that are no quantities, and count as 0; a sentence each."""
+    """A sentence for each amount of a pod that is not a quantity and counts as 0."""
     for container in (*pod.spec.containers, *pod.spec.init_containers):
         yield from unreadable_amounts(f"container {container.name}", container.resources.requests)
     yield from unreadable_amounts("the pod", pod.spec.resources.requests if pod.spec.resources else {})
@@ -155,7 +155,7 @@ def unreadable(pod: Pod) -> Iterator[str]:
 
 
 def unreadable_amounts(where: str, quantities: Mapping[str, QuantityValue]) -> Iterator[str]:
-    """Of which resources the amount is no quantity, in a sentence each."""
+    """A sentence for each resource whose amount is not a quantity."""
     for name, quantity in quantities.items():
         try:
             nanos(quantity)
@@ -170,7 +170,7 @@ def _unit(name: str) -> int:
 def _integers(
     pod: Pod, *, observed: bool = False, least: Mapping[str, int] | None = None, pod_level: bool = True
 ) -> dict[str, int]:
-    """The total in the resources' units; an overflow is computed in upstream's way, when there is one."""
+    """The total in the resources' units; an overflow is computed in upstream's way, if there is one."""
     total = _total(pod, _read_nanos, observed=observed, least=least, pod_level=pod_level)
     counted = {name: value for name, value in total.items() if name in _NATIVE or is_scalar(name)}
     if max(counted.values(), default=0) <= MAX_INT64 * 10**6:

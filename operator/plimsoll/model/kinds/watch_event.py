@@ -1,7 +1,7 @@
 """Watch events: the only input of the mutable state.
 
-Pods and nodes have events of their own, because almost everything is about them; the other kinds share
-three. Every event carries whole objects, never a difference.
+Pods and nodes have their own events, because almost all events are about them; the other kinds share three.
+Every event carries whole objects, never a difference.
 """
 
 from typing import TypeAlias
@@ -27,7 +27,7 @@ class PodUpdated(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodDeleted(msgspec.Struct, frozen=True, gc=False):
-    """A pod is gone; ``pod`` is the last that was seen of it."""
+    """A pod was deleted; ``pod`` is its last known state."""
 
     pod: Pod
 
@@ -46,7 +46,7 @@ class NodeUpdated(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeDeleted(msgspec.Struct, frozen=True, gc=False):
-    """A node is gone."""
+    """A node was deleted."""
 
     node: Node
 
@@ -65,7 +65,7 @@ class ObjectUpdated(msgspec.Struct, frozen=True, gc=False):
 
 
 class ObjectDeleted(msgspec.Struct, frozen=True, gc=False):
-    """An object of another kind is gone."""
+    """An object of another kind was deleted."""
 
     object: ApiObject
 
