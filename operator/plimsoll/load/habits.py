@@ -1,9 +1,9 @@
 """Keeps decaying histograms of the use of each workload's pods over days.
 
-Buckets grow by 5 %: cpu from 0.01 to 1,000 cores, memory from 10 MB to 1 TB. A sample weighs ``2^((t - t0) /
-half-life)``; to decay all samples, the reference ``t0`` moves forward, and no bucket is touched. Cpu gets one
-sample per pod and minute; memory gets the largest of each hour, because pods will need again what they once
-needed.
+Buckets grow by 5 %: cpu from 0.01 to 1,000 cores, memory from 10 MB to 1 TB. A sample weighs
+``2^((t - t0) / half-life)``; to decay all samples, the reference ``t0`` moves forward, and no bucket is
+touched. Cpu gets one sample per pod and minute; memory gets the largest of each hour, because pods will need
+again what they once needed.
 
 Source: VPA's recommender (kubernetes/autoscaler 55c37cd5, ``pkg/recommender/util`` and ``model``). Differs:
 the mean is kept in addition; memory peaks are hourly with a half-life of two days, not daily over eight.

@@ -1,15 +1,15 @@
-"""LoadState says how much is known of a node's load."""
+"""Defines the states of knowledge about a node's load."""
 
 from enum import IntEnum
 
 
 class LoadState(IntEnum):
-    """How much is known of a node's load.
+    """The state of knowledge about a node's load.
 
-    Placement may use what is estimated; a pod is evicted by load from measured nodes to measured nodes only.
+    Scheduling may use estimates; evictions by load go only from measured nodes to measured nodes.
     """
 
-    UNKNOWN = 0  #: it has never been measured
-    STALE = 1  #: its latest reading is too old
-    ESTIMATED = 2  #: measured, but more than a tenth of its load is expected of pods that are not
-    MEASURED = 3  #: measured, and so are its pods but for a tenth of its load
+    UNKNOWN = 0  #: never measured
+    STALE = 1  #: its latest reading is stale
+    ESTIMATED = 2  #: measured, but more than a tenth of its load is expected of unmeasured pods
+    MEASURED = 3  #: measured, and so are its pods except for a tenth of its load

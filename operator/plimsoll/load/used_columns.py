@@ -1,7 +1,7 @@
-"""UsedColumns are what pods use on each node in the units of the cluster's columns, for scores.
+"""Keeps the pods' use on each node in the units of the cluster's columns, for scores.
 
-A node that is not measured counts with the median share of those that are, or with what its pods are expected
-to use if that is more.
+A node that is not measured counts with the median share of the measured ones, or with the expected use of its
+pods if that is more.
 
 Axis letter: N nodes, as rows of the cluster. Units: thousandths of a core, rounded up, and bytes.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from plimsoll.load.readings import PER_COLUMN_UNIT
 from plimsoll.model.columns.columns import BoolArray, IntArray
 
-#: Numbers for arrays of columns: an address may be that of a former one.
+#: Numbers for arrays of columns, as a new array may have a former one's address.
 SERIALS = count()
 
 PER_UNIT = np.array(PER_COLUMN_UNIT, dtype=np.int64)
@@ -25,8 +25,8 @@ class UsedColumns:
 
     Attributes:
         columns: Shape (2, capacity) int64, one resource after the other; the array stays until rows move.
-        serial: Of that array: no other one in the process has the same.
-        mark: Of what the floors were computed from.
+        serial: The array's number: no other one in the process has the same.
+        mark: The mark of the nodes from which the floors were computed.
     """
 
     __slots__ = ("_cells", "_floors", "_loads", "columns", "mark", "serial")
@@ -41,8 +41,8 @@ class UsedColumns:
         self._cells = self._views()
 
     def add(self, row: int, cpu: int, memory: int) -> None:
-        """A pod came to that node, or left it: then both are negative."""
-        # Views of the arrays: each pod comes by here, and they take a third of the time of numpy's items.
+        """Add a pod's use on that node; negative to subtract it."""
+        # Views of the arrays: this runs for each pod, and they take a third of the time of numpy's items.
         cpus, memories, cpu_loads, memory_loads, cpu_floors, memory_floors = self._cells
         cpu += cpu_loads[row]
         memory += memory_loads[row]
@@ -51,7 +51,7 @@ class UsedColumns:
         memories[row] = max(memory, memory_floors[row])
 
     def renew_all(self, system: IntArray, sums: IntArray) -> None:
-        """A refresh; shapes (capacity, ...)."""
+        """Renew all nodes at a refresh; shapes (capacity, ...)."""
         self._loads[:] = (system + sums[:, :2]).T
         self.columns[:] = -(-np.maximum(self._loads, self._floors) // PER_UNIT[:, None])
 
@@ -63,7 +63,7 @@ class UsedColumns:
         is_measured: BoolArray,
         sums: tuple[IntArray, IntArray],
     ) -> None:
-        """Take nodes without measurement for as busy as the ``middle``, in percent, and remember the mark.
+        """Count unmeasured nodes as used like the ``middle``, in percent, and store the mark.
 
         ``room`` and ``is_measured`` are of all N nodes, the former in the cluster's units; ``sums`` are as
         for ``renew_all``.

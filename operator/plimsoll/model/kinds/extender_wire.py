@@ -1,7 +1,7 @@
-"""JSON of requests to HTTP extenders and of their responses: ``k8s.io/kube-scheduler/extender/v1``.
+"""Encodes requests to HTTP extenders, and decodes responses: ``k8s.io/kube-scheduler/extender/v1``.
 
-Fields are spelled as Go spells them (``NodeNames``); answers are read in any case, as Go reads them, since
-many extenders were written against types with lower-case tags. Objects travel as documents of the API.
+Fields have Go's spelling (``NodeNames``). Responses are read case-insensitively, as Go reads them, since many
+extenders were written with lower-case tags. Objects are sent as documents of the API.
 
 Source: kube-scheduler v1.36, ``staging/src/k8s.io/kube-scheduler/extender/v1/types.go``.
 """
@@ -21,7 +21,7 @@ T = TypeVar("T")
 LARGEST_SCORE = 2**31
 
 
-#: Characters of one reason or error, and different reasons in one answer; the rest is cut.
+#: Maximum length of a reason or error, and of different reasons in a response; the rest is cut.
 LONGEST_TEXT, MOST_REASONS = 1024, 50
 
 OTHER_REASONS = "an extender gave other reasons"
@@ -32,17 +32,17 @@ class AnswerError(ValueError):
 
 
 class ReportedError(AnswerError):
-    """An extender says itself that it failed; its own words."""
+    """An extender reports that it failed; its own words."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterAnswer:
-    """What an extender says of the nodes that it was given.
+    """An extender's verdict on the nodes of a request.
 
     Attributes:
-        passed: Names of those that the pod may go to.
-        failed: Reasons, keyed by node, where removing pods might help.
-        unresolvable: Reasons, keyed by node, where it cannot; these take precedence.
+        passed: Names of the feasible nodes.
+        failed: Reasons, keyed by node, for rejections where removing pods might help.
+        unresolvable: Reasons, keyed by node, for rejections where it cannot; these take precedence.
     """
 
     passed: frozenset[str]
@@ -52,7 +52,7 @@ class FilterAnswer:
 
 @dataclass(frozen=True, slots=True)
 class MetaVictims:
-    """Who would have to leave a node: uids, and how many of them against their budget."""
+    """The victims on a node: uids, and the number that violates budgets."""
 
     uids: tuple[str, ...]
     violations: int = 0
@@ -70,19 +70,19 @@ class _Named(msgspec.Struct):
 
 
 def node_document(node: Node) -> bytes:
-    """A node as far as it is known here: the fields that some decision reads."""
+    """A node as a document with the fields that decisions read."""
     return msgspec.json.encode(node)
 
 
 def nodes_body(pod: bytes, names: Sequence[str], documents: Sequence[bytes] | None) -> bytes:
-    """``ExtenderArgs``: names to an extender that knows the nodes, else the nodes themselves."""
+    """``ExtenderArgs``: names for an extender that knows the nodes, otherwise the nodes themselves."""
     if documents is None:
         return b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (pod, msgspec.json.encode(list(names)))
     return b'{"Pod":%b,"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null}' % (pod, b",".join(documents))
 
 
 def victims_body(pod: bytes, victims: Mapping[str, tuple[Sequence[Pod], int]], *, names_only: bool) -> bytes:
-    """``ExtenderPreemptionArgs``: by node, who would have to leave and how many against their budget."""
+    """``ExtenderPreemptionArgs``: by node, the victims and the number that violates budgets."""
     by_node = {
         node: {
             "Pods": [{"UID": each.uid} for each in pods] if names_only else list(pods),
@@ -108,7 +108,7 @@ def filter_answer(content: bytes, sent: Collection[str], *, names: bool) -> Filt
     """Read an ``ExtenderFilterResult`` about the nodes ``sent``, as ``names`` or as objects.
 
     Raises:
-        AnswerError: It is no such thing, says that it failed, or names a node that was not asked about.
+        AnswerError: It has the wrong structure, reports a failure, or names a node that was not sent.
     """
     members = _members(content)
     _raise_error(members)
@@ -131,10 +131,10 @@ def filter_answer(content: bytes, sent: Collection[str], *, names: bool) -> Filt
 
 
 def scores_answer(content: bytes) -> dict[str, int]:
-    """Read a ``HostPriorityList``: points by node name, added up where a node is named twice.
+    """Read a ``HostPriorityList``: points by node name, added up if a node occurs twice.
 
     Raises:
-        AnswerError: It is no such thing.
+        AnswerError: It has the wrong structure.
     """
     scores: dict[str, int] = {}
     for each in _decoded(content, list[dict[str, msgspec.Raw]]) or ():
@@ -151,7 +151,7 @@ def victims_answer(content: bytes) -> dict[str, MetaVictims]:
     """Read an ``ExtenderPreemptionResult``: by node.
 
     Raises:
-        AnswerError: It is no such thing.
+        AnswerError: It has the wrong structure.
     """
     members = _members(content)
     by_node = _member(members, "nodenametometavictims", dict[str, dict[str, msgspec.Raw] | None]) or {}
@@ -168,7 +168,7 @@ def binding_answer(content: bytes) -> None:
     """Read an ``ExtenderBindingResult``.
 
     Raises:
-        AnswerError: It is no such thing, or says that it failed.
+        AnswerError: It has the wrong structure, or reports a failure.
     """
     _raise_error(_members(content))
 

@@ -10,7 +10,7 @@ Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class OwnerReference(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Who made the object, and whose deletion takes it along."""
+    """The object's creator; deleting the owner deletes the object."""
 
     api_version: str = ""
     kind: str = ""
@@ -45,7 +45,7 @@ class ObjectMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=F
 
 
 class ApiObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """An object of the API; its namespace is empty where its kind has none."""
+    """An object of the API; its namespace is empty for cluster-scoped kinds."""
 
     metadata: ObjectMeta = ObjectMeta()
 
@@ -61,12 +61,12 @@ class ApiObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fa
 
     @property
     def uid(self) -> str:
-        """Identity: an object deleted and made again under its name has another."""
+        """Identity: an object that is deleted and created again under its name has another uid."""
         return self.metadata.uid
 
     @property
     def labels(self) -> dict[str, str]:
-        """Labels; not to be written to."""
+        """Labels; read-only."""
         return self.metadata.labels
 
     @property

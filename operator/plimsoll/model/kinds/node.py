@@ -1,4 +1,4 @@
-"""Nodes as the API serves them (core/v1), cut down to what decisions read, and their amounts as integers."""
+"""Nodes as the API serves them (core/v1), reduced to what decisions read, and their amounts as integers."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -11,7 +11,7 @@ from plimsoll.model.quantity import readable
 
 
 class Taint(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Keeps pods away that do not tolerate it; ``effect`` says how strongly."""
+    """Keeps pods off the node that do not tolerate it; ``effect`` says how strongly."""
 
     key: str = ""
     value: str = ""
@@ -20,7 +20,7 @@ class Taint(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False)
 
 
 class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What the cluster's operator wants of the node."""
+    """The wanted state of the node."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
@@ -28,7 +28,7 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fal
 
 
 class NodeCondition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """One observation about the node."""
+    """One observed condition of the node."""
 
     type: str = ""
     status: str = ""
@@ -39,21 +39,21 @@ class NodeCondition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", g
 
 
 class ContainerImage(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """An image the node has already, under each of its names."""
+    """An image on the node, under each of its names."""
 
     names: tuple[str, ...] = ()
     size_bytes: Int64 = 0
 
 
 class NodeAddress(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Where the node is reached; series of Prometheus may name it so."""
+    """An address of the node; series of Prometheus may name it by this."""
 
     type: str = ""
     address: str = ""
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What was observed of the node; quantities as written."""
+    """The observed state of the node; quantities as written."""
 
     allocatable: dict[str, str | Int64 | float] = {}
     capacity: dict[str, str | Int64 | float] = {}
@@ -76,13 +76,13 @@ class Node(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
 
 
 def allocatable_of(node: Node) -> dict[str, int]:
-    """What pods may take of a node: cpu in milli, the rest in units; of what is no quantity nothing."""
+    """The allocatable amounts of a node: cpu in milli, the rest in units; 0 for an invalid quantity."""
     amounts = node.status.allocatable.items()
     return bounded({name: to_integer(name, readable(quantity)) for name, quantity in amounts})
 
 
 def unreadable_of(node: Node) -> Iterator[str]:
-    """What is wrong with the allocatable amounts that are no quantities, and count as 0; a sentence each."""
+    """A sentence for each allocatable amount that is not a quantity and counts as 0."""
     return unreadable_amounts("the node", node.status.allocatable)
 
 
@@ -101,5 +101,5 @@ def decide_the_same(old: Node, new: Node) -> bool:
 
 
 def _states(node: Node) -> list[tuple[str, str]]:
-    """The conditions without their times, which every heartbeat renews."""
+    """The conditions without their times, which every heartbeat changes."""
     return [(condition.type, condition.status) for condition in node.status.conditions]

@@ -1,6 +1,6 @@
-"""Pods as the API serves them (core/v1), cut down to the fields that decisions read.
+"""Pods as the API serves them (core/v1), reduced to the fields that decisions read.
 
-Attribute names are the API's in snake case; every field has the value the API means by absence.
+Attribute names are the API's in snake case; every absent field has the value that the API means by absence.
 Quantities stay as written (`"500m"`, `2`); :mod:`plimsoll.model.kinds.requests` turns them into integers.
 """
 
@@ -25,14 +25,14 @@ Quantities: TypeAlias = dict[str, str | Int64 | float]
 
 
 class ResourceRequirements(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a container (or a whole pod) asks for, and may use at most."""
+    """The requests and limits of a container (or a whole pod)."""
 
     requests: Quantities = {}
     limits: Quantities = {}
 
 
 class ContainerPort(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A port; only one with a ``host_port`` above 0 takes something from the node."""
+    """A port; only one with a ``host_port`` above 0 occupies a port of the node."""
 
     container_port: Int64 = 0
     host_port: Int64 = 0
@@ -41,14 +41,14 @@ class ContainerPort(msgspec.Struct, frozen=True, kw_only=True, rename="camel", g
 
 
 class ExitCodes(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Exit codes that a rule is about."""
+    """The exit codes of a rule."""
 
     operator: str = ""
     values: tuple[Int64, ...] = ()
 
 
 class RestartRule(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What happens when a container ends with some exit codes."""
+    """The action when a container ends with some exit codes."""
 
     action: str = ""
     exit_codes: ExitCodes = ExitCodes()
@@ -71,7 +71,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fa
 
 
 class Toleration(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Lets a pod on a node in spite of a taint."""
+    """Allows a pod on a node in spite of a taint."""
 
     key: str = ""
     operator: str = ""
@@ -81,14 +81,14 @@ class Toleration(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=F
 
 
 class PreferredSchedulingTerm(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A node wish and what it is worth (1 to 100)."""
+    """A preference for nodes, with its weight (1 to 100)."""
 
     weight: Int64 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
 class NodeAffinityTerms(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Which nodes a pod must, or would rather, run on."""
+    """Node affinity: the nodes that a pod requires, or prefers."""
 
     required: NodeSelector | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
@@ -102,7 +102,7 @@ NO_NODE_AFFINITY = NodeAffinityTerms()
 
 
 class PodAffinityTerm(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Pods (by selector, in namespaces) to be near to or far from, near meaning one topology value."""
+    """Pods (by selector, in namespaces) to be near to or far from; near means the same topology value."""
 
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()
@@ -113,7 +113,7 @@ class PodAffinityTerm(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
 
 
 class WeightedPodAffinityTerm(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A pod wish and what it is worth (1 to 100)."""
+    """A preference about other pods, with its weight (1 to 100)."""
 
     weight: Int64 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
@@ -152,13 +152,13 @@ class TopologySpreadConstraint(msgspec.Struct, frozen=True, kw_only=True, rename
 
 
 class PodSchedulingGate(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A reason, put by somebody else, not to schedule the pod yet."""
+    """A reason, set by another component, not to schedule the pod yet."""
 
     name: str = ""
 
 
 class PodResourceClaim(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A claim on a device, named or made from a template."""
+    """A claim on devices, named or created from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -186,7 +186,7 @@ class HostPathSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
 
 
 class EmptyDirSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A volume that is born and dies with the pod on its node."""
+    """A volume that is created and deleted with the pod on its node."""
 
     medium: str = ""
 
@@ -214,7 +214,7 @@ class PodSchedulingGroup(msgspec.Struct, frozen=True, kw_only=True, rename="came
 
 
 class PodSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What the pod's author wants."""
+    """The wanted state of the pod."""
 
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
@@ -251,7 +251,7 @@ class PodSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fals
 
 
 class PodCondition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """One observation about the pod."""
+    """One observed condition of the pod."""
 
     type: str = ""
     status: str = ""
@@ -282,7 +282,7 @@ class ContainerState(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
 
 
 class ContainerStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What the kubelet says about one container."""
+    """The kubelet's report about one container."""
 
     name: str = ""
     ready: bool = False
@@ -294,14 +294,14 @@ class ContainerStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
 
 
 class PodResourceClaimStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Which claim was made from a template."""
+    """The claim that was created from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class PodStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What was observed of the pod."""
+    """The observed state of the pod."""
 
     phase: str = ""
     reason: str = ""
@@ -318,7 +318,7 @@ class PodStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fa
 
 
 class Pod(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A pod, and the few questions everybody asks about one."""
+    """A pod, with shortcuts to the most used facts."""
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
@@ -335,22 +335,22 @@ class Pod(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
 
     @property
     def nominated_node_name(self) -> str:
-        """The node held for it while it waits, or the empty string."""
+        """Its nominated node while it waits, or the empty string."""
         return self.status.nominated_node_name
 
     @property
     def is_terminal(self) -> bool:
-        """Whether it has ended: it takes nothing from its node any more."""
+        """Whether it has ended, so that it takes nothing from its node any more."""
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
     def is_terminating(self) -> bool:
-        """Whether its deletion has been asked for; until it is gone it still holds its place."""
+        """Whether its deletion was requested; it keeps its place until it is gone."""
         return self.metadata.deletion_timestamp is not None
 
     @property
     def is_ready(self) -> bool:
-        """Whether its kubelet says that it serves."""
+        """Whether its kubelet reports it as ready."""
         ready = self.condition("Ready")
         return ready is not None and ready.status == "True"
 

@@ -17,7 +17,7 @@ DEFAULT_TIMEOUT_S = 60
 
 
 class PodGroupSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """How many pods make a start, and what they need."""
+    """The number of pods that a start needs, and their resources."""
 
     min_member: Int64 = 1
     min_resources: dict[str, QuantityValue] = {}
@@ -25,7 +25,7 @@ class PodGroupSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc
 
 
 class GroupCondition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What the status says of one aspect."""
+    """One aspect of the status."""
 
     type: str = ""
     status: str = ""
@@ -35,7 +35,7 @@ class GroupCondition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
 
 
 class PodGroupStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """How far the group has come."""
+    """The progress of the group."""
 
     phase: str = ""
     occupied_by: str = ""
@@ -48,14 +48,14 @@ class PodGroupStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
 
 
 class PodGroup(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A gang, as the API server has it."""
+    """A gang, as in the API server."""
 
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
 
 
 def group_key(pod: Pod) -> str:
-    """``namespace/name`` of the PodGroup that a pod names by a label, "" when it names none."""
+    """``namespace/name`` of the PodGroup that a pod's label names, "" for none."""
     labels = pod.metadata.labels
     name = labels.get(GROUP_LABEL) or labels.get(UPSTREAM_GROUP_LABEL)
     return f"{pod.namespace}/{name}" if name else ""

@@ -1,8 +1,8 @@
 """Inter-pod (anti-)affinity terms, compiled once for all pods of a template.
 
-A term matches a pod when the pod's namespace is named by the term, or the namespace's labels satisfy
-its namespace selector, and the pod's labels satisfy its label selector.
-Source: kube-scheduler v1.36, ``framework/types.go`` (AffinityTerm).
+A term matches a pod when the term names the pod's namespace, or the namespace's labels satisfy its namespace
+selector, and the pod's labels satisfy its label selector. Source: kube-scheduler v1.36,
+``framework/types.go`` (AffinityTerm).
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ NO_LABELS: Mapping[str, str] = {}
 
 
 class TermKind(Enum):
-    """Which of the four lists a term stands in."""
+    """The four lists of terms."""
 
     REQUIRED_AFFINITY = "required affinity"
     REQUIRED_ANTI_AFFINITY = "required anti-affinity"
@@ -29,10 +29,10 @@ class PodTerm:
     """One term; hashable, so that equal terms of many pods share one counter.
 
     Attributes:
-        kind: Which list it stands in.
+        kind: The term's list.
         topology_key: The node label whose equal values form one domain.
-        namespaces: Names that count; the owner's own namespace when the term names none and has no
-            namespace selector.
+        namespaces: Matching namespaces; the owner's own namespace if the term names none and has no namespace
+            selector.
         namespace_selector: Selects namespaces by label; None selects none.
         selector: Selects pods by label.
         weight: 1..100 for preferred terms, 0 for required ones.
@@ -48,7 +48,7 @@ class PodTerm:
     def matches(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str] = NO_LABELS
     ) -> bool:
-        """Whether a pod of that namespace (with that namespace's labels) and labels is meant."""
+        """Whether the term matches a pod of that namespace (with that namespace's labels) and labels."""
         named = namespace in self.namespaces or (
             self.namespace_selector is not None and self.namespace_selector.matches(namespace_labels)
         )

@@ -1,4 +1,4 @@
-"""Storage as the API serves it (core/v1, storage.k8s.io/v1), cut down to what decisions read."""
+"""Storage as the API serves it (core/v1, storage.k8s.io/v1), reduced to what decisions read."""
 
 import msgspec
 
@@ -49,7 +49,7 @@ class CSIVolumeSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
 
 
 class VolumeResources(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """How much storage is asked for; quantities as written."""
+    """The requested amount of storage; quantities as written."""
 
     requests: dict[str, str | Int64 | float] = {}
 
@@ -64,7 +64,7 @@ class ObjectReference(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
 
 
 class PersistentVolumeClaimSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What storage is wanted."""
+    """The wanted storage."""
 
     access_modes: tuple[str, ...] = ()
     resources: VolumeResources = VolumeResources()
@@ -76,33 +76,33 @@ class PersistentVolumeClaimSpec(msgspec.Struct, frozen=True, kw_only=True, renam
 
 
 class PersistentVolumeClaimTemplate(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """The claim that is made for an ephemeral volume."""
+    """The claim to create for an ephemeral volume."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
 
 
 class EphemeralVolumeSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A volume whose claim is made with the pod and named ``<pod>-<volume>``."""
+    """A volume whose claim is created with the pod and named ``<pod>-<volume>``."""
 
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
 
 class PhaseStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """How far a volume or a claim has come."""
+    """The phase of a volume or a claim."""
 
     phase: str = ""
 
 
 class PersistentVolumeClaim(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A wish for storage."""
+    """A request for storage."""
 
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
     status: PhaseStatus = PhaseStatus()
 
 
 class VolumeNodeAffinity(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """From which nodes a volume can be reached."""
+    """The nodes that reach a volume."""
 
     required: NodeSelector | None = None
 
@@ -145,7 +145,7 @@ class TopologySelectorTerm(msgspec.Struct, frozen=True, kw_only=True, rename="ca
 
 
 class StorageClass(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
-    """How storage of a class is made, and when."""
+    """How and when storage of a class is provisioned."""
 
     provisioner: str = ""
     volume_binding_mode: str | None = None
@@ -153,7 +153,7 @@ class StorageClass(ApiObject, frozen=True, kw_only=True, rename="camel", gc=Fals
 
 
 class VolumeNodeResources(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """How many volumes of a driver a node takes; ``None`` is no ceiling."""
+    """How many volumes of a driver fit on a node; ``None`` is no ceiling."""
 
     count: Int64 | None = None
 
@@ -172,7 +172,7 @@ class CSINodeSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=
 
 
 class CSINode(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What the storage drivers say about the node of the same name."""
+    """The storage drivers' report about the node of the same name."""
 
     spec: CSINodeSpec = CSINodeSpec()
 
@@ -190,7 +190,7 @@ class CSIDriver(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
 
 
 class CSIStorageCapacity(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
-    """How much storage of a class is left for the nodes that ``node_topology`` selects."""
+    """The remaining storage of a class for the nodes that ``node_topology`` selects."""
 
     storage_class_name: str = ""
     node_topology: LabelSelector | None = None
@@ -199,13 +199,13 @@ class CSIStorageCapacity(ApiObject, frozen=True, kw_only=True, rename="camel", g
 
 
 class VolumeAttachmentSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What is attached."""
+    """The attached volume."""
 
     persistent_volume_name: str | None = None
 
 
 class VolumeAttachmentSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Which driver attaches what to which node."""
+    """The driver, the volume and the node of an attachment."""
 
     attacher: str = ""
     node_name: str = ""
@@ -213,6 +213,6 @@ class VolumeAttachmentSpec(msgspec.Struct, frozen=True, kw_only=True, rename="ca
 
 
 class VolumeAttachment(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A volume on its way to, or at, a node."""
+    """A volume that is being attached, or is attached, to a node."""
 
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()

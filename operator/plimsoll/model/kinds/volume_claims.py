@@ -46,17 +46,17 @@ ZONE_OF_PLUGIN = {GCE_PLUGIN: GCE_ZONE, EBS_PLUGIN: EBS_ZONE}
 
 
 def claim_class(claim: PersistentVolumeClaim) -> str:
-    """The claim's storage class; the old annotation goes first."""
+    """The claim's storage class; the old annotation takes precedence."""
     return claim.metadata.annotations.get(CLASS_ANNOTATION, claim.spec.storage_class_name or "")
 
 
 def volume_class(volume: PersistentVolume) -> str:
-    """The volume's storage class; the old annotation goes first."""
+    """The volume's storage class; the old annotation takes precedence."""
     return volume.metadata.annotations.get(CLASS_ANNOTATION, volume.spec.storage_class_name)
 
 
 def claim_name(pod: Pod, volume: Volume) -> str | None:
-    """The name of the claim that a pod's volume means, None when it means none."""
+    """The name of the claim of a pod's volume, None if it has none."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     if volume.ephemeral is not None:
@@ -65,12 +65,12 @@ def claim_name(pod: Pod, volume: Volume) -> str | None:
 
 
 def claim_not_found(name: str) -> str:
-    """How the API says that there is no such claim."""
+    """The API's message that there is no such claim."""
     return f'persistentvolumeclaim "{name}" not found'
 
 
 def not_owned(pod: Pod, claim: PersistentVolumeClaim) -> str:
-    """Why the claim cannot serve as the pod's ephemeral volume; empty when it can."""
+    """Why the claim cannot serve as the pod's ephemeral volume; empty if it can."""
     owner = claim.metadata.controller
     if owner is not None and owner.uid == pod.uid:
         return ""
@@ -90,7 +90,7 @@ def is_migrated(plugin: str, csi_node: CSINode | None) -> bool:
 
 
 def in_tree_plugin(gce: GCEPersistentDiskSource | None, ebs: AWSElasticBlockStoreSource | None) -> str | None:
-    """The in-tree plugin of a volume (of a pod or a PersistentVolume), None when it is of no such kind."""
+    """The in-tree plugin of a volume (of a pod or a PersistentVolume), None for other volumes."""
     if gce is not None:
         return GCE_PLUGIN
     return EBS_PLUGIN if ebs is not None else None
@@ -109,23 +109,23 @@ def is_attached_by_driver(plugin: str, csi_node: CSINode | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Attachable:
-    """A volume as its driver knows it."""
+    """A volume as its driver identifies it."""
 
     driver: str
     handle: str
 
 
 def attachable_inline(volume: Volume, csi_node: CSINode | None) -> Attachable | None:
-    """An inline in-tree volume as the node's driver knows it; None when no driver has to attach it."""
+    """An inline in-tree volume as the node's driver identifies it; None if no driver attaches it."""
     return _migrated(volume.gce_persistent_disk, volume.aws_elastic_block_store, "UNSPECIFIED", csi_node)
 
 
 def attachable(
     claim: PersistentVolumeClaim, objects: ClusterObjects, csi_node: CSINode | None
 ) -> Attachable | None:
-    """What a driver attaches for a claim on that node; None when no driver does.
+    """The volume that a driver attaches for a claim on that node; None if no driver does.
 
-    A claim that has no volume yet counts under its own name for the driver of its class.
+    A claim without a volume counts under its own name for the driver of its class.
     """
     volume = objects.volumes.get(claim.spec.volume_name) if claim.spec.volume_name else None
     if volume is not None:
@@ -170,8 +170,8 @@ def _migrated(
 def migrated_affinity(volume: PersistentVolume) -> NodeSelector | None:
     """The node affinity of an in-tree volume as its CSI driver would have written it.
 
-    The driver has a topology key of its own: the zone is looked for under that key. A zone that the affinity
-    mentions without naming values says nothing, so the volume's label counts, if it has the same key.
+    The driver has its own topology key, so the zone is searched under that key. A zone that the affinity
+    mentions without values is ignored, and the volume's label counts if it has the same key.
     """
     plugin = in_tree_plugin(volume.spec.gce_persistent_disk, volume.spec.aws_elastic_block_store)
     selector = volume.spec.node_affinity.required if volume.spec.node_affinity else None

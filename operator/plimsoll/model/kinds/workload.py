@@ -38,7 +38,7 @@ class Service(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
 
 
 class ReplicaStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """How many pods there are, and how many of them are ready."""
+    """The number of pods, and of ready pods."""
 
     replicas: Int64 = 0
     ready_replicas: Int64 = 0
@@ -46,21 +46,21 @@ class ReplicaStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", g
 
 
 class ReplicationController(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
-    """The ancestor of the ReplicaSet."""
+    """The predecessor of the ReplicaSet."""
 
     spec: LabelMapSpec = LabelMapSpec()
     status: ReplicaStatus = ReplicaStatus()
 
 
 class ReplicaSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """How many pods are wanted, and which ones count."""
+    """The wanted number of pods, and their selector."""
 
     replicas: Int64 = 1
     selector: LabelSelector | None = None
 
 
 class ReplicaSet(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Equal pods, as many as wanted."""
+    """A number of equal pods."""
 
     spec: ReplicaSpec = ReplicaSpec()
     status: ReplicaStatus = ReplicaStatus()
@@ -74,7 +74,7 @@ class StatefulSet(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False
 
 
 class PodDisruptionBudgetSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """How many of the selected pods must stay, or may be gone."""
+    """The number of selected pods that must be available, or may be unavailable."""
 
     selector: LabelSelector | None = None
     min_available: IntOrString | None = None
@@ -83,10 +83,10 @@ class PodDisruptionBudgetSpec(msgspec.Struct, frozen=True, kw_only=True, rename=
 
 
 class PodDisruptionBudgetStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What the disruption controller has counted.
+    """The disruption controller's counts.
 
     Attributes:
-        disruptions_allowed: evictions that are left.
+        disruptions_allowed: the remaining evictions.
         disrupted_pods: pods whose eviction was granted and not observed yet, keyed by name.
     """
 

@@ -1,4 +1,4 @@
-"""ResourceClaim (resource.k8s.io/v1): which devices are wanted, which were allocated, and for whom.
+"""ResourceClaim (resource.k8s.io/v1): the wanted devices, the allocated ones, and their users.
 
 Quantities stay as written.
 """
@@ -18,13 +18,13 @@ Configuration: TypeAlias = dict[str, object]
 
 
 class CapacityRequirements(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """How much of a device's capacity is wanted."""
+    """The wanted amounts of a device's capacities."""
 
     requests: dict[str, AmountText] = {}
 
 
 class ExactDeviceRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """So many devices of a class; in a list of alternatives also a name."""
+    """A number of devices of a class; in a list of alternatives also a name."""
 
     name: str = ""
     device_class_name: str = ""
@@ -37,7 +37,7 @@ class ExactDeviceRequest(msgspec.Struct, frozen=True, kw_only=True, rename="came
 
 
 class DeviceRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Devices of one class, or the first of several alternatives that can be had."""
+    """Devices of one class, or the first available one of several alternatives."""
 
     name: str = ""
     exactly: ExactDeviceRequest | None = None
@@ -45,7 +45,7 @@ class DeviceRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", g
 
 
 class DeviceConstraint(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What devices of some requests, or of all, must have in common, or may not."""
+    """A property that devices of some or all requests must share, or must not share."""
 
     requests: tuple[str, ...] = ()
     match_attribute: str | None = None
@@ -53,7 +53,7 @@ class DeviceConstraint(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
 
 class DeviceClaim(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What is wanted."""
+    """The wanted devices."""
 
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
@@ -61,7 +61,7 @@ class DeviceClaim(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=
 
 
 class ResourceClaimSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Likewise."""
+    """The spec of a claim."""
 
     devices: DeviceClaim = DeviceClaim()
 
@@ -95,7 +95,7 @@ class AllocatedDevices(
 class AllocationResult(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False, omit_defaults=True
 ):
-    """What was allocated, and on which nodes it can be used."""
+    """The allocated devices, and the nodes that can use them."""
 
     devices: AllocatedDevices = AllocatedDevices()
     node_selector: NodeSelector | None = None
@@ -103,7 +103,7 @@ class AllocationResult(
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False, omit_defaults=True):
-    """Who may use a claim."""
+    """A user of a claim."""
 
     api_group: str = ""
     resource: str = ""
@@ -112,7 +112,7 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fal
 
 
 class AllocatedDeviceStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a driver says of an allocated device."""
+    """A driver's report about an allocated device."""
 
     driver: str = ""
     pool: str = ""
@@ -122,7 +122,7 @@ class AllocatedDeviceStatus(msgspec.Struct, frozen=True, kw_only=True, rename="c
 
 
 class ResourceClaimStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What was allocated, and who uses it."""
+    """The allocation of a claim, and its users."""
 
     allocation: AllocationResult | None = None
     reserved_for: tuple[Consumer, ...] = ()
@@ -137,7 +137,7 @@ class ResourceClaim(ApiObject, frozen=True, kw_only=True, rename="camel", gc=Fal
 
     @property
     def is_allocated(self) -> bool:
-        """Whether it has devices."""
+        """Whether devices are allocated to it."""
         return self.status.allocation is not None
 
     def allocated(

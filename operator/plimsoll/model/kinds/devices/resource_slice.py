@@ -35,7 +35,7 @@ class DeviceAttribute(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
 
     @property
     def value(self) -> AttributeValue | None:
-        """What is set; None for a type that is not known here."""
+        """The field that is set; None for an unknown type."""
         if self.version is not None:
             return Version(self.version)
         for each in (self.string, self.boolean, self.integer):
@@ -45,7 +45,7 @@ class DeviceAttribute(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
 
 
 class CapacityRange(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """How much may be asked for: from, to, and in which steps."""
+    """The range of valid requests: minimum, maximum and step."""
 
     min: AmountText = 0
     max: AmountText | None = None
@@ -53,7 +53,7 @@ class CapacityRange(msgspec.Struct, frozen=True, kw_only=True, rename="camel", g
 
 
 class CapacityPolicy(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """How what is asked for becomes what is consumed."""
+    """The rules by which a request for capacity becomes consumption."""
 
     default: AmountText | None = None
     valid_values: tuple[AmountText, ...] = ()
@@ -61,7 +61,7 @@ class CapacityPolicy(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
 
 
 class DeviceCapacity(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """How much of something a device has."""
+    """The amount of a capacity of a device."""
 
     value: AmountText = 0
     request_policy: CapacityPolicy | None = None
@@ -83,7 +83,7 @@ class Counter(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fals
 
 
 class CounterConsumption(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a device takes of one set of counters."""
+    """A device's consumption of one set of counters."""
 
     counter_set: str = ""
     counters: dict[str, Counter] = {}
@@ -97,7 +97,7 @@ class CounterSet(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=F
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """One device, or one way to cut a piece out of hardware."""
+    """One device, or one partition of hardware."""
 
     name: str = ""
     attributes: dict[str, DeviceAttribute] = {}
@@ -147,13 +147,13 @@ class CELSelector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=
 
 
 class DeviceSelector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a device must be like."""
+    """A condition that devices must satisfy."""
 
     cel: CELSelector | None = None
 
 
 class DeviceClassSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Which devices belong to the class, their configuration, and the extended resource that they serve."""
+    """The selectors of the class, its configuration, and the extended resource that it serves."""
 
     selectors: tuple[DeviceSelector, ...] = ()
     config: tuple[dict[str, object], ...] = ()
