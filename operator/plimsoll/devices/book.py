@@ -75,7 +75,7 @@ class DeviceBook:
         self._kept_below: Mapping[Hashable, Any] = {}  #: of the book that was copied
         self._extended: dict[str, str] = {}  #: claims for extended resources: owner's uid
 
-    # -- what is there -----------------------------------------------------------------------------------
+    # -- reads -------------------------------------------------------------------------------------------
 
     @property
     def is_empty(self) -> bool:
@@ -118,7 +118,7 @@ class DeviceBook:
             found.add(pool)
         return frozenset(found)
 
-    # -- what happens ------------------------------------------------------------------------------------
+    # -- writes ------------------------------------------------------------------------------------------
 
     def set_slice(self, each: ResourceSlice) -> None:
         """Add or update a slice."""

@@ -66,7 +66,7 @@ class _Named(msgspec.Struct):
     metadata: _Meta = msgspec.field(default_factory=_Meta)
 
 
-# -- what is said ------------------------------------------------------------------------------------
+# -- requests ----------------------------------------------------------------------------------------
 
 
 def node_document(node: Node) -> bytes:
@@ -101,7 +101,7 @@ def binding_body(pod: Pod, node: str) -> bytes:
     )
 
 
-# -- what is answered --------------------------------------------------------------------------------
+# -- responses ---------------------------------------------------------------------------------------
 
 
 def filter_answer(content: bytes, sent: Collection[str], *, names: bool) -> FilterAnswer:

@@ -92,7 +92,7 @@ class RequestWatch:
         except Exception as exc:  # noqa: BLE001 - whatever one request holds, the next look comes
             self.observer.failed(what, repr(exc))
 
-    # -- what the watches bring ----------------------------------------------------------------------
+    # -- watch events --------------------------------------------------------------------------------
 
     def _changed(self, changes: Mapping[str, EvictionRequest | None]) -> None:
         """Handle created or changed requests; None for deleted ones."""

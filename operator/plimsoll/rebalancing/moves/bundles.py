@@ -71,7 +71,7 @@ def look(here: BundleView) -> Look:
     return _made_in_order(here) if here.state.due else _proposed(here)
 
 
-# -- moves that are made ---------------------------------------------------------------------------------
+# -- making moves ----------------------------------------------------------------------------------------
 
 
 def _made_in_order(here: BundleView) -> Look:  # noqa: PLR0911 - one check after the other, in their order

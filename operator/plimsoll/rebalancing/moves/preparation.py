@@ -51,7 +51,7 @@ def _recorded(step: Step, event: events.RecordAnswered) -> None:
         _check(step)
 
 
-# -- what calls it off -----------------------------------------------------------------------------------
+# -- cancellation ----------------------------------------------------------------------------------------
 
 
 def _call_off(step: Step, landing: Landing) -> None:
@@ -96,7 +96,7 @@ def _deleted(step: Step, _event: events.RecordDeleted) -> None:
     outcomes.end(step, outcomes.cancelled("RecordDeleted", "the record was deleted"))
 
 
-# -- its turn --------------------------------------------------------------------------------------------
+# -- the turn --------------------------------------------------------------------------------------------
 
 
 def _wait_for_turn(step: Step) -> None:

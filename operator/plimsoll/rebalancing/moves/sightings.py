@@ -84,7 +84,7 @@ class ReplacementSightings:
     _credited: dict[str, Followed] = field(default_factory=dict)  #: by uid of the replacement
     _spent: set[str] = field(default_factory=set)  #: uids of pods that replace no other pod
 
-    # -- what the executor asks for ------------------------------------------------------------------
+    # -- for the executor ----------------------------------------------------------------------------
 
     def follow(self, instruction: FollowReplacement) -> tuple[events.ReplacementEvent, ...]:
         """Follow the owner's pods that do not exist yet, or were created after ``instruction.since``.
@@ -148,7 +148,7 @@ class ReplacementSightings:
             siblings[meta.uid] = pod
         return ()
 
-    # -- what others read ----------------------------------------------------------------------------
+    # -- reads ---------------------------------------------------------------------------------------
 
     def siblings(self, owner: str) -> Mapping[str, Pod]:
         """The pods of a controller, by uid."""

@@ -161,7 +161,7 @@ class ScopeReviews:
         for kept in (self._scopes, self._reviews, self._empty_since, self._unknown):
             kept.pop(name, None)
 
-    # -- what is said --------------------------------------------------------------------------------
+    # -- sentences -----------------------------------------------------------------------------------
 
     def troubles(self, name: str) -> dict[str, str]:
         """Problems of a scope: sentences by reason."""

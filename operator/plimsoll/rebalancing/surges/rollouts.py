@@ -47,7 +47,7 @@ class RolloutSurges:
         self.awaited: Mapping[type, Awaited] = {StartRollout: self.start, RevertRollout: self.revert}
         self._rollouts = rollouts
 
-    # -- what a plan reads ---------------------------------------------------------------------------
+    # -- reads of plans ------------------------------------------------------------------------------
 
     async def deployments(self) -> Deployments:
         """All Deployments, for one run."""
@@ -68,7 +68,7 @@ class RolloutSurges:
         gone = answer.verdict is WriteOutcome.GONE
         return Deployments(problem="" if gone else f"its Deployment could not be read: {answer.message}")
 
-    # -- what surges do ------------------------------------------------------------------------------
+    # -- rollouts ------------------------------------------------------------------------------------
 
     async def inspect(self, key: str, spec: EvictionSpec) -> RolloutAnswered:
         """The state of a surge's Deployment."""

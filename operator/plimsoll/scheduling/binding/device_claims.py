@@ -108,7 +108,7 @@ class DeviceClaims:
         """Pass the present time to the book, so that drivers' deadlines are current."""
         self._cluster.objects.ledger(DeviceBook).now = self._clock.now()
 
-    # -- what the watch shows ------------------------------------------------------------------------
+    # -- watch events --------------------------------------------------------------------------------
 
     def observe(self, event: WatchEvent) -> None:
         """Update the attempts after the watch has shown a claim; the mirror has it already."""

@@ -79,7 +79,7 @@ class SchedulingQueue:
         self._judge = HintJudge(ask)
         self._flushed = -math.inf
 
-    # -- what serves the pods ------------------------------------------------------------------------
+    # -- profiles and order --------------------------------------------------------------------------
 
     def use(self, hints: Mapping[str, QueueingHints], changed: Collection[str], now: float) -> None:
         """Serve these profiles, and requeue pods that changed ones rejected. Both are by scheduler name."""
@@ -147,7 +147,7 @@ class SchedulingQueue:
     def _places(self) -> tuple[PodHeap | BackoffQueue | UnschedulablePods | InFlight, ...]:
         return self._active, self._backoff, self._unschedulable, self._gated, self._in_flight
 
-    # -- what the watch tells ------------------------------------------------------------------------
+    # -- watch events --------------------------------------------------------------------------------
 
     def add_or_update(self, pod: PodInfo, now: float) -> bool:
         """Add or update a pod without a node; returns whether it is new to the queue.
