@@ -48,7 +48,7 @@ class AttemptFailures:
         self._queue.add_unschedulable_if_not_present(pod.uid, now)
 
     def broken(self, queued: QueuedPod, exc: Exception) -> None:
-        """Report an internal error after the decision, and requeue the pod."""
+        """Report an internal error, forget the pod if it is assumed, and requeue it."""
         self._observer.failed("scheduling", f"{queued.pod.key}: {exc!r}")
         self._pipeline.drop_assumed(queued.pod)
 
