@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.commands import Said, say
+from e2e.polls import eventually
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -49,8 +50,14 @@ async def stage(speaker: Speaker, kubeconfig: Path) -> AsyncIterator[Stage]:
             await one.make(LEASES.format(namespace), lease, **kind, spec={})
     await one.make(POLICIES, "pausing", apiVersion="plimsoll.dev/v1alpha1", kind="SchedulingPolicy", spec={})
     yield one
-    for path in (f"{POLICIES}/pausing", "/api/v1/namespaces/pausing", "/api/v1/namespaces/pausing-too"):
+    paths = (f"{POLICIES}/pausing", "/api/v1/namespaces/pausing", "/api/v1/namespaces/pausing-too")
+    for path in paths:
         await speaker.request("DELETE", path)
+    for path in paths:  # the next test has namespaces of the same names
+        await eventually(
+            lambda path=path: speaker.request("GET", path),  # type: ignore[misc] # a lambda that keeps a variable of the loop
+            lambda answer: answer.status == 404,
+        )
 
 
 async def test_the_stop_button_is_pressed_and_released(stage: Stage) -> None:
