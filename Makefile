@@ -235,8 +235,8 @@ EXTRAS ?= optimal,devices
 image: ## build the container image: [IMAGE=plimsoll] [EXTRAS=optimal,devices] (needs docker)
 	docker build --build-arg EXTRAS=$(EXTRAS) --tag $(or $(IMAGE),plimsoll) .
 
-image-layout: $(STAMP) ## build the same image from Debian's packages, without a registry, as OCI layout in dist/image: [EXTRAS=optimal,devices] (needs root, mmdebstrap, buildah)
-	$(BIN)/python deploy/image/build.py dist/image $(EXTRAS)
+image-layout: $(STAMP) ## build the same image from Debian's packages, without a registry, as OCI layout in dist/image: [EXTRAS=optimal,devices] [ARCHITECTURE=arm64] (needs root, mmdebstrap, buildah)
+	$(BIN)/python deploy/image/build.py dist/image "$(EXTRAS)" $(ARCHITECTURE)
 
 image-check: $(STAMP) ## build the smallest image so, look into it, and run it on the development cluster (also needs umoci, crun)
 	PLIMSOLL_IMAGE_CHECK=1 $(BIN)/python -m pytest tests/deploy/test_built_image.py $(ARGS)
