@@ -1,4 +1,4 @@
-"""deploy/image/build.py and its target: what they are told, and what they refuse before they begin."""
+"""deploy/image/build.py and its target: arguments, and refusals before a build begins."""
 
 from __future__ import annotations
 
