@@ -1,4 +1,4 @@
-"""Reviews rights of the current token and of callers, and knows the right that a request needs."""
+"""Reviews the rights of the current token and of callers, and maps requests to the rights that they use."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,34 +10,35 @@ from plimsoll.kube.session.errors import APIError
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.session.typed_client import TypedClient
 
-#: Seconds for one answer: a review at the start must not delay it for long.
+#: Timeout of one review in seconds: a review at start-up must not delay the start for long.
 TIMEOUT_S = 5.0
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
 class AccessReviews:
-    """Asks the API server's authorizer.
+    """Reviews the rights of the operator's own token.
 
     Args:
-        session: Without a fence: a review changes nothing, so a process that does not lead may ask.
+        session: A session without a fence: a review changes nothing, so a process that does not lead may
+            review.
     """
 
     def __init__(self, session: Session) -> None:
         self._reviews = client.AuthorizationV1Api(TypedClient(session))
 
     async def review(self, right: Right, namespace: str) -> bool | None:
-        """Whether a right is granted; None when the server did not say."""
+        """Whether a right is granted; None when the server did not respond."""
         try:
             return await self.answer(right, namespace)
         except APIError:
             return None
 
     async def answer(self, right: Right, namespace: str, name: str = "") -> bool | None:
-        """Whether a right is granted, for objects of one name where one is given; None when it is not said.
+        """Whether a right is granted, for one object if ``name`` is given; None when the review does not say.
 
         Raises:
-            APIError: The server refused the review, or did not answer.
+            APIError: The server refused the review, or did not respond.
         """
         spec = client.V1SelfSubjectAccessReviewSpec(resource_attributes=_attributes(right, namespace, name))
         answer = await self._reviews.create_self_subject_access_review(
@@ -47,10 +48,10 @@ class AccessReviews:
 
 
 class SubjectReviews:
-    """Asks what somebody else may do, which needs the right to create SubjectAccessReviews.
+    """Reviews the rights of another user; requires the right to create SubjectAccessReviews.
 
     Args:
-        user: Such as ``system:serviceaccount:plimsoll:plimsoll``.
+        user: The user name, such as ``system:serviceaccount:plimsoll:plimsoll``.
     """
 
     def __init__(self, session: Session, user: str, groups: Sequence[str]) -> None:
@@ -59,7 +60,7 @@ class SubjectReviews:
         self._groups = list(groups)
 
     async def answer(self, right: Right, namespace: str, name: str = "") -> bool | None:
-        """As of :class:`AccessReviews`."""
+        """The same as :meth:`AccessReviews.answer`, for the user."""
         spec = client.V1SubjectAccessReviewSpec(
             user=self._user, groups=self._groups, resource_attributes=_attributes(right, namespace, name)
         )
@@ -71,7 +72,7 @@ class SubjectReviews:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose token it is."""
+    """The user to whom a token belongs."""
 
     user: str
     uid: str = ""
@@ -79,10 +80,10 @@ class Caller:
 
 
 class CallerReviews:
-    """Asks the API server; needs the right to create both reviews.
+    """Authenticates callers and reviews their rights; requires the right to create both reviews.
 
     Args:
-        session: Without a fence: a review changes nothing.
+        session: A session without a fence: a review changes nothing.
     """
 
     def __init__(self, session: Session) -> None:
@@ -91,22 +92,22 @@ class CallerReviews:
         self._reviews = client.AuthorizationV1Api(typed)
 
     async def caller(self, token: str, audience: str = "") -> Caller | None:
-        """Whose token it is; None when the API server does not accept it, or not for the audience.
+        """The user of a token; None when the API server rejects it, or it is not for the audience.
 
         Args:
-            token: As it was shown.
-            audience: Whom the token must be meant for; "" means the API server.
+            token: The token as the caller sent it.
+            audience: The audience that the token must have; "" for the API server.
 
         Raises:
-            APIError: The server refused the review, or did not answer.
+            APIError: The server refused the review, or did not respond.
         """
         audiences = [audience] if audience else None
         review = client.V1TokenReview(spec=client.V1TokenReviewSpec(token=token, audiences=audiences))
         answer = await self._tokens.create_token_review(review, _request_timeout=TIMEOUT_S)
-        status: client.V1TokenReviewStatus | None = answer.status  # the client's stub claims that it is there
+        status: client.V1TokenReviewStatus | None = answer.status  # the client's stub declares it required
         if status is None or not status.authenticated or status.user is None:
             return None
-        if audience and audience not in (status.audiences or ()):  # a server that does not know audiences
+        if audience and audience not in (status.audiences or ()):  # the server does not support audiences
             return None
         user: dict[str, object] = status.user.to_dict()
         groups = user["groups"]
@@ -117,10 +118,10 @@ class CallerReviews:
         )
 
     async def may_get(self, caller: Caller, path: str) -> bool:
-        """Whether somebody may get a path that is no resource.
+        """Whether a caller may get a non-resource path.
 
         Raises:
-            APIError: As above.
+            APIError: The server refused the review, or did not respond.
         """
         spec = client.V1SubjectAccessReviewSpec(
             user=caller.user,
@@ -131,7 +132,7 @@ class CallerReviews:
         answer = await self._reviews.create_subject_access_review(
             client.V1SubjectAccessReview(spec=spec), _request_timeout=TIMEOUT_S
         )
-        status: client.V1SubjectAccessReviewStatus | None = answer.status  # likewise
+        status: client.V1SubjectAccessReviewStatus | None = answer.status  # as above
         return status is not None and bool(status.allowed)
 
 
@@ -148,12 +149,12 @@ def _attributes(right: Right, namespace: str, name: str) -> client.V1ResourceAtt
 
 
 def _allowed(status: client.V1SubjectAccessReviewStatus | None) -> bool | None:
-    """What a review says; the client's stub claims that it always has a status."""
+    """The result of a review; None without a status, which the client's stub does not declare as optional."""
     return None if status is None else status.allowed
 
 
 def right_of(method: str, path: str) -> tuple[Right, str]:
-    """The right that a request uses, and in which namespace; "" for none."""
+    """The right that a request uses, and its namespace; "" for none."""
     parts = path.partition("?")[0].strip("/").split("/")
     group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1] if len(parts) > 1 else "", parts[3:])
     namespace = ""
@@ -165,7 +166,10 @@ def right_of(method: str, path: str) -> tuple[Right, str]:
 
 
 def permissions(access: Access) -> Callable[[str, str], str]:
-    """Says of a request why it is not sent, "" when it may be; free of charge while nothing is denied."""
+    """A function that gives the reason why a request is not sent, "" if it may be sent.
+
+    It costs next to nothing while no right is denied.
+    """
 
     def denial(method: str, path: str) -> str:
         why = "" if access.is_complete else access.denial(*right_of(method, path))

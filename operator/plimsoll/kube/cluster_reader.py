@@ -1,4 +1,4 @@
-"""Reads the state of a whole cluster, each collection once, for commands that answer questions about it."""
+"""Reads the state of a whole cluster, each collection once, for commands that report on it."""
 
 import time
 from collections.abc import Callable, Collection
@@ -15,13 +15,13 @@ from plimsoll.ports.usage import UsageReading
 from plimsoll.rebalancing.runs.usage import usage_problem
 from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SnapshotContent, UsageContent
 
-#: Objects in a page, as kubectl.
+#: Objects per page, as in kubectl.
 PAGE = 500
 
-#: Seconds for a page to be answered.
+#: Timeout of a page in seconds.
 TIMEOUT_S = 120.0
 
-#: Where every collection is, by plural.
+#: Paths of the collections, by plural.
 PATHS = {
     **{resource.name: resource.path for resource in (*WATCHED, *DEVICES)},
     DEPLOYMENTS: "/apis/apps/v1/deployments",
@@ -29,13 +29,13 @@ PATHS = {
     RECORDS: f"{GROUP}/evictions",
 }
 
-#: Collections without which there is no answer.
+#: Collections that every command requires.
 ESSENTIAL = frozenset({"nodes", "pods"})
 
-#: Collections that many clusters do not have; that is not worth a word.
+#: Collections that many clusters do not have; their absence is not reported.
 OPTIONAL = frozenset(resource.name for resource in DEVICES)
 
-#: Called with the plural and how many objects of it have been read so far.
+#: Called with the plural and the number of its objects read so far.
 ReadProgress = Callable[[str, int], None]
 
 
@@ -57,12 +57,13 @@ async def read_cluster(
     only: Collection[str] = (),
     needed: Collection[str] = (),
 ) -> SnapshotContent:
-    """List everything that decisions read, or ``only`` some collections, by plural, without usage.
+    """List all collections that decisions read, or ``only`` some, by plural; usage is not read.
 
-    A collection that may not be read or does not exist is left out, and said in ``missing``.
+    A collection that does not exist or may not be read is left out and named in ``missing``.
 
     Raises:
-        APIError: There was no answer, or nodes, pods, what is ``needed`` or one of ``only`` cannot be read.
+        APIError: The server did not respond, or nodes, pods, a ``needed`` collection or one of ``only``
+            cannot be read.
     """
     taken = time.time()
     objects: dict[str, list[bytes]] = {}

@@ -1,4 +1,4 @@
-"""Our custom resources through the API server: SchedulingPolicies, Eviction records, PodGroups."""
+"""Reads and writes our custom resources: SchedulingPolicies, Eviction records, PodGroups."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 GROUP = "/apis/plimsoll.dev/v1alpha1"
 
-#: Kubernetes 1.37's alpha group with a resource of our plural.
+#: Kubernetes 1.37's alpha group, which has a resource with the same plural as ours.
 LIFECYCLE = "lifecycle.k8s.io"
 
 
@@ -21,7 +21,7 @@ RECORDS = WatchedResource("evictions", f"{GROUP}/evictions", WatchedRecord)
 
 
 class PolicyResources:
-    """SchedulingPolicies."""
+    """Reads SchedulingPolicies and writes their status."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -36,10 +36,10 @@ class PolicyResources:
 
 
 class NamespacedResources:
-    """Eviction records or PodGroups.
+    """Reads and writes Eviction records or PodGroups.
 
     Args:
-        status: Their status; fields that a new status does not set are removed.
+        status: The type of their status; fields that a new status does not set are removed.
     """
 
     def __init__(self, session: Session, plural: str, status: type[BaseModel]) -> None:
@@ -51,7 +51,7 @@ class NamespacedResources:
         return "/".join((GROUP, "namespaces", namespace, self._plural, *rest))
 
     async def create(self, document: Mapping[str, Any]) -> WriteResult:
-        """Write a new object, and its status, which the API server takes separately."""
+        """Create an object, then write its status, which the API server takes in a separate request."""
         namespace, name = document["metadata"]["namespace"], document["metadata"]["name"]
         bare = {key: value for key, value in document.items() if key != "status"}
         answer = await self._session.write("POST", self._path(namespace), bare)
@@ -62,7 +62,7 @@ class NamespacedResources:
     async def write_status(
         self, namespace: str, name: str, status: Mapping[str, Any], manager: str = ""
     ) -> WriteResult:
-        """Replace an object's status; ``manager`` is who managedFields name as its writer."""
+        """Replace an object's status; managedFields name ``manager`` as its writer."""
         body = {"status": {**self._absent, **status}}
         params = {"fieldManager": manager} if manager else None
         return await self._session.merge(self._path(namespace, name, "status"), body, params=params)
@@ -89,15 +89,15 @@ async def _listed(session: Session, path: str) -> tuple[WriteResult, Sequence[Ma
 
 
 def _is_named(document: object) -> bool:
-    """Whether it is an object with a name, as every object of the API is."""
+    """Whether a document is an object with a name, as every object of the API is."""
     metadata = document.get("metadata") if isinstance(document, dict) else None
     return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
 
 
 async def shadowing_evictions(session: Session) -> str:
-    """The built-in resource that kubectl means by a bare ``evictions``, "" when that is ours.
+    """The built-in resource that kubectl reads for a bare ``evictions``; "" when it reads ours.
 
-    kubectl takes the built-in group silently where both are served.
+    Where both groups are served, kubectl silently chooses the built-in one.
     """
     try:
         group = await session.object("GET", f"/apis/{LIFECYCLE}")

@@ -13,10 +13,10 @@ from plimsoll.model.decoding import DecodeError, decode
 from plimsoll.model.kinds.deployment import SURGED, Deployment
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
-#: Deployments in a page of a list: a few megabytes.
+#: Deployments per page of a list: a few megabytes.
 PAGE = 500
 
-#: Seconds for a page to be answered.
+#: Timeout of a page in seconds.
 TIMEOUT_S = 30.0
 
 
@@ -36,7 +36,7 @@ class DeploymentRollouts:
         self._apps = client.AppsV1Api(TypedClient(session))
 
     async def list(self) -> tuple[WriteResult, Sequence[Deployment]]:
-        """All of them, page by page; a template is kept where one pod is wanted."""
+        """All Deployments, page by page; templates are kept only for those with one replica."""
         found: list[Deployment] = []
         options: dict[str, Any] = {"limit": PAGE, "_request_timeout": TIMEOUT_S, "_preload_content": False}
         while True:
@@ -54,7 +54,7 @@ class DeploymentRollouts:
             options["_continue"] = page.metadata.token
 
     async def read(self, namespace: str, name: str) -> tuple[WriteResult, Deployment | None]:
-        """One of them."""
+        """One Deployment; None with GONE when it does not exist."""
         call = self._apps.read_namespaced_deployment(name, namespace, _preload_content=False)
         try:
             return WriteResult(WriteOutcome.DONE), decode(Deployment, await content_of(call))
@@ -64,7 +64,7 @@ class DeploymentRollouts:
             return WriteResult(WriteOutcome.UNKNOWN, str(exc)), None
 
     async def mark(self, deployment: Deployment, mark: str | None) -> WriteResult:
-        """Write the mark into the template of this very version."""
+        """Write the mark into the pod template, if the Deployment still has this version."""
         metadata = deployment.metadata
         body = {
             "metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version},

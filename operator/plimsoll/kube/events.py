@@ -1,12 +1,12 @@
-"""Events (events.k8s.io/v1): queued, aggregated into series, written in the background.
+"""Writes events (events.k8s.io/v1) in the background: queued, and aggregated into series.
 
-A storm of unschedulable pods must not become a storm of writes: an event equal to a recent one (same
-object, reason, action and text) raises the count of the first, at most once in SERIES_S and at a bounded
-rate; and when the queue is full new events are dropped and counted, never waited for.
+Many unschedulable pods must not cause as many writes. An event equal to a recent one (same object, reason,
+action and text) raises the count of the first, at most once in SERIES_S and at a bounded rate. While the
+queue is full, new events are dropped and counted; callers never wait.
 
-New events are sent some together over one connection: most of what a request costs is its system calls.
-A server that is busy answers each connection in turn. The longer events wait for it, the more connections
-they take, so that they stay some seconds behind the bindings they report.
+New events are sent in groups over one connection, because most of a request's cost is its system calls. A
+busy server responds to the requests of a connection one by one. The longer events wait, the more connections
+are used, so that events stay only seconds behind the bindings that they report.
 """
 
 import asyncio
@@ -32,20 +32,20 @@ from plimsoll.timing.task_sets import first_of
 #: Bytes of an event's note.
 NOTE_BYTES = 1024
 
-#: Seconds between two writes of one series, and after which an event starts a new one.
+#: Seconds between two writes of one series, and seconds without an event after which a series ends.
 SERIES_S, FORGET_S = 60.0, 360.0
 
 #: Series written per second in the long run, and in a burst; the counts of further series wait.
 SERIES_PER_S, SERIES_BURST = 20.0, 50
 
-#: Events waiting to be written, and events remembered.
+#: Maximum number of events that wait to be written, and of series that are remembered.
 QUEUED, REMEMBERED = 20_000, 20_000
 
-#: Events that are sent together, and seconds in which more of them are waited for.
+#: Maximum number of events per group, and seconds to wait for further events of a group.
 TOGETHER, LINGER_S = 16, 0.05
 
-#: Groups of them that are written at any time; so many more for each second that the oldest event waits; at
-#: most, for bindings need connections, too.
+#: Concurrent groups; further groups per second that the oldest event has waited; maximum of concurrent
+#: groups, because bindings need connections as well.
 WRITERS, WRITERS_PER_S, MOST_WRITERS = 8, 16, 48
 
 
@@ -59,18 +59,18 @@ class _Series:
 
 
 def patience_s(writing: int) -> float:
-    """Seconds that an event waits before its group is written, too, where so many are being written."""
+    """Seconds that an event waits for its group to be written while ``writing`` others are being written."""
     if writing >= MOST_WRITERS:
         return math.inf
     return max(0.0, (writing + 1 - WRITERS) / WRITERS_PER_S)
 
 
 class EventPoster:
-    """Writes events; ``run`` must be running for that.
+    """Writes events; requires a running ``run``.
 
     Attributes:
         dropped: Events that were dropped because the queue was full.
-        writing: Groups of events that are being written.
+        writing: Number of groups that are being written.
     """
 
     def __init__(self, session: Session, clock: Clock, instance: str) -> None:
@@ -79,7 +79,7 @@ class EventPoster:
         self._instance = instance
         self._queue: asyncio.Queue[tuple[EventNote, float]] = asyncio.Queue(QUEUED)
         self._written = Signal()
-        self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()  #: what was written last is last
+        self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()  #: the last written is last
         self._series_pace = Pace(clock, SERIES_PER_S, SERIES_BURST)
         self._made = 0
         self.dropped = 0
@@ -107,7 +107,7 @@ class EventPoster:
                 group.create_task(self._write_group(notes))
 
     async def _turn(self, since: float) -> None:
-        """Wait until an event that has waited since then may be written."""
+        """Wait until an event that was queued at ``since`` may be written."""
         while (left_s := patience_s(self.writing) - (self._clock.now() - since)) > 0:
             waits: list[Coroutine[Any, Any, object]] = [self._written.wait(self._written.count)]
             if left_s < math.inf:
@@ -117,7 +117,7 @@ class EventPoster:
     async def _write_group(self, notes: Sequence[tuple[EventNote, float]]) -> None:
         try:
             await self._write(notes)
-        except Exception:  # noqa: BLE001 - an error of ours must not end the writer
+        except Exception:  # noqa: BLE001 - an internal error must not end the writer
             self.dropped += len(notes)
         finally:
             self.writing -= 1
@@ -156,7 +156,7 @@ class EventPoster:
             await self._post(namespace, begun)
 
     async def _count(self, key: tuple[str, ...], series: _Series, now: float) -> None:
-        """One more of a series; its count is written now or with a later one."""
+        """Count one more event of a series; write the count now or with a later event."""
         series.count += 1
         if now - series.written < SERIES_S or not self._series_pace.try_accept():
             return
@@ -167,12 +167,12 @@ class EventPoster:
         try:
             await self._session.request("PATCH", path, body, content_type=MERGE_PATCH)
         except NotFound:
-            self._series.pop(key, None)  # it may be forgotten by now
+            self._series.pop(key, None)  # it may have been forgotten
 
     def _begun(
         self, key: tuple[str, ...], note: EventNote, namespace: str, now: float, moment: float
     ) -> bytes:
-        """A new series; the JSON of its first event, with the time of which it tells."""
+        """Begin a series; returns the JSON of its first event, which bears the given time."""
         self._made += 1
         name = f"{note.regarding.get('name', '')[:200]}.{int(now * 1e6):x}{self._made:x}"
         document = orjson.dumps(self._document(note, name, namespace, moment))
@@ -182,7 +182,7 @@ class EventPoster:
         return document
 
     def _forget(self, now: float) -> None:
-        """Let go of the series that are over, and of the oldest where there are too many: a kilobyte each."""
+        """Forget series that have ended, and the oldest ones above the limit: each takes a kilobyte."""
         while self._series:
             oldest = next(iter(self._series.values()))
             if len(self._series) <= REMEMBERED and now - oldest.written < FORGET_S:
@@ -190,9 +190,9 @@ class EventPoster:
             self._series.popitem(last=False)
 
     async def _post(self, namespace: str, begun: Sequence[tuple[tuple[str, ...], bytes]]) -> None:
-        """Write new events of a namespace, all requests together; those without an answer once more.
+        """Write new events of a namespace in one group; repeat those without a response once.
 
-        An event that is there already was written by a request whose answer was lost.
+        An event that already exists was created by a request whose response was lost.
         """
         path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
         results = await self._session.write_all("POST", [(path, body) for _, body in begun])
@@ -206,7 +206,7 @@ class EventPoster:
                     continue
             if not result.is_done:
                 self.dropped += 1
-                self._series.pop(key, None)  # there is nothing that a later one could add to
+                self._series.pop(key, None)  # there is no event whose count could be raised
 
     def _document(self, note: EventNote, name: str, namespace: str, now: float) -> dict[str, Any]:
         document: dict[str, Any] = {
@@ -228,7 +228,7 @@ class EventPoster:
 
 
 def micro_time(seconds: float) -> str:
-    """RFC 3339 with microseconds."""
+    """The time in RFC 3339 with microseconds."""
     whole, micro = divmod(round(seconds * 1e6), 1_000_000)
     return f"{_second(whole)}.{micro:06}Z"
 
@@ -239,7 +239,7 @@ def _second(whole: int) -> str:
 
 
 def shortened(text: str) -> str:
-    """At most NOTE_BYTES bytes, cut as kube-scheduler cuts: 1020 bytes and " ..."."""
+    """The text cut to NOTE_BYTES bytes as in kube-scheduler: 1020 bytes and " ..."."""
     encoded = text.encode()
     if len(encoded) <= NOTE_BYTES:
         return text

@@ -1,7 +1,7 @@
 """Creates and reads EvictionRequests (lifecycle.k8s.io/v1alpha1).
 
-Each requester has a request of its own; the server's controller makes one Eviction of all that are about the
-same pod and labels it with who takes part.
+Each requester creates its own request. The server's controller combines all requests for a pod into one
+Eviction and labels it with the participants.
 
 Source: k8s.io/api after v0.37.0-beta.0 ``lifecycle/v1alpha1/types.go``; KEP-4563.
 """
@@ -36,10 +36,10 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 GROUP = "/apis/lifecycle.k8s.io/v1alpha1"
 
-#: Who we are in the protocol; a label's key, too.
+#: Our name as a requester in the protocol; also the key of a label.
 REQUESTER = "plimsoll.dev/rebalancing"
 
-#: What our requests are labelled with.
+#: The label of our requests.
 OURS = ("app.kubernetes.io/managed-by", "plimsoll")
 
 _NEEDED = ("evictionrequests", "evictions")
@@ -93,11 +93,11 @@ class _Document(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EvictionRequestObject(_Document, frozen=True):
-    """An EvictionRequest as the API has it."""
+    """An EvictionRequest as the API serves it."""
 
 
 class LifecycleEviction(_Document, frozen=True):
-    """The server's Eviction (lifecycle.k8s.io), which all requests about one pod are part of."""
+    """The server's Eviction (lifecycle.k8s.io), which combines all requests for one pod."""
 
 
 class PodEvictionRequester:
@@ -114,11 +114,11 @@ class PodEvictionRequester:
         self._observer = observer
 
     async def offered(self) -> WriteResult:
-        """Ask discovery."""
+        """Whether discovery lists the API."""
         return await offered(self._session, GROUP, _NEEDED)
 
     async def request(self, pod: Pod, name: str) -> WriteResult:
-        """Create the request; an existing one is ours if its spec is equal."""
+        """Create the request; an existing one with an equal spec is ours."""
         body = {
             "apiVersion": "lifecycle.k8s.io/v1alpha1",
             "kind": "EvictionRequest",
@@ -152,7 +152,7 @@ class PodEvictionRequester:
         return await self._session.write("DELETE", _path(request))
 
     async def list(self) -> tuple[WriteResult, Sequence[EvictionRequest]]:
-        """Our requests, each with the Eviction that it is part of."""
+        """Our requests, each with the state of its Eviction."""
         try:
             requests = [each for each in await self._listed(REQUESTS) if _is_ours(each)]
             evictions = await self._listed(EVICTIONS) if requests else []
@@ -175,7 +175,7 @@ class PodEvictionRequester:
         return found
 
     async def watch(self, changed: Callable[[Mapping[str, EvictionRequest | None]], None]) -> WriteResult:
-        """Mirror our requests and the Evictions that they are part of, until they are served no more."""
+        """Mirror our requests and their Evictions until the server stops serving the API."""
         mirror = _Mirror(changed)
         observer = _MirrorObserver(self._observer)
         reflectors = [
@@ -196,7 +196,7 @@ class PodEvictionRequester:
             await asyncio.wait([*tasks, observer.absent], return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
                 if task.done():
-                    task.result()  # it runs until it is cancelled, or breaks
+                    task.result()  # it ends only when cancelled or by an error
             return WriteResult(WriteOutcome.GONE, observer.absent.result())
         finally:
             for task in tasks:
@@ -205,7 +205,7 @@ class PodEvictionRequester:
 
 
 class _MirrorObserver(Observer):
-    """Passes on what the watches go through, and notices that the API is served no more."""
+    """Forwards hooks of the watches, and detects that the API is no longer served."""
 
     def __init__(self, observer: Observer) -> None:
         self.absent: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -226,18 +226,18 @@ class _MirrorObserver(Observer):
         self._observer.watch_listed(resource, objects)
 
     def watch_heard(self, resource: str, now: float) -> None:  # noqa: ARG002 - the hook's signature
-        """The server answered; these watches come and go, so that no moment is kept."""
+        """Nothing: these watches are short-lived, so that their times are not recorded."""
         if resource in self._failing:
             self._failing.discard(resource)
             self._observer.watch_recovered(resource)
 
     def object_skipped(self, resource: str, name: str, problem: str) -> None:
-        """An object cannot be read."""
+        """Forward an object that cannot be read."""
         self._observer.object_skipped(resource, name, problem)
 
 
 class _Mirror:
-    """Our requests as they are, from the events of two watches."""
+    """Mirrors our requests from the events of two watches."""
 
     def __init__(self, changed: Callable[[Mapping[str, EvictionRequest | None]], None]) -> None:
         self._changed = changed
@@ -247,7 +247,7 @@ class _Mirror:
         self._listed: set[str] = set()
 
     def take(self, events: Sequence[WatchEvent]) -> None:
-        """Report what has changed, once both resources were listed."""
+        """Report changes once both resources are listed."""
         for event in events:
             match event:
                 case Synced(resource):
@@ -283,7 +283,7 @@ def _key(found: Any) -> str:
 
 
 def _is_ours(request: EvictionRequestObject) -> bool:
-    """Whether we are the requester: the request's spec says so; a label could be set by any client."""
+    """Whether we are the requester, according to the spec; any client could set a label."""
     return request.spec.requester == REQUESTER
 
 
@@ -293,17 +293,17 @@ def _uid(found: _Document) -> str:
 
 
 def _conditions(found: _Document) -> dict[str, _Condition]:
-    """Those that hold, by type."""
+    """The conditions that are true, by type."""
     return {each.type: each for each in found.status.conditions if each.status == "True"}
 
 
 def _under_way(evictions: Iterable[LifecycleEviction]) -> dict[str, LifecycleEviction]:
-    """The Eviction that has not come to its end, by the pod's uid."""
+    """The Evictions that have not ended, by the pod's uid."""
     return {_uid(each): each for each in evictions if not _conditions(each)}
 
 
 def _read(request: EvictionRequestObject, evictions: Mapping[str, LifecycleEviction]) -> EvictionRequest:
-    """A request, with the progress that the Eviction reports."""
+    """A request with the progress of its Eviction."""
     held, uid = _conditions(request), _uid(request)
     eviction = evictions.get(uid)
     status = _Status() if eviction is None else eviction.status

@@ -1,11 +1,12 @@
 """POSTs to HTTP extenders; their responses are not trusted.
 
-No credentials of ours are sent, no proxy, cookie or .netrc of the environment is used, no redirect is
-followed, and no response is decompressed; one that is slow, endless or broken becomes an error message, in
-time. Each extender has a session, hence connections, of its own: one that hangs does not delay the others.
+No credentials of ours are sent, no proxy, cookie or .netrc of the environment is used, redirects are not
+followed, and responses are not decompressed. A slow, endless or malformed response becomes an error message
+within the timeout. Each extender has its own session and therefore its own connections, so that a hanging
+extender does not delay others.
 
 Source: kube-scheduler v1.36, ``pkg/scheduler/extender.go``. Differs: upstream follows redirects, reads
-responses without bound, and with ``enableHTTPS`` verifies no server when it has no CA.
+responses without bound, and does not verify the server if ``enableHTTPS`` is set without a CA.
 """
 
 import asyncio
@@ -21,7 +22,8 @@ from plimsoll.kube.session.answer_bodies import bounded
 from plimsoll.kube.session.session import JSON
 from plimsoll.ports.extenders import Endpoint, Reply, TLSSettings
 
-#: An answer may have this many bytes, and so many for each byte of the question (it may repeat the nodes).
+#: Maximum response size: a constant, and a factor on the size of the request (responses may repeat the
+#: nodes).
 ANSWER_BYTES, ANSWER_FACTOR = 2**20, 3
 
 #: Concurrent connections to one extender; further requests wait, within their own timeout.
@@ -29,13 +31,13 @@ CONNECTIONS = 32
 
 
 class HTTPExtenders:
-    """Calls extenders; sessions are opened with the first request and kept."""
+    """Calls extenders; a session is opened with the first request and kept."""
 
     def __init__(self) -> None:
         self._sessions: dict[Endpoint, aiohttp.ClientSession] = {}
 
     def problem_of(self, endpoint: Endpoint) -> str:
-        """Why this endpoint cannot be spoken to; empty when it can."""
+        """Why this endpoint cannot be called; empty when it can."""
         try:
             tls_context(endpoint.tls)
         except (ssl.SSLError, binascii.Error, ValueError, OSError) as exc:
@@ -43,7 +45,7 @@ class HTTPExtenders:
         return ""
 
     async def post(self, endpoint: Endpoint, verb: str, body: bytes) -> Reply:
-        """Ask; never raises, never waits longer than the endpoint's time, never reads without bound."""
+        """Send a request; never raises, never exceeds the endpoint's timeout, never reads without bound."""
         url = f"{endpoint.url.rstrip('/')}/{verb}"
         try:
             async with (
@@ -64,7 +66,7 @@ class HTTPExtenders:
         except TimeoutError:
             return Reply(None, f'Post "{url}": no complete answer within {endpoint.timeout_s:g} s')
         except (aiohttp.ClientError, OSError, ValueError, RuntimeError) as exc:
-            # The last one: its policy changed, and the session was closed meanwhile.
+            # The last request of this session: the policy changed, and the session was closed meanwhile.
             return Reply(None, f'Post "{url}": {_described(exc)}')
 
     async def retain(self, endpoints: Collection[Endpoint]) -> None:
@@ -73,7 +75,7 @@ class HTTPExtenders:
             await self._sessions.pop(endpoint).close()
 
     async def close(self) -> None:
-        """Close all."""
+        """Close all sessions."""
         await self.retain(())
 
     def _session(self, endpoint: Endpoint) -> aiohttp.ClientSession:
@@ -91,25 +93,25 @@ class HTTPExtenders:
 
 
 def tls_context(settings: TLSSettings) -> ssl.SSLContext:
-    """How a server is verified.
+    """The TLS settings to verify a server with.
 
     Raises:
-        ValueError: The settings hold no certificate where they should.
-        ssl.SSLError: They hold one that cannot be used.
+        ValueError: A setting that should hold a certificate holds none.
+        ssl.SSLError: A certificate cannot be used.
     """
-    # Without certificates the library would trust the system's: an empty text must not come through here.
+    # Without certificates the library would trust the system's, so an empty text must not reach it.
     authorities = _decoded(settings.ca_data).decode("ascii") if settings.ca_data else None
     context = ssl.create_default_context(cadata=authorities)
     if settings.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if settings.cert_data:
-        # The library reads files only; this one is in memory, and in no folder.
+        # The library reads only files; this one is in memory and in no directory.
         descriptor = os.memfd_create("identity", os.MFD_CLOEXEC)
         try:
             for part in (settings.cert_data, settings.key_data):
                 os.write(descriptor, _decoded(part) + b"\n")
-            # Without a password, a key that needs one is an error, and not a question to the terminal.
+            # An empty password makes an encrypted key an error; without one the library would prompt for it.
             context.load_cert_chain(f"/proc/self/fd/{descriptor}", password="")
         finally:
             os.close(descriptor)

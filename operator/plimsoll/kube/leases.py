@@ -1,7 +1,7 @@
 """Reads, creates and replaces one Lease (coordination.k8s.io/v1).
 
-A replica that shares the work has ten of them, and renews or reads each every two seconds: the models of the
-typed client would take most of that time.
+A replica that shares the work has ten Leases and renews or reads each every two seconds. The models of the
+typed client would account for most of the time this takes.
 """
 
 from collections.abc import Mapping
@@ -18,8 +18,8 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 API = "coordination.k8s.io/v1"
 
-#: The annotation by which a replica asks the holder for a lease. The API's own field, ``preferredHolder``, is
-#: behind a feature gate and for coordinated elections.
+#: The annotation in which a replica requests a lease from its holder. The API's own field,
+#: ``preferredHolder``, is behind a feature gate and made for coordinated elections.
 WANTED_BY = "plimsoll.dev/wanted-by"
 
 
@@ -43,16 +43,16 @@ class _Document(msgspec.Struct):
 _DOCUMENT = msgspec.json.Decoder(_Document)
 
 
-#: The latest moment that can be written, in seconds since the epoch.
+#: The latest time that can be written, in seconds since the epoch.
 LATEST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
 class LeaseStore:
-    """One Lease.
+    """Stores one Lease.
 
     Args:
-        session: A connection of its own: renewals must not wait for other requests, nor pass the fence.
-        timeout_s: Seconds that a request may take.
+        session: Has its own connection: renewals must neither wait for other requests nor pass the fence.
+        timeout_s: Timeout of a request in seconds.
     """
 
     def __init__(self, session: Session, namespace: str, name: str, timeout_s: float) -> None:
@@ -77,7 +77,7 @@ class LeaseStore:
             return answer_of(exc), None
 
     async def write(self, lease: Lease) -> tuple[WriteResult, Lease | None]:
-        """Create it, or replace the version that it names."""
+        """Create the lease, or replace the version that it names."""
         method, path = ("PUT", f"/{self._name}") if lease.version else ("POST", "")
         try:
             stored = await self._exchange(method, path, self._document(lease))
@@ -117,7 +117,7 @@ class LeaseStore:
 
 
 def _lease(found: _Document) -> Lease:
-    """A lease as the server has it; missing fields are empty or zero."""
+    """A lease from the server's document; missing fields are empty or zero."""
     spec, metadata = found.spec or _Spec(), found.metadata
     metadata.pop("managedFields", None)
     annotations = metadata.get("annotations")
@@ -134,7 +134,7 @@ def _lease(found: _Document) -> Lease:
 
 
 def _moment(seconds: float) -> str:
-    """A MicroTime: the server refuses one without a fraction."""
+    """The time as a MicroTime: the server rejects one without a fraction."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 

@@ -6,10 +6,10 @@ from typing import Any
 from plimsoll.kube.session.errors import readable
 from plimsoll.kube.session.session import Session
 
-#: Objects in a page.
+#: Objects per page.
 PAGE = 500
 
-#: Seconds for a page to be answered.
+#: Timeout of a page in seconds.
 TIMEOUT_S = 15.0
 
 
@@ -19,7 +19,7 @@ async def objects(
     """The objects of a collection; ``selectors`` are ``fieldSelector`` and ``labelSelector``.
 
     Raises:
-        APIError: The server refused, or did not answer.
+        APIError: The server refused the list, or did not respond.
     """
     params = {"limit": str(limit), **(selectors or {})}
     while True:

@@ -14,7 +14,7 @@ from plimsoll.model.taints import CONSOLIDATING
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
-#: Attempts to read and write a node that changes meanwhile; kubelets change it all the time.
+#: Maximum number of attempts to read and write a node: kubelets update nodes all the time.
 TRIES = 5
 
 Taints = list[dict[str, Any]]
@@ -37,15 +37,15 @@ class NodeTainter:
         return await self._change(node, lambda others: [*others, ours])
 
     async def reopen(self, node: str) -> WriteResult:
-        """Remove it."""
+        """Remove the taint."""
         return await self._change(node, lambda others: others)
 
     async def _change(self, node: str, changed: Callable[[Taints], Taints]) -> WriteResult:
-        """Write the list of taints, unless the node has changed since it was read."""
+        """Write the changed list of taints, unless the node has changed since it was read."""
         answer = WriteResult(WriteOutcome.CONFLICT)
         for _ in range(TRIES):
             try:
-                # Read as it is: the models would lose fields of taints that they do not know.
+                # Read as raw JSON: the models would drop fields of taints that they do not know.
                 content = await content_of(self._core.read_node(node, _preload_content=False))
                 with readable(f"GET /api/v1/nodes/{node}"):
                     present = orjson.loads(content)

@@ -1,7 +1,8 @@
-"""Pauses moves from the command line: by the stop button, or by ``spec.suspend`` of policies.
+"""Pauses moves from the command line: by the stop button, or by the ``spec.suspend`` of policies.
 
-The stop button is an annotation of the operator's namespace, which is that of its lease: an annotation of
-another namespace would stop nothing, so the lease is looked up first. Who pauses and why is annotated, too.
+The stop button is an annotation of the namespace in which the operator's lease is. An annotation of another
+namespace would have no effect, so the lease is looked up first. Further annotations name the user and the
+reason.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,15 +21,15 @@ REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
 class PauseError(PlimsollError):
-    """What is to be paused cannot be found; nothing was written."""
+    """The operator or policy to pause was not found; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorLease:
-    """Where to find the operator.
+    """The location of the operator's lease.
 
     Attributes:
-        namespace: Of its lease; "" means that it is looked up.
+        namespace: The lease's namespace; "" to look it up.
         lease: The lease's name.
     """
 
@@ -39,11 +40,11 @@ class OperatorLease:
 async def press(
     session: Session, operator: OperatorLease, *, paused: bool, reason: str = ""
 ) -> Sequence[str]:
-    """Press or release the stop button; returns what to print.
+    """Press or release the stop button; returns the lines to print.
 
     Raises:
-        PauseError: No operator was found, or several.
-        APIError: The server refused, or did not answer.
+        PauseError: No operator was found, or several were.
+        APIError: The server refused a request, or did not respond.
     """
     namespace = await _namespace(session, operator)
     path = f"/api/v1/namespaces/{namespace}"
@@ -64,8 +65,8 @@ async def suspend(
     """Suspend or resume policies; returns a line for each. All names are checked first.
 
     Raises:
-        PauseError: There is no such policy.
-        APIError: The server refused, or did not answer.
+        PauseError: A policy does not exist.
+        APIError: The server refused a request, or did not respond.
     """
     found = {name: await _policy(session, name) for name in policies}
     signature = await _signature(session, reason, paused=paused)
@@ -119,7 +120,7 @@ async def _policy(session: Session, name: str) -> Mapping[str, Any]:
         return await session.object("GET", _path(name))
     except NotFound as exc:
         if not exc.details.get("name"):
-            raise  # the kind is not served
+            raise  # the API is not served
         raise PauseError(f"no SchedulingPolicy {name}; kubectl get spol lists them") from exc
 
 
@@ -128,14 +129,14 @@ def _path(policy: str) -> str:
 
 
 async def _signature(session: Session, reason: str, *, paused: bool) -> Mapping[str, str | None]:
-    """The annotations that say who pauses and why; resuming removes them."""
+    """The annotations that name the user and the reason of a pause; resuming removes them."""
     if not paused:
         return {PAUSED_BY: None, PAUSE_REASON: None}
     return {PAUSED_BY: await _username(session) or None, PAUSE_REASON: reason or None}
 
 
 async def _username(session: Session) -> str:
-    """Who the server takes us for; "" where it does not say."""
+    """Our user name according to the server; "" if it returns none."""
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:
         answer = await session.object("POST", REVIEWS, review)

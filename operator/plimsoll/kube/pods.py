@@ -1,4 +1,4 @@
-"""Pods through the API server: bindings, evictions, deletions, reads and status."""
+"""Binds, evicts, deletes and reads pods, and writes their status."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from plimsoll.ports.clock import Clock
 from plimsoll.ports.pods import BINDING_REQUESTED, ConditionUpdate
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
-#: Seconds for the read of one pod on which something waits.
+#: Timeout in seconds of reading one pod that other work waits for.
 READ_TIMEOUT_S = 5.0
 
 
@@ -43,9 +43,9 @@ class _FoundPods(msgspec.Struct):
 async def _read_back(
     session: Session, pod: Pod, timeout_s: float = REQUEST_TIMEOUT_S
 ) -> tuple[WriteResult, _Found | None]:
-    """Read this very pod; a list of one, which takes no right beyond those of the watch.
+    """Read this very pod by a list of one, which needs no rights beyond those of the watch.
 
-    Without a resourceVersion the server answers from what is stored, not from what it remembers.
+    Without a resourceVersion the server reads from etcd, not from its watch cache.
     """
     path = f"/api/v1/namespaces/{pod.namespace}/pods"
     try:
@@ -63,15 +63,15 @@ async def _read_back(
 
 
 class PodBinder:
-    """Binds pods through the API server."""
+    """Binds pods."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     async def bind(self, pod: Pod, node: str, *, as_seen: bool = False) -> WriteResult:
-        """Bind this very pod: the uid keeps a later pod of the same name unbound.
+        """Bind this very pod: the uid prevents binding a later pod of the same name.
 
-        The API server refuses a resourceVersion that is not the pod's, too.
+        The API server also refuses a resourceVersion other than the pod's.
         """
         body = _binding(pod, node)
         if as_seen:
@@ -79,7 +79,7 @@ class PodBinder:
         return await self._session.write("POST", _binding_path(pod), body)
 
     async def bind_together(self, bindings: Sequence[tuple[Pod, str]]) -> Sequence[WriteResult | None]:
-        """The same for several, the requests together over one connection where that is possible."""
+        """Bind several pods, where possible with pipelined requests over one connection."""
         if not self._session.sends_together:
             return [None] * len(bindings)
         return await self._session.write_all(
@@ -87,7 +87,7 @@ class PodBinder:
         )
 
     async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
-        """Read the pod back."""
+        """The node to which the pod is bound, read from the server."""
         answer, found = await _read_back(self._session, pod)
         return answer, "" if found is None else found.spec.node_name
 
@@ -112,30 +112,30 @@ BUDGET_CAUSE = "DisruptionBudget"
 _NAMED = re.compile(r"disruption budget (\S{1,253})")
 
 
-#: What is said of a pod that is not evicted because it could not be read.
+#: Reported when a pod is not evicted because it could not be read.
 UNREAD = "the pod could not be read before its eviction"
 
 
 class PodEvictor:
-    """Evicts pods through the Eviction API, and in no other way."""
+    """Evicts pods, only through the Eviction API."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     async def evict(self, pod: Pod) -> WriteResult:
-        """Evict this very pod if it is as it was judged: the uid spares a later pod of the same name.
+        """Evict this very pod if unchanged since it was judged; the uid spares a later pod of its name.
 
-        Answers GONE when it has left or is about to, CONFLICT when it has changed, and BUSY when it stands or
-        could not be read, and may be asked again.
+        Returns GONE when the pod has left or is terminating, CONFLICT when it has changed, and BUSY when the
+        eviction was refused for now or the pod could not be read; then the call may be repeated.
         """
         standing = await self.standing(pod)
         return await self._evict(pod) if standing.is_done else standing
 
     async def standing(self, pod: Pod) -> WriteResult:
-        """Read this very pod, and compare what protects it and may change.
+        """Read this very pod, and compare the fields that protect it and may change.
 
-        A precondition would not do: the API server compares a resourceVersion, which changes with each
-        status, and only after it has counted the pod against its budget.
+        A precondition would not suffice: the API server compares the resourceVersion, which every status
+        update changes, and only after it has charged the eviction to the pod's budget.
         Source: kube-apiserver v1.36, ``pkg/registry/core/pod/storage/eviction.go``.
         """
         read, found = await _read_back(self._session, pod, READ_TIMEOUT_S)
@@ -186,10 +186,10 @@ class PodEvictor:
         return WriteResult(WriteOutcome.DONE)
 
     async def _conflicted(self, pod: Pod, answer: WriteResult) -> WriteResult:
-        """What a 409 means: another pod has the name, or the pod or its budget was written just then.
+        """Interpret a 409: another pod has the name, or the pod or its budget was being written.
 
-        Source: kube-apiserver v1.36, ``pkg/registry/core/pod/storage/eviction.go``, which repeats its own
-        writes a few times and then answers with the last conflict.
+        Source: kube-apiserver v1.36, ``pkg/registry/core/pod/storage/eviction.go``, which retries its own
+        writes a few times and then returns the last conflict.
         """
         read, found = await _read_back(self._session, pod)
         is_leaving = found is not None and found.metadata.deletion_timestamp is not None
@@ -198,7 +198,7 @@ class PodEvictor:
 
 
 def _changes(judged: ObjectMeta, now: ObjectMeta) -> str:
-    """What differs of all that protects a pod and may change; "" for nothing."""
+    """The difference in the fields that protect a pod and may change; "" for none."""
     fields = {
         "labels": (judged.labels, now.labels),
         "annotations": (judged.annotations, now.annotations),
@@ -207,7 +207,7 @@ def _changes(judged: ObjectMeta, now: ObjectMeta) -> str:
     return " and ".join(name for name, (before, after) in fields.items() if before != after)
 
 
-#: What to do where the operator may not delete pods.
+#: The remedy where the operator may not delete pods.
 REMEDY = (
     "set preemption.viaEviction in the policy, or grant deploy/enforce/preempting.yaml"
     " (preemption.byDeletion of the chart)"
@@ -222,7 +222,7 @@ class PodPreemptor:
         self._clock = clock
 
     async def preempt(self, victim: Pod, scheduler: str) -> WriteResult:
-        """Mark the victim as a target of disruption, then delete this very pod."""
+        """Set the DisruptionTarget condition of the victim, then delete this very pod."""
         path = f"/api/v1/namespaces/{victim.namespace}/pods/{victim.name}"
         condition: dict[str, Any] = {
             "type": "DisruptionTarget",
@@ -235,7 +235,7 @@ class PodPreemptor:
             condition["observedGeneration"] = victim.metadata.generation
         marked = await _patch_status(self._session, victim, {"conditions": [condition]})
         if not marked.is_done:
-            return marked  # no pod is deleted without a condition that gives the reason
+            return marked  # no pod is deleted without the condition that gives the reason
         try:
             await self._session.request("DELETE", path, {"preconditions": {"uid": victim.uid}})
         except APIError as exc:
@@ -244,7 +244,7 @@ class PodPreemptor:
         return WriteResult(WriteOutcome.DONE)
 
     async def clear_nomination(self, pod: Pod) -> WriteResult:
-        """Take a lower-priority pod's nominated node away."""
+        """Remove the nomination of a pod of lower priority."""
         return await _patch_status(self._session, pod, {"nominatedNodeName": None})
 
 
@@ -260,13 +260,13 @@ _IDENTIFIED = msgspec.json.Decoder(_Identified)
 
 
 class PodDocuments:
-    """Reads pods from the API server."""
+    """Reads the documents of pods."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     async def read(self, pod: Pod) -> tuple[WriteResult, bytes]:
-        """The document of this very pod; GONE when another one has its name."""
+        """The document of this very pod; GONE when another pod has its name."""
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
         try:
             content = await self._session.request("GET", path, timeout_s=READ_TIMEOUT_S)
@@ -281,7 +281,7 @@ class PodDocuments:
 
 
 def timestamp(seconds: float) -> str:
-    """RFC 3339 in whole seconds, as the API writes times."""
+    """The time in RFC 3339 in whole seconds, as the API writes times."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -293,7 +293,7 @@ class PodStatusPatcher:
         self._clock = clock
 
     async def write_condition(self, pod: Pod, condition: ConditionUpdate) -> WriteResult:
-        """Set the condition; its transition time moves only if its status does."""
+        """Set the condition; its transition time changes only if its status does."""
         old = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
         written: dict[str, Any] = {
             "type": "PodScheduled",
@@ -316,7 +316,7 @@ class PodStatusPatcher:
 
 
 class PodRequester:
-    """Writes requests to bind a pod, and what became of them."""
+    """Writes requests to bind a pod, and their results."""
 
     def __init__(self, session: Session, clock: Clock) -> None:
         self._session = session
@@ -325,7 +325,7 @@ class PodRequester:
     async def request(
         self, pod: Pod, reason: str, message: str, *, is_open: bool, as_seen: bool = False
     ) -> WriteResult:
-        """Set the condition of this very pod, true while it is ``is_open``."""
+        """Set the condition of this very pod; it is true while ``is_open``."""
         condition = {
             "type": BINDING_REQUESTED,
             "status": "True" if is_open else "False",
@@ -339,7 +339,7 @@ class PodRequester:
 async def _patch_status(
     session: Session, pod: Pod, status: Mapping[str, Any], *, as_seen: bool = False
 ) -> WriteResult:
-    """Merge into the status of this very pod (by uid), in the version that was seen where that matters."""
+    """Merge into the status of this very pod (by uid); ``as_seen`` requires the version that was seen."""
     version = {"resourceVersion": pod.metadata.resource_version} if as_seen else {}
     body = {"metadata": {"uid": pod.uid, **version}, "status": status}
     path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"

@@ -1,11 +1,12 @@
-"""Reflectors list and watch resources, and pass on batches of events.
+"""Reflectors list and watch resources, and emit batches of events.
 
-A list is streamed where the server can (WatchList: the watch begins with all objects, and a bookmark says
-when they are complete), and read page by page where not: a stream takes memory for a slice only.
+A list is streamed if the server supports it (WatchList: the watch begins with all objects, and a bookmark
+marks their end); a stream holds only a slice in memory. Otherwise the list is read page by page.
 
-Called by ``app`` for each hot resource. A reflector survives everything the server does: 410 and long
-silence mean listing again, refusals back off with jitter, an object that cannot be decoded is named,
-counted and skipped. Bookmarks keep the resource version fresh, so that a resume rarely lists.
+``app`` runs one reflector for each hot resource. A reflector survives every failure of the server: after a
+410 or long silence it lists again, after a refusal it backs off with jitter, and an object that cannot be
+decoded is reported, counted and skipped. Bookmarks keep the resource version fresh, so that a resumed watch
+rarely has to list.
 """
 
 import asyncio
@@ -30,37 +31,37 @@ from plimsoll.ports.observer import Observer
 from plimsoll.timing.backoff import Backoff
 from plimsoll.timing.signal import Signal
 
-#: Objects a page when listing, as client-go's pager.
+#: Objects per page of a list, as in client-go's pager.
 PAGE = 500
 
-#: Seconds for a page: an API server gives a request up after a minute (``--request-timeout``).
+#: Timeout of a page in seconds: an API server aborts a request after a minute (``--request-timeout``).
 PAGE_S = 65.0
 
-#: Objects that are decoded and handed over before other tasks get their turn: some ten milliseconds.
+#: Objects that are decoded and emitted before other tasks run: some ten milliseconds.
 SLICE = 100
 
-#: Seconds after which the server ends a watch by itself, and without a byte after which we do.
+#: Seconds after which the server ends a watch by itself, and seconds without a byte after which we end it.
 WATCH_S, SILENCE_S = 290, 320.0
 
-#: Seconds without an object after which a streamed list that is not complete is given up: a server that does
-#: not know such lists ignores what it was asked.
+#: Seconds without an object after which an incomplete streamed list is abandoned: a server that does not
+#: support streamed lists ignores the parameters.
 STREAM_SILENCE_S = 30.0
 
-#: What a bookmark says at the end of a streamed list.
+#: The annotation of the bookmark that ends a streamed list.
 COMPLETE = "k8s.io/initial-events-end"
 
-#: How a server refuses streamed lists: an older one calls resourceVersionMatch invalid, one with
-#: etcd 3.4, which tells no progress, has an internal error.
+#: Statuses with which servers refuse streamed lists: an older server calls resourceVersionMatch invalid, a
+#: server with etcd 3.4, which does not report progress, has an internal error.
 NO_STREAMS = (400, 422, 500)
 
-#: Seconds after which a resource that the server does not have is requested again.
+#: Seconds between two requests for a resource that the server does not have.
 ABSENT_S = 60.0
 
 #: A watch that ends within so many seconds without an event counts as a failure.
 SHORT_S = 1.0
 
-#: Failures after which a watch goes on where it was: no answer, a server that is busy, or credentials and
-#: rights that it refuses.
+#: Statuses after which a watch resumes at its resource version: no response, a busy server, or credentials
+#: and rights that the server refuses.
 RESUMABLE = (0, 401, 403, 429, 503)
 
 
@@ -97,13 +98,13 @@ class Reflector:
     """Mirrors one collection.
 
     Args:
-        sink: Takes batches of events, in order; must not fail.
+        sink: Receives batches of events, in order; must not fail.
         observer: Receives lists, failures and skipped objects.
-        streaming: Ask for streamed lists.
+        streaming: Whether to request streamed lists.
 
     Attributes:
-        known: The objects.
-        listed_from: The monotonic time at which the last complete list was begun; -inf before.
+        known: The objects of the collection.
+        listed_from: The monotonic time at which the last complete list began; -inf before.
     """
 
     def __init__(
@@ -127,10 +128,10 @@ class Reflector:
         self._observer = observer
         self.known = KnownObjects()
         self._version = ""
-        self._heard = False  #: whether the present watch has received anything
-        self._has_answered = False  #: whether the server has accepted anything since the last failure
-        self._opened = math.inf  #: when the present watch was accepted
-        #: when the present streamed list was begun, and objects of it so far
+        self._heard = False  #: whether the current watch has received anything
+        self._has_answered = False  #: whether the server has accepted a request since the last failure
+        self._opened = math.inf  #: when the current watch was accepted
+        #: when the current streamed list began, and the number of its objects so far
         self._begun, self._shown = 0.0, 0
         self.listed_from = -math.inf
         self._listed = Signal()
@@ -139,17 +140,17 @@ class Reflector:
 
     @property
     def resource(self) -> WatchedResource:
-        """What is mirrored."""
+        """The mirrored resource."""
         return self._resource
 
     def list_since(self, moment: float) -> None:
-        """List again unless that was begun after ``moment``: a watch may lag behind, a list does not."""
+        """List again unless the last list began after ``moment``: a watch may lag behind, a list does not."""
         self._needed_from = max(self._needed_from, moment)
         if self.listed_from < moment and self._watching is not None and not self._watching.expired():
             self._watching.reschedule(0)
 
     async def until_listed(self, moment: float) -> None:
-        """Wait for a complete list that was begun at this monotonic time or later."""
+        """Wait for a complete list that began at this monotonic time or later."""
         await self._listed.until(lambda: self.listed_from >= moment)
 
     async def run(self) -> None:
@@ -166,7 +167,7 @@ class Reflector:
                     async with asyncio.timeout(None) as self._watching:
                         await (self._stream() if self._must_list else self._watch())
                 except TimeoutError:
-                    continue  # a list was requested, or is needed page by page
+                    continue  # a list was requested, or has to be read page by page
                 finally:
                     self._watching = None
                 if self._has_watched:
@@ -180,7 +181,7 @@ class Reflector:
                 if self._heard or too_old == 1:
                     continue
             except NotFound as exc:
-                # A server without this API: nothing to wait for, but it may be installed one day.
+                # The server does not serve this API; it may be installed later.
                 self._answered()
                 self._observer.watch_failed(self._resource.name, str(exc), exc.status)
                 if not self._version:
@@ -193,7 +194,7 @@ class Reflector:
                 if self._has_watched:
                     backoff.progressed()
                 if not self._heard and not (isinstance(exc, APIError) and exc.status in RESUMABLE):
-                    # The same version would bring the same answer, or the same line, for ever.
+                    # The same version would return the same response, or the same line, forever.
                     self._version = ""
             self._observer.watch_failed(self._resource.name, problem, status)
             await self._clock.sleep(
@@ -205,7 +206,7 @@ class Reflector:
 
     @property
     def _has_watched(self) -> bool:
-        """Whether the present watch was of use: it has brought something, or was open for a while."""
+        """Whether the current watch was useful: it has received something, or was open for a while."""
         return self._heard or self._clock.monotonic() - self._opened >= SHORT_S
 
     @property
@@ -238,7 +239,7 @@ class Reflector:
             await self._hand_over(list(last))
 
     def _completed(self, version: str, began: float, listed: int) -> Iterable[WatchEvent]:
-        """The events at the end of a list: what is gone, and that it is complete."""
+        """The events at the end of a list: deletions, and that the list is complete."""
         for gone in self.known.end_list():
             yield event_of(gone, None)
         self._observer.watch_listed(self._resource.name, listed)
@@ -260,7 +261,7 @@ class Reflector:
         """Watch from the beginning, with a complete list first.
 
         Raises:
-            TimeoutError: The server has no such lists: pages are read from now on.
+            TimeoutError: The server does not stream lists; from now on pages are read.
         """
         self._version, self._begun, self._shown = "", self._clock.monotonic(), 0
         self.known.begin_list()
@@ -278,10 +279,10 @@ class Reflector:
             raise TimeoutError
 
     async def _watch(self, silence: asyncio.Timeout | None = None) -> None:
-        """Take what the server says until it ends the watch.
+        """Read from a watch until the server ends it.
 
         Args:
-            silence: A streamed list comes first, each part of it in time.
+            silence: The timeout of a streamed list, which precedes the watch; each of its parts restarts it.
         """
         params = {
             "watch": "true",
@@ -306,7 +307,7 @@ class Reflector:
                                 full, events = events, []
                                 await self._hand_over(full)
                     finally:
-                        # What came before a line that breaks the stream is stored, so it must be emitted.
+                        # The events before a malformed line are stored in ``known``, so they must be emitted.
                         if events:
                             self._sink(events)
                     if len(lines) > SLICE:
@@ -341,14 +342,14 @@ class Reflector:
             elif kind == "BOOKMARK" and not self._version and COMPLETE in meta.annotations:
                 yield from self._completed(meta.resource_version, self._begun, self._shown)
             self._heard = True
-            if self._version:  # the parts of a streamed list come in no order
+            if self._version:  # the parts of a streamed list are not ordered
                 self._version = meta.resource_version or self._version
 
     def _part(self, line: bytes) -> tuple[str, Any]:
-        """The type and the object of a line, the latter as far as it can be read.
+        """The type and the object of a line; the object is decoded as far as possible.
 
         Raises:
-            APIError: The server says what went wrong.
+            APIError: The line reports an error of the server.
         """
         event = read_with(_EVENT, line)
         if event.type == "ERROR":
@@ -366,10 +367,10 @@ class Reflector:
         return value
 
     def _stored(self, new: Any) -> tuple[WatchEvent, ...]:
-        """The events of a new state; one that breaks something of ours is skipped, as if it were gone."""
+        """The events of a new state; an object that causes an internal error is skipped as if deleted."""
         try:
             return self._changes(new)
-        except Exception as exc:  # noqa: BLE001 - whatever one object holds, the others go on
+        except Exception as exc:  # noqa: BLE001 - an error caused by one object must not stop the others
             meta = new.metadata
             name = f"{meta.namespace}/{meta.name}".removeprefix("/")
             self._observer.object_skipped(self._resource.name, name, repr(exc))
@@ -377,7 +378,7 @@ class Reflector:
             return () if old is None else (event_of(old, None),)
 
     def _changes(self, new: Any) -> tuple[WatchEvent, ...]:
-        """The events of a new state; an object recreated under its name in the meantime is another one."""
+        """The events of a new state; an object that was recreated under its name is a different one."""
         meta = new.metadata
         old = self.known.find(meta.namespace, meta.name)
         if old is None:

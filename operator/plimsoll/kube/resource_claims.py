@@ -1,7 +1,8 @@
-"""ResourceClaims through the API server (resource.k8s.io/v1): allocations, reservations, deletions.
+"""Allocates, reserves, creates and deletes ResourceClaims (resource.k8s.io/v1).
 
-The status is patched, not replaced: a patch with the resourceVersion that was read is refused as a conflict
-like an update, and leaves alone what drivers write and what this version does not know.
+The status is patched, not replaced. Like an update, a patch with the resourceVersion that was read is refused
+as a conflict if the claim has changed; unlike an update, it keeps what drivers wrote and fields that this
+version does not know.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,7 @@ from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 
 GROUP = "/apis/resource.k8s.io/v1"
 
-#: Resources of the group that placing pods with claims needs.
+#: The resources of the group that scheduling pods with claims requires.
 NEEDED = ("deviceclasses", "resourceclaims", "resourceslices")
 
 
@@ -41,11 +42,11 @@ class ResourceClaims:
         self._session = session
 
     async def offered(self) -> WriteResult:
-        """Ask discovery; GONE when the API server does not serve what is needed."""
+        """Whether discovery lists the required resources; GONE when it does not."""
         return await offered(self._session, GROUP, NEEDED)
 
     async def read(self, claim: ResourceClaim) -> ClaimAnswer:
-        """Read the claim; another one of its name is not it."""
+        """Read this very claim; another claim of its name does not count."""
         answer = await self._sent("GET", _path(claim))
         if answer.claim is not None and answer.claim.uid != claim.uid:
             return ClaimAnswer(WriteResult(WriteOutcome.GONE, f"resourceclaim {claim.key} was replaced"))
@@ -67,7 +68,7 @@ class ResourceClaims:
         return await self._sent("PATCH", f"{_path(claim)}/status", body, MERGE_PATCH)
 
     async def unreserve(self, claim: ResourceClaim, pod: Pod) -> ClaimAnswer:
-        """PATCH the claim's status; as kube-scheduler does, whatever else has changed."""
+        """PATCH the claim's status; unconditionally, as in kube-scheduler."""
         removed = {"$patch": "delete", "uid": pod.uid}
         body = {"metadata": {"uid": claim.uid}, "status": {"reservedFor": [removed]}}
         return await self._sent("PATCH", f"{_path(claim)}/status", body, STRATEGIC_PATCH)
@@ -77,7 +78,7 @@ class ResourceClaims:
         return await self._sent("POST", _collection(claim.namespace), claim_json(claim, prefix))
 
     async def find(self, pod: Pod) -> ClaimAnswer:
-        """List the claims of the pod's namespace, and look for the one that the pod controls."""
+        """List the claims of the pod's namespace, and return the one that the pod controls."""
         path = _collection(pod.namespace)
         try:
             listed = decode(_Claims, await self._session.request("GET", path)).items
@@ -121,7 +122,7 @@ def _precondition(claim: ResourceClaim) -> dict[str, str]:
 
 
 def allocation_json(allocation: AllocationResult) -> dict[str, Any]:
-    """As the API has it: without empty fields; parameters of drivers as they were written."""
+    """An allocation as the API has it: without empty fields, with drivers' parameters verbatim."""
     plain = msgspec.to_builtins(allocation)
     devices = plain.get("devices", {})
     found: dict[str, Any] = {"devices": {}}
@@ -137,13 +138,13 @@ def allocation_json(allocation: AllocationResult) -> dict[str, Any]:
 
 
 def consumer_json(consumer: Consumer) -> dict[str, str]:
-    """As the API has it."""
+    """A consumer as the API has it."""
     plain: dict[str, str] = msgspec.to_builtins(consumer)
     return plain
 
 
 def claim_json(claim: ResourceClaim, prefix: str) -> dict[str, Any]:
-    """A claim for extended resources, as it is created."""
+    """A new claim for extended resources as the API has it."""
     requests = [
         {
             "name": each.name,
@@ -170,7 +171,7 @@ def claim_json(claim: ResourceClaim, prefix: str) -> dict[str, Any]:
 
 
 def mappings_json(claim: str, mappings: Sequence[Mapped]) -> dict[str, Any]:
-    """The part of a pod's status."""
+    """The part of a pod's status that maps extended resources to a claim."""
     mapped = [
         {"containerName": each.container, "resourceName": each.resource, "requestName": each.request}
         for each in mappings
@@ -179,7 +180,7 @@ def mappings_json(claim: str, mappings: Sequence[Mapped]) -> dict[str, Any]:
 
 
 def _filled(value: Any) -> Any:
-    """The same without empty fields."""
+    """The value without empty fields."""
     if isinstance(value, Mapping):
         return {key: _filled(each) for key, each in value.items() if each not in (None, "", [], (), {})}
     if isinstance(value, list | tuple):

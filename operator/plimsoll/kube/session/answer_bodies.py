@@ -1,4 +1,4 @@
-"""Reads the bodies of answers: lines of a watch, JSON objects, bytes up to a limit."""
+"""Reads the bodies of responses: lines of a watch, JSON objects, bytes up to a limit."""
 
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any
@@ -8,10 +8,10 @@ import orjson
 
 
 async def lines(chunks: AsyncIterable[bytes]) -> AsyncIterator[list[bytes]]:
-    """Complete lines, however long; aiohttp's own readline refuses those beyond its buffer."""
+    """Complete lines of any length; aiohttp's own readline refuses lines beyond its buffer."""
     pending: list[bytes] = []
     async for chunk in chunks:
-        lines = chunk.split(b"\n")  # the one copy of each byte
+        lines = chunk.split(b"\n")  # the only copy of each byte
         tail = lines.pop()
         if lines:
             if pending:
@@ -23,7 +23,7 @@ async def lines(chunks: AsyncIterable[bytes]) -> AsyncIterator[list[bytes]]:
 
 
 async def bounded(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
-    """The body that another server than the API server sent; None when it has more than ``limit`` bytes."""
+    """The body of a response that is not the API server's; None when it has more than ``limit`` bytes."""
     parts: list[bytes] = []
     size = 0
     async for part in response.content.iter_any():
@@ -35,7 +35,7 @@ async def bounded(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
 
 
 def parsed(content: bytes) -> dict[str, Any]:
-    """A JSON object; anything else becomes its message."""
+    """A JSON object; any other content is returned as the message of one."""
     try:
         answer = orjson.loads(content)
     except orjson.JSONDecodeError:

@@ -1,8 +1,8 @@
 """Opens kubernetes-asyncio's client so that no connection outlives it.
 
-A request that is broken off over TLS ends its connection politely: the socket stays open until the server has
-said goodbye, and aiohttp's connector, which forgets the connection, does not wait for that when it is closed.
-A command ends its event loop then, with the socket still open.
+When a request over TLS is aborted, its connection performs a TLS shutdown: the socket stays open until the
+server has responded to that. aiohttp's connector no longer knows the connection and does not wait for it on
+close, so a command would end its event loop with the socket still open.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from weakref import WeakSet
 from aiohttp import AddrInfoType
 from kubernetes_asyncio import client
 
-#: A connection whose other end is gone without a word (a machine, a NAT gateway) ends within 45 seconds, as
-#: client-go's does; a watch that is cut off looks like a cluster in which nothing happens.
+#: A connection whose peer vanished silently (a machine, a NAT gateway) is closed within 45 seconds, as in
+#: client-go; a watch that was cut off looks like a cluster in which nothing happens.
 KEEP_ALIVE = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
 if sys.platform == "linux":
     KEEP_ALIVE += [
@@ -27,7 +27,7 @@ if sys.platform == "linux":
         (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
     ]
 
-#: Seconds that the event loop has to close sockets that were cut; it takes a turn or two.
+#: Seconds for the event loop to close sockets that were cut; it takes one or two iterations.
 CUT_S = 1.0
 
 
@@ -36,11 +36,11 @@ async def opened_client(
     configuration: client.Configuration,
     make_socket: Callable[[int, int, int], socket.socket] = socket.socket,
 ) -> AsyncIterator[client.ApiClient]:
-    """A client; when it is closed its sockets are, also where the other end does nothing.
+    """Open a client; on exit its sockets are closed as well, even if the peer does not respond.
 
     Args:
-        configuration: The address, credentials and TLS.
-        make_socket: Given family, type and protocol; a simulation hands in its own (docs/adr/0033).
+        configuration: The address, credentials and TLS settings.
+        make_socket: Called with family, type and protocol; a simulation passes its own (docs/adr/0033).
     """
     sockets: WeakSet[socket.socket] = WeakSet()
 
@@ -53,7 +53,7 @@ async def opened_client(
 
     one = client.ApiClient(configuration=configuration)
     connector: Any = one.rest_client.pool_manager.connector
-    connector._socket_factory = opened  # noqa: SLF001 - the library makes its connector without one
+    connector._socket_factory = opened  # noqa: SLF001 - the library has no argument for it
     try:
         yield one
     finally:
@@ -62,11 +62,11 @@ async def opened_client(
 
 
 async def _cut(sockets: WeakSet[socket.socket]) -> None:
-    """Tell the event loop that the other ends are gone, and let it close the sockets."""
+    """Shut the sockets down, and let the event loop close them."""
     for each in sockets:
-        with contextlib.suppress(OSError):  # the other end is gone indeed
+        with contextlib.suppress(OSError):  # the peer is gone already
             each.shutdown(socket.SHUT_RDWR)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(CUT_S):
-            while any(each.fileno() >= 0 for each in sockets):  # noqa: ASYNC110 - sockets have no event for it
+            while any(each.fileno() >= 0 for each in sockets):  # noqa: ASYNC110 - sockets have no event
                 await asyncio.sleep(0)

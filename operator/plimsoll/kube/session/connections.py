@@ -1,10 +1,11 @@
-"""Sends writes over kept-alive connections: HTTP/1.1 with little overhead for a small request and response.
+"""Sends writes over kept-alive HTTP/1.1 connections with little overhead for small requests and responses.
 
-A bound pod is two writes, and over TLS each costs half the CPU time that it costs through aiohttp's client:
-there are no redirects, cookies, traces or response streams (docs/adr/0016). llhttp parses the answers within
-fixed bounds (response_parser.py). Reads, watches and whatever goes through a proxy stay with aiohttp.
+A bound pod is two writes, and over TLS each takes half the CPU time that it takes through aiohttp's client:
+there are no redirects, cookies, traces or response streams (docs/adr/0016). llhttp parses the responses
+within fixed bounds (response_parser.py). Reads, watches and everything that goes through a proxy use aiohttp.
 
-An exchange that fails closes its connection, so a late response cannot be taken for that of another request.
+An exchange that fails closes its connection, so a late response cannot be mistaken for that of another
+request.
 """
 
 import asyncio
@@ -17,14 +18,14 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from plimsoll.kube.session.response_parser import Response, ResponseParser
 
-#: Seconds without a request after which a connection is not used again: before a server closes it.
+#: Idle seconds after which a connection is not used again: less than the idle timeout of servers.
 IDLE_S = 60.0
 
 #: Characters of a path that are not escaped.
 SAFE = "/:@!$&'()*+,;=~%"
 _UNESCAPED = re.compile(r"[A-Za-z0-9_.\-/:@!$&'()*+,;=~%]*").fullmatch
 
-#: Sets of headers whose bytes are kept.
+#: Maximum number of cached sets of headers.
 HEADS = 16
 
 
@@ -45,7 +46,7 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         answer = self._answer
         if answer is None or answer.done():
-            self.abort()  # it answers no request
+            self.abort()  # it responds to no request
             return
         try:
             response = self._parser.feed(data)
@@ -76,17 +77,17 @@ class _Connection(asyncio.Protocol):
 
     @property
     def earlier(self) -> list[Response]:
-        """The answers before the one that is waited for, where several requests were sent together."""
+        """The responses before the last one, if several requests were sent together."""
         return self._parser.earlier
 
     async def exchange(self, request: bytes, deadline: float, count: int = 1) -> Response:
-        """Send one request or several and wait for the last answer, until a time of the event loop."""
+        """Send requests; wait for the last response until ``deadline``, in the event loop's time."""
         self._parser.begin(count)
         if self._transport is None or not self.is_open:
             raise ConnectionResetError("the connection ended before the request")
         loop = asyncio.get_running_loop()
         answer = self._answer = loop.create_future()
-        # A timer of the future, not of the task: asyncio.timeout costs three times as much.
+        # A timer on the future, not on the task: asyncio.timeout costs three times as much.
         timer = loop.call_at(deadline, _give_up, answer)
         try:
             self._transport.write(request)
@@ -96,7 +97,7 @@ class _Connection(asyncio.Protocol):
             timer.cancel()
 
     def abort(self) -> None:
-        """Close without ado."""
+        """Close the connection immediately."""
         self._ended = True
         if self._transport is not None:
             self._transport.abort()
@@ -108,12 +109,12 @@ def _give_up(answer: "asyncio.Future[Response]") -> None:
 
 
 class Wire:
-    """Connections to one server, kept between requests.
+    """A pool of connections to one server.
 
     Args:
-        address: Of the server, with the path that all paths begin with.
-        tls: None for plain HTTP.
-        server_hostname: In the certificate, where it is not the host of the address.
+        address: The server's address, including the prefix of all paths.
+        tls: The TLS settings; None for plain HTTP.
+        server_hostname: The name in the certificate, if it is not the host of the address.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class Wire:
         self._common = f"Host: {url.netloc.rpartition('@')[2]}\r\nUser-Agent: {agent}\r\n"
         self._heads: dict[tuple[tuple[str, str], ...], bytes] = {}
         self._places = asyncio.Semaphore(limit)
-        self._open: dict[_Connection, None] = {}  # in the order in which they were made
+        self._open: dict[_Connection, None] = {}  # in the order of their creation
         self._idle: list[_Connection] = []
         self._is_closed = False
 
@@ -143,14 +144,14 @@ class Wire:
         timeout_s: float,
         before: Callable[[], None],
     ) -> Response:
-        """Send one request and wait for its answer.
+        """Send one request and wait for its response.
 
         The timeout includes the wait for a connection. ``before`` is called right before sending; if it
         raises, nothing is sent.
 
         Raises:
-            TimeoutError: No answer in time.
-            OSError: No connection, no answer, or one that is no HTTP.
+            TimeoutError: No response arrived in time.
+            OSError: The connection failed, or the response is missing or not HTTP.
         """
         request = self._request(method, path, headers, body, params)
         return (await self._exchanged(request, 1, timeout_s, before))[0]
@@ -164,14 +165,14 @@ class Wire:
         timeout_s: float,
         before: Callable[[], None],
     ) -> list[Response]:
-        """Send several requests together over one connection (pipelining); a server answers them in order.
+        """Send several requests together over one connection (pipelining); a server responds in their order.
 
-        ``writes`` are paths and bodies.
-        Where the connection ends in between, the answers that came before are returned, at least one.
+        ``writes`` are paths and bodies. If the connection ends early, the responses received until then are
+        returned, at least one.
 
         Raises:
-            TimeoutError: No answer in time.
-            OSError: No connection, no answer, or one that is no HTTP.
+            TimeoutError: No response arrived in time.
+            OSError: The connection failed, or the first response is missing or not HTTP.
         """
         requests = b"".join([self._request(method, path, headers, body, None) for path, body in writes])
         return await self._exchanged(requests, len(writes), timeout_s, before)
@@ -185,7 +186,7 @@ class Wire:
             async with asyncio.timeout_at(deadline):
                 connection = await self._waited_for()
         else:
-            await self._places.acquire()  # it is free
+            await self._places.acquire()  # one is free
         is_sent = False
         try:
             before()
@@ -207,7 +208,7 @@ class Wire:
             self._places.release()
 
     async def _waited_for(self) -> _Connection:
-        """A connection, and the place that it takes."""
+        """A connection, together with the place that it occupies."""
         await self._places.acquire()
         try:
             return self._kept() or await self._connected()
@@ -216,11 +217,11 @@ class Wire:
             raise
 
     async def close(self) -> None:
-        """Close all connections, those that are being made as soon as they are."""
+        """Close all connections; those being established are closed once they are open."""
         self._is_closed = True
         for connection in tuple(self._open):
             connection.abort()
-        while self._open:  # noqa: ASYNC110 - aborted transports say so in the next turns of the loop
+        while self._open:  # noqa: ASYNC110 - aborted transports report their end in later turns of the loop
             await asyncio.sleep(0)
 
     def _request(
@@ -245,7 +246,7 @@ class Wire:
         )
 
     def _head(self, headers: Mapping[str, str]) -> bytes:
-        """What follows the target, up to the length of the body: the same for many requests."""
+        """The bytes between the target and the Content-Length: the same for many requests."""
         key = tuple(headers.items())
         head = self._heads.get(key)
         if head is None:
@@ -253,13 +254,13 @@ class Wire:
             if lines.count("\n") != len(key):
                 raise ValueError("a header has more than one line")
             head = f" HTTP/1.1\r\n{self._common}{lines}Content-Length: ".encode("latin-1")
-            if len(self._heads) >= HEADS:  # a token is replaced now and then
+            if len(self._heads) >= HEADS:  # tokens are replaced from time to time
                 self._heads.clear()
             self._heads[key] = head
         return head
 
     def _kept(self) -> _Connection | None:
-        """The connection that was used last, so that idle ones age and are closed."""
+        """The most recently used connection, so that idle ones age and are closed."""
         oldest = asyncio.get_running_loop().time() - IDLE_S
         while self._idle:
             connection = self._idle.pop()

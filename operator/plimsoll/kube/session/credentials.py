@@ -1,7 +1,7 @@
-"""Reads credentials from where they are kept, and again when they expire or the server refuses them.
+"""Reads credentials, and reads them again when they expire or the server refuses them.
 
-A service account's token is a file that the kubelet replaces, a kubeconfig may be rewritten, and a login
-program (exec) gives a token with an expiry. Address and TLS are read once, at the start.
+The kubelet replaces the file with a service account's token, users rewrite kubeconfigs, and an exec plugin
+returns a token with an expiry. Address and TLS settings are read once, at the start.
 """
 
 import asyncio
@@ -19,20 +19,20 @@ from kubernetes_asyncio import client, config
 
 from plimsoll.kube.session.errors import Unconfigured
 
-#: Seconds after which a file is read again, as client-go does; a login program runs when its token expires.
+#: Seconds after which a file is read again, as in client-go; an exec plugin runs when its token expires.
 REREAD_S = 60.0
 
-#: A token is replaced so many seconds before it expires, or a tenth of its life if that is less.
+#: A token is replaced this many seconds before it expires, or a tenth of its lifetime if that is less.
 EARLY_S = 30.0
 
-#: Seconds between two attempts to read the same credentials again (less than between two renewals of the
-#: lease, so that each that is refused reads them), and for one attempt.
+#: Seconds between two attempts to read the same credentials, and the timeout of one attempt. The former is
+#: less than the interval of lease renewals, so that each refused renewal reads the credentials again.
 PAUSE_S, READ_S = 1.0, 20.0
 
-#: What a kubeconfig has at least.
+#: The lists that every kubeconfig has.
 LISTS = ("clusters", "contexts")
 
-#: What reading credentials may raise.
+#: Exceptions that reading credentials may raise.
 UNREADABLE = (
     config.ConfigException,
     yaml.YAMLError,
@@ -42,17 +42,17 @@ UNREADABLE = (
     KeyError,
     AttributeError,
     AssertionError,
-    RecursionError,  # of YAML that is nested thousands of levels deep
+    RecursionError,  # for YAML that is nested thousands of levels deep
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What one reading gave.
+    """Credentials as they were read.
 
     Attributes:
-        expires: Seconds since the epoch at which the credentials end; inf when that is not known.
-        is_program: Whether a program made them, which is not run without need.
+        expires: When the credentials expire, in seconds since the epoch; inf if unknown.
+        is_program: Whether an exec plugin returned them; it is not run without need.
     """
 
     configuration: client.Configuration
@@ -61,7 +61,7 @@ class Loaded:
 
     @property
     def authorization(self) -> str:
-        """The value of the header; "" without a token or password, or when that is empty."""
+        """The value of the Authorization header; "" without a token or password, or if that is empty."""
         value = str(self.configuration.api_key.get("BearerToken") or "").strip()
         return value if " " in value else ""
 
@@ -77,11 +77,11 @@ class Credentials:
         self._now = now
         self._lock = asyncio.Lock()
         self._read_at = -math.inf
-        self.problem = ""  #: why the last reading failed, "" when it did not
+        self.problem = ""  #: why the last reading failed; "" if it succeeded
         self._take(loaded)
 
     async def authorization(self) -> str:
-        """What to show now; "" without a token or password."""
+        """The value to send now; "" without a token or password."""
         if self._now() >= self._due:
             async with self._lock:
                 if self._now() >= self._due:
@@ -89,7 +89,7 @@ class Credentials:
         return self._authorization
 
     async def refused(self, shown: str) -> bool:
-        """Read again, because the server refused what was shown; whether there is another one to show now."""
+        """Read again because the server refused ``shown``; returns whether the value is different now."""
         async with self._lock:
             if shown == self._authorization and self._now() - self._read_at >= PAUSE_S:
                 await self._read()
@@ -101,11 +101,12 @@ class Credentials:
             async with asyncio.timeout(READ_S):
                 loaded = await self._load()
             if self._authorization and not loaded.authorization:
-                # A server would take what follows for an anonymous user's, and refuse it with another status.
+                # The server would take the next request for an anonymous one, and refuse it with another
+                # status.
                 raise ValueError("there is no token any more")
         except (*UNREADABLE, TimeoutError, Unconfigured) as exc:
             self.problem = str(exc) or type(exc).__name__
-            self._due = self._now() + PAUSE_S  # the old ones are shown meanwhile
+            self._due = self._now() + PAUSE_S  # the old ones are sent meanwhile
         else:
             self._take(loaded)
 
@@ -122,7 +123,9 @@ class Credentials:
 
 
 def loader(kubeconfig: Path | None, context: str = "") -> Load:
-    """Reads a context of a kubeconfig; without either the pod's service account, else the default kubeconfig.
+    """A function that reads a context of a kubeconfig.
+
+    Without either, it reads the pod's service account, else the default kubeconfig.
 
     The path may be several files, separated as in KUBECONFIG; "" means the current context.
     The result raises :class:`Unconfigured` when there is no usable configuration.
@@ -134,7 +137,7 @@ def loader(kubeconfig: Path | None, context: str = "") -> Load:
         try:
             if kubeconfig is None and not context:
                 with suppress(config.ConfigException):
-                    config.load_incluster_config(  # type: ignore[no-untyped-call]  # untyped there
+                    config.load_incluster_config(  # type: ignore[no-untyped-call]  # has no types
                         client_configuration=settings, try_refresh_token=False
                     )
                     return Loaded(settings)
@@ -160,13 +163,13 @@ def loader(kubeconfig: Path | None, context: str = "") -> Load:
 
 
 def check(kubeconfig: Path | None, context: str = "") -> str | None:
-    """Make sure that a kubeconfig is one, in words for people; the library's are not.
+    """Validate a kubeconfig; the messages are for users, unlike the library's.
 
-    Returns the context to use, None for the library's choice. Of several files the first one that names a
-    current context decides, as in kubectl; the library takes the last.
+    Returns the context to use, None for the library's choice. If there are several files, the first that
+    names a current context decides, as in kubectl; the library takes the last.
 
     Raises:
-        ValueError: There is no such file, it is not a kubeconfig, or it has no such context.
+        ValueError: The file does not exist, is not a kubeconfig, or does not have the context.
     """
     if kubeconfig is None and not os.environ.get("KUBECONFIG"):
         kubeconfig = Path.home() / ".kube" / "config"
@@ -185,7 +188,7 @@ def check(kubeconfig: Path | None, context: str = "") -> str | None:
 
 
 def contexts(kubeconfig: Path | None) -> list[str]:
-    """The names of a kubeconfig's contexts; none if it cannot be read."""
+    """The names of a kubeconfig's contexts; empty if it cannot be read."""
     try:
         known, _ = config.list_kube_config_contexts(config_file=str(kubeconfig) if kubeconfig else None)
     except UNREADABLE:
@@ -194,7 +197,7 @@ def contexts(kubeconfig: Path | None) -> list[str]:
 
 
 def _contents(paths: str) -> list[Mapping[str, Any]]:
-    """What kubeconfigs contain; of several files, those that exist."""
+    """The contents of kubeconfigs; if there are several, of those that exist."""
     named = [Path(part).expanduser() for part in paths.split(os.pathsep) if part]
     files = [path for path in named if path.is_file()]
     if not files:

@@ -1,4 +1,4 @@
-"""Asks discovery whether the API server serves resources of a group."""
+"""Checks through discovery whether the API server serves the resources of a group."""
 
 from collections.abc import Iterable
 
@@ -8,12 +8,12 @@ from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 
 
 async def offered(session: Session, group: str, needed: Iterable[str]) -> WriteResult:
-    """GONE when the API server does not serve all that is needed.
+    """DONE when the API server serves all needed resources, GONE when it does not.
 
     Args:
-        session: The connection.
+        session: The session to send the request with.
         group: The path of the group and version, such as ``/apis/resource.k8s.io/v1``.
-        needed: Plurals.
+        needed: The plurals of the resources.
     """
     try:
         found = await session.object("GET", group)

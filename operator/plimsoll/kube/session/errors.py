@@ -1,15 +1,15 @@
-"""Exceptions for errors of the API server; those of the client library stay chained.
+"""Exceptions for errors of the API server; the client library's exceptions stay chained.
 
 ::
 
-    APIError                the server answered with a failure, or did not answer
+    APIError                the server responded with a failure, or did not respond
     ├── Unauthorized        401, 403: credentials or RBAC
-    ├── NotFound            404: the object, or the resource, is not there
-    ├── Conflict            409: somebody was faster, or a precondition failed
+    ├── NotFound            404: the object or the resource does not exist
+    ├── Conflict            409: another client wrote first, or a precondition failed
     ├── Gone                410: the resource version is too old; list again
-    ├── Invalid             422, 400: the object is refused; trying again is useless
+    ├── Invalid             422, 400: the object is rejected; a retry is useless
     ├── TooManyRequests     429: a budget refuses an eviction, or the server is busy
-    ├── Unavailable         5xx, or no answer: try again later
+    ├── Unavailable         5xx, or no response: try again later
     ├── Fenced              not sent: this process does not lead
     └── Unconfigured        nothing was sent: there is no usable kubeconfig or service account
 """
@@ -21,22 +21,23 @@ from typing import Any
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 
-#: Seconds that a server may ask us to wait.
+#: Maximum of a server's ``Retry-After``, in seconds.
 LONGEST_WAIT_S = 3600.0
 
-#: Characters of a server's reason and message that are kept: they go into logs, records and conditions.
+#: Maximum length of a server's reason and message, in characters: they are copied into logs, records and
+#: conditions.
 LONGEST_REASON, LONGEST_MESSAGE = 128, 2048
 
 
 class APIError(PlimsollError):
-    """The API server refused or did not answer.
+    """The API server refused a request or did not respond.
 
     Attributes:
-        attempt: What was asked, such as ``POST /api/v1/namespaces/a/pods/b/binding``.
-        status: HTTP status; 0 without an answer.
-        reason: The machine's word, such as ``NotFound``.
+        attempt: The request, such as ``POST /api/v1/namespaces/a/pods/b/binding``.
+        status: HTTP status; 0 without a response.
+        reason: The machine-readable reason, such as ``NotFound``.
         details: ``details`` of the Status, such as the causes.
-        verdict: The outcome of a write that ends so.
+        verdict: The outcome of a write that fails with this error.
     """
 
     verdict = WriteOutcome.UNKNOWN
@@ -57,24 +58,24 @@ class APIError(PlimsollError):
         self.details = details or {}
 
     def __str__(self) -> str:
-        """What was attempted and why it failed."""
+        """The request and the cause of its failure."""
         return f"{self.attempt}: {self.status or 'no answer'} {self.reason}: {self.message}"
 
 
 class Unauthorized(APIError):
-    """Credentials or RBAC do not allow it."""
+    """Credentials or RBAC do not allow the request."""
 
     verdict = WriteOutcome.REFUSED
 
 
 class NotFound(APIError):
-    """No such object or resource."""
+    """The object or resource does not exist."""
 
     verdict = WriteOutcome.GONE
 
 
 class Conflict(APIError):
-    """Somebody was faster, or a precondition failed."""
+    """Another client wrote first, or a precondition failed."""
 
     verdict = WriteOutcome.CONFLICT
 
@@ -86,19 +87,19 @@ class Gone(APIError):
 
 
 class Invalid(APIError):
-    """The object is refused."""
+    """The object is rejected."""
 
     verdict = WriteOutcome.REFUSED
 
 
 class TooManyRequests(APIError):
-    """Later: a budget refuses the eviction, or the server is busy."""
+    """A PodDisruptionBudget refuses the eviction, or the server is busy; try again later."""
 
     verdict = WriteOutcome.BUSY
 
 
 class Unavailable(APIError):
-    """No usable answer."""
+    """The server sent no usable response."""
 
 
 class Fenced(APIError):
@@ -111,16 +112,16 @@ class Unconfigured(APIError):
     """There is no usable kubeconfig or service account."""
 
     def __str__(self) -> str:
-        """What was read and what is wrong with it."""
+        """The source that was read and its problem."""
         return f"{self.attempt}: {self.message}"
 
 
 @contextmanager
 def readable(attempt: str) -> Iterator[None]:
-    """Take what an answer holds to pieces that has no type yet.
+    """Convert errors that occur while an untyped response is taken apart.
 
     Raises:
-        Unavailable: It holds something else than such an answer does.
+        Unavailable: The response does not have the expected content.
     """
     try:
         yield
@@ -141,7 +142,7 @@ _BY_STATUS: dict[int, type[APIError]] = {
 
 
 def error_of(attempt: str, status: int, answer: dict[str, Any]) -> APIError:
-    """The exception for a failed answer (a metav1.Status, or anything at all)."""
+    """The exception for a failed request; ``answer`` is a metav1.Status, or any other object."""
     kind = _BY_STATUS.get(status, Unavailable if status >= 500 else APIError)
     details = answer.get("details")
     return kind(
@@ -154,7 +155,7 @@ def error_of(attempt: str, status: int, answer: dict[str, Any]) -> APIError:
 
 
 async def answered(write: Awaitable[object]) -> WriteResult:
-    """Carry out a write and return its outcome."""
+    """Await a write and return its outcome."""
     try:
         await write
     except APIError as exc:
@@ -163,13 +164,13 @@ async def answered(write: Awaitable[object]) -> WriteResult:
 
 
 def answer_of(exc: APIError) -> WriteResult:
-    """How the server took the write that raised."""
-    # After a 401 the credentials are read again: later it may be accepted.
+    """The outcome of a write that raised."""
+    # After a 401 the credentials are read again, so a later attempt may succeed.
     verdict = WriteOutcome.BUSY if exc.status == 401 else exc.verdict
     return WriteResult(verdict, exc.message or str(exc), retry_after_s=_retry_after_s(exc.details))
 
 
 def _retry_after_s(details: dict[str, Any]) -> float:
-    """How long the server asks us to wait; 0 where it does not say so in a number."""
+    """The seconds that the server requests to wait; 0 if it gives no number."""
     seconds = details.get("retryAfterSeconds")
     return min(float(seconds), LONGEST_WAIT_S) if isinstance(seconds, int) and seconds > 0 else 0.0

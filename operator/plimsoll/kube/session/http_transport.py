@@ -1,4 +1,4 @@
-"""HTTP over TCP and TLS: reads and watches by aiohttp, writes by connections of ours (docs/adr/0016)."""
+"""HTTP over TCP and TLS: reads and watches use aiohttp, writes use connections of ours (docs/adr/0016)."""
 
 import asyncio
 import ssl
@@ -13,22 +13,22 @@ from kubernetes_asyncio import client
 import plimsoll
 from plimsoll.kube.session.connections import Wire
 
-#: The User-Agent header, for the server's audit log.
+#: The User-Agent header, which appears in the server's audit log.
 AGENT = f"plimsoll/{plimsoll.__version__}"
 
-#: Concurrent connections for reading, and as many for writing.
+#: Maximum number of concurrent connections for reads; writes have as many.
 CONNECTIONS = 100
 
-#: Seconds until the head of an answer to a watch is there. An API server sends it when the watch begins; the
-#: request may have waited for its turn for 15 s before. A streamed list may be silent for longer.
+#: Timeout in seconds of the response headers of a watch. An API server sends them when the watch begins; the
+#: request may have been queued for 15 s before. A streamed list may be silent for longer.
 HEAD_S = 20.0
 
-#: Bytes of a watch that wait to be read before the server is held back.
+#: Bytes of a watch that are buffered before flow control stops the server.
 READ_BUFFER_BYTES = 2**21
 
 
 class _Body(aiohttp.BytesPayload):
-    """A body that passes a gate: without its body a request is incomplete."""
+    """A body that passes the gate as it is sent: without its body a request is incomplete."""
 
     def __init__(self, content: bytes, gate: Callable[[], None]) -> None:
         super().__init__(content, content_type="application/json")
@@ -43,10 +43,11 @@ class HTTPTransport:
     """A :class:`plimsoll.kube.session.transport.Transport` over the network.
 
     Args:
-        api_client: Its connections serve for reading; they are the client's to close.
-        own_client: Whether writes go over connections of ours, which cost less; else through aiohttp, as
+        api_client: Its connections are used for reads; the client closes them.
+        own_client: Whether writes use our own connections, which cost less; else they use aiohttp, as
             reads do.
-        proxies: That the environment names; None reads it.
+            reads do.
+        proxies: The proxies that the environment names; None to read them from it.
     """
 
     def __init__(
@@ -58,8 +59,8 @@ class HTTPTransport:
     ) -> None:
         has_proxies = bool(getproxies_environment() if proxies is None else proxies)
         self.configuration: client.Configuration = api_client.configuration
-        # The client's own session looks for proxies and .netrc in two threads a request; where the
-        # environment names no proxy that is half of what a request costs. Its TLS is kept.
+        # The client's own session looks up proxies and .netrc in two threads per request. Where the
+        # environment names no proxy, that is half the cost of a request. Its TLS settings are kept.
         pooled: aiohttp.ClientSession = api_client.rest_client.pool_manager
         self._http = aiohttp.ClientSession(
             connector=pooled.connector,
@@ -88,7 +89,7 @@ class HTTPTransport:
         timeout_s: float,
         gate: Callable[[], None],
     ) -> tuple[int, bytes]:
-        """Status and body of one answer."""
+        """Status and body of one response."""
         if self._wire is not None and method != "GET":
             response = await self._wire.exchange(
                 method, path, headers, content or b"", params=params, timeout_s=timeout_s, before=gate
@@ -103,7 +104,7 @@ class HTTPTransport:
             timeout=aiohttp.ClientTimeout(total=timeout_s),
             server_hostname=self._server_hostname,
             proxy=self._proxy,
-            allow_redirects=method == "GET",  # aiohttp would turn a write into a GET of another page
+            allow_redirects=method == "GET",  # aiohttp would follow a redirected write with a GET
         ) as streamed:
             return streamed.status, await streamed.read()
 
@@ -116,7 +117,7 @@ class HTTPTransport:
         timeout_s: float,
         gate: Callable[[], None],
     ) -> list[tuple[int, bytes]]:
-        """The answers to several requests that are sent together."""
+        """The responses to several requests that are sent together."""
         assert self._wire is not None
         answers = await self._wire.exchanges(method, headers, writes, timeout_s=timeout_s, before=gate)
         return [(answer.status, answer.content) for answer in answers]
@@ -125,7 +126,7 @@ class HTTPTransport:
     async def watch(
         self, path: str, headers: Mapping[str, str], params: Mapping[str, str], silence_s: float
     ) -> AsyncIterator[tuple[int, AsyncIterator[bytes]]]:
-        """Status and body of an answer without end."""
+        """Status and body of a streamed response."""
         asking = self._http.get(
             self.address + path,
             params=params,
@@ -140,7 +141,7 @@ class HTTPTransport:
             yield response.status, response.content.iter_any()
 
     async def close(self) -> None:
-        """End it; the connections for reading are the client's to close."""
+        """Close the transport; the client closes the connections for reads."""
         await self._http.close()
         if self._wire is not None:
             await self._wire.close()

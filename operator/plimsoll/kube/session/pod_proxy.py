@@ -1,7 +1,8 @@
-"""Asks a pod through the API server's proxy, and shows it a short-lived token of one audience.
+"""Queries a pod through the API server's proxy, with a short-lived token for one audience.
 
-The API server consumes the Authorization header of a proxied request: the caller's own token ends there. The
-pod sees a token of a ServiceAccount that is good for the audience alone, in a header of its own.
+The API server consumes the Authorization header of a proxied request, so the caller's own token is not
+forwarded. The pod receives, in a different header, a ServiceAccount token that is valid for the audience
+only.
 """
 
 from dataclasses import dataclass
@@ -16,22 +17,22 @@ from plimsoll.kube.session.errors import APIError, Unavailable, error_of, readab
 from plimsoll.kube.session.session import Session
 from plimsoll.ports.audience import AUDIENCE, HEADER
 
-#: Seconds that a token is valid: the least that the API server grants.
+#: Lifetime of a token in seconds: the minimum that the API server grants.
 TOKEN_S = 600
 
-#: The most bytes of an answer.
+#: Maximum size of a response in bytes.
 MOST = 1 << 20
 
-#: The port of the metrics endpoint where the pod names none, and its name.
+#: The port of the metrics endpoint if the pod does not name one, and the name of the port.
 PORT, PORT_NAME = 8081, "metrics"
 
 
 @dataclass(frozen=True, slots=True)
 class PodAnswer:
-    """What came back.
+    """A response to a proxied request.
 
     Attributes:
-        refusal: The API server's own refusal; None where the pod has answered.
+        refusal: The API server's own refusal; None if the pod responded.
     """
 
     status: int
@@ -43,7 +44,7 @@ async def port_of(session: Session, namespace: str, pod: str) -> int:
     """The pod's metrics port.
 
     Raises:
-        APIError: The pod is not there, or may not be read.
+        APIError: The pod does not exist, or may not be read.
     """
     path = _path(namespace, "pods", pod)
     found = await session.object("GET", path)
@@ -54,10 +55,10 @@ async def port_of(session: Session, namespace: str, pod: str) -> int:
 
 
 async def token_of(session: Session, namespace: str, account: str) -> str:
-    """A new token of a ServiceAccount for our audience; the one thing that is written.
+    """A new token of a ServiceAccount for our audience; its TokenRequest is the only write.
 
     Raises:
-        APIError: The account is not there, or the right is missing.
+        APIError: The account does not exist, or the right is missing.
     """
     path = f"{_path(namespace, 'serviceaccounts', account)}/token"
     request = {
@@ -74,16 +75,16 @@ async def token_of(session: Session, namespace: str, account: str) -> str:
 
 
 async def ask_pod(session: Session, target: tuple[str, str, int], path: str, token: str) -> PodAnswer:
-    """The pod's answer to a GET; redirects are not followed.
+    """The pod's response to a GET; redirects are not followed.
 
     Args:
-        session: The API server.
+        session: The session with the API server.
         target: Namespace, name and port of the pod.
         path: Quoted, with a leading slash.
-        token: Of :func:`token_of`.
+        token: The token from :func:`token_of`.
 
     Raises:
-        APIError: No answer arrived.
+        APIError: No response arrived.
     """
     namespace, pod, port = target
     where = f"{_path(namespace, 'pods', pod)}:{port}/proxy{path}"
@@ -111,7 +112,7 @@ async def ask_pod(session: Session, target: tuple[str, str, int], path: str, tok
 
 
 def _refusal(where: str, status: int, body: bytes) -> APIError | None:
-    """The refusal in a Status of the API server; None for other bodies; the operator refuses in text."""
+    """The API server's refusal if the body is its Status, else None; the operator refuses in plain text."""
     try:
         parsed = orjson.loads(body)
     except orjson.JSONDecodeError:

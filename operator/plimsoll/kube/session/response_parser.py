@@ -1,24 +1,24 @@
-"""Reads one HTTP/1.1 answer after another from the bytes of a connection, within fixed bounds.
+"""Parses HTTP/1.1 responses from the bytes of a connection, within fixed bounds.
 
-llhttp, through httptools, knows the grammar; this module refuses what llhttp accepts and a client must not:
-framing that is given twice, other encodings than ``chunked``, and answers without end (docs/adr/0016). Each
-byte goes through the parser once, so the work grows with the bytes and not with the square of their pieces.
+llhttp, through httptools, implements the grammar. This module rejects what llhttp accepts and a client must
+not: duplicate framing, transfer encodings other than ``chunked``, and endless responses (docs/adr/0016). Each
+byte is parsed once, so the work is linear in the bytes, however they are split into pieces.
 """
 
 import httptools
 import msgspec
 
-#: Bytes of one answer: of its body, and of all else: status lines, headers, interim answers (1xx), sizes and
-#: extensions of chunks, trailers. The API server accepts objects of up to 3 MiB.
+#: Maximum bytes of one response's body, and of all else: status lines, headers, interim responses (1xx),
+#: chunk sizes and extensions, trailers. The API server accepts objects of up to 3 MiB.
 BODY_BYTES, FRAMING_BYTES = 2**24, 2**16
 
 
 class Response(msgspec.Struct, frozen=True):
-    """An answer.
+    """A response.
 
     Attributes:
-        status: HTTP's.
-        is_last: Whether the connection ends with it.
+        status: The HTTP status.
+        is_last: Whether the connection ends with this response.
     """
 
     status: int
@@ -27,10 +27,10 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class ResponseParser:
-    """Parses the answers of one connection; the methods ``on_...`` are called by httptools.
+    """Parses the responses of one connection; httptools calls the methods ``on_...``.
 
     Attributes:
-        earlier: Of several that are expected, those before the last.
+        earlier: The responses before the last, if several are expected.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class ResponseParser:
         self.begin()
 
     def begin(self, expected: int = 1) -> None:
-        """Expect the answer to a new request, or to several that are sent together."""
+        """Expect the response to a new request, or to several that are sent together."""
         self._expected = expected
         if self.earlier:
             self.earlier = []
@@ -50,12 +50,12 @@ class ResponseParser:
         self._begin_message()
 
     def feed(self, data: bytes) -> Response | None:
-        """Take bytes as they arrive; return the answer when it is complete, of several the last.
+        """Parse bytes as they arrive; return the last expected response when it is complete.
 
-        It is the last, too, if the connection ends with it before the others have come.
+        A response that ends the connection is the last one, even if more were expected.
 
         Raises:
-            ValueError: It is no HTTP/1.1, contradicts itself, or is too long.
+            ValueError: The bytes are not HTTP/1.1, contradict themselves, or exceed a bound.
         """
         self._received += len(data)
         try:
@@ -75,20 +75,20 @@ class ResponseParser:
         )
 
     def end(self) -> Response | None:
-        """The server has closed the connection: return the answer if that is how it ends."""
+        """Handle the server's close; returns the response if the close ends it."""
         if self._is_complete or (self._is_final and not self._framing):
             return self._response(is_last=True)
         return None
 
     def on_message_begin(self) -> None:
-        """The first byte of a status line."""
+        """Begin a message at the first byte of its status line."""
         if self._is_complete:
             self._is_followed = True
         else:
             self._begin_message()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header, or a trailer."""
+        """Check a header or a trailer."""
         if self._is_complete or len(name) not in (14, 17):
             return
         name = name.lower()
@@ -104,7 +104,7 @@ class ResponseParser:
         self._framing = name
 
     def on_headers_complete(self) -> None:
-        """The empty line after the headers."""
+        """Check the headers at the empty line after them."""
         if self._is_complete:
             return
         self._status = self._llhttp.get_status_code()
@@ -121,13 +121,13 @@ class ResponseParser:
             raise ValueError(self._problem)
 
     def on_body(self, part: bytes) -> None:
-        """Bytes of the body."""
+        """Append bytes of the body."""
         if not self._is_complete:
             self._body_bytes += len(part)
             self._parts.append(part)
 
     def on_message_complete(self) -> None:
-        """The end of a message."""
+        """End a message."""
         if self._is_final and not self._is_complete:
             self._keeps_alive = self._llhttp.should_keep_alive()
             if self._keeps_alive and len(self.earlier) + 1 < self._expected:

@@ -1,7 +1,7 @@
-"""One connection to one API server: address, TLS and credentials by kubernetes-asyncio, bytes by us.
+"""A session with one API server: kubernetes-asyncio provides address, TLS and credentials, a transport sends.
 
 The generated client reads kubeconfigs and tokens. Its typed APIs send their requests through this session
-(:mod:`plimsoll.kube.session.typed_client`); hot paths do without its models, which take 0.27 ms a pod
+(:mod:`plimsoll.kube.session.typed_client`). Hot paths avoid its models, which take 0.27 ms per pod
 (docs/adr/0001).
 """
 
@@ -35,16 +35,16 @@ JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
-#: Seconds for an ordinary request to be answered; watches have a limit of their own.
+#: Timeout of an ordinary request in seconds; watches have their own limits.
 REQUEST_TIMEOUT_S = 30.0
 
-#: Bytes of an answer that show whether it is JSON.
+#: Leading bytes of a response that show whether it is JSON.
 PEEK = 80
 
-#: Why a write behind a closed fence has failed.
+#: The failure of a write that a closed fence stopped.
 NOT_SENT = "not sent: this process does not lead"
 
-#: Why a request is not sent, "" when it may be (:func:`plimsoll.kube.access_reviews.permissions`).
+#: Returns why a request is not sent, "" if it may be (:func:`plimsoll.kube.access_reviews.permissions`).
 Permissions = Callable[[str, str], str]
 
 
@@ -52,7 +52,7 @@ class Session:
     """Sends requests; raises :mod:`plimsoll.kube.session.errors`.
 
     Args:
-        transport: The way to the server.
+        transport: Carries the requests.
         monotonic: Seconds that never go back.
     """
 
@@ -72,19 +72,19 @@ class Session:
         self.address = transport.address
 
     def fenced(self, fence: WriteFence) -> Self:
-        """The same connection, whose writes pass a fence."""
+        """The same session, with writes that pass a fence."""
         behind = copy.copy(self)
         behind._fence = fence  # noqa: SLF001 - our own
         return behind
 
     def observed(self, observer: Observer) -> Self:
-        """The same connection; its exchanges are reported to the observer."""
+        """The same session, with its exchanges reported to the observer."""
         observed = copy.copy(self)
         observed._observer = observer  # noqa: SLF001 - our own
         return observed
 
     def permitted(self, permissions: Permissions) -> Self:
-        """The same connection, which does not send what is known to be refused."""
+        """The same session, which does not send requests that are known to be refused."""
         careful = copy.copy(self)
         careful._permissions = permissions  # noqa: SLF001 - our own
         return careful
@@ -99,10 +99,10 @@ class Session:
         params: Mapping[str, str] | None = None,
         timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> bytes:
-        """One exchange; the body of a successful answer.
+        """Send a request; returns the body of a successful response.
 
         Raises:
-            APIError: The server refused, or did not answer in time, or the fence is closed.
+            APIError: The server refused the request or did not respond in time, or the fence is closed.
         """
         denial = "" if self._permissions is None else self._permissions(method, path)
         if denial:
@@ -150,7 +150,7 @@ class Session:
         timeout_s: float,
         gate: Callable[[], None] = no_gate,
     ) -> bytes:
-        """Send one request and read its answer; once more where credentials were refused that are old."""
+        """Send a request and read its response; repeat it once if stale credentials were refused."""
         began = self._monotonic()
         for is_last in (False, True):
             headers = await self._headers(content_type)
@@ -170,9 +170,9 @@ class Session:
         return answer
 
     def _problem(self, attempt: str, status: int, answer: bytes) -> APIError | None:
-        """What is wrong with an answer.
+        """The error of a response, None for a successful one.
 
-        A proxy in front of the API server may redirect to a login page, or answer with one.
+        A proxy in front of the API server may redirect to a login page, or return one.
         """
         if not 200 <= status < 300:
             return self._refusal(attempt, status, answer)
@@ -200,21 +200,21 @@ class Session:
         timeout_s: float,
         gate: Callable[[], None],
     ) -> tuple[int, bytes]:
-        """Status and body of one answer."""
+        """Status and body of one response."""
         attempt, began = f"{method} {path}", self._monotonic()
         try:
             status, answer = await self._transport.exchange(
                 method, path, content, headers, params=params, timeout_s=timeout_s, gate=gate
             )
         except NO_ANSWER as exc:
-            if not (isinstance(gate, Gate) and gate.was_closed):  # what was not sent has no answer
+            if not (isinstance(gate, Gate) and gate.was_closed):  # an unsent request has no response
                 self._report(method, 0, self._monotonic() - began)
             raise Unavailable(attempt, message=f"{type(exc).__name__}: {exc}") from exc
         self._report(method, status, self._monotonic() - began)
         return status, answer
 
     async def write(self, method: str, path: str, body: Any = None, **options: Any) -> WriteResult:
-        """The same, with the outcome of the write instead of the answer."""
+        """Send a write; returns its outcome instead of the response."""
         try:
             await self.request(method, path, body, **options)
         except APIError as exc:
@@ -223,13 +223,13 @@ class Session:
 
     @property
     def sends_together(self) -> bool:
-        """Whether ``write_all`` sends requests together, and not one after the other."""
+        """Whether ``write_all`` pipelines its requests, instead of sending them one by one."""
         return self._transport.pipelines
 
     async def write_all(self, method: str, writes: Sequence[tuple[str, bytes]]) -> list[WriteResult]:
-        """Write several JSON objects to their paths, the requests together; each outcome by itself.
+        """Write several JSON objects to their paths, pipelined; returns one outcome each.
 
-        UNKNOWN where no answer came: the request may have been carried out, or never read.
+        UNKNOWN means that no response arrived: the server may have carried the request out, or never read it.
         """
         if not self._transport.pipelines or len(writes) == 1:
             return [await self.write(method, path, orjson.Fragment(body)) for path, body in writes]
@@ -270,7 +270,7 @@ class Session:
             problem = self._problem(f"{method} {path}", status, answer)
             results.append(DONE if problem is None else answer_of(problem))
         if any(status == 401 for status, _ in answers):
-            await self._is_renewed(headers)  # for the next ones
+            await self._is_renewed(headers)  # for later requests
         lost = WriteResult(WriteOutcome.UNKNOWN, why or "the connection ended before the answer")
         return results + [lost] * (len(writes) - len(results))
 
@@ -279,7 +279,7 @@ class Session:
         return await self.write("PATCH", path, body, content_type=MERGE_PATCH, **options)
 
     async def object(self, method: str, path: str, body: Any = None, **options: Any) -> dict[str, Any]:
-        """The same, the answer parsed."""
+        """Send a request; returns the parsed response."""
         return parsed(await self.request(method, path, body, **options))
 
     @asynccontextmanager
@@ -288,7 +288,7 @@ class Session:
     ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
         """The lines of a watch, in batches as they arrive.
 
-        It is given up after ``silence_s`` seconds without a byte.
+        The watch is aborted after ``silence_s`` seconds without a byte.
 
         Raises:
             APIError: The server refused the watch, or the stream broke.
@@ -319,7 +319,7 @@ class Session:
             self._observer.request_answered(method, status, seconds)
 
     async def close(self) -> None:
-        """End the session."""
+        """Close the session."""
         await self._transport.close()
 
     async def _headers(self, content_type: str) -> dict[str, str]:
@@ -340,9 +340,9 @@ def _fenced(method: str, path: str) -> Fenced:
 async def connected(
     kubeconfig: Path | None = None, context: str = "", *, own_client: bool = True
 ) -> AsyncIterator[Session]:
-    """A session from a kubeconfig; without one in-cluster, else from the default kubeconfig.
+    """Open a session from a kubeconfig; without one in-cluster, else from the default kubeconfig.
 
-    The context is one of the kubeconfig's, "" its current one.
+    ``context`` names one of the kubeconfig's contexts, "" its current one.
 
     Raises:
         APIError: There is no usable configuration.

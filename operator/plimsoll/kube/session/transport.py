@@ -1,4 +1,4 @@
-"""Carries the requests of a session: the port that HTTP stands behind, and simulations."""
+"""Port that carries the requests of a session; HTTP and simulations implement it."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -7,16 +7,16 @@ from typing import Protocol
 import aiohttp
 from kubernetes_asyncio import client
 
-#: What a transport raises for no connection, or no answer in time.
+#: Exceptions of a transport for a failed connection, or a missing or late response.
 NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
 
 
 class Transport(Protocol):
-    """One way to one API server.
+    """Carries requests to one API server.
 
     Attributes:
-        address: Of the server, with the path that all paths begin with.
-        configuration: For clients with connections of their own (kopf).
+        address: The server's address, including the prefix of all paths.
+        configuration: The configuration for clients with their own connections (kopf).
         pipelines: Whether ``exchanges`` sends several requests together.
     """
 
@@ -35,10 +35,10 @@ class Transport(Protocol):
         timeout_s: float,
         gate: Callable[[], None],
     ) -> tuple[int, bytes]:
-        """Status and body of one answer; ``gate`` is called right before sending, and may raise.
+        """Status and body of one response; ``gate`` is called right before sending, and may raise.
 
         Raises:
-            NO_ANSWER: No answer came.
+            NO_ANSWER: No response arrived.
         """
 
     async def exchanges(
@@ -50,20 +50,20 @@ class Transport(Protocol):
         timeout_s: float,
         gate: Callable[[], None],
     ) -> list[tuple[int, bytes]]:
-        """The answers to requests that are sent together, those that came before the connection ended.
+        """The responses to requests that are sent together; those before its end if the connection ends.
 
         Raises:
-            NO_ANSWER: Not even one answer came.
+            NO_ANSWER: No response arrived at all.
         """
 
     def watch(
         self, path: str, headers: Mapping[str, str], params: Mapping[str, str], silence_s: float
     ) -> AbstractAsyncContextManager[tuple[int, AsyncIterator[bytes]]]:
-        """Status and body of an answer without end; it is given up after ``silence_s`` without a byte.
+        """Status and body of a streamed response; it is aborted after ``silence_s`` without a byte.
 
         Raises:
-            NO_ANSWER: No answer came, or it broke off.
+            NO_ANSWER: No response arrived, or it broke off.
         """
 
     async def close(self) -> None:
-        """End it."""
+        """Close the transport."""

@@ -1,7 +1,7 @@
 """Lets kubernetes-asyncio's typed APIs send their requests through a Session.
 
-The credentials, fence, permissions, deadlines and errors of the session then hold for them, too. Typed APIs
-serve the cold paths; what they cost is in docs/adr/0001.
+The session's credentials, fence, permissions, deadlines and errors thus apply to them, too. Typed APIs serve
+the cold paths; docs/adr/0001 gives their cost.
 """
 
 from collections.abc import Awaitable
@@ -16,14 +16,14 @@ from plimsoll.kube.session.session import JSON, MERGE_PATCH, REQUEST_TIMEOUT_S, 
 
 @dataclass(slots=True)
 class TypedAnswer:
-    """What a typed API reads of a response; refusals are raised before."""
+    """The parts of a response that a typed API reads; refusals are raised earlier."""
 
     attempt: str
     data: bytes
     status: int = 200
 
     def getheader(self, _name: str) -> None:
-        """No header is needed: all answers are JSON in UTF-8."""
+        """Nothing: no header is needed, all responses are JSON in UTF-8."""
 
     def getheaders(self) -> dict[str, str]:
         """None."""
@@ -50,7 +50,7 @@ class TypedClient(client.ApiClient):
         url: str,
         query_params: Any | None = None,
         headers: dict[str, str] | None = None,  # noqa: ARG002 - the session has its own
-        post_params: dict[str, Any] | None = None,  # noqa: ARG002 - of forms; the API server takes none
+        post_params: dict[str, Any] | None = None,  # noqa: ARG002 - for forms, unused by the API server
         body: Any | None = None,
         _preload_content: bool = True,
         _request_timeout: Any | None = None,
@@ -75,7 +75,7 @@ class TypedClient(client.ApiClient):
         """A model; anything but an object is an error, where the base class returns an empty model."""
         try:
             if not response.data.startswith("{"):
-                raise ValueError(response.data[:200])  # noqa: TRY301 - as for fields that make no sense
+                raise ValueError(response.data[:200])  # noqa: TRY301 - as for invalid fields
             return super().deserialize(response, response_type)
         except (client.ApiException, AttributeError, TypeError, ValueError) as exc:
             raise Unavailable(response.attempt, message=f"the answer cannot be read: {exc}") from exc

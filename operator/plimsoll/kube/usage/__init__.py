@@ -1,1 +1,1 @@
-"""Reads usage of nodes and pods: from the metrics API of the cluster, and from Prometheus."""
+"""Reads usage of nodes and pods from the cluster's metrics API and from Prometheus."""

@@ -1,7 +1,7 @@
-"""Reads what a Prometheus is shown: tokens, passwords, headers and certificates.
+"""Reads the credentials for Prometheus servers: tokens, passwords, headers and certificates.
 
-Secrets are read from the operator's own namespace, each by its name, whenever Prometheus is asked: a changed
-Secret is used with the next question. A Secret is shown only to the servers that its annotation
+Each Secret is read individually, from the operator's own namespace, before every query, so a changed Secret
+is used with the next query. A Secret is sent only to the servers that its annotation
 ``plimsoll.dev/prometheus-url`` names, so that a policy cannot send it elsewhere.
 """
 
@@ -19,19 +19,20 @@ from plimsoll.kube.session.errors import APIError, NotFound, Unauthorized
 from plimsoll.kube.session.session import Session
 from plimsoll.ports.extenders import TLSSettings
 
-#: Names the servers that a Secret, or the projected token, may be shown to; addresses between spaces.
+#: The annotation with the servers to which a Secret, or the projected token, may be sent; separated by
+#: spaces.
 ADDRESSES = "plimsoll.dev/prometheus-url"
 
-#: Where the component prometheus-access projects the token, and what its annotation says.
+#: Where the component prometheus-access projects the token and its annotation.
 TOKEN_FOLDER = Path("/var/run/secrets/plimsoll.dev/prometheus")
 
 #: The key of a Secret with a token, as in descheduler.
 TOKEN_KEY = "prometheusAuthToken"  # noqa: S105 - the key, not the token
 
-#: Headers of one Secret, and characters of a value.
+#: Maximum number of headers in a Secret, and maximum length of a value in characters.
 MOST_HEADERS, LONGEST_VALUE = 16, 16_384
 
-#: Headers that a Secret may not set: others depend on them, or a field of the policy sets them.
+#: Headers that a Secret may not set: other headers depend on them, or a field of the policy sets them.
 RESERVED = frozenset(
     (
         *("accept", "accept-encoding", "authorization", "connection", "content-length", "content-type"),
@@ -44,23 +45,23 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_]*")
 
 
 class CredentialsError(PlimsollError):
-    """What Prometheus is to be shown cannot be read; the text is a sentence without any of it."""
+    """Credentials for Prometheus cannot be read; the text is a sentence without any part of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownCredentials:
-    """What a server is shown, and how it is recognised."""
+    """The credentials for a server, and the TLS settings that verify it."""
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     tls: TLSSettings = field(default_factory=TLSSettings)
 
 
 class PrometheusCredentials:
-    """Reads them from the API server and the file system.
+    """Reads credentials from the API server and the file system.
 
     Args:
-        namespace: The operator's own; "" has no Secrets.
-        token_folder: With the files ``token`` and ``url``.
+        namespace: The operator's own namespace; "" has no Secrets.
+        token_folder: The directory with the files ``token`` and ``url``.
     """
 
     def __init__(self, session: Session, namespace: str, token_folder: Path = TOKEN_FOLDER) -> None:
@@ -69,10 +70,10 @@ class PrometheusCredentials:
         self._token_folder = token_folder
 
     async def of(self, server: PrometheusProviderSpec) -> ShownCredentials:
-        """What this server is shown, as it is now.
+        """The current credentials for a server.
 
         Raises:
-            CredentialsError: It cannot be read, or is not meant for this server.
+            CredentialsError: They cannot be read, or are not meant for this server.
         """
         headers: dict[str, str] = {}
         if server.headers_secret is not None:
@@ -120,7 +121,7 @@ class PrometheusCredentials:
         return TLSSettings(tls.insecure_skip_verify, tls.server_name or "", authority, certificate, key)
 
     async def _secret(self, name: str, url: str = "") -> "_Secret":
-        """A Secret of the operator's namespace; one that is to be shown has to name the server."""
+        """A Secret of the operator's namespace; if it is to be sent, it must name the server."""
         if not self._namespace:
             raise CredentialsError("the operator's namespace is unknown, therefore no Secret can be read")
         where = f"Secret {self._namespace}/{name}"
@@ -161,14 +162,14 @@ class _Secret:
         return self.where
 
     def text(self, key: str) -> str:
-        """The value of a key, in base64."""
+        """The value of a key, decoded from base64."""
         value = self.data.get(key)
         if not isinstance(value, str) or not value:
             raise CredentialsError(f"{self.where} has no key {key}")
         return value
 
     def line(self, key: str) -> str:
-        """The value of a key, to be sent in a header."""
+        """The value of a key, checked for use in a header."""
         try:
             value = base64.b64decode(self.text(key), validate=True).decode("utf-8").strip()
         except (binascii.Error, ValueError) as exc:
@@ -177,7 +178,7 @@ class _Secret:
 
 
 def _check_server(what: str, named: Any, url: str) -> None:
-    """A policy may name any server; only its owner says to whom a secret may be shown."""
+    """Check that a secret's owner allows this server: a policy may name any server."""
     servers = named.split() if isinstance(named, str) else []
     if url.rstrip("/") not in {each.rstrip("/") for each in servers}:
         raise CredentialsError(f"{what} is not for this server; its annotation {ADDRESSES} must name it")

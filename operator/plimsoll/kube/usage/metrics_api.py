@@ -1,6 +1,6 @@
 """Reads usage of nodes and pods from the metrics API: metrics.k8s.io/v1 where it is served, else v1beta1.
 
-An item that makes no sense (no time, no amount, a negative or an absurd one) is left out; the others count.
+An invalid item (no time, no amount, a negative or an absurd amount) is left out; the others count.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,14 +19,14 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 GROUP = "/apis/metrics.k8s.io"
 
-#: Versions that are read, the preferred one first; the last one is assumed where discovery is forbidden.
+#: Supported versions in order of preference; the last one is assumed where discovery is forbidden.
 VERSIONS = ("v1", "v1beta1")
 
 
 class UsageMeter:
     """Reads the metrics API.
 
-    The version is discovered with the first reading, and again after the API was gone.
+    The version is discovered at the first reading, and again after the API was gone.
     """
 
     def __init__(self, session: Session, observer: Observer | None = None) -> None:
@@ -73,7 +73,7 @@ class UsageMeter:
         """The version to read.
 
         Raises:
-            APIError: The group is not served, or the server did not answer.
+            APIError: The group is not served, or the server did not respond.
         """
         attempt = f"GET {GROUP}"
         try:
@@ -118,7 +118,7 @@ def _moment(item: Mapping[str, Any]) -> float:
 
 
 def _window_s(item: Mapping[str, Any]) -> float:
-    """Seconds over which the usage is averaged; 0 where it is not said."""
+    """Seconds over which the usage is averaged; 0 if unknown."""
     try:
         return duration_s(item["window"])
     except (KeyError, OverflowError, TypeError, ValueError):

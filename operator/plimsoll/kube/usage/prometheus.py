@@ -1,8 +1,8 @@
-"""Asks Prometheus' HTTP API; its answers are not trusted.
+"""Queries Prometheus' HTTP API; its responses are not trusted.
 
-Nothing is sent but what the policy names: no credentials of ours, no proxy, cookie or .netrc of the
-environment; no redirect is followed and no answer is unpacked. One that is slow, endless or broken becomes a
-sentence that holds neither its text nor what it was shown.
+Nothing is sent except what the policy names: no credentials of ours, no proxy, cookie or .netrc of the
+environment. Redirects are not followed and responses are not decompressed. A slow, endless or malformed
+response becomes a sentence that contains neither the response nor the credentials.
 """
 
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.usage import result_of
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
-#: Seconds that Prometheus gets to answer, and bytes of an answer that are read.
+#: Timeout of a query in seconds, and maximum bytes of a response.
 QUERY_TIMEOUT_S, LONGEST_ANSWER = 10.0, 2**24
 
 
 class PrometheusClient:
-    """Asks for instant vectors."""
+    """Queries instant vectors."""
 
     def __init__(self, credentials: PrometheusCredentials, observer: Observer | None = None) -> None:
         self._credentials = credentials
@@ -50,10 +50,10 @@ class PrometheusClient:
     ) -> Sequence[tuple[WriteResult, Sequence[Sample]]]:
         """The instant vectors that queries return now, in their order.
 
-        They are asked one after the other over one connection; after one without an answer the rest is not
-        asked, so that a silent server costs one timeout. Policies choose the address, and their writers may
-        read the outcome: a sentence of ours says what went wrong, with the HTTP status and one of Prometheus'
-        error types.
+        Queries are sent one by one over one connection. After a query without a response the rest is not
+        sent, so that a silent server costs one timeout. Policies choose the address, and their authors may
+        read the outcome; therefore the failure is a sentence of ours, with the HTTP status and one of
+        Prometheus' error types.
         """
         url = server.url
         if not is_plain_url(url):
@@ -113,11 +113,11 @@ async def _asked(
 
 @lru_cache(maxsize=8)
 def _tls_context(settings: TLSSettings) -> SSLContext:
-    """Kept, because reading the system's certificates takes tens of milliseconds."""
+    """The TLS settings; cached, because reading the system's certificates takes tens of milliseconds."""
     return tls_context(settings)
 
 
-#: Statuses about credentials.
+#: Statuses that concern credentials.
 _CREDENTIALS = (401, 403)
 
 
@@ -130,7 +130,7 @@ def _refused(problem: str) -> tuple[WriteResult, Sequence[Sample]]:
 
 
 def _failure(exc: Exception) -> str:
-    """Why there was no answer, in words of ours: an exception's text may quote what the server sent."""
+    """The failure in words of ours: an exception's text may quote the server's response."""
     match exc:
         case aiohttp.ClientConnectorDNSError():
             return "its name cannot be resolved"
@@ -146,7 +146,7 @@ def _failure(exc: Exception) -> str:
             return "the answer is not HTTP"
 
 
-#: What to do about Prometheus' error types (https://prometheus.io/docs/prometheus/latest/querying/api).
+#: Remedies for Prometheus' error types (https://prometheus.io/docs/prometheus/latest/querying/api).
 _ERROR_TYPES = {
     "bad_data": "check the query",
     "canceled": "the query was cancelled",
