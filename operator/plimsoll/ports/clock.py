@@ -10,33 +10,33 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """Time."""
+    """Port for time."""
 
     def now(self) -> float:
-        """Seconds since the epoch; for what is written down."""
+        """Seconds since the epoch; for timestamps."""
 
     def monotonic(self) -> float:
         """Seconds that never go back; for measuring and waiting."""
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for a number of seconds."""
 
 
 class Randomness(Protocol):
-    """Dice."""
+    """Port for random numbers."""
 
     def below(self, n: int) -> int:
-        """A number in 0..n-1."""
+        """A random integer in 0..n-1."""
 
     def fraction(self) -> float:
-        """A number in 0..1."""
+        """A random number in 0..1."""
 
 
 class Computer(Protocol):
     """Runs long computations outside the event loop."""
 
     async def compute(self, function: Callable[[], T]) -> T:
-        """The function's result; it must not use state that changes meanwhile."""
+        """Return the function's result; the function must not use state that changes meanwhile."""
 
 
 Ask: TypeAlias = Callable[[bytes], Coroutine[Any, Any, bytes]]
@@ -44,24 +44,24 @@ Ask: TypeAlias = Callable[[bytes], Coroutine[Any, Any, bytes]]
 
 
 class SnapshotComputer(Protocol):
-    """Runs long computations on a snapshot of this process, in another one."""
+    """Runs long computations in another process, on a snapshot of this one."""
 
     def obstacle(self) -> str:
-        """Why none can be run now, "" when one can."""
+        """Why no computation can run now; "" when one can."""
 
     async def compute(self, function: Callable[[], bytes]) -> bytes:
-        """What the function returns. It sees all objects as they are now; what it changes is lost.
+        """Run a function on a copy of all current objects and return its result; its changes are lost.
 
-        One that is cancelled has ended when this returns.
+        When a cancelled call returns, the other process has ended.
 
         Raises:
             NoRoomForProcess: The system refused another process.
             ComputationFailed: The function raised.
-            ComputationLost: The other process ended without an answer.
+            ComputationLost: The other process ended without a result.
         """
 
     def conversation(self, function: Callable[[bytes], bytes]) -> AbstractAsyncContextManager[Ask]:
-        """Ask another process, one question after the other; it ends with the block.
+        """Start another process that answers one request after the other; it ends with the context.
 
         Raises:
             NoRoomForProcess: The system refused another process.
@@ -73,8 +73,8 @@ class NoRoomForProcess(PlimsollError):
 
 
 class ComputationFailed(PlimsollError):
-    """A function raised in another process; the text is what ``repr`` says of the exception."""
+    """A function raised in another process; the text is the ``repr`` of the exception."""
 
 
 class ComputationLost(PlimsollError):
-    """The process that computed something has ended without an answer."""
+    """The process that ran a computation ended without a result."""

@@ -10,22 +10,22 @@ from plimsoll.ports.writes import WriteResult
 
 
 class WatchedRecordStatus(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How far a record has come."""
+    """The watched status of an Eviction record."""
 
     phase: str = ""
 
 
 class WatchedRecord(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What is watched of an Eviction record: the rest is our own writing, and is not read back."""
+    """The watched fields of an Eviction record; the other fields are our own writes and are not read back."""
 
     status: WatchedRecordStatus = WatchedRecordStatus()
 
 
 class PolicySource(Protocol):
-    """The policies, as plain documents."""
+    """Lists policies as plain documents."""
 
     async def list(self) -> tuple[WriteResult, Sequence[Mapping[str, Any]]]:
-        """All policies; GONE when the server does not know the resource."""
+        """All policies; GONE when the server does not serve the resource."""
 
 
 class PolicyStatusWriter(Protocol):
@@ -36,10 +36,10 @@ class PolicyStatusWriter(Protocol):
 
 
 class Records(Protocol):
-    """The Eviction records (custom resources), as plain documents."""
+    """Reads and writes Eviction records (custom resources) as plain documents."""
 
     async def create(self, document: Mapping[str, Any]) -> WriteResult:
-        """Write a new record; CONFLICT when it is there already."""
+        """Create a record; CONFLICT when it exists already."""
 
     async def write_status(
         self, namespace: str, name: str, status: Mapping[str, Any], manager: str = ""
@@ -47,7 +47,7 @@ class Records(Protocol):
         """Replace a record's status; managedFields name ``manager`` as the writer, "" for the client."""
 
     async def delete(self, namespace: str, name: str) -> WriteResult:
-        """Drop a record."""
+        """Delete a record."""
 
     async def list(self) -> tuple[WriteResult, Sequence[Mapping[str, Any]]]:
-        """All records; GONE when the server does not know the resource."""
+        """All records; GONE when the server does not serve the resource."""

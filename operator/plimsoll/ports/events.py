@@ -7,14 +7,14 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class EventNote:
-    """An event to be recorded on an object.
+    """An event to record on an object.
 
     Attributes:
         regarding: Reference to the object, as in events.k8s.io/v1.
-        reason: One word for machines, such as ``FailedScheduling``.
+        reason: A machine-readable word, such as ``FailedScheduling``.
         action: What was attempted, such as ``Scheduling``.
         reporter: ``reportingController``, such as the scheduler's name.
-        related: Reference to a second object that it is about, such as the preemptor.
+        related: Reference to a second object that is involved, such as the preemptor.
     """
 
     regarding: Mapping[str, str]
@@ -30,4 +30,4 @@ class EventRecorder(Protocol):
     """Records events; never blocks and never fails the caller."""
 
     def record(self, note: EventNote) -> None:
-        """Queue an event; equal ones are aggregated."""
+        """Queue an event; equal events are aggregated."""

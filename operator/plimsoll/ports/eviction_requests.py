@@ -10,19 +10,19 @@ from plimsoll.ports.writes import WriteResult
 
 @dataclass(frozen=True, slots=True)
 class EvictionRequest:
-    """An EvictionRequest (lifecycle.k8s.io) of ours, and how the Eviction stands that it is part of.
+    """One of our EvictionRequests (lifecycle.k8s.io), with the state of the Eviction that combines it.
 
     Attributes:
-        namespace: Of the pod and the request.
-        name: Of the request; that of our record.
-        pod_uid: Of the pod that is to leave.
+        namespace: The namespace of the pod and the request.
+        name: The name of the request, which is that of our record.
+        pod_uid: The uid of the pod to evict.
         is_withdrawn: Whether the request is withdrawn.
-        is_observed: Whether a controller has taken it up.
+        is_observed: Whether a controller has picked it up.
         is_evicted: Whether the pod has left.
-        failure: The reason why no responder acts any more, in one word; "" while one does.
-        message: What the controller says of that.
-        responder: The active responder, "" when there is no such responder.
-        expected: When it expects to be done, in seconds since the epoch; None when it does not say.
+        failure: Why no responder acts any more, in one word; "" while one acts.
+        message: The controller's message about the failure.
+        responder: The active responder; "" for no responder.
+        expected: When the responder expects to finish, in seconds since the epoch; None if it does not say.
     """
 
     namespace: str
@@ -44,30 +44,30 @@ class EvictionRequest:
 
     @property
     def is_final(self) -> bool:
-        """Whether it has come to its end."""
+        """Whether the request has ended."""
         return self.is_evicted or bool(self.failure)
 
 
 class EvictionRequester(Protocol):
-    """Requests evictions by EvictionRequests of our own; those of other requesters are left alone."""
+    """Requests evictions through EvictionRequests of our own; those of other requesters are not touched."""
 
     async def offered(self) -> WriteResult:
         """Whether the server serves the API; GONE when it does not."""
 
     async def request(self, pod: Pod, name: str) -> WriteResult:
-        """Request the eviction of this very pod (by uid); DONE when our request exists already."""
+        """Request the eviction of this very pod (by uid); DONE when our request already exists."""
 
     async def withdraw(self, request: EvictionRequest) -> WriteResult:
-        """Withdraw our request; other requesters may still have theirs."""
+        """Withdraw our request; requests of other requesters may remain."""
 
     async def drop(self, request: EvictionRequest) -> WriteResult:
-        """Delete a request that has come to its end."""
+        """Delete a request that has ended."""
 
     async def list(self) -> tuple[WriteResult, Sequence[EvictionRequest]]:
-        """All of ours; GONE when the server does not serve the API."""
+        """All our requests; GONE when the server does not serve the API."""
 
     async def watch(self, changed: Callable[[Mapping[str, EvictionRequest | None]], None]) -> WriteResult:
-        """Report all of ours, by key, and then each change; None for one that is gone.
+        """Report all our requests by key, then each change; None reports a deleted request.
 
-        Returns GONE when the server does not serve the API any more; it goes on until then.
+        Returns GONE when the server stops serving the API; runs until then.
         """

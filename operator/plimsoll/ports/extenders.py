@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class TLSSettings:
-    """How an HTTPS server is verified, and the client certificate; PEM in base64, empty when not given."""
+    """Verification of an HTTPS server, and the client certificate; PEM in base64, empty when not given."""
 
     insecure: bool = False
     server_name: str = ""
@@ -18,11 +18,11 @@ class TLSSettings:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where an HTTP extender is reached.
+    """The address of an HTTP extender.
 
     Attributes:
-        url: What verbs are appended to.
-        timeout_s: For one answer, from the connection to its last byte.
+        url: The URL to which verbs are appended.
+        timeout_s: Timeout of one response in seconds, from connecting to its last byte.
     """
 
     url: str
@@ -32,11 +32,11 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back from an extender.
+    """The result of a request to an extender.
 
     Attributes:
         content: The body of a response with status 200; None without such a response.
-        problem: Why there was no such response, in a sentence.
+        problem: Why there is no such response, in a sentence.
     """
 
     content: bytes | None
@@ -44,13 +44,13 @@ class Reply:
 
 
 class ExtenderPort(Protocol):
-    """Speaks to HTTP extenders."""
+    """Sends requests to HTTP extenders."""
 
     def problem_of(self, endpoint: Endpoint) -> str:
-        """Why this endpoint cannot be called, such as an invalid certificate; empty when it can."""
+        """Why this endpoint cannot be called, such as an invalid certificate; empty when it can be."""
 
     async def post(self, endpoint: Endpoint, verb: str, body: bytes) -> Reply:
-        """POST; never raises, never waits longer than the endpoint's timeout, never reads without bound."""
+        """Send a POST; never raises, never exceeds the endpoint's timeout, never reads without bound."""
 
     async def retain(self, endpoints: Collection[Endpoint]) -> None:
         """Close the connections to all other extenders."""

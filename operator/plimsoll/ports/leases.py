@@ -12,14 +12,14 @@ class Lease:
     """A coordination.k8s.io/v1 Lease.
 
     Attributes:
-        holder: Identity of the leader, "" when it was released.
-        duration_s: How long others must wait.
-        acquired: When the holder became leader, seconds since the epoch; for people.
-        renewed: Likewise, of the last renewal.
-        transitions: How often the holder has changed.
-        version: ``resourceVersion``, "" before it exists.
-        metadata: As the API server has it; what others wrote there is kept.
-        wanted_by: Identity of a candidate that asks the holder for it, "" when none does.
+        holder: Identity of the leader, "" after a release.
+        duration_s: Seconds that other candidates must wait.
+        acquired: When the holder became leader, in seconds since the epoch; informational.
+        renewed: When the holder last renewed it, in seconds since the epoch; informational.
+        transitions: Number of changes of the holder.
+        version: ``resourceVersion``, "" before the lease exists.
+        metadata: The metadata from the API server; other clients' entries are preserved.
+        wanted_by: Identity of a candidate that requests the lease from its holder, "" for none.
     """
 
     holder: str
@@ -33,14 +33,14 @@ class Lease:
 
 
 class LeasePort(Protocol):
-    """The lease by which the leader is elected."""
+    """Reads and writes the lease by which the leader is elected."""
 
     @property
     def reference(self) -> Mapping[str, str]:
-        """A reference to it, for events."""
+        """A reference to the lease, for events."""
 
     async def read(self) -> tuple[WriteResult, Lease | None]:
         """The lease; None with DONE when it does not exist."""
 
     async def write(self, lease: Lease) -> tuple[WriteResult, Lease | None]:
-        """Create it, or replace the version that it names; as it was stored, when it was."""
+        """Create the lease, or replace the version that it names; returns the stored lease after success."""

@@ -1,4 +1,4 @@
-"""Ports for nodes that are closed, volumes of claims, and rollouts of Deployments."""
+"""Ports for the tainting of nodes, the volumes of claims, and rollouts of Deployments."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,33 +9,33 @@ from plimsoll.ports.writes import WriteResult
 
 
 class NodeCloser(Protocol):
-    """Keeps new pods away from nodes that are being emptied."""
+    """Keeps new pods off nodes that are being emptied."""
 
     async def close(self, node: str) -> WriteResult:
-        """Set our taint; DONE when it is there already."""
+        """Set our taint; DONE when it is already set."""
 
     async def reopen(self, node: str) -> WriteResult:
         """Remove our taint; DONE when the node does not have it."""
 
 
 class VolumeWriter(Protocol):
-    """Writes which volume a claim gets."""
+    """Writes the choice of a claim's volume."""
 
     async def select_node(self, claim: PersistentVolumeClaim, node: str) -> WriteResult:
-        """Have the claim provisioned where the node reaches it."""
+        """Have the claim provisioned where the node can reach the volume."""
 
     async def reserve(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> WriteResult:
-        """Keep the volume for the claim, unless it has changed meanwhile."""
+        """Reserve the volume for the claim, unless the volume has changed meanwhile."""
 
 
 class Rollouts(Protocol):
-    """Deployments, and the mark in their pod template."""
+    """Reads Deployments, and writes the mark in their pod template that starts a rollout."""
 
     async def list(self) -> tuple[WriteResult, Sequence[Deployment]]:
-        """All of them; those that want other than one replica may come without their template."""
+        """All Deployments; those with other than one desired replica may lack their template."""
 
     async def read(self, namespace: str, name: str) -> tuple[WriteResult, Deployment | None]:
         """The current Deployment; None with GONE when it does not exist."""
 
     async def mark(self, deployment: Deployment, mark: str | None) -> WriteResult:
-        """Write the mark, or take it away; CONFLICT when the Deployment has changed since it was read."""
+        """Write or remove the mark; CONFLICT when the Deployment has changed since it was read."""

@@ -1,4 +1,4 @@
-"""Hooks for everything that happens: metrics and logs implement them, the core does not know those.
+"""Hooks for everything that happens; metrics and logs implement them, and the core does not know those.
 
 Every hook does nothing unless overridden, and must not fail.
 """
@@ -13,46 +13,46 @@ class Observer:
     """The hooks, in the order of a pod's life."""
 
     def watch_failed(self, resource: str, problem: str, status: int = 0) -> None:
-        """A list or watch broke; it is taken up again."""
+        """A list or watch failed; it is retried."""
 
     def watch_recovered(self, resource: str) -> None:
-        """A collection that could not be read can be read again."""
+        """A resource that could not be read can be read again."""
 
     def watch_listed(self, resource: str, objects: int) -> None:
         """A list is complete."""
 
     def watch_heard(self, resource: str, now: float) -> None:
-        """The API server answered for a collection: a list, a watch that opened, an event or a bookmark.
+        """The API server responded for a resource: to a list or a watch, or with an event or a bookmark.
 
         ``now`` is in seconds since the epoch.
         """
 
     def request_answered(self, method: str, status: int, seconds: float) -> None:
-        """A request was answered, or a watch was opened; status 0 when no answer came."""
+        """A response arrived, or a watch was opened; status 0 when no response came."""
 
     def batch_taken_in(self, resource: str, events: int, seconds: float) -> None:
         """The events of a list or watch were applied."""
 
     def object_skipped(self, resource: str, name: str, problem: str) -> None:
-        """An object, or a part of it, cannot be read; the one or the other is as if it did not exist."""
+        """An object, or a part of it, cannot be read, and is treated as absent."""
 
     def pod_queued(self, queue: str, event: str) -> None:
-        """A pod entered a queue: active, backoff, unschedulable or gated; ``event`` brought it there."""
+        """A pod entered a queue (active, backoff, unschedulable or gated) because of ``event``."""
 
     def event_handled(self, event: str, seconds: float) -> None:
-        """Whom a change of the cluster may help was found and woken."""
+        """The pods that a cluster event may help were requeued."""
 
     def claim_created(self, status: str) -> None:
-        """A claim for extended resources was created, or could not be: ``success`` or ``failure``."""
+        """A claim for extended resources was created, or its creation failed: ``success`` or ``failure``."""
 
     def devices_awaited(self, profile: str, driver: str, status: str, seconds: float) -> None:
-        """A driver has prepared devices of a claim, or not: ``success``, ``failure`` or ``timeout``."""
+        """A driver prepared devices of a claim, or did not: ``success``, ``failure`` or ``timeout``."""
 
     def devices_contested(self, profile: str) -> None:
-        """A pod was not bound, as another scheduler allocated one of its devices first."""
+        """A pod was not bound because another scheduler allocated one of its devices first."""
 
     def bound_after_flush(self) -> None:
-        """A pod was bound that no event had woken: five minutes were over."""
+        """A pod was bound that no event had requeued; it was flushed after five minutes."""
 
     def hint_asked(self, plugin: str, event: str, hint: str, seconds: float) -> None:
         """A plugin's queueing hint returned Queue, QueueSkip or Error."""
@@ -67,82 +67,82 @@ class Observer:
         """A plugin was called, in an attempt that is timed."""
 
     def point_passed(self, profile: str, point: str, failed: bool, seconds: float) -> None:
-        """An extension point was passed, in an attempt that is timed."""
+        """An extension point was run, in an attempt that is timed."""
 
     def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
         """A plugin raised or broke a rule."""
 
     def permit_waited(self, result: str, seconds: float) -> None:
-        """A pod that plugins held was let go or rejected; ``result`` is the status code."""
+        """A pod that permit plugins held was released or rejected; ``result`` is the status code."""
 
     def pod_bound(self, attempts: int, seconds: float) -> None:
         """A pod was bound, ``seconds`` after it entered the queue."""
 
     def binding_failed(self, profile: str, verdict: str, message: str) -> None:
-        """The API server did not take a binding."""
+        """The API server rejected a binding."""
 
     def pod_refused(
         self, profile: str, reason: str, *, pod: str, node: str, decision: str, after_s: float | None
     ) -> None:
-        """A kubelet did not admit a pod of ours, ``after_s`` seconds after it was bound by this process."""
+        """A kubelet rejected a pod of ours, ``after_s`` seconds after this process bound it."""
 
     def extender_asked(self, extender: str, point: str, result: str, seconds: float, problem: str) -> None:
-        """An extender was called: success or error; or skipped, because it has failed too often."""
+        """An extender was called (success or error), or skipped because it has failed too often."""
 
     def placement_told(self, decision: str, step: str, facts: Mapping[str, object]) -> None:
-        """A step in the story of a pod's place; ``decision`` is its uid, for a pod is bound once at most."""
+        """A step of a placement; ``decision`` is the pod's uid, because a pod is bound once at most."""
 
     def move_told(self, decision: str, step: str, facts: Mapping[str, object]) -> None:
-        """A step in the story of a move: a phase; ``decision`` is the record's key, ``namespace/name``."""
+        """A step of a move: a phase; ``decision`` is the record's key, ``namespace/name``."""
 
     def preempted(self, victims: int) -> None:
-        """Room was made for a pod."""
+        """Preemption made room for a pod."""
 
     def run_ended(self, policy: str, considered: int, planned: int, refused: Mapping[str, int]) -> None:
-        """A rebalancing run has planned."""
+        """A rebalancing run has made its plan."""
 
     def run_finished(self, policy: str, result: str, seconds: float) -> None:
-        """A rebalancing run has ended: succeeded, failed, crashed, timed_out; or was skipped."""
+        """A rebalancing run ended (succeeded, failed, crashed, timed_out) or was skipped."""
 
     def strategy_ended(self, policy: str, strategy: str, seconds: float) -> None:
-        """A strategy has run in a plan, ``seconds`` including the verdicts on its candidates."""
+        """A strategy ran in a plan; ``seconds`` include the verdicts on its candidates."""
 
     def record_changed(self, policy: str, strategy: str, phase: str) -> None:
         """An Eviction record reached a phase."""
 
     def move_reversed(self, policy: str) -> None:
-        """A move took a pod to a node that another one took a pod of its owner off within the hour before."""
+        """A move put a pod on a node from which a pod of the same owner was moved within the hour before."""
 
     def usage_asked(self, source: str, result: str) -> None:
-        """The metrics API or a Prometheus was asked for usage: answered, refused or unanswered."""
+        """Usage was requested from the metrics API or a Prometheus: answered, refused or unanswered."""
 
     def usage_read(self, source: str, ages: Sequence[float]) -> None:
-        """Nodes were measured by the metrics API or a Prometheus, so many seconds ago each."""
+        """Usage of nodes was read from the metrics API or a Prometheus; ``ages`` are in seconds."""
 
     def forecast_checked(self, resource: str, error: float) -> None:
-        """A moved pod was measured to use more or less than expected, by that share of what was expected."""
+        """The usage of a moved pod was measured; ``error`` is the deviation as a share of the expectation."""
 
     def record_dropped(self, policy: str, why: str) -> None:
         """A record was not written, or was deleted by retention."""
 
     def leadership_changed(self, name: str, *, is_leading: bool) -> None:
-        """This process became the leader by a lease, or stands by."""
+        """This process became the leader by a lease, or became a standby."""
 
     def leader_seen(self, name: str, holder: str) -> None:
-        """A lease has a new holder, maybe this process; "" when it is free."""
+        """A lease has a new holder, possibly this process; "" when it is free."""
 
     def renewal_delayed(self, name: str, late_s: float, why: str) -> None:
-        """The lease was renewed so many seconds later than planned, or not yet."""
+        """The lease was renewed ``late_s`` seconds later than planned, or is not renewed yet."""
 
     def loop_lagged(self, loop: str, seconds: float) -> None:
-        """An event loop ran a timer so many seconds after it was due."""
+        """An event loop ran a timer ``seconds`` after it was due."""
 
     def failed(self, where: str, problem: str) -> None:
-        """Something of ours broke and was contained."""
+        """An internal error occurred and was contained."""
 
 
 def told_to_all(observers: Sequence[Observer]) -> Observer:
-    """An observer that passes every hook on, in order."""
+    """An observer that forwards every hook to all observers, in order."""
 
     class _Fanout(Observer):
         pass
@@ -155,7 +155,7 @@ def told_to_all(observers: Sequence[Observer]) -> Observer:
         ]
 
         if len(hooks) == 1:
-            return staticmethod(hooks[0])  # without a call between
+            return staticmethod(hooks[0])  # saves a call
 
         @functools.wraps(getattr(Observer, name))
         def hook(_: Observer, *args: Any, **named: Any) -> None:

@@ -13,28 +13,28 @@ class PodBinding(Protocol):
     """Binds pods."""
 
     async def bind(self, pod: Pod, node: str, *, as_seen: bool = False) -> WriteResult:
-        """POST the binding, for this very pod (by uid); CONFLICT if it changed and is to be ``as_seen``."""
+        """POST the binding of this very pod (by uid); with ``as_seen``, CONFLICT if the pod has changed."""
 
     async def bind_together(self, bindings: Sequence[tuple[Pod, str]]) -> Sequence[WriteResult | None]:
-        """The same for several pods and nodes with fewer system calls; each outcome by itself.
+        """POST the bindings of several pods with fewer system calls; returns one outcome each.
 
-        None where nothing was sent: that pod is to be bound by itself.
+        None means that nothing was sent: bind that pod individually.
         """
 
     async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
-        """The node that this very pod has, "" for none; GONE when there is no such pod any more."""
+        """The node of this very pod, "" for none; GONE when the pod does not exist any more."""
 
 
 class PodEviction(Protocol):
     """Evicts pods."""
 
     async def evict(self, pod: Pod) -> WriteResult:
-        """Read this very pod (by uid), and POST the eviction if it stands as ``standing`` says."""
+        """Read this very pod (by uid), and POST the eviction if ``standing`` is DONE."""
 
     async def standing(self, pod: Pod) -> WriteResult:
-        """Whether this very pod has the labels, annotations and owners that it was judged by.
+        """Whether this very pod still has the labels, annotations and owners by which it was judged.
 
-        GONE when it has left or is about to, CONFLICT when they have changed, BUSY when that is not known.
+        GONE when it has left or is terminating, CONFLICT when they have changed, BUSY when that is unknown.
         """
 
 
@@ -42,20 +42,20 @@ class Preemptor(Protocol):
     """Removes victims of preemption."""
 
     async def preempt(self, victim: Pod, scheduler: str) -> WriteResult:
-        """Delete this very pod, with the reason in its status."""
+        """Delete this very pod, after writing the reason to its status."""
 
     async def clear_nomination(self, pod: Pod) -> WriteResult:
-        """Take away the nominated node of a pod of lower priority."""
+        """Clear the nominated node of a pod of lower priority."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionUpdate:
-    """The ``PodScheduled`` condition to be written, together with the nomination.
+    """The ``PodScheduled`` condition to write, together with the nomination.
 
     Attributes:
         reason: ``Unschedulable`` or ``SchedulerError``.
-        message: Worded as kube-scheduler words it.
-        nominated_node: What ``status.nominatedNodeName`` becomes; None leaves it alone.
+        message: In kube-scheduler's words.
+        nominated_node: The new ``status.nominatedNodeName``; None leaves it unchanged.
     """
 
     reason: str
@@ -64,33 +64,33 @@ class ConditionUpdate:
 
 
 class PodStatusWriter(Protocol):
-    """Writes why a pod is not scheduled."""
+    """Writes the reason why a pod is not scheduled."""
 
     async def write_condition(self, pod: Pod, condition: ConditionUpdate) -> WriteResult:
-        """Set ``PodScheduled`` to false; the caller knows that it changed."""
+        """Set ``PodScheduled`` to false; the caller has checked that the condition changed."""
 
     async def nominate(self, pod: Pod, node: str) -> WriteResult:
-        """Set ``status.nominatedNodeName``: the pod will go there, but cannot be bound yet."""
+        """Set ``status.nominatedNodeName``: the pod is to be bound there, but cannot be bound yet."""
 
 
-#: The condition by which a replica asks the one that holds a node to bind a pod to it.
+#: The condition by which a replica requests a binding from the replica that binds to the node.
 BINDING_REQUESTED = "plimsoll.dev/BindingRequested"
 
 
 class PodRequests(Protocol):
-    """Writes the condition by which replicas ask each other to bind a pod."""
+    """Writes the condition by which replicas request bindings from each other."""
 
     async def request(
         self, pod: Pod, reason: str, message: str, *, is_open: bool, as_seen: bool = False
     ) -> WriteResult:
-        """Set the condition of this very pod, true while it is ``is_open``.
+        """Set the condition of this very pod; it is true while ``is_open``.
 
-        CONFLICT if the pod has changed and is to be ``as_seen``.
+        With ``as_seen``, CONFLICT if the pod has changed.
         """
 
 
 class PodReader(Protocol):
-    """Reads pods as they are, every field of them."""
+    """Reads the complete documents of pods."""
 
     async def read(self, pod: Pod) -> tuple[WriteResult, bytes]:
         """The document of this very pod (by uid); GONE when there is no such pod."""
@@ -118,12 +118,12 @@ class VictimEvictor(Protocol):
         is_wanted: Callable[[], bool],
         told: Callable[[PodInfo, str], None],
     ) -> bool:
-        """Evict the victims of one pod; whether all of them are on their way.
+        """Evict the victims of one pod; returns whether all of them are terminating.
 
         Args:
             victims: Pods on one node.
-            pod: The pod that needs the room.
-            policy: The policy whose profile decided.
-            is_wanted: Whether the pod still waits; called before each eviction.
+            pod: The preemptor.
+            policy: The policy whose profile made the decision.
+            is_wanted: Whether the preemptor still waits; called before each eviction.
             told: Called with each victim whose eviction was accepted, and the name of its record.
         """

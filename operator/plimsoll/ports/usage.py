@@ -10,19 +10,19 @@ from plimsoll.load.readings import CPU, MEMORY, is_possible
 from plimsoll.model.quantity import BILLION
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
-#: The resources that are measured, with their place in the load book and billionths in one of its units.
+#: The measured resources, each with its index in the load book and billionths in one of its units.
 MEASURED = {"cpu": (CPU, 1), "memory": (MEMORY, BILLION)}
 
 
 @dataclass(frozen=True, slots=True)
 class UsageReading:
-    """What a node or a pod used.
+    """The measured usage of a node or a pod.
 
     Attributes:
-        name: Of the node, or ``namespace/name`` of the pod.
+        name: The name of the node, or ``namespace/name`` of the pod.
         usage: Billionths by resource: cpu and memory.
-        taken: When, in seconds since the epoch: the end of the window.
-        window_s: Seconds over which it is averaged; 0 where the source does not say so.
+        taken: The end of the window, in seconds since the epoch.
+        window_s: Seconds over which it is averaged; 0 if the source does not say.
     """
 
     name: str
@@ -32,12 +32,12 @@ class UsageReading:
 
     @property
     def is_sound(self) -> bool:
-        """Whether some machine could use these amounts."""
+        """Whether the amounts are possible on some machine."""
         return all(is_possible_amount(name, amount) for name, amount in self.usage.items())
 
 
 def is_possible_amount(resource: str, billionths: float) -> bool:
-    """Whether some machine could use that much; of a resource that is not measured none can."""
+    """Whether an amount is possible on some machine; False for a resource that is not measured."""
     if resource not in MEASURED:
         return billionths == 0
     place, per_unit = MEASURED[resource]
@@ -45,7 +45,7 @@ def is_possible_amount(resource: str, billionths: float) -> bool:
 
 
 def result_of(answer: WriteResult) -> str:
-    """What an answer is counted as."""
+    """The label under which a result is counted."""
     if answer.is_done:
         return "answered"
     return "unanswered" if answer.verdict is WriteOutcome.UNKNOWN else "refused"
@@ -55,14 +55,14 @@ class UsageReader(Protocol):
     """Reads the metrics API."""
 
     async def nodes(self) -> tuple[WriteResult, Sequence[UsageReading]]:
-        """Of every node that is measured."""
+        """The usage of every measured node."""
 
     async def pods(self) -> tuple[WriteResult, Sequence[UsageReading]]:
-        """Of every pod that is measured."""
+        """The usage of every measured pod."""
 
 
 class PrometheusReader(Protocol):
-    """Asks Prometheus servers."""
+    """Queries Prometheus servers."""
 
     async def query(
         self, server: PrometheusProviderSpec, queries: Sequence[str]

@@ -5,15 +5,15 @@ from enum import StrEnum
 
 
 class WriteOutcome(StrEnum):
-    """How the API server took a write."""
+    """The kinds of outcomes of a write to the API server."""
 
     DONE = "done"
     CONFLICT = "conflict"  #: another client wrote first, or the object was replaced
     GONE = "gone"  #: the object does not exist any more
     BLOCKED = "blocked"  #: a PodDisruptionBudget rejects it
     BUSY = "busy"  #: too many requests; later
-    REFUSED = "refused"  #: invalid, or not allowed: trying again is useless
-    UNKNOWN = "unknown"  #: no usable answer; it may have happened
+    REFUSED = "refused"  #: invalid, or not allowed: a retry is useless
+    UNKNOWN = "unknown"  #: no usable response; the write may have happened
     FENCED = "fenced"  #: not sent: this process does not lead
 
 
@@ -22,9 +22,9 @@ class WriteResult:
     """The outcome of one write.
 
     Attributes:
-        message: The server's sentence, empty when done.
+        message: The server's message, empty when done.
         budget: The PodDisruptionBudget that blocked it, as ``namespace/name``.
-        retry_after_s: When the server says to come back, 0 when it does not.
+        retry_after_s: Seconds after which the server allows a retry; 0 when it does not say.
     """
 
     verdict: WriteOutcome
@@ -34,21 +34,21 @@ class WriteResult:
 
     @property
     def is_done(self) -> bool:
-        """Whether it happened."""
+        """Whether the write happened."""
         return self.verdict is WriteOutcome.DONE
 
     @property
     def is_failure(self) -> bool:
-        """Whether it was sent and, as far as is known, did not happen; a standby sends nothing."""
+        """Whether the write was sent and, as far as is known, did not happen; a standby sends nothing."""
         return self.verdict not in (WriteOutcome.DONE, WriteOutcome.FENCED)
 
     @property
     def status(self) -> int:
-        """The HTTP status that such an answer has, 0 for none."""
+        """The HTTP status of such an outcome, 0 for none."""
         return _STATUSES.get(self.verdict, 0)
 
 
-#: It happened.
+#: The write happened.
 DONE = WriteResult(WriteOutcome.DONE)
 
 _STATUSES = {
