@@ -1,21 +1,21 @@
-"""Backoff says how long to wait after failures in a row, and when they are no longer in a row."""
+"""Backoff decides how long to wait after failures in a row, and when a failure begins a new row."""
 
 from http import HTTPStatus
 
-#: Seconds: doubled from the first to the last.
+#: Seconds: the first and the longest pause; the pause doubles with each failure.
 FIRST_S, LAST_S = 0.2, 30.0
 
-#: The last pause after a 403. A right that comes back is of use immediately: a leader that may not read nodes
-#: goes on placing pods by what it saw before, and to ask costs the API server next to nothing.
+#: The longest pause after a 403. A restored right is useful immediately, because a leader that may not read
+#: nodes continues to place pods by its last state; and a retry costs the API server almost nothing.
 FORBIDDEN_LAST_S = 5.0
 
 
 class Backoff:
-    """The pauses of one watch; each is drawn around its length.
+    """The pauses of one watch; each is jittered around its length.
 
-    A server that was away for a minute makes pauses long. Once it has answered that is over: the next failure
-    is the first of another row. Failures that are answers (429, 500) go on being in a row, although each may
-    follow a list that succeeded.
+    A server that was away for a minute makes pauses long. Once it responds, the row has ended, and the next
+    failure begins another. Failures that are responses (429, 500) stay in the row, although each may follow a
+    list that succeeded.
     """
 
     def __init__(self) -> None:
@@ -23,16 +23,16 @@ class Backoff:
         self._was_away = False
 
     def progressed(self) -> None:
-        """What was wrong is over."""
+        """End the row: a request succeeded."""
         self._next_s = FIRST_S
 
     def pause_s(self, status: int, fraction: float, *, answered: bool) -> float:
         """Seconds to wait after one more failure.
 
         Args:
-            status: Of the answer, 0 without one.
-            fraction: Drawn, from 0 to 1.
-            answered: Whether the server has answered anything since the last failure.
+            status: The HTTP status, 0 without a response.
+            fraction: A random number in 0..1.
+            answered: Whether the server has responded at all since the last failure.
         """
         if answered and self._was_away:
             self._next_s = FIRST_S

@@ -17,7 +17,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, priority: int) -> AsyncIterator[None]:
-        """Wait for a turn, and hold it until the context is left."""
+        """Wait for a turn, and hold it within the context."""
         if self._free:
             self._free -= 1
         else:
@@ -27,7 +27,7 @@ class Turns:
                 await called
             except BaseException:
                 if called.done() and not called.cancelled():
-                    self._pass_on()  # called and cancelled in the same step: pass the turn on
+                    self._pass_on()  # admitted and cancelled in the same step: pass the turn on
                 raise
         try:
             yield

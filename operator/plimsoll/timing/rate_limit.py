@@ -2,7 +2,7 @@
 
 from plimsoll.ports.clock import Clock
 
-#: Minimum wait, as a share of one token.
+#: Minimum wait, as a share of one token's interval.
 SOME = 0.1
 
 
@@ -11,7 +11,7 @@ class Pace:
 
     Args:
         per_s: Tokens per second in the long run.
-        burst: Tokens in a full bucket, which may be taken without a wait.
+        burst: Tokens in a full bucket; these can be taken without a wait.
     """
 
     def __init__(self, clock: Clock, per_s: float, burst: int) -> None:
@@ -22,7 +22,7 @@ class Pace:
         self._at = clock.monotonic()
 
     def try_accept(self) -> bool:
-        """Take a token if there is one."""
+        """Take a token if one is available."""
         now = self._clock.monotonic()
         self._left = min(float(self._burst), self._left + (now - self._at) * self._per_s)
         self._at = now

@@ -1,8 +1,8 @@
-"""Decides when a write that got no usable answer is sent again.
+"""Decides when a write without a usable response is sent again.
 
 Each writer states its policy as a constant. The move machine reads only the pause; writers that await their
-answer call :func:`retry`. Outcomes are values and the server may say itself when to return, which is why no
-library for retries serves here: those repeat on exceptions and sleep by a clock of their own.
+result call :func:`retry`. Outcomes are values, and the server may set the pause by ``Retry-After``. Retry
+libraries do not serve here: they repeat on exceptions and sleep by a clock of their own.
 """
 
 from collections.abc import Awaitable, Callable
@@ -15,7 +15,7 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 #: Outcomes after which an equal write may succeed.
 OPEN = frozenset({WriteOutcome.UNKNOWN, WriteOutcome.BUSY})
 
-#: The same for a write that the caller bases on the present object each time.
+#: The same for writes that the caller bases on the current object each time.
 OPEN_OR_CONFLICT = OPEN | {WriteOutcome.CONFLICT}
 
 
@@ -35,7 +35,7 @@ class RetryPolicy:
 
     @classmethod
     def doubling(cls, first_s: float, longest_s: float, repeats: frozenset[WriteOutcome] = OPEN) -> Self:
-        """A policy without end: the pause doubles until it would exceed ``longest_s`` seconds."""
+        """An endless policy: the pause doubles until it would exceed ``longest_s`` seconds."""
         pauses = []
         pause = first_s
         while pause < longest_s:
@@ -46,7 +46,7 @@ class RetryPolicy:
     def pause_after(self, attempt: int, answer: WriteResult) -> float | None:
         """Seconds until the next attempt, at least the server's ``Retry-After``; None to give up.
 
-        The first attempt has the number 1.
+        The first attempt is number 1.
         """
         if answer.verdict not in self.repeats:
             return None
@@ -65,7 +65,7 @@ async def retry(
     clock: Clock,
     is_wanted: Callable[[], bool] = always,
 ) -> WriteResult:
-    """Make a call until its answer is final, the policy ends, or the call is no longer wanted.
+    """Repeat a call until its result is final, the policy ends, or the call is no longer wanted.
 
     ``is_wanted`` is checked after each pause: a newer write may have replaced this one.
     """

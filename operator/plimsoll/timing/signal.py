@@ -10,14 +10,14 @@ from collections.abc import Callable
 
 
 class Signal:
-    """Says that something has changed."""
+    """Notifies waiting coroutines of a change."""
 
     def __init__(self) -> None:
         self.count = 0
         self._waiters: list[asyncio.Future[None]] = []
 
     def notify(self) -> None:
-        """Wake all that wait; never blocks."""
+        """Wake all waiting coroutines; never blocks."""
         self.count += 1
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
@@ -25,7 +25,7 @@ class Signal:
                 waiter.set_result(None)
 
     async def wait(self, seen: int | None = None) -> int:
-        """Wait for a notification after the ``seen``-th, or the next for None; returns the present count."""
+        """Wait for a notification after the ``seen``-th, or the next if None; returns the current count."""
         last = self.count if seen is None else seen
         while self.count == last:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()

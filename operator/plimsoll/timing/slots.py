@@ -1,18 +1,18 @@
-"""Slots limit how many things are in flight.
+"""Slots limit the number of things in flight.
 
-Who waits for one slot comes before the one that waits for several, to begin several things in one go.
+A waiter for one slot precedes the waiter for several, which begins several things in one go.
 """
 
 import asyncio
 from collections import deque
 from types import TracebackType
 
-#: Seconds after the first free slot in which more of them are waited for.
+#: Seconds to wait for more slots after the first one is free.
 LINGER_S = 0.01
 
 
 class Slots:
-    """Slots to take before something begins, and to give back at its end."""
+    """Slots that are taken before something begins and released when it ends."""
 
     def __init__(self, most: int) -> None:
         self._free = most
@@ -23,7 +23,7 @@ class Slots:
 
     @property
     def are_taken(self) -> bool:
-        """Whether none is free."""
+        """Whether no slot is free."""
         return self._free <= 0
 
     def take(self) -> None:
@@ -31,7 +31,7 @@ class Slots:
         self._free -= 1
 
     def release(self) -> None:
-        """Give a slot back: to who has waited longest, else it is free."""
+        """Release a slot: to the first waiter, else it becomes free."""
         while self._waiting:
             waiter = self._waiting.popleft()
             if not waiter.done():
@@ -46,7 +46,7 @@ class Slots:
             self._patience = asyncio.get_running_loop().call_later(LINGER_S, self._go_on)
 
     async def acquire(self) -> None:
-        """Take a slot as soon as one is free."""
+        """Wait for a free slot and take it."""
         if self._free > 0:
             self._free -= 1
             return
@@ -60,7 +60,7 @@ class Slots:
             raise
 
     async def until_free(self, wanted: int) -> None:
-        """Wait until so many slots are free, or fewer, but one, for a moment; one caller at a time."""
+        """Wait until ``wanted`` slots are free, or LINGER_S after the first one is; one caller at a time."""
         self._wanted = wanted
         while self._free <= 0:
             self._several = asyncio.get_running_loop().create_future()

@@ -1,4 +1,4 @@
-"""Keeps the work of one policy from holding up another: a lock for each."""
+"""Isolates the work of policies from each other: one lock for each."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 
 class PolicyLocks:
-    """One lock for each policy: what it plans, makes and takes back happens one after the other."""
+    """One lock for each policy: its planning, creation and undoing are serialised."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -21,7 +21,7 @@ class PolicyLocks:
 
 
 async def first_of(*waits: Coroutine[Any, Any, object]) -> None:
-    """Wait for the first of several; the others are cancelled."""
+    """Wait for the first of several coroutines; the others are cancelled."""
     tasks = [asyncio.ensure_future(each) for each in waits]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

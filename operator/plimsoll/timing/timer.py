@@ -1,7 +1,7 @@
-"""Calls functions at their deadlines, all of them from one task.
+"""Calls functions at their deadlines, all from one task.
 
-The task sleeps until the earliest deadline, or until an earlier one is set. The functions are called in the
-order of their deadlines, those of one deadline in the order in which they were set; they must not block.
+The task sleeps until the earliest deadline, or until an earlier one is set. Functions are called in the order
+of their deadlines, and for one deadline in the order in which they were set; they must not block.
 """
 
 import asyncio
@@ -13,15 +13,15 @@ from plimsoll.ports.observer import Observer
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
-#: Entries of cancelled deadlines that may stay in the heap before it is rebuilt.
+#: Maximum number of cancelled entries in the heap before it is rebuilt.
 STALE_ENTRIES = 1024
 
 
 class Timer:
-    """Deadlines by key, and what is called at each; ``run`` must be running.
+    """Functions to call at deadlines, by key; requires a running ``run``.
 
     Args:
-        clock: Time; deadlines are seconds of its monotonic clock.
+        clock: The clock; deadlines are seconds of its monotonic time.
         observer: Notified of functions that raise.
     """
 
@@ -34,7 +34,7 @@ class Timer:
         self._sooner = Signal()
 
     def __len__(self) -> int:
-        """How many deadlines are set."""
+        """The number of deadlines."""
         return len(self._calls)
 
     def __contains__(self, key: Hashable) -> bool:
@@ -57,13 +57,13 @@ class Timer:
         self._calls.pop(key, None)
 
     def next_due(self) -> float | None:
-        """The earliest deadline; None when no deadline is set."""
+        """The earliest deadline; None without one."""
         while self._heap and not self._is_set(self._heap[0]):
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
     async def run(self) -> None:
-        """Call what is due, until cancelled."""
+        """Call functions as they become due, until cancelled."""
         while True:
             seen = self._sooner.count
             self.call_due()
@@ -71,19 +71,19 @@ class Timer:
             if due is None:
                 await self._sooner.wait(seen)
             elif (remaining_s := due - self._clock.monotonic()) <= 0.0:
-                await asyncio.sleep(0)  # a function has set a deadline that is over
+                await asyncio.sleep(0)  # a function has set a deadline that is past already
             else:
                 await first_of(self._clock.sleep(remaining_s), self._sooner.wait(seen))
 
     def call_due(self) -> None:
-        """Call what is due; what the functions set meanwhile waits until other tasks have run."""
+        """Call functions that are due; deadlines that these set wait until other tasks have run."""
         now, last = self._clock.monotonic(), self._entries
         while (due := self.next_due()) is not None and due <= now and self._heap[0][1] <= last:
             key = self._heap[0][2]
             _, call = self._calls.pop(key)
             try:
                 call()
-            except Exception as exc:  # noqa: BLE001 - one function's failure must not end the others' timer
+            except Exception as exc:  # noqa: BLE001 - one function's failure must not stop the timer
                 self._observer.failed(f"deadline of {key}", repr(exc))
 
     def _is_set(self, entry: tuple[float, int, Hashable]) -> bool:
