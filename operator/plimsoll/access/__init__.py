@@ -1,1 +1,1 @@
-"""Rights of the operator: those that policies need, and reviews by the API server."""
+"""The rights of the operator: those that policies need, and their review by the API server."""

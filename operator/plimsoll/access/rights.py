@@ -1,9 +1,9 @@
 """Reviews the operator's rights at the start, every hour, and after each rejected request.
 
-A right that is missing is not used: the policies that need it say so, with the manifest that grants it, and
-no request is sent that would be refused. Rights are reviewed for all namespaces; where that is denied, also
-for the namespaces in which they are needed, because RoleBindings may grant them there. A review without an
-answer changes nothing: what was never answered counts as allowed.
+A missing right is not used: the policies that need it report it together with the manifest that grants it,
+and requests that would be refused are not sent. Rights are reviewed for all namespaces; where that is denied,
+also for the namespaces in which they are needed, because RoleBindings may grant them there. A review without
+a response changes nothing; a right that was never reviewed counts as allowed.
 """
 
 import asyncio
@@ -21,22 +21,23 @@ from plimsoll.ports.observer import Observer
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
-#: Seconds between two reviews of everything, and of what is missing.
+#: Seconds between two reviews of all rights, and of the missing ones.
 REVIEW_S, MISSING_S = 3_600.0, 30.0
 
-#: Seconds between a refusal and the review that it causes, and at least between two such reviews.
+#: Seconds between a refused request and the review that it triggers, and minimum seconds between two of
+#: these.
 PROMPT_S, SPACING_S = 1.0, 30.0
 
-#: Namespaces in which one right is reviewed by itself.
+#: Maximum number of namespaces in which one right is reviewed individually.
 NAMESPACES = 100
 
-#: Rights that a sentence lists one by one.
+#: Maximum number of rights that a sentence lists individually.
 MOST_LISTED = 4
 
 #: The reason of conditions.
 NOT_ALLOWED = "NotAllowed"
 
-#: Reported as the budget that allows no eviction while rights are missing.
+#: Reported as the budget that blocks evictions while rights are missing.
 NO_RIGHTS = "rights of the operator"
 
 PLIMSOLL, REQUESTS = "plimsoll.dev", "lifecycle.k8s.io"
@@ -92,7 +93,7 @@ ALLOCATE = (
     Right("patch", DRA, "resourceclaims/binding"),
 )
 
-#: Who grants what: the manifest, the value of the chart, and the rights.
+#: For each manifest: its path, the value of the chart, and the rights that it grants.
 Grants = tuple[tuple[str, str, frozenset[Right]], ...]
 
 GRANTS: Grants = (
@@ -111,23 +112,23 @@ GRANTS: Grants = (
     ("deploy/components/eviction-requests", "evictionRequests: true", frozenset(REQUEST)),
 )
 
-#: The same of rights that are reviewed only where the API server serves their group.
+#: Grants of rights that are reviewed only where the API server serves their group.
 OPTIONAL_GRANTS: Grants = (
     ("deploy/components/devices", "devices: true", frozenset({*READ_DEVICES, *ALLOCATE})),
 )
 
-#: Every right that is reviewed.
+#: All rights that are reviewed.
 REVIEWED = frozenset().union(*(rights for _, _, rights in GRANTS))
 
-#: Resources without a namespace.
+#: Cluster-scoped resources.
 _CLUSTER_WIDE = frozenset({"nodes", "persistentvolumes", "schedulingpolicies/status"})
 
 
 class AccessReviewer(Protocol):
-    """Asks the API server what this process may do."""
+    """Reviews the rights of this process with the API server."""
 
     async def review(self, right: Right, namespace: str) -> bool | None:
-        """Whether it is allowed, in all namespaces where none is given; None when no answer came."""
+        """Whether a right is granted, in all namespaces if none is given; None without a response."""
 
 
 class Part(Enum):
@@ -142,7 +143,7 @@ class Need:
     """Rights that a part of a policy needs.
 
     Attributes:
-        namespaces: Where; none means everywhere.
+        namespaces: The namespaces in which they are needed; empty for all.
         is_essential: Whether the part cannot work without them.
     """
 
@@ -164,7 +165,7 @@ def needs_of(policy: SchedulingPolicy, *, places_pods: bool = False) -> Iterator
 
 
 def _namespaces(policy: SchedulingPolicy) -> tuple[str, ...]:
-    """The only namespaces in which pods are moved; none means everywhere."""
+    """The only namespaces in which pods are moved; empty for all."""
     return tuple(policy.spec.scope.namespaces.include)
 
 
@@ -191,13 +192,13 @@ def _rebalancing(spec: RebalancingSpec, namespaces: tuple[str, ...]) -> Iterator
 
 
 class Access(Observer):
-    """What is allowed, as of the last review.
+    """The granted rights, as of the last review.
 
     Attributes:
-        changed: Notified when something is allowed or denied that was not.
-        granted: When a right was last found granted that had been missing, in seconds since the epoch.
-        is_pending: Whether the first review is under way: until it has ended no status is written.
-        places_pods: Whether a policy serves a scheduler name: then nothing is evicted while pods cannot be
+        changed: Notified when a right was newly granted or denied.
+        granted: When a missing right was last found granted, in seconds since the epoch.
+        is_pending: Whether the first review is under way; no status is written before it ends.
+        places_pods: Whether a policy serves a scheduler name; if so, nothing is evicted while pods cannot be
             bound.
     """
 
@@ -210,17 +211,17 @@ class Access(Observer):
         self._clock = clock
         self._observer = observer
         self._denied: set[Right] = set()
-        self._answers: dict[tuple[Right, str], bool] = {}  #: in one namespace, where all are denied
-        self._wanted: dict[Right, dict[str, None]] = {}  #: namespaces in which a right is needed
+        self._answers: dict[tuple[Right, str], bool] = {}  #: for single namespaces
+        self._wanted: dict[Right, dict[str, None]] = {}  #: the namespaces in which each right is needed
         self._reviewed = self._due = float("-inf")
         self._sooner = asyncio.Event()
         self._is_hastened = False
 
-    # -- what is allowed -----------------------------------------------------------------------------
+    # -- granted rights ------------------------------------------------------------------------------
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is missing."""
+        """Whether no right is missing."""
         return not self._denied
 
     def allows(self, right: Right, namespace: str = "") -> bool:
@@ -238,7 +239,7 @@ class Access(Observer):
         return bool(known)
 
     def denial(self, right: Right, namespace: str = "") -> str:
-        """Why a right cannot be used in a namespace, "" when it can."""
+        """Why a right cannot be used in a namespace, "" when it can be."""
         return "" if self.allows(right, namespace) else told([right])
 
     def obstacle(self, policy: SchedulingPolicy, part: Part) -> str:
@@ -248,7 +249,7 @@ class Access(Observer):
         return f"{part.value}: {told(missing)}" if missing else ""
 
     def trouble(self, policy: SchedulingPolicy) -> str:
-        """What a policy lacks, in a sentence; "" when nothing is missing."""
+        """The rights that a policy lacks, in a sentence; "" when none is missing."""
         missing = self._missing(self._needs_of(policy))
         if not missing:
             return ""
@@ -268,11 +269,11 @@ class Access(Observer):
         return list(found)
 
     def _holds_in(self, right: Right, namespaces: tuple[str, ...]) -> bool:
-        answers = [self.allows(right, each) for each in namespaces]  # all of them, so that all are reviewed
+        answers = [self.allows(right, each) for each in namespaces]  # no shortcut, so that all are reviewed
         return bool(answers) and all(answers)
 
     async def missing(self, rights: Iterable[Right]) -> list[Right]:
-        """Those of some rights that the server denies now; nothing of it is kept."""
+        """The given rights that the server denies now; the result is not stored."""
         asked = list(rights)
         answers = await asyncio.gather(*(self._reviewer.review(each, "") for each in asked))
         return [right for right, answer in zip(asked, answers, strict=True) if answer is False]
@@ -280,12 +281,12 @@ class Access(Observer):
     # -- reviewing -----------------------------------------------------------------------------------
 
     def request_answered(self, method: str, status: int, seconds: float) -> None:  # noqa: ARG002 - the hook's shape
-        """A refusal is a reason to review again, though later where the last review is recent."""
+        """Schedule a review after a refused request; later if the last review is recent."""
         if status == HTTPStatus.FORBIDDEN:
             self._hasten(max(self._clock.monotonic() + PROMPT_S, self._reviewed + SPACING_S))
 
     def look_again(self) -> None:
-        """Rights may have changed, or a policy needs others."""
+        """Schedule a review: rights may have changed, or a policy needs others."""
         self._hasten(self._clock.monotonic() + PROMPT_S)
 
     def _hasten(self, moment: float) -> None:
@@ -294,7 +295,7 @@ class Access(Observer):
             self._sooner.set()
 
     async def review(self, *, only_missing: bool = False) -> None:
-        """Review the rights with the server; notify when an answer has changed."""
+        """Review the rights with the server; notify when a result has changed."""
         rights = sorted(self._denied if only_missing else REVIEWED)
         answers = await asyncio.gather(*(self._reviewer.review(right, "") for right in rights))
         denied = self._denied & REVIEWED
@@ -305,7 +306,7 @@ class Access(Observer):
         if not only_missing:
             self._reviewed = now
         self._due = min(now + MISSING_S, self._reviewed + REVIEW_S) if denied else self._reviewed + REVIEW_S
-        if None in answers:  # all of them again, soon
+        if None in answers:  # repeat all of them soon
             self._due, self._is_hastened = now + MISSING_S, True
         narrow = await self._review_namespaces(denied, only_new=only_missing)
         if (denied, narrow) != (self._denied, self._answers):
@@ -317,7 +318,7 @@ class Access(Observer):
     async def _review_namespaces(
         self, denied: set[Right], *, only_new: bool
     ) -> dict[tuple[Right, str], bool]:
-        """What is allowed in single namespaces, where it is not in all."""
+        """The results for single namespaces, for rights that are denied for all."""
         known = {key: answer for key, answer in self._answers.items() if key[0] in denied}
         asked = [
             (right, namespace)
@@ -329,10 +330,10 @@ class Access(Observer):
         return known | {key: answer for key, answer in zip(asked, answers, strict=True) if answer is not None}
 
     async def begin(self) -> None:
-        """Review for the first time; whatever comes of it, the operator begins its work."""
+        """Do the first review; whatever its outcome, the operator then begins its work."""
         try:
             await self.review()
-        except Exception as exc:  # noqa: BLE001 - what was never answered counts as allowed
+        except Exception as exc:  # noqa: BLE001 - a right that was never reviewed counts as allowed
             self._observer.failed("reviewing the operator's rights", repr(exc))
         finally:
             self.is_pending = False
@@ -349,7 +350,7 @@ class Access(Observer):
             self._is_hastened = False
             try:
                 await self.review(only_missing=only_missing)
-            except Exception as exc:  # noqa: BLE001 - a status that cannot be written stops no later review
+            except Exception as exc:  # noqa: BLE001 - an unwritten status must not prevent later reviews
                 self._observer.failed("reviewing the operator's rights", repr(exc))
 
     async def _wait(self, seconds: float) -> None:
@@ -359,7 +360,7 @@ class Access(Observer):
 
 
 def remedies(missing: Iterable[Right], grants: Grants = GRANTS) -> Iterator[tuple[Sequence[Right], str]]:
-    """Who grants what is missing: the rights, and what to apply for them."""
+    """The remedies for missing rights: the rights, and the manifest to apply for them."""
     left = dict.fromkeys(missing)
     for manifest, value, rights in grants:
         found = [right for right in left if right in rights]
@@ -368,13 +369,13 @@ def remedies(missing: Iterable[Right], grants: Grants = GRANTS) -> Iterator[tupl
 
 
 def told(missing: Iterable[Right]) -> str:
-    """What is missing, and who grants it."""
+    """A sentence about the missing rights and their manifests."""
     found = remedies(missing, GRANTS + OPTIONAL_GRANTS)
     return "; ".join(f"the operator may not {listed(rights)}; {remedy}" for rights, remedy in found)
 
 
 def listed(rights: Sequence[Right]) -> str:
-    """Rights in a sentence, after "may not"; many of them by resource: ``use pods (get, list)``."""
+    """Rights in a sentence, after "may not"; if many, by resource: ``use pods (get, list)``."""
     verbs: dict[str, list[str]] = {}
     for right in rights:
         verbs.setdefault(right.text.removeprefix(f"{right.verb} "), []).append(right.verb)
