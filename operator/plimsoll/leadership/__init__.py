@@ -1,1 +1,1 @@
-"""One replica leads: election, lease and the fence around writes."""
+"""Elects one leading replica: election, lease, and the fence around writes."""

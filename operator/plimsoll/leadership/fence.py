@@ -1,8 +1,8 @@
-"""Limits writes to the time in which the lease is surely ours: the fence.
+"""Limits writes to the time in which this process certainly holds the lease: the fence.
 
-Every write of every adapter passes it (``plimsoll.kube.session.session``), so that a leader which was paused,
-cut off or is about to be replaced stops writing before another one may begin. A write is given no more
-time than the lease is surely ours, so that none is under way afterwards, either.
+Every write of every adapter passes it (``plimsoll.kube.session.session``). A leader that was paused, cut off
+or is about to be replaced thus stops writing before another one may begin. The timeout of a write ends with
+the certain time, so that no write is under way afterwards either.
 """
 
 import math
@@ -13,27 +13,27 @@ from plimsoll.timing.signal import Signal
 
 
 class RoleFence:
-    """The fence of a process, for writes that belong to one of its roles: closed while that is not held."""
+    """The fence for writes that belong to one role of a process; closed while the role is not held."""
 
     def __init__(self, fence: "Fence", is_held: Callable[[], bool]) -> None:
         self._fence = fence
         self._is_held = is_held
 
     def seconds_left(self) -> float:
-        """Seconds that a write which is sent now may take, 0 when none may be sent."""
+        """Seconds that a write sent now may take; 0 when no write may be sent."""
         return self._fence.seconds_left() if self._is_held() else 0.0
 
     def begin(self) -> None:
-        """A write is sent."""
+        """Count a write that is being sent."""
         self._fence.begin()
 
     def end(self, *, answered: bool) -> None:
-        """A write was answered, or its caller has stopped waiting."""
+        """Count off a write that was answered, or whose caller has stopped waiting."""
         self._fence.end(answered=answered)
 
 
 class Fence:
-    """Closed until it is opened; once shut it stays shut. The clock must go on while the machine sleeps."""
+    """Closed until opened; stays shut after ``shut``. Its clock must go on while the machine sleeps."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -47,47 +47,47 @@ class Fence:
     def open(self, until: float, lease: str = "") -> None:
         """Let writes pass until this monotonic time, as far as this lease is concerned.
 
-        A process with several leases writes only while every one of them is surely its own.
+        A process with several leases writes only while it certainly holds all of them.
         """
         if not self._is_shut:
             self._leases = {**self._leases, lease: until}
             self._until = min(self._leases.values())
 
     def leave(self, lease: str) -> None:
-        """A lease is given away, after the last write that belongs to it; the others decide."""
+        """Drop a lease that is given away after its last write; the remaining leases decide."""
         if not self._is_shut:
             self._leases = {name: until for name, until in self._leases.items() if name != lease}
             self._until = min(self._leases.values(), default=-math.inf)
 
     def shut(self) -> None:
-        """Let no write pass, for ever."""
+        """Close permanently."""
         self._is_shut = True
         self._until = -math.inf
 
     def seconds_left(self) -> float:
-        """Seconds that a write which is sent now may take, 0 when none may be sent."""
-        # The election opens it in another thread: whatever it stores last, a shut fence stays shut.
+        """Seconds that a write sent now may take; 0 when no write may be sent."""
+        # The election opens the fence from another thread; whatever it stores last, a shut fence stays shut.
         return 0.0 if self._is_shut else max(0.0, self._until - self._clock.monotonic())
 
     def begin(self) -> None:
-        """A write is sent."""
+        """Count a write that is being sent."""
         self.under_way += 1
 
     def end(self, *, answered: bool) -> None:
-        """A write was answered, or its caller has stopped waiting: then it may still happen."""
+        """Count off a write; one without a response, whose caller stopped waiting, may still happen."""
         self.under_way -= 1
         self._ended.notify()
         if not answered:
             self._unheard_at = self._clock.monotonic()
 
     async def until_answered(self) -> None:
-        """Wait until no write waits for its answer; in the thread that sends them."""
+        """Wait until no write awaits its response; call it in the thread that sends them."""
         await self._ended.until(lambda: not self.under_way)
 
     def is_answered(self, for_s: float) -> bool:
-        """Whether every write that ended in the last seconds was answered."""
+        """Whether every write that ended in the last ``for_s`` seconds was answered."""
         return self._clock.monotonic() - self._unheard_at >= for_s
 
     def is_quiet(self, for_s: float) -> bool:
-        """Whether no write is under way, and none was left without an answer in the last seconds."""
+        """Whether no write is under way, and none lost its response in the last ``for_s`` seconds."""
         return not self.under_way and self.is_answered(for_s)

@@ -1,10 +1,10 @@
 """Carries out the election, opens and closes the fence, and reports the leader.
 
-It runs in a thread of its own (:mod:`plimsoll.app.candidacy`), so that nothing the process does can delay a
-renewal. It shares with other threads: the fence, whose end is one number; ``tried`` and ``acquired``, which
-are set through ``notify``; and what it reports to users, which is read only.
+It runs in its own thread (:mod:`plimsoll.app.candidacy`), so that the rest of the process cannot delay a
+renewal. Shared with other threads are the fence, whose end is one number; ``tried`` and ``acquired``, which
+are set through ``notify``; and the reports to users, which are read only.
 
-A process leads at most once: what it knows is fit for a leader from the moment it takes over, and a deposed
+A process leads at most once. What it knows is fit for a leader from the moment it takes over; a deposed
 leader's memory (assumed pods, moves under way) is not. So it ends, as kube-scheduler does, and the next
 process starts from the API alone.
 """
@@ -39,12 +39,12 @@ from plimsoll.ports.writes import WriteOutcome
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
-#: Seconds that writes under way get before a leader that ends gives the lease away, and between two looks.
+#: Seconds that an ending leader waits for writes under way before it releases the lease; interval of checks.
 DRAIN_S = 3.0
 
 REPORTER = "plimsoll"
 
-#: Seconds of a delay that are worth a word.
+#: Minimum delay that is reported, in seconds.
 LATE_S = 0.5
 
 
@@ -57,43 +57,44 @@ class Leadership(Protocol):
 
     @property
     def since(self) -> float | None:
-        """The monotonic time since which no other process has led, None before this process leads."""
+        """The monotonic time since which no other process has led; None before this process leads."""
 
     @property
     def standing(self) -> str:
-        """In words for people, such as ``leading``."""
+        """The state in words, such as ``leading``."""
 
     @property
     def tried(self) -> asyncio.Event:
-        """Set once it is known whether there is another leader just now."""
+        """Set once it is known whether another process leads at the moment."""
 
     @property
     def acquired(self) -> asyncio.Event:
         """Set once this process leads."""
 
     def stand(self, *, was_led: bool = False) -> None:
-        """Claim the lease from now on, for what a leader must know is known.
+        """Claim the lease from now on: everything that a leader must know is known.
 
         Args:
-            was_led: Whether another process may have led before: then a lease that does not exist, and that
-                this process never saw, is created only when its last holder must have noticed.
+            was_led: Whether another process may have led before. If so, a lease that does not exist and that
+                this
+                process never saw is created only when its last holder must have noticed.
         """
 
     def overdue_s(self) -> float:
-        """Seconds since the election should have made its next step; 0 while it is in time."""
+        """Seconds by which the election's next step is overdue; 0 while it is in time."""
 
     async def run(self) -> None:
-        """Take part for ever.
+        """Take part in the election until cancelled.
 
         Raises:
-            LeadershipLost: It led, and may not any more.
+            LeadershipLost: This process led, and may not lead any more.
         """
 
     async def drain(self) -> None:
-        """Send nothing more, and wait a little for what was sent."""
+        """Stop sending writes, and wait a little for those under way."""
 
     async def release(self) -> None:
-        """Give the lease away, if nothing of ours can be under way any more."""
+        """Release the lease if no write of ours can be under way any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +102,10 @@ class ElectedProcess:
     """The process that is to lead, as the election sees it.
 
     Attributes:
-        hindrance: Why the lease must not be written though it could be, "" when it may: a process that cannot
-            work must not lead.
-        pressure: What kept the process from working in time, in words.
-        notify: Runs a call where the rest of the process runs.
+        hindrance: Why the lease must not be written although it could be, "" when it may be: a process that
+            cannot work must not lead.
+        pressure: What slowed the process down, in words.
+        notify: Runs a call in the main loop of the process.
     """
 
     hindrance: Callable[[], str] = str
@@ -113,7 +114,7 @@ class ElectedProcess:
 
 
 class Elected:
-    """Leads when elected; the fence is open for as long as the lease is surely ours."""
+    """Leads when elected; opens the fence while this process certainly holds the lease."""
 
     def __init__(
         self,
@@ -142,7 +143,7 @@ class Elected:
         self._holder = ""
         self._was_tried = False
         self._stood = Signal()
-        #: When the present step should have ended, the present renewal was due, and the last one was sent.
+        #: When the current step should have ended, the current renewal was due, and the last one was sent.
         self._step_due = self._due = self._renewed = clock.monotonic()
         self._woken_late_s = 0.0
 
@@ -153,12 +154,12 @@ class Elected:
         self._stood.notify()
 
     def overdue_s(self) -> float:
-        """Seconds since the present step should have ended."""
+        """Seconds by which the current step is overdue."""
         return max(0.0, self._clock.monotonic() - self._step_due)
 
     @property
     def standing(self) -> str:
-        """In words."""
+        """The state in words."""
         if self._election.is_leading(self._clock.monotonic()):
             return f"leading as {self._election.identity}"
         if self._problem:
@@ -207,7 +208,7 @@ class Elected:
                 if answer.is_done and lease is not None:
                     return Stored(lease, sent)
                 if answer.verdict is WriteOutcome.CONFLICT and self._election.is_leading(sent):
-                    return Failed()  # somebody wrote on it: it is read, and that tells who has it
+                    return Failed()  # another client wrote it: the next read shows the holder
             case Resign():
                 raise AssertionError("the election is over")
         self._report(answer.message)
@@ -215,12 +216,12 @@ class Elected:
 
     async def _rest(self, until: float) -> None:
         self._step_due = self._due = until
-        # One that may stand at last does not wait for its turn.
+        # A candidate that may now stand does not wait for the end of its rest.
         await first_of(self._clock.sleep(max(0.0, until - self._clock.monotonic())), self._stood.wait())
         self._woken_late_s = max(0.0, self._clock.monotonic() - until)
 
     def _lateness(self) -> str:
-        """Why the present attempt to renew ends late, "" when it does not."""
+        """Why the current attempt to renew is late, "" when it is not."""
         late_s = self._clock.monotonic() - self._due
         if late_s < self._election.terms.retry_period_s:
             return ""
@@ -237,7 +238,7 @@ class Elected:
         return "; ".join(parts)
 
     def _loss(self) -> str:
-        """Why a lease that could be read and written in time is not ours any more."""
+        """Why a lease that could be read and written in time is no longer ours."""
         holder = self._election.holder
         if holder in ("", self._election.identity):
             return "the lease was not renewed in time"
@@ -276,21 +277,21 @@ class Elected:
         self._process.notify(partial(self._recorder.record, note))
 
     async def drain(self) -> None:
-        """Send nothing more, and wait a little for what was sent."""
+        """Stop sending writes, and wait a little for those under way."""
         self._fence.shut()
         await first_of(self._fence.until_answered(), self._clock.sleep(DRAIN_S))
 
     async def release(self) -> None:
-        """Give the lease away after ``run``, unless a write of ours may still happen: then it expires."""
+        """Release the lease after ``run``; it expires instead if a write of ours may still happen."""
         self._fence.shut()
         lease = self._election.released(self._now())
         if lease is not None and self._fence.is_quiet(self._election.terms.margin_s):
             await self._leases.write(lease)
 
     async def give_up(self) -> None:
-        """Give the lease to another replica after ``run``; the process goes on with other leases.
+        """Give the lease to another replica after ``run``; the process continues with other leases.
 
-        All that was written by this lease has been answered.
+        All writes under this lease have been answered.
         """
         self._fence.leave(self._name)
         lease = self._election.released(self._now())
@@ -299,14 +300,14 @@ class Elected:
         answer, _ = await self._leases.write(lease)
         if answer.is_done:
             return
-        _, found = await self._leases.read()  # somebody asked for it, or our last renewal was still under way
+        _, found = await self._leases.read()  # a request, or our last renewal, changed it
         if found is not None and found.holder == self._election.identity:
             kept = replace(lease, version=found.version, metadata=found.metadata)
             await self._leases.write(replace(kept, wanted_by=found.wanted_by))
 
 
 class Unchallenged:
-    """Leads always: for a single process that takes no part in an election."""
+    """Always leads: for a single process without an election."""
 
     standing = "leading, without an election"
 
@@ -320,19 +321,19 @@ class Unchallenged:
         self.acquired.set()
 
     def stand(self, *, was_led: bool = False) -> None:
-        """It does already."""
+        """Do nothing: it leads already."""
 
     def overdue_s(self) -> float:
-        """There is no election."""
+        """0: there is no election."""
         return 0.0
 
     async def run(self) -> None:
-        """Nothing to do, for ever."""
+        """Do nothing until cancelled."""
         await asyncio.Event().wait()
 
     async def drain(self) -> None:
-        """Shut the fence; does not wait for writes that were sent."""
+        """Shut the fence; does not wait for writes under way."""
         self._fence.shut()
 
     async def release(self) -> None:
-        """There is no lease."""
+        """Do nothing: there is no lease."""

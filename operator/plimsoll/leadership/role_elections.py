@@ -1,12 +1,12 @@
-"""Takes part in the elections of all roles that replicas share, and evens them out.
+"""Takes part in the elections of all roles that replicas share, and balances the roles.
 
-It runs in the election's thread. A replica watches the lease of every role, claims those that it should
-have (:mod:`plimsoll.leadership.roles`), and asks for others by writing its identity on their leases. What it
-should give away is said through ``given``, in the main loop, which stops the work first.
+It runs in the election's thread. A replica watches the lease of every role, claims those that it should have
+(:mod:`plimsoll.leadership.roles`), and requests others by writing its identity on their leases. It reports a
+role to give away through ``given``, in the main loop, which stops the work first.
 
-Before all of them comes the lease of the group, which every replica that shares the work renews under one
-identity: as long as one of them lives, no process that would do all the work by itself gets it, and while
-such a process has it, none of them does anything.
+The lease of the group precedes the others. All replicas that share the work renew it under one identity.
+While one of them lives, a process that would do all the work by itself does not get the lease; while such a
+process holds it, none of the replicas does anything.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ from plimsoll.leadership.roles import Holding, Holdings, Role, gift, may_take, p
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.leases import LeasePort
 
-#: The identity under which all replicas that share the work renew the lease of the group.
+#: The identity under which all replicas that share the work renew the group's lease.
 GROUP = "replicas-that-share-the-work"
 
-#: Seconds between two looks at who has what, and for which a lease that was asked for is looked at often.
+#: Seconds between two checks of the holders, and seconds of frequent reads of a lease that was requested.
 LOOK_S, HURRY_S = 0.25, 10.0
 
 
@@ -42,14 +42,14 @@ class RoleElections:
 
     Args:
         leases: The lease of a role.
-        elect: Builds the shell of an election over a lease.
+        elect: Builds the :class:`Elected` of an election over a lease.
         notify: Runs a call in the main loop.
-        given: Told, there, of a role that should be given away; more than once, until it is.
+        given: Called there with a role that should be given away; repeated until it is.
 
     Attributes:
-        identity: Unlike every other replica's.
+        identity: Differs from every other replica's.
         group: The lease of the group.
-        bound: The roles that go with rebalancing; replaced as a whole.
+        bound: The roles that go together with rebalancing; replaced as a whole.
     """
 
     def __init__(
@@ -75,32 +75,32 @@ class RoleElections:
         self.group = RoleCandidacy(election, elect(election, group), group)
         # Replaced as a whole: the main loop adds and removes roles.
         self._candidates: Mapping[Role, RoleCandidacy] = {}
-        #: The last look that found nothing to ask for and nothing to give: what it looked at.
+        #: The last state in which there was nothing to request and nothing to give away.
         self._settled: tuple[Mapping[Role, RoleCandidacy], Holdings] | None = None
 
     @property
     def now(self) -> float:
-        """The present moment, in seconds that never go back."""
+        """The current time, in seconds that never go back."""
         return self._clock.monotonic()
 
     @property
     def candidates(self) -> Mapping[Role, RoleCandidacy]:
-        """The present candidacies."""
+        """The current candidacies."""
         return self._candidates
 
     def enter(self, role: Role) -> Elected:
-        """Take part in the election of a role from its beginning; the shell to be run."""
+        """Begin to take part in the election of a role; the caller runs the returned object."""
         election, leases = Election(self.identity, self._terms, stands=False), self._leases(role)
         entered = RoleCandidacy(election, self._elect(election, leases), leases)
         self._candidates = {**self._candidates, role: entered}
         return entered.elected
 
     def leave(self, role: Role) -> None:
-        """There is no such role any more."""
+        """Stop taking part: the role does not exist any more."""
         self._candidates = {each: found for each, found in self._candidates.items() if each != role}
 
     def holdings(self) -> Holdings:
-        """Who has which role, as far as it was seen."""
+        """The holder of each role, as far as observed."""
         now, bound = self._clock.monotonic(), self.bound
         found: dict[Role, Holding] = {}
         for role, each in self._candidates.items():
@@ -110,13 +110,13 @@ class RoleElections:
         return found
 
     async def run(self) -> None:
-        """Look, claim, ask and give until cancelled."""
+        """Check, claim, request and give roles until cancelled."""
         while True:
             await self._clock.sleep(LOOK_S)
             await self.look()
 
     async def look(self) -> None:
-        """Decide what to claim, to ask for and to give."""
+        """Decide which roles to claim, to request and to give away."""
         candidates, now = self._candidates, self._clock.monotonic()
         if not self.group.election.is_leading(now) or not all(
             each.election.has_looked for each in candidates.values()
@@ -125,7 +125,7 @@ class RoleElections:
         holdings = self.holdings()
         if self._settled is not None and self._settled[0] is candidates and self._settled[1] == holdings:
             return  # the rules depend on nothing else
-        claims = False  #: whether a claim is on its way: whether it should have been made is decided later
+        claims = False  #: whether a claim is under way; whether it was right is decided later
         for role, each in candidates.items():
             if each.election.is_leading(now):
                 continue
@@ -145,20 +145,20 @@ class RoleElections:
             self._notify(partial(self._given, spare))
 
     async def _ask(self, candidate: RoleCandidacy) -> None:
-        """Write on a lease that we would like to have it; its holder finds that at its next renewal."""
+        """Write our identity on a lease to request it; its holder reads that at its next renewal."""
         observed = candidate.election.observed
         if observed is None or observed.wanted_by:
             return
         answer, _ = await candidate.leases.write(replace(observed, wanted_by=self.identity))
         if answer.is_done:
             candidate.election.hurries_until = self._clock.monotonic() + HURRY_S
-        candidate.elected.stand()  # look now: it stands already
+        candidate.elected.stand()  # read now: it stands already
 
     async def release(self) -> None:
-        """Give all leases away but the group's, unless a write of ours may still happen."""
+        """Release all leases except the group's, unless a write of ours may still happen."""
         await asyncio.gather(*(each.elected.release() for each in self._candidates.values()))
 
     def overdue_s(self) -> float:
-        """Seconds since the latest election should have made its next step."""
+        """Seconds by which the latest election's next step is overdue."""
         every = (self.group, *self._candidates.values())
         return max((each.elected.overdue_s() for each in every), default=-math.inf)

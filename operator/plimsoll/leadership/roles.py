@@ -1,4 +1,4 @@
-"""Roles that replicas share, a Lease each, and which replica should have which: rules without I/O or clock.
+"""Decides which replica should hold which of the shared roles, each a Lease: rules without I/O or clock.
 
 ==============  =======  ==================================================================================
 Role            Weight   Who holds its lease
@@ -8,10 +8,10 @@ scheduler NAME  2        places the pods of one scheduler name
 nodes 0..5      1        binds pods to one sixth of the nodes
 ==============  =======  ==================================================================================
 
-The first two are the work, the third the nodes; each is spread by itself. A replica leaves a free lease to
-others for the longer the more it holds, and asks for one when its holder has so much more that the two are
-nearer to each other afterwards. So this converges: two replicas that differ by no more than the weight of a
-role never move it.
+The first two are the work, the third the nodes; each of these groups is balanced separately. The more roles a
+replica holds, the longer it leaves a free lease to others. It requests a lease when its holder has so much
+more weight that the transfer brings the two closer. This converges: between two replicas that differ by no
+more than the weight of a role, that role never moves.
 """
 
 import hashlib
@@ -22,25 +22,25 @@ from enum import StrEnum
 
 from plimsoll.cluster.node_shares import NODE_SHARES
 
-#: Seconds that a replica leaves a free lease to others for each unit of weight that it has, and at most.
+#: Seconds that a replica leaves a free lease to others for each unit of its weight, and their maximum.
 PATIENCE_S, LONGEST_PATIENCE_S = 0.5, 3.0
 
-#: Seconds that a lease which was given to another replica is left to that one.
+#: Seconds for which a lease that was given to another replica is left to that one.
 PROMISED_S = 5.0
 
-#: What the name of a lease may be.
+#: The valid names of a lease.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
 class RoleKind(StrEnum):
-    """What a role is about."""
+    """The kinds of roles."""
 
     REBALANCING = "rebalancing"
     SCHEDULER = "scheduler"
     NODES = "nodes"
 
 
-#: Roles that are spread together.
+#: Kinds of roles that are balanced together.
 _WORK = frozenset({RoleKind.REBALANCING, RoleKind.SCHEDULER})
 
 
@@ -56,12 +56,12 @@ class Role:
 
     @property
     def weight(self) -> int:
-        """How much it counts."""
+        """Its weight in the balance."""
         return 2 if self.kind is RoleKind.SCHEDULER else 1
 
     @property
     def is_movable(self) -> bool:
-        """Whether a replica gives it away while it lives: moves under way are not handed over."""
+        """Whether a living replica gives it away; moves under way are not handed over."""
         return self.kind is not RoleKind.REBALANCING
 
     def lease(self, base: str) -> str:
@@ -85,12 +85,12 @@ def scheduler_role(name: str) -> Role:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Who has a role, and who asks for it.
+    """The holder of a role, and the replica that requests it.
 
     Attributes:
-        holder: "" when its lease is free or has expired.
-        wanted_by: "" when no replica asks.
-        is_bound: Whether it goes with rebalancing: a profile whose victims are evicted, on record.
+        holder: The holder's identity; "" when the lease is free or has expired.
+        wanted_by: The requesting replica's identity; "" for none.
+        is_bound: Whether it goes with rebalancing: a profile whose victims are evicted with a record.
     """
 
     holder: str = ""
@@ -116,7 +116,7 @@ def patience_s(role: Role, holdings: Holdings, me: str) -> float:
 
 
 def may_take(role: Role, holdings: Holdings, me: str) -> bool:
-    """Whether a replica takes a role: nodes are of use to those only that place pods."""
+    """Whether a replica may take a role: nodes are useful only to replicas that place pods."""
     if role.kind is RoleKind.NODES:
         return any(each.kind is RoleKind.SCHEDULER and held.holder == me for each, held in holdings.items())
     held = holdings.get(role, Holding())
@@ -124,9 +124,9 @@ def may_take(role: Role, holdings: Holdings, me: str) -> bool:
 
 
 def wish(holdings: Holdings, me: str) -> Role | None:
-    """The role that a replica should ask its holder for; what it will be given already counts as its own.
+    """The role that a replica should request; roles that it will be given already count as its own.
 
-    While a role is free, that one is claimed and none is asked for.
+    While a role is free, it is claimed, and no role is requested.
     """
     due = {role: held for role, held in holdings.items() if _is_due(role, holdings, held.wanted_by)}
     seen = {
@@ -142,7 +142,7 @@ def wish(holdings: Holdings, me: str) -> Role | None:
 
 
 def gift(holdings: Holdings, me: str) -> Role | None:
-    """The role that a replica should give away: one that is asked for, or nodes that it has no use for."""
+    """The role that a replica should give away: a requested one, or nodes that it has no use for."""
     for role, held in sorted(holdings.items()):
         if held.holder != me or not role.is_movable:
             continue
@@ -155,7 +155,7 @@ def gift(holdings: Holdings, me: str) -> Role | None:
 
 
 def _is_due(role: Role, holdings: Holdings, who: str) -> bool:
-    """Whether the holder of a role should give it to this replica."""
+    """Whether the holder of a role should give it to a replica."""
     holder = holdings[role].holder
     if not role.is_movable or holder in ("", who) or not who or not may_take(role, holdings, who):
         return False
@@ -163,7 +163,7 @@ def _is_due(role: Role, holdings: Holdings, who: str) -> bool:
 
 
 def _together(role: Role, holdings: Holdings) -> Iterable[Role]:
-    """The roles that are spread together with this one."""
+    """The roles that are balanced together with this one."""
     return (each for each in holdings if (each.kind in _WORK) == (role.kind in _WORK))
 
 
@@ -176,5 +176,5 @@ def _weight(roles: Iterable[Role]) -> int:
 
 
 def _rank(role: Role, who: str) -> tuple[int, str]:
-    """The order in which a replica takes free roles, unlike that of others."""
+    """The order in which a replica takes free roles; it differs between replicas."""
     return (-role.weight, hashlib.sha256(f"{who}/{role}".encode()).hexdigest())
