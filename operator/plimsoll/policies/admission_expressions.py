@@ -1,19 +1,19 @@
 """Expressions of the generated admission policy, in the Common Expression Language (CEL).
 
-Parsers have a limit of depth, and there is neither a function that flattens a list nor one that binds a name.
-So values are collected level by level into flat lists of variables, each variable an expression of its own;
-pairs of an index and a key travel as texts that are joined and split.
+Parsers limit the depth of expressions, and CEL has no function that flattens a list or binds a name. So
+values are collected level by level into flat lists of variables, each variable an expression of its own.
+Pairs of an index and a key are encoded as strings that are joined and split.
 """
 
 import json
 
-#: As many items as a policy may have strategies, and a name characters that are compared.
+#: Maximum number of strategies in a policy, and of characters of a name that are compared.
 POSITIONS = 100
 
-#: Between the texts of two pairs, and between the two of a pair; no name of a field has such a character.
+#: Separators of pairs and within a pair; names of fields cannot contain them.
 BETWEEN, WITHIN = r"'\u0001'", r"'\u0002'"
 
-#: What pydantic reads as a boolean.
+#: Strings that pydantic reads as a boolean.
 _BOOLEANS = ["true", "false", "t", "f", "yes", "no", "y", "n", "on", "off", "1", "0"]
 
 
@@ -23,7 +23,7 @@ def cel(value: object) -> str:
 
 
 def hint(name: str, known: str) -> str:
-    """An expression: a suggestion for a name that is one slip away from a known one, else ""."""
+    """An expression for a suggestion if a name differs by one typing error from a known one, else ""."""
     a_slip = "variables.positions.exists(i, i < "
     slips = (
         "c.lowerAscii() == n.lowerAscii() || "
@@ -39,7 +39,7 @@ def hint(name: str, known: str) -> str:
 
 
 def is_mistyped(kind: str, value: str) -> str:
-    """An expression: whether the operator refuses a value for its type."""
+    """An expression for whether the operator rejects a value because of its type."""
     given = f"type({value})"
     words = f"string({value}).lowerAscii()"
     cases = (
@@ -60,7 +60,7 @@ def is_mistyped(kind: str, value: str) -> str:
             f"{value} != double(int({value}))",
         ),
     )
-    # As a disjunction, not as nested conditions: parsers have a limit of depth.
+    # As a disjunction, not as nested conditions: parsers limit the depth.
     texts, before = [], ""
     for condition, verdict in cases:
         texts.append(f"({before}({condition}) && ({verdict}))")
@@ -69,7 +69,7 @@ def is_mistyped(kind: str, value: str) -> str:
 
 
 def flat(outer: str, inner: str) -> str:
-    """An expression: the pairs of an index of a list and a key in it, as texts; there is no flatten()."""
+    """An expression for the (list index, key) pairs of a nested list, as strings; CEL has no flatten()."""
     return (
         f"variables.positions.filter(i, i < {outer}.size()).map(i, {inner}).filter(t, t != '')"
         f".join({BETWEEN}).split({BETWEEN}).filter(t, t != '')"
@@ -77,12 +77,12 @@ def flat(outer: str, inner: str) -> str:
 
 
 def pairs(texts: str, made: str) -> str:
-    """An expression: what is made of each such pair, ``p``."""
+    """An expression that maps ``made`` over these pairs; the pair is ``p``."""
     return f"{texts}.map(t, t.split({WITHIN})).map(p, {made})"
 
 
 def object_level(number: int) -> list[tuple[str, str]]:
-    """Variables with the fields, items and values of one level's objects, and the objects of the next."""
+    """Variables for the fields, items and values of one level's objects, and for the next level's objects."""
     objects, entries = f"variables.objects{number}", f"variables.entries{number}"
     passed_over = " && !(f in ['apiVersion', 'kind'])" if number == 0 else ""
     joined = f"string(i) + {WITHIN} +"
@@ -147,7 +147,7 @@ def object_level(number: int) -> list[tuple[str, str]]:
 
 
 def roots(section: str, name: str, known: str) -> str:
-    """An expression: the arguments of one list of the spec, of in-tree names."""
+    """An expression for the arguments in one list of the spec that belong to in-tree names."""
     return (
         f"variables.positions.filter(i, i < variables.{name}.size() && variables.{name}[i].name in {known})"
         f".map(i, {{'at': dyn('spec.{section}.{name}[' + string(i) + '].args'), "
@@ -156,6 +156,6 @@ def roots(section: str, name: str, known: str) -> str:
 
 
 def strangers(name: str, known: str) -> str:
-    """An expression: the positions of names that are not in tree."""
+    """An expression for the positions of names that are not in tree."""
     at = f"variables.{name}"
     return f"variables.positions.filter(i, i < {at}.size() && !({at}[i].name in {known}))"

@@ -1,11 +1,11 @@
-"""Generates the admission policy that warns of SchedulingPolicies which the operator would not accept.
+"""Generates the admission policy that warns of SchedulingPolicies that the operator would not accept.
 
-The API server evaluates it on ``kubectl apply``; with ``validationActions: [Warn]`` it rejects nothing. It
-says of names, arguments and planners what the operator says in the condition Accepted, as far as expressions
-can: the tables of ``plimsoll.policies.argument_tables`` and the in-tree classes are its source.
-Names that are not in tree may be a third party's, which only the operator knows.
+The API server evaluates it on ``kubectl apply``; with ``validationActions: [Warn]`` it rejects nothing. As
+far as expressions can, it reports the same problems of names, arguments and planners as the condition
+Accepted. Its sources are the tables of ``plimsoll.policies.argument_tables`` and the in-tree classes. Names
+that are not in tree may be a third party's, which only the operator knows.
 
-Each expression stays far below the API server's limit of a million units for a policy of ordinary size;
+For a policy of ordinary size, each expression stays far below the API server's limit of a million cost units;
 ``failurePolicy: Ignore`` admits a gigantic one without warnings. ``make crds`` writes the files.
 """
 
@@ -53,7 +53,7 @@ resources:
 
 
 def _tables() -> list[tuple[str, str]]:
-    """Variables that hold what the operator knows."""
+    """Variables that hold the operator's tables."""
     tables = argument_tables((*PLUGINS, *STRATEGIES))
     points = {
         point: sorted(each.name for each in PLUGINS if implements(each, point)) for point in EXTENSION_POINTS
@@ -189,7 +189,7 @@ def _variables() -> list[tuple[str, str]]:
 
 
 def _validations() -> list[Mapping[str, str]]:
-    """Expressions that hold for what the operator accepts, each with its sentence."""
+    """Expressions that are true for an acceptable policy, each with its message."""
     registered = "' (no mistake where a package registers it)'"
     strategy, config = "variables.strategies[i].name", "variables.pluginConfig[i].name"
     enabled = "'spec.scheduling.plugins.' + e.point + '.enabled[' + e.at + '].name: '"
@@ -258,7 +258,7 @@ def admission_objects() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
 
 
 def admission_files() -> dict[str, str]:
-    """File name to content of the kustomize component."""
+    """File names and contents of the kustomize component."""
     text = yaml.dump_all(
         admission_objects(),
         Dumper=Plain,

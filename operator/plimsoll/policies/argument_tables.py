@@ -1,9 +1,9 @@
-"""Tables of what the arguments of in-tree plugins and strategies may be, from their models.
+"""Tables of the valid arguments of in-tree plugins and strategies, derived from their models.
 
-An expression of an admission policy knows no JSON schema, but it looks up tables: which fields an object has,
-of which type each is, between which numbers, and among which words. A place is written as the name of the
-plugin or strategy and the steps below its arguments: ``PodTopologySpread.defaultConstraints[].maxSkew``,
-``LowNodeUtilization.thresholds{}``. Rules across fields are judged by the operator alone.
+An expression of an admission policy cannot use a JSON schema, but it can look up tables: the fields of an
+object, and the type, bounds and allowed words of each. A place is written as the name of the plugin or
+strategy and the steps below its arguments: ``PodTopologySpread.defaultConstraints[].maxSkew``,
+``LowNodeUtilization.thresholds{}``. Rules across fields are checked by the operator alone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ from pydantic import BaseModel, Strict
 from plimsoll.framework.field_errors import Schema, resolved
 from plimsoll.framework.registry import Registrable
 
-#: What a type of a JSON schema is called in a sentence; an amount may be a string or an integer.
+#: The words for types of a JSON schema in a sentence; a quantity may be a string or an integer.
 GIVE = {
     "amount": "a string or a whole number",
     "array": "a list",
@@ -27,19 +27,19 @@ GIVE = {
     "string": "a string",
 }
 
-#: Levels of objects below the arguments of any plugin or strategy; a test counts them.
+#: Maximum number of levels of objects below the arguments of any plugin or strategy; a test counts them.
 LEVELS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentTables:
-    """What arguments may be, by place.
+    """The valid arguments, by place.
 
     Attributes:
         fields: Names of the fields of each object.
-        required: Those that must be there, where there are any.
-        types: A key of GIVE; with a question mark where null is allowed as well, with an exclamation mark
-            where nothing is converted: elsewhere pydantic reads numbers and booleans from strings.
+        required: Names of the required fields of each object that has some.
+        types: A key of GIVE, followed by a question mark where null is allowed as well, and by an exclamation
+            mark where nothing is converted; elsewhere pydantic reads numbers and booleans from strings.
         least: Smallest allowed number.
         most: Largest allowed number.
         choices: Allowed words.
@@ -66,7 +66,7 @@ def argument_tables(sources: Iterable[type[Registrable]], levels: int = LEVELS) 
 
 
 def _strict_places(kind: Any, place: str, metadata: Iterable[object] = ()) -> Iterator[str]:
-    """The places at and below one whose values are taken as they are; each once."""
+    """The places at and below ``place`` whose values are not converted; each once."""
     origin, args = get_origin(kind), get_args(kind)
     if origin is Annotated:
         yield from _strict_places(args[0], place, (*metadata, *args[1:]))

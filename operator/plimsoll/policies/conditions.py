@@ -1,4 +1,4 @@
-"""Reads SchedulingPolicies: parts that work, names that nearly match, conditions written earlier."""
+"""Reads SchedulingPolicies: working parts, names that nearly match, conditions written earlier."""
 
 import difflib
 from collections.abc import Iterable, Mapping
@@ -13,13 +13,13 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 
 
 def stopped_parts(policy: SchedulingPolicy, access: Access) -> dict[Part, str]:
-    """The parts of a policy that the operator's rights do not let work, and why."""
+    """The parts of a policy that cannot work because of missing rights, with the reasons."""
     found = {part: access.obstacle(policy, part) for part in Part}
     return {part: sentence for part, sentence in found.items() if sentence}
 
 
 def work_of(policy: SchedulingPolicy, stopped: Mapping[Part, str]) -> str:
-    """What an accepted policy does, in a sentence; what it may not do first."""
+    """A sentence about what an accepted policy does, beginning with the parts that cannot work."""
     parts = list(stopped.values())
     if policy.spec.scheduling is not None and Part.SCHEDULING not in stopped:
         parts.append(f"pods with schedulerName {policy.spec.scheduling.scheduler_name} are placed")
@@ -30,7 +30,7 @@ def work_of(policy: SchedulingPolicy, stopped: Mapping[Part, str]) -> str:
 
 
 def may_predict(policy: SchedulingPolicy | None) -> bool:
-    """Whether a policy may have predictions; of one that was never accepted nothing is known."""
+    """Whether a policy may have predictions; unknown, hence true, for one that was never accepted."""
     if policy is None:
         return True
     spec = policy.spec.rebalancing
@@ -38,7 +38,7 @@ def may_predict(policy: SchedulingPolicy | None) -> bool:
 
 
 def scheduler_name_of(policy: SchedulingPolicy | None, document: Mapping[str, Any]) -> str:
-    """The scheduler name of a policy, "" for none; of one that was never accepted by its document."""
+    """The scheduler name of a policy, "" for none; read from the document if it was never accepted."""
     if policy is not None:
         return "" if policy.spec.scheduling is None else policy.spec.scheduling.scheduler_name
     spec = document.get("spec")
@@ -47,7 +47,7 @@ def scheduler_name_of(policy: SchedulingPolicy | None, document: Mapping[str, An
 
 
 def written_conditions(document: Mapping[str, Any]) -> tuple[Condition, ...]:
-    """The conditions that an earlier process wrote, so that transition times survive a restart."""
+    """The conditions that an earlier process wrote; with them transition times survive a restart."""
     found = []
     status = document.get("status")
     written = status.get("conditions") if isinstance(status, Mapping) else None

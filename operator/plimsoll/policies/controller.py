@@ -1,8 +1,8 @@
-"""Turns policies into profiles and rebalancers; a change takes effect immediately and for this policy only.
+"""Turns policies into profiles and rebalancers; a change takes effect immediately, for its policy only.
 
-Each policy is judged by itself: what the API server could not refuse (unknown plugins, bad arguments, two
-policies claiming one scheduler name) becomes ``Accepted=False`` with the exact field, and the policy's
-last accepted state goes on serving until it is corrected.
+Each policy is validated by itself. Errors that the API server could not reject (unknown plugins, bad
+arguments, two policies with one scheduler name) become ``Accepted=False`` with the exact field, and the last
+accepted state of the policy stays in effect until it is corrected.
 """
 
 import asyncio
@@ -28,35 +28,35 @@ RUN = "plimsoll.dev/run"
 
 
 class PolicyConsumer(Protocol):
-    """What this module needs of the rebalancers."""
+    """The rebalancers, as this module uses them."""
 
     def check(self, policy: SchedulingPolicy) -> None:
-        """Raise ConfigurationError when the policy's rebalancing cannot be carried out."""
+        """Raise ConfigurationError if the policy's rebalancing cannot be carried out."""
 
     def configure(self, policies: Sequence[SchedulingPolicy]) -> None:
-        """Run these policies' rebalancing, and no other's."""
+        """Run the rebalancing of these policies, and no others."""
 
     def retain_predictions(self, policies: Collection[str]) -> None:
-        """These policies may have predictions; those of other policies are deleted."""
+        """Keep the predictions of these policies; delete those of other policies."""
 
     def all_known(self) -> None:
-        """Every policy that exists has been configured, as far as it can be."""
+        """Note that every existing policy has been configured, as far as possible."""
 
     def run_now(self, name: str) -> None:
-        """A run outside the schedule was requested."""
+        """Start a run outside the schedule."""
 
     def troubles(self, name: str) -> Mapping[str, str]:
-        """What keeps a policy from moving pods, in sentences by reason."""
+        """What prevents a policy from moving pods, in sentences by reason."""
 
 
 class Policies:
-    """All policies, judged and served.
+    """Validates all policies and puts the accepted ones into effect.
 
     Args:
         profiles: Builds and keeps the schedulers of policies.
         rebalancing: Carries out the rebalancing part.
         statuses: Describes policies and writes their status.
-        access: What the API server allows.
+        access: The rights that the API server grants.
         serve: Receives the schedulers, keyed by name, whenever they change.
         conditions: Notified when sentences in the status of policies have changed.
     """
@@ -81,16 +81,16 @@ class Policies:
         self._conditions = conditions
         self._checks = PolicyChecks(profiles, rebalancing)
         self._known: dict[str, KnownPolicy] = {}
-        self._had_status = False  #: whether a policy has been seen with a status
+        self._had_status = False  #: whether any policy has been seen with a status
 
     def set(self, document: Mapping[str, Any]) -> "Awaitable[None]":
-        """A policy was added or changed; await the result to have its status written."""
+        """Process an added or changed policy; await the result to have its status written."""
         meta = document["metadata"]
         name, generation = str(meta["name"]), int(meta.get("generation", 0))
         self._had_status = self._had_status or bool(document.get("status"))
         known = self._known.get(name)
         if known is not None and str(known.seen["metadata"].get("uid", "")) != str(meta.get("uid", "")):
-            known = None  # another policy of the name: the watch did not tell that the first one was deleted
+            known = None  # a new policy of the same name; the watch missed the deletion of the old one
         if known is not None and _asked_run(document) not in ("", _asked_run(known.seen)):
             self._rebalancing.run_now(name)
         if known is not None and known.seen.get("spec") == document.get("spec"):
@@ -107,15 +107,16 @@ class Policies:
         return self._apply()
 
     def remove(self, name: str) -> "Awaitable[None]":
-        """A policy is gone; another one may now have its scheduler name."""
+        """Process a deletion; another policy may now get the scheduler name."""
         self._known.pop(name, None)
         return self._apply()
 
     async def were_served(self, source: PolicySource) -> bool:
-        """Whether an operator has served policies before this process leads; true if that cannot be known.
+        """Whether an operator served policies before this process leads; true if that is unknown.
 
-        A leader writes a status into each. One may have led while this process listed the cluster, and its
-        lease may have been deleted since; what is known may be behind, so the source is asked.
+        A leader writes a status into each policy. A leader may have existed while this process listed the
+        cluster, and its lease may have been deleted since. The watch may lag behind, so the source is
+        queried.
         """
         if self._had_status:
             return True
@@ -125,7 +126,7 @@ class Policies:
         return any(document.get("status") for document in documents)
 
     def compared(self) -> None:
-        """All policies that exist are known: those that are not do not exist."""
+        """Note that all existing policies are known."""
         self._rebalancing.all_known()
 
     def uids(self) -> Mapping[str, str]:
@@ -137,50 +138,50 @@ class Policies:
         return {name: known.generation for name, known in self._known.items()}
 
     def conditions(self) -> Iterator[tuple[str, str, bool]]:
-        """Of each policy: its name, the type of a condition, whether it is true."""
+        """For each policy and condition: the policy's name, the condition's type, whether it is true."""
         for known in self._known.values():
             for each in known.conditions:
                 yield known.name, each.type, each.status == ConditionStatus.TRUE
 
     def described(self) -> Iterator[tuple[str, tuple[Condition, ...]]]:
-        """Of each policy: its name and its conditions."""
+        """For each policy: its name and its conditions."""
         for known in self._known.values():
             yield known.name, known.conditions
 
     def degradations(self) -> Iterator[tuple[str, str]]:
-        """Of each degraded policy: its name and a reason, once for each reason."""
+        """For each degraded policy and reason: the policy's name and the reason."""
         for known in self._known.values():
             for reason in known.degraded:
                 yield known.name, reason
 
     def degrade(self, reason: str, sentence: str) -> None:
-        """Every policy is degraded from now on."""
+        """Degrade every policy from now on."""
         self._statuses.notes[reason] = sentence
         self._conditions.notify()
 
     async def refresh(self) -> None:
         """Write the status of every policy again."""
         for name in list(self._known):
-            known = self._known.get(name)  # while another was written, it may have been deleted or made again
+            known = self._known.get(name)  # it may have been deleted or recreated meanwhile
             if known is not None:
                 self._describe(known)
                 await self._write(known)
 
     async def run(self) -> None:
-        """Write statuses again whenever sentences in them or rights have changed, until cancelled."""
+        """Rewrite statuses whenever their sentences or rights change, until cancelled."""
         rights = self._access.changed
         while True:
             seen, seen_rights = self._conditions.count, rights.count
             try:
                 await self.refresh()
-            except Exception as exc:  # noqa: BLE001 - whatever one write met, the next change is written
+            except Exception as exc:  # noqa: BLE001 - a failed write must not prevent the next one
                 self._observer.failed("writing the status of policies", repr(exc))
             await first_of(self._conditions.wait(seen), rights.wait(seen_rights))
 
     # ------------------------------------------------------------------------------------------------
 
     def _judge(self, known: KnownPolicy) -> None:
-        """Accept the latest spec, or keep the reasons why not."""
+        """Accept the latest spec, or record why it is rejected."""
         verdict = self._checks.judge(known.seen)
         if verdict.crash is not None:
             self._observer.failed(f"policy {known.name}", repr(verdict.crash))
@@ -189,7 +190,7 @@ class Policies:
             known.accepted, known.order = verdict.policy, verdict.order
 
     async def _apply(self) -> None:
-        """Serve what is accepted, the oldest policy first where two claim one scheduler name."""
+        """Put accepted policies into effect; the oldest goes first if several have one scheduler name."""
         ordered = sorted(self._known.values(), key=lambda each: each.age_order)
         found = divide((each.accepted, each.order) for each in ordered if each.accepted is not None)
         self._access.places_pods = bool(found.serving)
@@ -206,11 +207,11 @@ class Policies:
         await asyncio.gather(*(self._write(known) for known in list(self._known.values())))
 
     async def _write(self, known: KnownPolicy) -> None:
-        """Write a policy's status; if the policy was made again meanwhile, then that of the new one."""
+        """Write a policy's status; if the policy was recreated meanwhile, write that of the new one."""
         await self._statuses.write(known)
         now = self._known.get(known.name)
         if now is not None and now is not known:
-            now.written = None  # the API server may have taken what was meant for its predecessor
+            now.written = None  # the API server may have accepted its predecessor's status
             await self._write(now)
 
     def _describe(self, known: KnownPolicy) -> None:
@@ -219,7 +220,7 @@ class Policies:
         self._statuses.describe(known, {**failing, **self._rebalancing.troubles(known.name)})
 
     def claimed(self) -> Mapping[str, tuple[str, str]]:
-        """By scheduler name: the policy that has it, and why that does not serve it, "" when it does."""
+        """For each scheduler name: the policy that has it, and why that does not serve it, or ""."""
         found: dict[str, tuple[str, str]] = {}
         for known in sorted(self._known.values(), key=lambda each: each.age_order):
             name = scheduler_name_of(known.accepted, known.seen)

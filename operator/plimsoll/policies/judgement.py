@@ -1,6 +1,6 @@
-"""Judges policies: which specs are accepted, and which policy gets a scheduler name that several claim.
+"""Validates policies: accepts specs, and assigns a scheduler name that several policies claim to one of them.
 
-The code behind the status of policies, and behind ``plimsoll validate``.
+Used for the status of policies and by ``plimsoll validate``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,29 +16,29 @@ from plimsoll.framework.field_errors import field_errors, summary
 
 
 class SchedulingChecker(Protocol):
-    """Judges ``spec.scheduling``."""
+    """Validates ``spec.scheduling``."""
 
     def check(self, spec: SchedulingSpec) -> tuple[str, object]:
         """Return the plugin that sorts the queue, with its arguments; raise ConfigurationError."""
 
 
 class RebalancingChecker(Protocol):
-    """Judges ``spec.rebalancing``."""
+    """Validates ``spec.rebalancing``."""
 
     def check(self, policy: SchedulingPolicy) -> None:
-        """Raise ConfigurationError when the policy's rebalancing cannot be carried out."""
+        """Raise ConfigurationError if the policy's rebalancing cannot be carried out."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyVerdict:
-    """What is thought of one spec.
+    """The result of validating one spec.
 
     Attributes:
-        policy: As accepted, None when it is not.
-        order: The plugin that sorts the queue, with its arguments; "" where the policy places no pods.
-        reason: Why it is not accepted, in one word, "" when it is.
-        sentence: The same in a sentence that names the field.
-        crash: What a plugin raised, None when none did.
+        policy: The accepted policy, None if it is rejected.
+        order: The plugin that sorts the queue, with its arguments; "" if the policy places no pods.
+        reason: Why it is rejected, in one word; "" when it is accepted.
+        sentence: The reason in a sentence that names the field.
+        crash: The exception of a plugin, None without one.
     """
 
     policy: SchedulingPolicy | None = None
@@ -50,13 +50,13 @@ class PolicyVerdict:
 
 @dataclass(frozen=True, slots=True)
 class PolicyChecks:
-    """What judges the parts of policies."""
+    """Validates the parts of policies."""
 
     scheduling: SchedulingChecker
     rebalancing: RebalancingChecker
 
     def judge(self, document: Mapping[str, Any]) -> PolicyVerdict:
-        """Judge the spec of a policy by itself; its status does not count."""
+        """Validate the spec of a policy by itself; its status does not matter."""
         document = {key: value for key, value in document.items() if key != "status"}
         try:
             policy = SchedulingPolicy.model_validate(document)
@@ -72,7 +72,7 @@ class PolicyChecks:
                 self.rebalancing.check(policy)
         except ConfigurationError as exc:
             return PolicyVerdict(reason=exc.reason, sentence=str(exc))
-        except Exception as exc:  # noqa: BLE001 - a plugin that breaks at birth harms its own policy only
+        except Exception as exc:  # noqa: BLE001 - a plugin that cannot be built affects its own policy only
             return PolicyVerdict(
                 reason="PluginFailed",
                 sentence=f"spec: a plugin cannot be built with it: {exc!r}",
@@ -83,13 +83,13 @@ class PolicyChecks:
 
 @dataclass(slots=True)
 class PolicyDivision:
-    """Who serves what.
+    """Which policy serves which scheduler name.
 
     Attributes:
         claimed: The policy that has a scheduler name, by that name.
-        serving: What is served, by scheduler name; policies that are suspended serve nothing.
+        serving: The served specs, by scheduler name; suspended policies serve nothing.
         working: The policies that rebalance.
-        lost: Why a policy serves nothing, in a word and a sentence, by policy.
+        lost: Why a policy serves nothing, as a word and a sentence, by policy.
     """
 
     claimed: dict[str, str] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class PolicyDivision:
 
 
 def divide(accepted: Iterable[tuple[SchedulingPolicy, tuple[str, object]]]) -> PolicyDivision:
-    """Divide scheduler names among accepted policies, the oldest first; each comes with its queue's order."""
+    """Divide scheduler names among accepted policies, the oldest first; each comes with its queue sort."""
     found = PolicyDivision()
     order: tuple[str, object] | None = None
     for policy, mine in accepted:

@@ -1,4 +1,4 @@
-"""Builds the profile of each served policy and the scheduler that decides with it."""
+"""Builds the profile of each served policy, and the scheduler that decides by it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -14,12 +14,12 @@ from plimsoll.ports.clock import Randomness
 from plimsoll.ports.observer import Observer
 from plimsoll.timing.signal import Signal
 
-#: Characters of a failure's sentence.
+#: Maximum length of a failure's sentence, in characters.
 SENTENCE = 300
 
 
 class PluginFailures(Observer):
-    """Which plugins have failed, and how.
+    """Collects the failures of plugins.
 
     Args:
         conditions: Notified of each new kind of failure.
@@ -30,18 +30,18 @@ class PluginFailures(Observer):
         self._conditions = conditions
 
     def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
-        """Keep the first failure of a plugin at a point."""
+        """Record the first failure of a plugin at an extension point."""
         if (plugin, point) not in self._sentences:
             text = f'plugin "{plugin}" failed at {point}: {problem}'
             self._sentences[plugin, point] = text if len(text) <= SENTENCE else text[: SENTENCE - 1] + "…"
             self._conditions.notify()
 
     def of(self, plugins: Collection[str]) -> list[str]:
-        """The sentences about these plugins."""
+        """The sentences about the failures of these plugins."""
         return [text for (plugin, _), text in sorted(self._sentences.items()) if plugin in plugins]
 
     def forgive(self, plugins: Collection[str]) -> None:
-        """Forget what these plugins did."""
+        """Forget the failures of these plugins."""
         self._sentences = {key: text for key, text in self._sentences.items() if key[0] not in plugins}
 
 
@@ -56,7 +56,7 @@ class ExtenderEquipment(Protocol):
     """Adds the extenders of a policy to its profile."""
 
     def check(self, spec: SchedulingSpec) -> None:
-        """Raise ConfigurationError when an extender cannot be used."""
+        """Raise ConfigurationError if an extender cannot be used."""
 
     def equip(self, profile: Profile, spec: SchedulingSpec) -> Profile:
         """The profile with the policy's extenders."""
@@ -65,16 +65,16 @@ class ExtenderEquipment(Protocol):
         """Close the connections to extenders of other profiles."""
 
     def failing(self, scheduler_name: str) -> Sequence[str]:
-        """What the extenders of a profile have done wrong, in sentences."""
+        """Sentences about the failures of a profile's extenders."""
 
 
 class ProfileSchedulers:
-    """One scheduler for each served scheduler name; kept with what it has learnt while its spec stays.
+    """Holds one scheduler for each served scheduler name, with its state, until its spec changes.
 
     Args:
-        registry: The scheduling plugins that exist.
-        nominator: Shared by all schedulers; read by them alone.
-        extending: Speaks to the extenders of the policies.
+        registry: The available scheduling plugins.
+        nominator: Shared by all schedulers, which only read it.
+        extending: Sends requests to the extenders of the policies.
     """
 
     def __init__(
@@ -105,15 +105,15 @@ class ProfileSchedulers:
         return {name: scheduler for name, (_, scheduler) in self._schedulers.items()}
 
     def find(self, name: str) -> ProfileScheduler | None:
-        """The scheduler of a name, None when no policy serves it."""
+        """The scheduler of a name; None if no policy serves it."""
         found = self._schedulers.get(name)
         return found[1] if found else None
 
     def check(self, spec: SchedulingSpec) -> tuple[str, object]:
-        """Build the profile once; return the plugin that sorts the queue, with its arguments.
+        """Build the profile once; returns the plugin that sorts the queue, with its arguments.
 
         Raises:
-            ConfigurationError: The spec names what does not exist or cannot be used.
+            ConfigurationError: A name in the spec does not exist, or its plugin cannot be used.
         """
         self._extending.check(spec)
         config = profile_config(spec)
@@ -145,7 +145,7 @@ class ProfileSchedulers:
         await self._extending.retain(self._schedulers)
 
     def failing(self, name: str) -> dict[str, str]:
-        """What the plugins and extenders of a profile have done wrong, by reason."""
+        """Sentences about the failures of a profile's plugins and extenders, by reason."""
         served = self.find(name)
         if served is None:
             return {}
@@ -157,7 +157,7 @@ class ProfileSchedulers:
 
 
 def profile_config(spec: SchedulingSpec, policy: str = "") -> ProfileConfig:
-    """The plain values of ``spec.scheduling`` of a policy."""
+    """The ``spec.scheduling`` of a policy as plain values."""
     plugins: dict[str, PluginSet] = {}
     if spec.plugins is not None:
         for attribute, model_field in type(spec.plugins).model_fields.items():

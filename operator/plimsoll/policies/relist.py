@@ -1,9 +1,10 @@
-"""Relists policies periodically to catch what the watch missed.
+"""Relists policies periodically to catch changes that the watch missed.
 
-kopf resumes a broken watch by listing, and reports what exists, but not what was deleted meanwhile. A policy
-that does not exist must not go on deciding. And kopf 1.45 watches no policies at all if their definition is
-made after it has asked which resources are served and before it watches definitions: of those it lists first,
-it looks at none. A definition that is deleted takes its policies along; twice not found means that.
+kopf resumes a broken watch by listing; it reports what exists, but not what was deleted meanwhile. A policy
+that does not exist must not stay in effect. Also, kopf 1.45 does not watch policies at all if their
+definition is created between its discovery of the served resources and its watch of definitions, because it
+ignores the definitions in its first list. Deleting the definition deletes its policies; two lists in a row
+that do not find the resource mean that.
 """
 
 from plimsoll.policies.controller import Policies
@@ -12,16 +13,16 @@ from plimsoll.ports.custom_resources import PolicySource
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome
 
-#: Seconds between two comparisons.
+#: Seconds between two relists.
 EVERY_S = 60.0
 
-#: Comparisons in a row that do not find the resource, after which its policies are gone with it.
+#: Lists in a row without the resource after which its policies count as deleted.
 ABSENT = 2
 
 
 async def reconcile(policies: Policies, source: PolicySource, clock: Clock, observer: Observer) -> None:
-    """Compare until cancelled."""
-    absent = 0  # comparisons in a row for which the server did not have the resource
+    """Relist until cancelled."""
+    absent = 0  # lists in a row for which the server did not have the resource
     while True:
         await clock.sleep(EVERY_S)
         before = dict(policies.uids())
@@ -42,7 +43,7 @@ async def reconcile(policies: Policies, source: PolicySource, clock: Clock, obse
                 await policies.set(document)
         for name, uid in before.items():
             if policies.uids().get(name) != uid:
-                continue  # a watch event came meanwhile, and is newer than this list
+                continue  # a watch event arrived meanwhile and is newer than this list
             if name not in listed:
                 await policies.remove(name)
             elif str(listed[name]["metadata"].get("uid", "")) != uid:

@@ -1,4 +1,4 @@
-"""Holds the profiles that are served: one scheduler for each scheduler name; one writer, many readers."""
+"""Holds the served profiles: one scheduler for each scheduler name; one writer, many readers."""
 
 from collections.abc import Collection, Mapping
 
@@ -11,9 +11,9 @@ class ServedProfiles:
     """The schedulers of the served profiles.
 
     Attributes:
-        schedulers: By scheduler name; replaced as a whole when policies change.
-        elsewhere: Scheduler names of policies that other replicas serve at present.
-        shares: The nodes that this replica binds to; None: all.
+        schedulers: The schedulers by scheduler name; replaced as a whole when policies change.
+        elsewhere: Scheduler names of policies that other replicas currently serve.
+        shares: The nodes that this replica binds to; None for all.
     """
 
     def __init__(self, shares: NodeShares | None = None) -> None:
@@ -24,18 +24,18 @@ class ServedProfiles:
     def replace(
         self, schedulers: Mapping[str, ProfileScheduler], others: Collection[str] = frozenset()
     ) -> None:
-        """Serve these from now on, but for those that other replicas serve."""
+        """Serve these schedulers from now on, except those that other replicas serve."""
         self.schedulers = {name: each for name, each in schedulers.items() if name not in others}
         self.elsewhere = {name: each for name, each in schedulers.items() if name in others}
 
     def find(self, scheduler_name: str) -> ProfileScheduler | None:
-        """The scheduler of a name, None when the name is not served."""
+        """The scheduler of a name; None when the name is not served."""
         return self.schedulers.get(scheduler_name)
 
     def is_elsewhere(self, pod: Pod) -> bool:
-        """Whether another replica places a pod by a policy."""
+        """Whether another replica places a pod according to a policy."""
         return pod.spec.scheduler_name in self.elsewhere
 
     def serves(self, pod: Pod) -> bool:
-        """Whether a pod is ours to place."""
+        """Whether this replica places a pod."""
         return pod.spec.scheduler_name in self.schedulers

@@ -1,4 +1,4 @@
-"""Decides the conditions of each policy (Accepted, Ready, Degraded); writes its status until that holds."""
+"""Decides the conditions of each policy (Accepted, Ready, Degraded), and writes its status with retries."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,15 +24,15 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 
-#: Characters of a condition's message, as the API server allows.
+#: Maximum length of a condition's message in characters, as in the API server.
 LONGEST_MESSAGE = 32_768
 
-#: The next regular write of a status may be a day away.
+#: Retries of status writes: the next regular write may be a day away.
 STATUS_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0, 5.0, 10.0), repeats=OPEN_OR_CONFLICT)
 
 
 class RetriedStatuses:
-    """Writes through another writer; a newer status of the same fields ends the retries of an older one."""
+    """Writes with retries through another writer; a newer status of the same fields ends older retries."""
 
     def __init__(self, statuses: PolicyStatusWriter, clock: Clock) -> None:
         self._statuses = statuses
@@ -40,7 +40,7 @@ class RetriedStatuses:
         self._latest: dict[tuple[str, frozenset[str]], Mapping[str, Any]] = {}
 
     async def write_status(self, name: str, status: Mapping[str, Any]) -> WriteResult:
-        """Merge into a policy's status; returns the last answer."""
+        """Merge into a policy's status; returns the last result."""
         key = (name, frozenset(status))
         self._latest[key] = status
 
@@ -56,44 +56,44 @@ class RetriedStatuses:
 
 
 class PolicyAdviser(Protocol):
-    """Knows something about policies that their status says."""
+    """Provides further conditions of policies."""
 
     def advice(self, name: str) -> Mapping[str, tuple[str, str]]:
-        """Further conditions of a policy that hold: reason and sentence by type."""
+        """Further conditions of a policy that are true: reason and sentence by type."""
 
 
 @dataclass(slots=True)
 class KnownPolicy:
-    """One policy: as last seen, as last accepted, and its status."""
+    """One policy: its last seen document, its last accepted spec, and its status."""
 
     name: str
     created: str
     generation: int
     seen: Mapping[str, Any]
     accepted: SchedulingPolicy | None = None
-    problem: tuple[str, str] = ("", "")  #: reason and sentence, when the latest spec is not accepted
-    order: tuple[str, object] = ("", None)  #: the queue sort of what was last accepted, with its arguments
-    lost: tuple[str, str] = ("", "")  #: likewise, when an older policy serves its scheduler name
+    problem: tuple[str, str] = ("", "")  #: reason and sentence, when the latest spec is rejected
+    order: tuple[str, object] = ("", None)  #: the queue sort of the last accepted spec, with its arguments
+    lost: tuple[str, str] = ("", "")  #: reason and sentence, when an older policy serves its name
     conditions: tuple[Condition, ...] = ()
-    degraded: tuple[str, ...] = ()  #: every reason for which it is degraded
+    degraded: tuple[str, ...] = ()  #: all reasons for which it is degraded
     written: Mapping[str, Any] | None = None
     warnings: PolicyWarnings = field(default_factory=PolicyWarnings)
 
     @property
     def age_order(self) -> tuple[str, str]:
-        """Older first."""
+        """A sort key: older policies first."""
         return (self.created, self.name)
 
 
 class PolicyStatuses:
-    """Keeps the status of policies.
+    """Derives and writes the status of policies.
 
     Args:
         recorder: Records the events of policies.
-        access: What the API server allows.
+        access: The rights that the API server grants.
 
     Attributes:
-        notes: What degrades every policy, by reason.
+        notes: Sentences that degrade every policy, by reason.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class PolicyStatuses:
             said(DEGRADED, holds=False, why="AsExpected", text="nothing is missing")
 
     async def write(self, known: KnownPolicy) -> None:
-        """Write the status when it has changed, once rights are known."""
+        """Write the status if it has changed, once rights are known."""
         if self._access.is_pending:
             return
         status: dict[str, Any] = {
@@ -178,7 +178,7 @@ class PolicyStatuses:
         }
         policy = known.accepted
         if policy is None or policy.spec.suspend or policy.spec.rebalancing is None:
-            status["nextRunTime"] = None  # taken away: nothing runs next
+            status["nextRunTime"] = None  # removed: no next run
         if status == known.written:
             return
         answer = await self._writer.write_status(known.name, status)

@@ -1,4 +1,4 @@
-"""Warning events of policies: one for each reason that begins to degrade a policy."""
+"""Warning events of policies: one for each new reason for which a policy is degraded."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 from plimsoll.api.schema.conditions import ACCEPTED, READY, Condition, ConditionStatus
 from plimsoll.ports.events import EventNote
 
-#: Conditions that are true when all is well.
+#: Conditions that are true when the policy works.
 _GOOD, _TRUE = (ACCEPTED, READY), ConditionStatus.TRUE
 
 #: Reasons whose events are recorded by the run that finds them.
@@ -16,13 +16,13 @@ _RECORDED_ELSEWHERE = frozenset({"StrategyFailed"})
 
 @dataclass(slots=True)
 class PolicyWarnings:
-    """What is to be recorded of one policy, once its status is written."""
+    """The events to record about one policy once its status is written."""
 
     _due: dict[str, str] = field(default_factory=dict)
     _reasons: frozenset[str] = frozenset()
 
     def update(self, notes: Mapping[str, str], before: Sequence[Condition]) -> None:
-        """Compare what is wrong with the policy now with its conditions so far; what is new is due."""
+        """Compare the policy's current problems with its earlier conditions; new ones become due."""
         known = "; ".join(each.message for each in before if each.type not in _GOOD and each.status == _TRUE)
         self._due = {reason: notes[reason] for reason in self._due if reason in notes}
         self._due |= {
@@ -33,7 +33,7 @@ class PolicyWarnings:
         self._reasons = frozenset(notes)
 
     def due(self, policy: Mapping[str, Any]) -> Iterator[EventNote]:
-        """The events, each once; ``policy`` is its document."""
+        """The due events, each once; ``policy`` is the policy's document."""
         due, self._due = self._due, {}
         for reason, text in due.items():
             yield EventNote(policy_reference(policy), reason, "Degrading", text, is_warning=True)
