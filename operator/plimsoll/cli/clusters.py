@@ -1,4 +1,4 @@
-"""Gives commands the cluster that they are about: a live one, or one from files that --from names."""
+"""Reads the cluster that a command is about: a live one, or files given with --from."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ def content_from(
     only: Collection[str] = (),
     needed: Collection[str] = (),
 ) -> "SnapshotContent":
-    """The state of the cluster that the options name, or of files.
+    """The state of the cluster that the options name, or of the files.
 
     Args:
         options: Name the cluster.
@@ -64,9 +64,9 @@ def state_from(
     policies: Iterable[Mapping[str, Any]] | None = None,
     needed: Collection[str] = (),
 ) -> "ClusterState":
-    """The cluster as the operator sees it, live or from files; ``policies`` take the place of its own.
+    """The cluster as the operator sees it, live or from files; ``policies`` replace its own.
 
-    A live one must have the collections that are ``needed``, besides nodes and pods.
+    A live cluster must have the ``needed`` collections in addition to nodes and pods.
 
     Raises:
         UserError: The cluster cannot be read.
@@ -76,7 +76,7 @@ def state_from(
 
     from plimsoll.inspection.state import ClusterState  # noqa: PLC0415 - likewise
 
-    gc.disable()  # everything that is read stays until the command ends
+    gc.disable()  # the read objects live until the command ends
     try:
         return ClusterState.of(content_from(options, from_, needed=needed), policies, catalogue())
     finally:
@@ -85,7 +85,7 @@ def state_from(
 
 
 def catalogue() -> "Catalogue":
-    """What policies can name: the plugins and strategies in tree, and those of installed packages."""
+    """The plugins and strategies that policies can name: in tree, and of installed packages."""
     from plimsoll.app import extensions  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.framework import Registry  # noqa: PLC0415 - likewise
     from plimsoll.framework.descheduling.registry import StrategyRegistry  # noqa: PLC0415 - likewise

@@ -1,9 +1,9 @@
-"""Completes command lines: verbs and flags from the commands, names by asking the cluster.
+"""Completes command lines: verbs and flags from the commands, object names from the cluster.
 
 kubectl runs ``kubectl_complete-plimsoll WORD… INCOMPLETE`` for ``kubectl plimsoll <TAB>``. It prints one
-candidate per line, with a tab before its description, and at last a directive of cobra's: ``:4`` completes
+candidate per line, with a tab before its description. The last line is a directive of cobra: ``:4`` completes
 no files, ``:0`` does. The scripts of ``plimsoll completion`` run the same program. A cluster that does not
-answer within ``PATIENCE_S`` names nothing.
+answer within ``PATIENCE_S`` contributes no names.
 
 Source: spf13/cobra v1.9, ``completions.go``; kubectl v1.36, ``plugin_completion.go``.
 """
@@ -18,10 +18,10 @@ from typing import Any
 from plimsoll.cli.options import Flag, Options, options_of
 from plimsoll.cli.verbs import Verb, VerbGroup
 
-#: Seconds for the cluster to name its objects, and the most that are asked for.
+#: Seconds to wait for object names, and the maximum number to request.
 PATIENCE_S, MOST = 3.0, 500
 
-#: Paths of what can be completed; ``{}`` becomes a namespace.
+#: API paths of the kinds that can be completed; ``{}`` is replaced by a namespace.
 _PATHS = {
     "policies": "/apis/plimsoll.dev/v1alpha1/schedulingpolicies",
     "records": "/apis/plimsoll.dev/v1alpha1/{}evictions",
@@ -30,10 +30,10 @@ _PATHS = {
     "namespaces": "/api/v1/namespaces",
 }
 
-#: What the values of flags name.
+#: Kinds of objects that values of flags name.
 _VALUES = {"--namespace": "namespaces", "--policy": "policies"}
 
-#: Values of flags that are files.
+#: Flags whose values are files.
 _FILES = {"--kubeconfig", "--from", "--filename", "--directory", "--against", "--trace", "--out"}
 
 Candidates = list[tuple[str, str]]
@@ -41,13 +41,13 @@ Candidates = list[tuple[str, str]]
 
 @dataclass(slots=True)
 class CommandLine:
-    """A command line, read up to the word that is to be completed.
+    """A command line up to the word to complete.
 
     Attributes:
-        command: Typer's, of the last verb that was read.
-        path: The verbs that were read.
-        given: Values of flags that have one, by their long names.
-        pending: The flag that waits for its value, by its long name; "" for none.
+        command: Typer's command of the last verb read.
+        path: The verbs read.
+        given: Values of flags, by their long names.
+        pending: The long name of the flag whose value comes next; "" without one.
     """
 
     command: Any
@@ -72,12 +72,12 @@ class CommandLine:
             self.command, self.path = self.verbs()[word], (*self.path, word)
 
     def verbs(self) -> Mapping[str, Any]:
-        """The commands below the present one; keyed by name."""
+        """The commands below the current one, keyed by name."""
         below: Mapping[str, Any] = vars(self.command).get("commands", {})
         return below
 
     def flags(self) -> Candidates:
-        """The long flags of the present command."""
+        """The long flags of the current command."""
         options = {_long(option): option for option in self._options().values()}
         return [(name, str(option.help or "")) for name, option in options.items()]
 
@@ -93,12 +93,12 @@ def _long(option: Any) -> str:
 def candidates(
     command: Any, entries: Sequence[Verb | VerbGroup], words: Sequence[str]
 ) -> tuple[Candidates, bool]:
-    """What the last word may become, with descriptions, and whether it may be a file.
+    """Completions of the last word with descriptions, and whether it may be a file.
 
     Args:
         command: Typer's command of the whole command line.
         entries: All commands.
-        words: What was typed after the program's name; the last one is incomplete.
+        words: The words after the program's name; the last one is incomplete.
     """
     *read, incomplete = words or [""]
     line = CommandLine(command)
@@ -118,7 +118,7 @@ def candidates(
 
 
 def _verb(entries: Sequence[Verb | VerbGroup], path: tuple[str, ...]) -> Verb | None:
-    """The verb at the end of a path, None for a group."""
+    """The verb at the end of a path; None for a group."""
     found: Verb | VerbGroup | None = None
     below = entries
     for name in path:
@@ -128,7 +128,7 @@ def _verb(entries: Sequence[Verb | VerbGroup], path: tuple[str, ...]) -> Verb | 
 
 
 def _values(line: CommandLine, verb: Verb | None) -> Candidates:
-    """Values of the flag that waits for one."""
+    """Possible values of the pending flag."""
     if line.pending == "--output":
         return [(form, "") for form in verb.formats] if verb else []
     if line.pending == "--context":
@@ -139,7 +139,7 @@ def _values(line: CommandLine, verb: Verb | None) -> Candidates:
 
 
 def _options(given: Mapping[str, str]) -> Options:
-    """The options of flags that were read."""
+    """The options of the flags that were read."""
     known = {f"--{flag.attribute.replace('_', '-')}": flag.attribute for flag in Flag}
     named: dict[str, Any] = {known[name]: value for name, value in given.items() if name in known}
     named.pop("output", None)
@@ -149,7 +149,7 @@ def _options(given: Mapping[str, str]) -> Options:
 
 
 def _named(kind: str, given: Mapping[str, str], incomplete: str) -> Candidates:
-    """The names of a cluster's objects; ``NAMESPACE/NAME`` where the word begins so."""
+    """The names of objects in the cluster; ``NAMESPACE/NAME`` where the word begins with a namespace."""
     if not kind:
         return []
     from plimsoll.cli.connection import with_session  # noqa: PLC0415 - for this alone

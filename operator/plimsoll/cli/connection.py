@@ -1,4 +1,4 @@
-"""Speaks to the API server for a command, and says in a user's words why it refuses."""
+"""Connects commands to the API server, and explains its errors to users."""
 
 import asyncio
 import re
@@ -12,12 +12,12 @@ from plimsoll.kube.session.session import Session, connected
 
 T = TypeVar("T")
 
-#: A path of our own kinds.
+#: An API path of Plimsoll's own kinds.
 _OURS = re.compile(r"/apis/(plimsoll\.dev)/[^/]+/(?:namespaces/[^/]+/)?([a-z]+)")
 
 
 def with_session(options: Options, ask: Callable[[Session], Awaitable[T]]) -> T:
-    """Connect, ask, close; the connection is closed after Ctrl-C, too.
+    """Connect, run ``ask``, and close the connection, also after Ctrl-C.
 
     Raises:
         UserError: There is no usable configuration, no answer, or the server refuses.
@@ -36,7 +36,7 @@ def with_session(options: Options, ask: Callable[[Session], Awaitable[T]]) -> T:
 
 
 def refusal(exc: APIError, address: str) -> UserError:
-    """Why the server at an address does not do it, and what to do."""
+    """Why the server at an address refuses the request, and the remedy."""
     why = exc.message or exc.reason
     match exc:
         case Unconfigured():

@@ -1,7 +1,7 @@
 """The error boundary of the command line: one line on stderr, and an exit code.
 
-Whatever a user or a cluster can cause ends here as ``error: WHAT; WHERE; WHAT TO DO``, without a traceback.
-An exception of another kind is a fault of ours and keeps its traceback.
+Errors that a user or a cluster can cause end here as ``error: WHAT; WHERE; WHAT TO DO``, without a traceback.
+Any other exception is a bug and keeps its traceback.
 """
 
 import os
@@ -18,17 +18,17 @@ from plimsoll.framework.errors import PlimsollError
 
 
 class ExitCode(IntEnum):
-    """What a command returns to the shell (docs/cli.md)."""
+    """The exit status of a command (docs/cli.md)."""
 
     DONE = 0
     FAILED = 1  #: also wrong usage, as in kubectl
-    FOUND = 2  #: done, and there is something: moves of ``plan``, findings of ``lint``
+    FOUND = 2  #: success, with a result: moves of ``plan``, findings of ``lint``
     INTERRUPTED = 130
-    PIPE_CLOSED = 141  #: the reader of the output has left
+    PIPE_CLOSED = 141  #: the reader of the output has closed the pipe
 
 
 class UserError(PlimsollError):
-    """A command cannot do what it was asked for.
+    """A command cannot do what the user requested.
 
     Args:
         message: One sentence: what, where, what is allowed, what to do.
@@ -46,7 +46,7 @@ class UserError(PlimsollError):
 
 
 def guarded(run: Callable[[], object]) -> int:
-    """Run a command line and return its exit code; errors are printed."""
+    """Run a command line and return its exit code; print errors."""
     try:
         run()
         sys.stdout.flush()
@@ -61,7 +61,7 @@ def guarded(run: Callable[[], object]) -> int:
     return ExitCode.DONE
 
 
-#: What a user, a file or a cluster can cause.
+#: Exceptions that a user, a file or a cluster can cause.
 CAUGHT = (KeyboardInterrupt, TyperException, PlimsollError, ValidationError, MemoryError, OSError)
 
 
@@ -92,6 +92,6 @@ def sentence(problem: ValidationError) -> str:
 
 
 def _pipe_closed() -> int:
-    """The interpreter flushes its output once more when it ends; that goes nowhere."""
+    """Redirect the interpreter's last flush of its output to the null device."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return ExitCode.PIPE_CLOSED

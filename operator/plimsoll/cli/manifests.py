@@ -11,13 +11,13 @@ import yaml
 
 from plimsoll.cli.errors import UserError
 
-#: Bytes of a file of manifests (and of what its aliases repeat), and levels of nesting in it.
+#: Maximum bytes of a manifest file (aliases expanded), and maximum levels of nesting in it.
 LONGEST, DEEPEST = 64 * 2**20, 100
 
-#: Bytes that are read together: Python takes memory for all that it was asked to read.
+#: Bytes per read: Python allocates memory for the whole requested size.
 PIECE = 2**20
 
-#: How the names of manifests in a folder end.
+#: File name suffixes of manifests in a folder.
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -36,10 +36,10 @@ class Manifest:
 
 
 def manifests(paths: Iterable[Path]) -> list[Manifest]:
-    """The objects of files and folders in order, those of a ``List`` one by one, without empty documents.
+    """The objects of files and folders in order; a ``List`` yields its items, empty documents are left out.
 
     Raises:
-        UserError: A file is no YAML, or has no object; a folder has no manifests.
+        UserError: A file is not YAML, or has no object; a folder has no manifests.
         OSError: One cannot be read.
     """
     return [each for path in paths for file in manifest_files(path) for each in manifests_of(file)]
@@ -60,7 +60,7 @@ def manifest_files(path: Path) -> list[Path]:
 
 
 def manifests_of(path: Path) -> list[Manifest]:
-    """Likewise, of one file."""
+    """The manifests of one file."""
     source = "stdin" if str(path) == "-" else str(path)
     try:
         found = list(_objects(source, _text(path, source)))
@@ -102,11 +102,11 @@ def _objects(source: str, text: str) -> Iterator[Manifest]:
 
 
 def _check_shape(text: str) -> None:
-    """Refuse what would exhaust the process: deep nesting, aliases that repeat themselves or too much.
+    """Reject a document that would exhaust the process: deep nesting, recursive or oversized aliases.
 
-    The loader in C recurses without a bound; an alias costs nothing until somebody walks the document.
+    The loader in C recurses without a bound. An alias costs nothing until the document is traversed.
     """
-    sizes: dict[str, int] = {}  #: characters, and one for each node, by anchor
+    sizes: dict[str, int] = {}  #: by anchor: characters, plus one for each node
     open_: list[tuple[str | None, int]] = []  #: collections: anchor, size before
     size = repeated = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):

@@ -1,4 +1,4 @@
-"""Moments that users name: a duration before now, such as ``24h``, or a time of RFC 3339."""
+"""Parses moments given by users: a duration before now, such as ``24h``, or an RFC 3339 time."""
 
 from datetime import UTC, datetime
 
@@ -11,7 +11,7 @@ _DURATION = TypeAdapter[str](Duration)
 
 
 def moment_of(text: str, flag: str, now: float) -> float:
-    """Seconds since the epoch.
+    """Convert the text to seconds since the epoch.
 
     Raises:
         UserError: The text is neither.
@@ -31,7 +31,7 @@ def moment_of(text: str, flag: str, now: float) -> float:
 
 
 def seconds_of(text: str, flag: str) -> float:
-    """Seconds of a duration.
+    """Convert a duration to seconds.
 
     Raises:
         UserError: The text is not a duration.

@@ -1,4 +1,4 @@
-"""kubectl's flags, which all commands understand in the same way, before or after the verb."""
+"""kubectl's flags, which all commands accept with the same meaning, before or after the verb."""
 
 import os
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from plimsoll.model.selectors import EVERYTHING, Selector, SelectorError
 
 
 class Format(StrEnum):
-    """What ``-o`` names."""
+    """The values of ``-o``."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -26,14 +26,14 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The flags of one call; those that a command does not take have their defaults.
+    """The flags of one call; flags that a command does not accept have their defaults.
 
     Attributes:
-        kubeconfig: Of ``--kubeconfig`` or KUBECONFIG, where it may be several files; None means the default.
-        context: Of the kubeconfig, "" its current one.
+        kubeconfig: From ``--kubeconfig`` or KUBECONFIG, which may list several files; None means the default.
+        context: A context of the kubeconfig; "" means its current one.
         namespace: As given, "" if it was not; see :meth:`where`.
         selector: As given; see :meth:`labels`.
-        output: The format, one of the command's.
+        output: One of the command's formats.
     """
 
     kubeconfig: Path | None = None
@@ -44,7 +44,7 @@ class Options:
     output: str = ""
 
     def where(self) -> str:
-        """The namespace to look in: the given one, else that of the context; "" means all."""
+        """The namespace to read: the given one, else that of the context; "" means all."""
         from plimsoll.kube.session.credentials import present_namespace  # noqa: PLC0415 - for this alone
 
         if self.all_namespaces:
@@ -55,7 +55,7 @@ class Options:
         """The label selector; it selects everything if none was given.
 
         Raises:
-            UserError: The text is no selector.
+            UserError: The text is not a selector.
         """
         if not self.selector:
             return EVERYTHING
@@ -66,7 +66,7 @@ class Options:
 
 
 class Flag(Enum):
-    """A flag: its type and help for typer; the name is that of the attribute of :class:`Options`."""
+    """A flag with its type and help for typer; its name is that of the attribute of :class:`Options`."""
 
     KUBECONFIG = (
         Path | None,
@@ -80,28 +80,28 @@ class Flag(Enum):
 
     @property
     def attribute(self) -> str:
-        """The name in :class:`Options`."""
+        """The name of its attribute in :class:`Options`."""
         return self.name.lower()
 
     def annotation(self, formats: Sequence[str] = ()) -> Any:
-        """For a parameter of a command that knows some output formats."""
+        """The annotation of a command's parameter; ``formats`` are the command's output formats."""
         kind, option = self.value
         option = copy(option)
         option.help = option.help.format(formats="|".join(formats or Format))
         return Annotated[kind, option]
 
 
-#: The flags of a command that speaks to a server, that looks in a namespace, that prints an answer.
+#: The flags of commands that connect to a server, that read a namespace, and that print an answer.
 SERVER = (Flag.KUBECONFIG, Flag.CONTEXT)
 NAMESPACED = (*SERVER, Flag.NAMESPACE, Flag.ALL_NAMESPACES)
 OUTPUT = (Flag.OUTPUT,)
 
-#: What each flag is when it is not given.
+#: The default of each flag.
 DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Options)}
 
 
 def options_of(given: dict[str, Any], formats: Sequence[str]) -> Options:
-    """The options from what was given before and after the verb.
+    """Build the options from the flags before and after the verb.
 
     Raises:
         UserError: The format is not one of the command's.

@@ -1,4 +1,4 @@
-"""OrderedCommand is a command to which the order of its flags matters."""
+"""OrderedCommand is a command that preserves the order of its flags."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
@@ -7,16 +7,16 @@ from typer.core import TyperCommand
 
 
 class OrderedCommand(TyperCommand):
-    """Its parameter ``order`` lists the flags that were given, as often and in the order as they were.
+    """Lists the given flags in its parameter ``order``, in order and with repeats.
 
     Attributes:
-        pairs: Flags that take two words each; the value is both, with a space between them.
+        pairs: Flags that take two words each; their value is both words, joined by a space.
     """
 
     pairs: ClassVar[frozenset[str]] = frozenset()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the flags twice: once for their order alone."""
+        """Parse the flags twice: the first pass only records their order."""
         words = list(_joined(args, self.pairs))
         *_, order = self.make_parser(ctx).parse_args(args=list(words))
         rest = super().parse_args(ctx, words)
@@ -25,7 +25,7 @@ class OrderedCommand(TyperCommand):
 
 
 def _joined(args: Sequence[str], pairs: frozenset[str]) -> Iterator[str]:
-    """The words, those of pairs joined."""
+    """The words, with the two words of pairs joined."""
     words = iter(args)
     for word in words:
         flag, equals, _ = word.partition("=")

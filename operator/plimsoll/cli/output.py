@@ -1,6 +1,6 @@
 """Prints answers: as tables and lines for people, as JSON or YAML for programs.
 
-Colours and folding are for terminals only; what is piped is plain and complete.
+Colours and folding are for terminals only; piped output is plain and complete.
 """
 
 import json
@@ -14,7 +14,7 @@ from plimsoll.cli.options import Format
 from plimsoll.cli.tables import Table, terminal_width
 from plimsoll.inspection.answer import API_VERSION, Answer
 
-#: An answer laid out for people: tables, and lines between them.
+#: An answer for people: tables, and lines between them.
 View = Sequence[Table | str]
 
 
@@ -22,8 +22,8 @@ def print_answer(answer: BaseModel, view: View, output: str) -> None:
     """Print an answer in the format that ``-o`` names.
 
     Args:
-        answer: What a program reads.
-        view: What a person reads; a line of it may be empty.
+        answer: The answer for programs.
+        view: The answer for people; a line may be empty.
         output: One of :class:`Format`.
     """
     if output == Format.JSON:
@@ -35,7 +35,7 @@ def print_answer(answer: BaseModel, view: View, output: str) -> None:
 
 
 def content_of(answer: BaseModel) -> object:
-    """The answer as JSON has it: its kind, names as on the wire, fields that are None left out."""
+    """The answer as in JSON: its kind, and names as on the wire; fields that are None are left out."""
     content = answer.model_dump(mode="json", by_alias=True, exclude_none=True)
     is_whole = isinstance(answer, Answer)
     return ({"apiVersion": API_VERSION, "kind": type(answer).__name__} if is_whole else {}) | content

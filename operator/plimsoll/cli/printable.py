@@ -1,4 +1,4 @@
-"""Makes text of a cluster fit for a terminal: one line, no control characters."""
+"""Sanitizes text of a cluster for a terminal: one line, no control characters."""
 
 import unicodedata
 

@@ -1,4 +1,4 @@
-"""Progress of what takes longer than two seconds: a bar with a rate, on stderr, on a terminal only."""
+"""Shows progress after two seconds: a bar with a rate, on stderr, on a terminal only."""
 
 import sys
 import time
@@ -24,7 +24,7 @@ class RateColumn(ProgressColumn):
 
 
 class Progress:
-    """How far something is; nothing is drawn in the first two seconds, or without a terminal."""
+    """Draws progress bars; draws nothing in the first two seconds, or without a terminal."""
 
     def __init__(self, console: Console, unit: str) -> None:
         self._unit = unit
@@ -42,12 +42,12 @@ class Progress:
         self._is_shown = False
 
     def __call__(self, what: str, done: int, total: int | None = None) -> None:
-        """Say how far it is.
+        """Update a bar.
 
         Args:
             what: The bar, such as ``pods``.
-            done: In units.
-            total: In units at the end, None if that is not known.
+            done: Units done.
+            total: Units in total, None if unknown.
         """
         if not self._shows:
             return
@@ -59,7 +59,7 @@ class Progress:
             self._is_shown = True
 
     def close(self) -> None:
-        """Take the bars away."""
+        """Remove the bars."""
         if self._is_shown:
             self._bars.stop()
 

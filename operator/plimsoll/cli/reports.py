@@ -1,4 +1,4 @@
-"""Writes reports: answers of commands as pages in one file (``--report FILE``)."""
+"""Writes reports: answers of commands as a web page in one file (``--report FILE``)."""
 
 import shlex
 import sys
@@ -30,12 +30,12 @@ ReportFile = Annotated[
     typer.Option("--report", metavar="FILE", help="Write the answer as a page, too: HTML, in one file."),
 ]
 
-#: Pods of which the explanation is in the page; of the others it says how to ask.
+#: Number of pods whose explanation is in the page; for other pods the page gives the command.
 EXPLAINED = 200
 
 
 def write_report(path: Path, report: "Report") -> None:
-    """Write the page, and say so on stderr.
+    """Write the page, and report so on stderr.
 
     Raises:
         UserError: The file cannot be written.
@@ -48,7 +48,7 @@ def write_report(path: Path, report: "Report") -> None:
 
 
 def plan_report(answer: "Plan", state: "ClusterState") -> "Report":
-    """The page of ``plimsoll plan``: the cluster, then each policy, then what waits."""
+    """The page of ``plimsoll plan``: the cluster, each policy, and the pending pods."""
     from plimsoll.cli.views.plan import comparison_view, policy_view  # noqa: PLC0415 - for pages alone
     from plimsoll.inspection.picture import picture_of  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.allowances import allowances  # noqa: PLC0415 - likewise
@@ -187,7 +187,7 @@ def replay_report(answer: "ReplayReport") -> "Report":
 
 
 def _replayed(answer: "ReplayReport") -> Mapping[str, str]:
-    """What opens with a click: nodes, and pods pending at the end; a line for each set of policies."""
+    """Texts that a click opens: nodes, and pods pending at the end; each has a line per set of policies."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for outcome in answer.outcomes:
         for node in outcome.nodes:
@@ -203,7 +203,7 @@ def _replayed(answer: "ReplayReport") -> Mapping[str, str]:
 
 
 def _refused(tables: Sequence[Table]) -> "list[ReportSection]":
-    """Why pods stayed in a replay; no section where none did."""
+    """A section with the reasons for which pods stayed in a replay; empty if none stayed."""
     from plimsoll.web_pages.report import ReportSection  # noqa: PLC0415 - for pages alone
 
     lead = (
@@ -291,7 +291,7 @@ def _waiting(picture: "ClusterPicture") -> "list[ReportSection]":
 
 
 def _figures(picture: "ClusterPicture") -> list[tuple[str, str]]:
-    """What to know of the cluster first."""
+    """The cluster's key figures."""
     found = [
         ("nodes", len(picture.nodes)),
         ("pods with a node", picture.pods),
@@ -306,7 +306,7 @@ def _figures(picture: "ClusterPicture") -> list[tuple[str, str]]:
 def _explanations(
     state: "ClusterState", picture: "ClusterPicture", moved: Iterable[str]
 ) -> Mapping[str, str]:
-    """What opens with a click: nodes, moved pods, and pods that wait."""
+    """Texts that a click opens: nodes, moved pods, and pending pods."""
     found = {each.node: _node_text(each) for each in picture.nodes}
     for pod in [*dict.fromkeys(moved), *(each.pods[0] for each in picture.waiting)][:EXPLAINED]:
         found[pod] = _pod_text(state, pod)
@@ -328,7 +328,7 @@ def _pod_text(state: "ClusterState", pod: str) -> str:
 
 
 def _node_text(node: "PicturedNode") -> str:
-    """How full it is; the page lists its pods."""
+    """The node's utilisation; the page lists its pods."""
     lines = [f"{node.state}, {node.pods} pods"]
     for heading, shares in (("requested", node.requested_percent), ("used", node.used_percent)):
         if shares:

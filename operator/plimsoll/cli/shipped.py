@@ -12,5 +12,5 @@ def examples() -> Path:
 
 
 def example_policies() -> dict[str, str]:
-    """File name to content."""
+    """The example policies: content by file name."""
     return {file.name: file.read_text(encoding="utf-8") for file in sorted(examples().glob("*.yaml"))}

@@ -1,6 +1,6 @@
 """Tables as kubectl prints them: aligned columns, three spaces between them, no padding at the end.
 
-No cell is cut. On a terminal that is narrower than the table, the last column is folded, if it may be.
+No cell is cut. If the terminal is narrower than the table, the last column is folded, where allowed.
 """
 
 import shutil
@@ -12,20 +12,20 @@ from rich.cells import cell_len
 
 from plimsoll.cli.printable import printable
 
-#: Between two columns.
+#: Spaces between two columns.
 GAP = "   "
 
-#: Characters that the folded column has at least; below that the terminal wraps it.
+#: Minimum width of the folded column in characters; below it the terminal wraps the line.
 FOLDED = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading and how to lay out what is below it.
+    """The heading of a column, and the layout of its cells.
 
     Attributes:
-        wide: Whether it is only in ``-o wide``.
-        right: Whether it is aligned to the right, as numbers are.
+        wide: Whether the column appears only in ``-o wide``.
+        right: Whether its cells are aligned to the right, as numbers are.
     """
 
     heading: str
@@ -38,10 +38,10 @@ class Table:
     """Rows under columns.
 
     Attributes:
-        columns: A heading, or a :class:`Column`.
-        rows: A cell for each column, wide ones included.
+        columns: Headings, or :class:`Column` values.
+        rows: One cell per column, wide ones included.
         folds: Whether the last column is prose, which a narrow terminal may fold.
-        title: A line before it, "" for none.
+        title: A line before the table, "" for none.
     """
 
     columns: Sequence[Column | str]
@@ -50,7 +50,7 @@ class Table:
     title: str = ""
 
     def lines(self, *, wide: bool = False, width: int | None = None) -> Iterable[str]:
-        """The table, at most ``width`` characters wide if it can be folded to that."""
+        """The lines of the table, at most ``width`` characters wide if folding the last column allows."""
         columns = [each if isinstance(each, Column) else Column(each) for each in self.columns]
         shown = [place for place, column in enumerate(columns) if wide or not column.wide]
         cells = [
@@ -68,12 +68,12 @@ class Table:
 
 
 def terminal_width() -> int:
-    """Columns of the terminal, 80 where it does not say."""
+    """Columns of the terminal; 80 if unknown."""
     return shutil.get_terminal_size().columns
 
 
 def _text(cell: object) -> str:
-    """A cell in one line; ``<none>`` for what is empty, as kubectl has it."""
+    """A cell in one line; ``<none>`` if it is empty, as in kubectl."""
     return printable(str(cell)) if cell is not None and cell != "" else "<none>"
 
 
@@ -83,7 +83,7 @@ def _aligned(text: str, width: int, right: bool) -> str:
 
 
 def _folded(head: str, last: str, room: int | None) -> Iterable[str]:
-    """A line, or several: the last cell takes ``room`` characters if that is enough to be read."""
+    """The row in one line, or in several if ``room`` characters suffice for the last cell to be readable."""
     if room is None or room < FOLDED or cell_len(last) <= room:
         yield head + last
         return

@@ -1,7 +1,7 @@
-"""Verbs: the commands as values, from which typer's application is made.
+"""Describes commands as values, from which the typer application is built.
 
-A verb names the flags that it takes; they are added to its signature, and their values reach its function as
-one :class:`Options`. The group above it takes the same flags, so that they may stand before the verb.
+A verb lists its flags. They are added to its signature, and their values reach its function as one
+:class:`Options`. The group above the verb takes the same flags, so that they may precede the verb.
 """
 
 import inspect
@@ -25,10 +25,10 @@ class Verb:
 
     Attributes:
         run: Its function; the docstring is the help. With flags, its first parameter is the :class:`Options`.
-        flags: Those that it takes.
-        formats: What ``-o`` may name; the first is the default.
-        completes: What its arguments name (:mod:`plimsoll.cli.completion`), such as ``pods``.
-        command: How typer parses it.
+        flags: The flags that it takes.
+        formats: The values of ``-o``; the first is the default.
+        completes: The kind that its arguments name (:mod:`plimsoll.cli.completion`), such as ``pods``.
+        command: The typer class that parses it.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Verb:
 
 @dataclass(frozen=True, slots=True)
 class VerbGroup:
-    """A word with verbs below it, such as ``explain``; ``aliases`` are their other names, such as ``po``."""
+    """A word with verbs below it, such as ``explain``; ``aliases`` are their other names, as ``po``."""
 
     name: str
     help: str
@@ -55,12 +55,12 @@ class VerbGroup:
 
 
 class AliasedGroup(TyperGroup):
-    """A group whose verbs may be written as kubectl writes kinds: ``pods NAME``, ``po/NAME``."""
+    """A group whose verbs accept kubectl's spellings of kinds: ``pods NAME``, ``po/NAME``."""
 
     aliases: ClassVar[Mapping[str, str]] = {}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The verb that is meant, with the name behind the slash as its first argument."""
+        """Resolve aliases; the name after a slash becomes the first argument."""
         kind, slash, name = args[0].partition("/")
         verb = self.aliases.get(kind, kind)
         if verb in self.commands:
@@ -69,7 +69,7 @@ class AliasedGroup(TyperGroup):
 
 
 class GuardedGroup(TyperGroup):
-    """The whole command line, behind the error boundary."""
+    """The whole command line, inside the error boundary."""
 
     def main(
         self,
@@ -95,12 +95,12 @@ class GuardedGroup(TyperGroup):
 def application(
     purpose: str, entries: Sequence[Verb | VerbGroup], version: Callable[[], None]
 ) -> typer.Typer:
-    """Typer's application of all commands; ``version`` prints it."""
+    """Build the typer application of all commands; ``version`` prints the version."""
     verbs = [verb for entry in entries for verb in (entry.verbs if isinstance(entry, VerbGroup) else [entry])]
 
     class Ordered(GuardedGroup):
         def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002 - click's signature
-            """The order of the entries; typer would put groups last."""
+            """The commands in the order of the entries; typer would list groups last."""
             return [entry.name for entry in entries]
 
     app = _group(purpose, cls=Ordered)
@@ -130,13 +130,13 @@ def _group(purpose: str, cls: type[TyperGroup] = TyperGroup) -> typer.Typer:
 
 
 def _flags(verbs: Iterable[Verb]) -> tuple[Flag, ...]:
-    """The flags that any of them takes."""
+    """The flags that any of the verbs takes."""
     taken = {flag for verb in verbs for flag in verb.flags}
     return tuple(flag for flag in Flag if flag in taken)
 
 
 def _before(flags: tuple[Flag, ...], version: Callable[[], None] | None) -> Callable[..., None]:
-    """What runs before a verb: keeps the flags that were given, and prints help where there is no verb."""
+    """Build the callback before a verb: it stores the given flags, and prints help if there is no verb."""
 
     def run(typer_context: typer.Context, **values: Any) -> None:
         if version is not None and values.pop("version"):
@@ -155,14 +155,14 @@ def _before(flags: tuple[Flag, ...], version: Callable[[], None] | None) -> Call
 
 
 def _command(verb: Verb) -> Callable[..., None]:
-    """The function of a verb as typer sees it: with its flags in place of the options."""
+    """The function of a verb for typer: its signature has the flags in place of the options."""
     own = list(inspect.signature(verb.run, eval_str=True).parameters.values())[bool(verb.flags) :]
     names = {flag.attribute for flag in verb.flags}
 
     def run(typer_context: typer.Context, **values: Any) -> None:
         _keep(typer_context, {name: values.pop(name) for name in names})
         given: dict[str, Any] = typer_context.meta.get(_GIVEN, {})
-        # ``run`` has a --kubeconfig of its own, which may stand before the verb, too.
+        # ``run`` has a --kubeconfig of its own, which may precede the verb, too.
         values |= {name: given[name] for name in given.keys() & values.keys()}
         if foreign := sorted(given.keys() - names - values.keys()):
             raise UserError(f"{verb.name} has no flag --{foreign[0].replace('_', '-')}; see --help")
@@ -172,7 +172,7 @@ def _command(verb: Verb) -> Callable[..., None]:
 
 
 def _keep(context: typer.Context, values: Mapping[str, Any]) -> None:
-    """Note the flags that were given; a later one wins."""
+    """Store the given flags; a later value wins."""
     given = context.meta.setdefault(_GIVEN, {})
     given.update({name: value for name, value in values.items() if value != DEFAULTS[name]})
 
@@ -191,7 +191,7 @@ def _parameter(name: str, annotation: Any, *, default: Any) -> inspect.Parameter
 def _signed(
     run: Callable[..., None], parameters: Sequence[inspect.Parameter], doc: str | None
 ) -> Callable[..., None]:
-    """The function under a signature for typer, which reads annotations, too."""
+    """The function with a signature for typer, which reads annotations, too."""
     run.__doc__ = doc
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     named = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
@@ -199,6 +199,6 @@ def _signed(
     return run
 
 
-#: Where the flags that were given wait, in typer's context.
+#: Key of the given flags in typer's context.
 _GIVEN = "plimsoll.flags"
 _CONTEXT = inspect.Parameter("typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)

@@ -1,1 +1,1 @@
-"""Asks a running operator for a command."""
+"""Commands that read the memory of a running operator."""

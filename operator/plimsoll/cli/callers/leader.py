@@ -1,6 +1,7 @@
-"""Asks the operator that leads through the API server's proxy, in three seconds, or says why it does not.
+"""Requests the leader's memory through the API server's proxy, within three seconds.
 
-The user's own token goes to the API server alone. Only a token request is written.
+If there is no answer, the error gives the reason. The user's own token is sent to the API server only.
+Nothing but a token request is written.
 """
 
 import asyncio
@@ -34,11 +35,11 @@ GRANTS = "deploy/components/explain has the Role plimsoll-asking, which grants i
 
 
 class NotAsked(PlimsollError):
-    """The operator that leads did not answer; the message says why, and what to do."""
+    """The leader did not answer; the message has the reason and the remedy."""
 
 
 def leader_memory(options: Options, lease: str, names: tuple[str, ...]) -> bytes:
-    """The answer of the operator that leads.
+    """Request the leader's answer.
 
     Args:
         options: Name the cluster.
@@ -91,7 +92,7 @@ async def _asked(session: Session, lease: str, names: tuple[str, ...]) -> bytes:
 
 
 async def _role(session: Session, names: tuple[str, ...]) -> Role:
-    """The role whose holder knows most of a pod or node."""
+    """The role whose holder knows most about a pod or node."""
     if names[0] != "pods":
         return NODE_ROLES[share_of(names[1])]
     where, name = (quote(each, safe="") for each in names[1:])
@@ -100,7 +101,7 @@ async def _role(session: Session, names: tuple[str, ...]) -> Role:
 
 
 def _body(answer: PodAnswer, pod: str) -> bytes:
-    """What the operator answered, if it is an answer."""
+    """The body of the operator's response; raises without a valid one."""
     if answer.status == 200:
         return answer.body
     text = " ".join(answer.body[:200].decode(errors="replace").split())
@@ -108,7 +109,7 @@ def _body(answer: PodAnswer, pod: str) -> bytes:
 
 
 async def _holder(session: Session, lease: str) -> tuple[str, str]:
-    """Namespace and pod of the lease's holder."""
+    """Namespace and pod name of the lease's holder."""
     namespace, _, name = lease.rpartition("/")
     found = await _leases(session, namespace, name)
     held = {str(each["metadata"]["namespace"]): lease_of(each).holder for each in found}
@@ -131,7 +132,7 @@ async def _holder(session: Session, lease: str) -> tuple[str, str]:
 
 
 async def _leases(session: Session, namespace: str, name: str) -> list[Mapping[str, Any]]:
-    """The leases of that name; of deploy/'s namespace alone for those who may not list all."""
+    """The leases of that name; only in deploy/'s namespace for users who may not list all."""
     if not namespace:
         try:
             listed = await session.object(

@@ -1,4 +1,4 @@
-"""Asks the operator for its memory: at an address, or through the API server where none is named."""
+"""Requests the operator's memory: at a URL, or through the API server without one."""
 
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,24 +10,24 @@ if TYPE_CHECKING:
 
 MemoryT = TypeVar("MemoryT", bound="AnswerPart")
 
-#: In place of an address: the operator is not asked.
+#: In place of a URL: sends no request to the operator.
 UNASKED = "none"
 
-#: Seconds for an answer, and its most bytes.
+#: Seconds to wait for an answer, and the maximum bytes of one.
 ANSWER_S, MOST = 10.0, 1 << 20
 
 
 def memory_of(
     options: Options, url: str, lease: str, names: tuple[str, ...], kind: type[MemoryT]
 ) -> tuple[MemoryT | None, str]:
-    """What the operator remembers, and why it does not say, "" when it does.
+    """The operator's memory, and why there is no answer, "" with one.
 
     Args:
         options: Name the cluster.
-        url: The operator's address; "" asks the one that leads, through the API server.
+        url: The operator's address; "" means the leader, through the API server.
         lease: NAME or NAMESPACE/NAME of the leading operator's lease.
         names: ``pods``, namespace and name; or ``nodes`` and name.
-        kind: What is expected.
+        kind: The type of the answer.
 
     Raises:
         UserError: The address is no URL.
@@ -49,15 +49,15 @@ def memory_of(
 def remembered(
     options: Options, url: str, names: tuple[str, ...], kind: type[MemoryT]
 ) -> tuple[MemoryT | None, str]:
-    """What the operator at an address remembers, and why it does not say, "" when it does.
+    """The memory of the operator at an address, and why there is no answer, "" with one.
 
     The token of the kubeconfig is sent there and nowhere else: a redirect is not followed.
 
     Args:
-        options: Whose kubeconfig has the token.
+        options: Their kubeconfig has the token.
         url: Of the operator's metrics address, such as ``http://127.0.0.1:8081``.
         names: ``pods``, namespace and name; or ``nodes`` and name.
-        kind: What is expected.
+        kind: The type of the answer.
 
     Raises:
         UserError: The address is no URL.
@@ -79,7 +79,7 @@ def remembered(
 
 
 async def _asked(options: Options, url: str) -> tuple[int, str]:
-    """Status and body; 0 and why, without an answer."""
+    """Status and body of the response; without one, 0 and the reason."""
     import asyncio  # noqa: PLC0415 - only where somebody asks
 
     import aiohttp  # noqa: PLC0415 - likewise

@@ -77,7 +77,7 @@ def _account(text: str) -> tuple[str, str] | None:
 
 
 def _view(answer: "Check") -> "View":
-    """A row a finding; below it what to do, and last how many there are."""
+    """A row for each finding, with its remedy below; the counts come last."""
     rows = [
         (each.level, each.area, each.subject, each.certainty, _sentence(each.message, each.remedy))
         for each in answer.findings

@@ -1,4 +1,4 @@
-"""The command ``plimsoll convert``: configurations of descheduler and kube-scheduler become policies."""
+"""The command ``plimsoll convert``: converts configurations of descheduler and kube-scheduler to policies."""
 
 import sys
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The commands ``plimsoll explain pod`` and ``plimsoll explain node``: answer why."""
+"""The commands ``plimsoll explain pod`` and ``plimsoll explain node``."""
 
 from typing import Annotated
 
@@ -89,7 +89,7 @@ def _check(operator: str, from_: list[str] | None) -> None:
 
 
 def known_now(unknown: list[str], asked: tuple[str, ...], why: str) -> list[str]:
-    """What is still not known once the operator was asked; ``why`` it did not answer, "" when it did."""
+    """What remains unknown after the request to the operator; ``why`` it failed, "" if it did not."""
     left = [each for each in unknown if each not in asked]
     return [why, *(each for each in unknown if each in asked), *left] if why else left
 

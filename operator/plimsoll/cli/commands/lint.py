@@ -91,7 +91,7 @@ def _chosen(wanted: Sequence[str], skipped: Sequence[str]) -> list[str]:
 def _surroundings(
     options: Options, files: list[Path], from_: list[str] | None, *, offline: bool
 ) -> "Neighbourhood":
-    """The cluster, with the manifests where there are some."""
+    """The cluster, with the manifests if any are given."""
     from plimsoll.cli.manifests import manifests  # noqa: PLC0415 - likewise
     from plimsoll.inspection.lint.subjects import (  # noqa: PLC0415 - likewise
         nothing_known,
@@ -121,7 +121,7 @@ def _surroundings(
 def _concern(
     options: Options, namespace: str, *, has_files: bool
 ) -> "Callable[[LintedWorkload | LintedBudget], bool]":
-    """Which workloads and budgets are judged: those of the files, else those of the namespace; and of -l."""
+    """Whether a workload or budget is in scope: of the files, else of the namespace; and selected by -l."""
     labels = options.labels()
 
     def concerns(subject: "LintedWorkload | LintedBudget") -> bool:

@@ -16,7 +16,7 @@ from plimsoll.cli.verbs import Verb
 if TYPE_CHECKING:
     from plimsoll.inspection.state import ClusterState
 
-#: What ``--against`` names besides a file.
+#: The values of ``--against`` other than a file.
 LIVE = "live"
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="POLICY", help="Policies; left out, all.")]
@@ -105,7 +105,7 @@ def _names(files: Mapping[Path, list[Mapping[str, Any]]], path: Path | None) -> 
 def _with(
     live: "ClusterState", path: Path | None, files: Mapping[Path, list[Mapping[str, Any]]]
 ) -> "ClusterState":
-    """The cluster with the policies of a file in place of those of the same name.
+    """The cluster with a file's policies, which replace those of the same names.
 
     Raises:
         UserError: A policy of the file is not accepted.

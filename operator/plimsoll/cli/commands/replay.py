@@ -1,4 +1,4 @@
-"""The command ``plimsoll replay``: run a snapshot or a trace through virtual time."""
+"""The command ``plimsoll replay``: replays a snapshot or a trace in virtual time."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -72,10 +72,10 @@ def replay(  # noqa: PLR0913 - typer reads the flags from the parameters
 
 
 def _seconds(until: str) -> float:
-    """Virtual seconds.
+    """Convert a duration to virtual seconds.
 
     Raises:
-        UserError: It is no duration, nothing, or more than a year.
+        UserError: It is not a duration, is zero, or exceeds a year.
     """
     from plimsoll.api.schema.fields import duration_s  # noqa: PLC0415 - each command loads what it needs
 
@@ -89,7 +89,7 @@ def _seconds(until: str) -> float:
 
 
 def _with(state: "ClusterState", files: list[Path]) -> "tuple[str, ClusterState]":
-    """The cluster with the policies of files in place of its own, and a label for it.
+    """The cluster with the policies of files instead of its own, and a label for it.
 
     Raises:
         UserError: A file has no SchedulingPolicy, or one is not accepted.

@@ -1,4 +1,4 @@
-"""The commands ``plimsoll snapshot save`` and ``plimsoll snapshot show``: a cluster's state in a file."""
+"""The commands ``plimsoll snapshot save`` and ``plimsoll snapshot show``."""
 
 from pathlib import Path
 from typing import Annotated

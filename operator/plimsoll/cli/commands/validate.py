@@ -1,4 +1,4 @@
-"""The command ``plimsoll validate``: says which documents would be accepted, and why not the others."""
+"""The command ``plimsoll validate``: reports which documents would be accepted, and why others would not."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -49,7 +49,7 @@ def validate(
 
 
 def _submitted(paths: list[Path]) -> "Iterator[SubmittedDocument]":
-    """The documents of files; a file that cannot be read is one without content."""
+    """The documents of files; an unreadable file becomes a document without content."""
     from plimsoll.cli.manifests import manifest_files, manifests_of  # noqa: PLC0415 - likewise
     from plimsoll.inspection.validation import SubmittedDocument  # noqa: PLC0415 - likewise
 

@@ -1,4 +1,4 @@
-"""The command ``plimsoll whatif``: makes changes on a copy of the cluster, and compares."""
+"""The command ``plimsoll whatif``: applies changes to a copy of the cluster and compares the result."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -46,7 +46,7 @@ Order = Annotated[Texts, typer.Option("--order", hidden=True)]
 
 
 class WhatIfCommand(OrderedCommand):
-    """Its changes are made in the order in which they are given."""
+    """Applies its changes in the order of their flags."""
 
     pairs: ClassVar = frozenset({"--label", "--taint"})
 
@@ -143,7 +143,7 @@ def _pair(value: str) -> tuple[str, str]:
 
 
 def _policies(state: Any, changed: list[Any], applied: list[Any]) -> list[Any]:
-    """Those of --policies or else the cluster's, with those of -f added or replaced."""
+    """The policies of --policies, else the cluster's; policies of -f are added or replace them."""
     documents = changed or [each.document for each in state.policies.values()]
     names = {(each.get("metadata") or {}).get("name") for each in applied}
     return [each for each in documents if (each.get("metadata") or {}).get("name") not in names] + applied

@@ -1,1 +1,1 @@
-"""Views lay answers out for people, a module a command."""
+"""Lays out answers for people; one module per command."""

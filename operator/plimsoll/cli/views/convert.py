@@ -22,7 +22,7 @@ WORDS = {
 
 
 class ConversionLine(AnswerPart):
-    """What became of one field."""
+    """The outcome of one field."""
 
     change: FieldChange = Field(description="What became of it.")
     file: str = Field(description="File, with the document or ConfigMap in it.")
@@ -40,7 +40,7 @@ class ConversionLine(AnswerPart):
 
 
 class Conversion(Answer):
-    """Policies that files were converted to, and what became of each field."""
+    """Policies converted from files, and the outcome of each field."""
 
     policies: tuple[dict[str, Any], ...] = Field(description="SchedulingPolicies, as kubectl applies them.")
     report: tuple[ConversionLine, ...] = Field(description="What became of each field, in the files' order.")
@@ -67,7 +67,7 @@ def _line(line: ReportLine) -> ConversionLine:
 
 
 def report_table(converted: ConvertedFiles) -> Table:
-    """The report for people; the file and the policy of each line are in the wide form."""
+    """The report for people; the wide form adds the file and the policy of each line."""
     return Table(
         [
             Column("FILE", wide=True),
@@ -95,7 +95,7 @@ def report_table(converted: ConvertedFiles) -> Table:
 
 
 def report_lines(converted: ConvertedFiles, *, wide: bool, width: int | None) -> Iterator[str]:
-    """The report as a table, or as an entry for each field where a table is wider than the terminal."""
+    """The report as a table, or as one entry per field if the table is wider than the terminal."""
     table = list(report_table(converted).lines(wide=wide))
     if width is None or max(map(len, table)) <= width:
         yield from table
@@ -110,7 +110,7 @@ def report_lines(converted: ConvertedFiles, *, wide: bool, width: int | None) ->
 
 
 def summary_of(converted: ConvertedFiles) -> str:
-    """How many policies, and how many fields of each kind."""
+    """The number of policies, and of fields of each kind."""
     counts = Counter(each.change for each in converted.report)
     policies = len(converted.policies)
     fields = ", ".join(f"{counts[change]} {word}" for change, word in WORDS.items())

@@ -8,7 +8,7 @@ from plimsoll.inspection.explanations.node import NodeExplanation, NodePolicyVie
 
 
 def node_view(answer: NodeExplanation) -> View:
-    """The summary, then tables; what cannot be known comes last."""
+    """The summary, then tables; unknown facts come last."""
     view: list[Table | str] = [f"Node {answer.name}", "", *answer.summary]
     if answer.taints:
         view.append(f"taints: {', '.join(answer.taints)}")

@@ -9,7 +9,7 @@ from plimsoll.inspection.operator_memory import PodMemory, RoomMemory
 
 
 def pod_view(answer: PodExplanation) -> View:
-    """The summary, then tables; what cannot be known comes last."""
+    """The summary, then tables; unknown facts come last."""
     where = f" on node {answer.node}" if answer.node else ""
     served = f"policy {answer.policy}" if answer.policy else "no policy serves it"
     view: list[Table | str] = [
@@ -52,7 +52,7 @@ def _memory(memory: PodMemory) -> list[str]:
 
 
 def room_lines(rooms: list[RoomMemory]) -> list[str]:
-    """Room that the operator has reserved."""
+    """Lines about room that the operator has reserved."""
     return [
         f"  {each.node} is held for {each.pod} ({each.reason}, {each.owner or 'no owner'})"
         + (f" for {each.seconds_left}s" if each.seconds_left is not None else "")
@@ -61,7 +61,7 @@ def room_lines(rooms: list[RoomMemory]) -> list[str]:
 
 
 def unknown_lines(unknown: list[str]) -> list[str]:
-    """What the answer cannot know."""
+    """Lines about facts that the answer cannot know."""
     return ["", *(f"Not known here: {each}" for each in unknown)] if unknown else []
 
 
@@ -154,7 +154,7 @@ def _placed(placed: PlacedExplanation) -> View:
 
 
 def age_text(seconds: int) -> str:
-    """An age as kubectl has it, in one unit."""
+    """An age in one unit, as kubectl prints it."""
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
         if seconds >= 2 * size or (size == 60 and seconds >= 120):
             return f"{seconds // size}{unit}"

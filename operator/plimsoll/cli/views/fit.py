@@ -7,7 +7,7 @@ from plimsoll.inspection.placement.pod_obstacles import PodObstacle
 
 
 def fit_view(answer: FitAnswer) -> View:
-    """Tables of workloads and nodes, what stops the next pod, and notes."""
+    """Tables of workloads and nodes, obstacles of the next pod, and notes."""
     view: list[Table | str] = [_workloads(answer)]
     for each in answer.workloads:
         if each.nodes:
@@ -28,7 +28,7 @@ def fit_view(answer: FitAnswer) -> View:
 
 
 def obstacle_lines(obstacle: PodObstacle) -> list[Table | str]:
-    """What stops a pod, by plugin, and whether preemption would help."""
+    """The obstacles of a pod by plugin, and whether preemption would help."""
     lines: list[Table | str] = [f"{obstacle.pod} does not fit: {obstacle.reason}"]
     if obstacle.plugins:
         rows = [(each.plugin, each.nodes or "all", each.reason) for each in obstacle.plugins]
@@ -42,7 +42,7 @@ def obstacle_lines(obstacle: PodObstacle) -> list[Table | str]:
 
 
 def note_lines(notes: list[str]) -> list[str]:
-    """What is not known, or assumed."""
+    """Lines about unknown and assumed facts."""
     return ["", *(f"note: {each}" for each in notes)] if notes else []
 
 
@@ -74,5 +74,5 @@ def _workloads(answer: FitAnswer) -> Table:
 
 
 def _title(each: WorkloadFit, answer: FitAnswer) -> str:
-    """Whose pods a table of nodes counts, where that is not plain."""
+    """The title of a table of nodes: names its workload unless that is obvious."""
     return f"{each.workload}:" if len(answer.workloads) > 1 else ""

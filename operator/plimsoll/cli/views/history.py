@@ -15,15 +15,15 @@ from plimsoll.inspection.history.answer import (
 )
 from plimsoll.model.quantity import units
 
-#: Owners that are listed; ``-o wide`` lists all.
+#: Number of owners listed; ``-o wide`` lists all.
 OWNERS = 10
 
-#: Outcomes with a table of their own, with the reason.
+#: Outcomes that have a table of their own, with the reason.
 BAD = (PastMoveOutcome.RETURNED, PastMoveOutcome.FAILED, PastMoveOutcome.BLOCKED)
 
 
 def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
-    """The moves, what ended badly, what moved again, what moved by load, the owners, and a digest."""
+    """Tables of moves, failures, repeats, moves by load and owners, and a digest."""
     if not answer.moves:
         since = "" if answer.since is None else f" since {_time(answer.since)}"
         dry = f"; {_dry_runs(answer.predictions)} moved nothing" if answer.predictions else ""
@@ -192,7 +192,7 @@ def _time(moment: datetime) -> str:
 
 
 def _seconds(seconds: float | None) -> str:
-    """Seconds as kubectl shows ages: ``4s``, ``2m5s``, ``3h10m``."""
+    """Seconds formatted as kubectl formats ages: ``4s``, ``2m5s``, ``3h10m``."""
     if seconds is None:
         return ""
     if seconds < 10:

@@ -9,7 +9,7 @@ from plimsoll.inspection.lint.rules import Lint
 
 
 def view_of(found: Lint, namespace: str = "") -> View:
-    """The findings, and how many there are; ``namespace`` is the only one that was looked at."""
+    """The findings and their number; ``namespace`` is the only one examined, "" for all."""
     parts: list[Table | str] = []
     if found.findings:
         parts.append(

@@ -1,4 +1,4 @@
-"""Reports of ``plimsoll lint`` that CI systems read: JUnit XML and SARIF 2.1.0.
+"""Formats reports of ``plimsoll lint`` for CI systems: JUnit XML and SARIF 2.1.0.
 
 Source: SARIF 2.1.0 (OASIS standard, section 3); JUnit as Jenkins, GitLab and GitHub Actions read it: a
 ``testsuite`` for each rule, a ``testcase`` for each finding, and one that passes for a rule without findings.
@@ -22,12 +22,12 @@ _LEVELS: Mapping[Severity, str] = {
 
 
 def junit(found: Lint, rules: Sequence[str], fails: Severity) -> str:
-    """JUnit XML; findings below ``fails`` pass, and say what they are.
+    """JUnit XML; findings below ``fails`` pass, with their severity.
 
     Args:
         found: The findings.
-        rules: Ids of the rules that were to be applied.
-        fails: The severity from which a finding is a failure.
+        rules: Ids of the requested rules.
+        fails: The lowest severity that counts as a failure.
     """
     unchecked = {each.rule: each.why for each in found.unchecked}
     root = ET.Element("testsuites", name="plimsoll lint")
@@ -62,7 +62,7 @@ def junit(found: Lint, rules: Sequence[str], fails: Severity) -> str:
 
 
 def sarif(found: Lint) -> str:
-    """SARIF 2.1.0: one run, all rules, a result for each finding."""
+    """SARIF 2.1.0: one run with all rules, and one result per finding."""
     places = {rule.id: place for place, rule in enumerate(RULES)}
     run = {
         "tool": {

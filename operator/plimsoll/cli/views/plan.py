@@ -17,10 +17,10 @@ from plimsoll.inspection.plans.answer import (
     UsageChange,
 )
 
-#: Columns of the pods of one workload that stay for one reason.
+#: Columns of a table of pods of one workload that stay for one reason.
 SUBJECT_COLUMNS = (Column("PODS", right=True), "WORKLOAD", "STRATEGIES", "EXAMPLES", "SUCH AS")
 
-#: Subjects that are named in a row; ``-o wide`` has a row for each.
+#: Number of subjects listed in a row; ``-o wide`` has a row for each.
 NAMED = 3
 
 _PRESENCE = {
@@ -32,7 +32,7 @@ _PRESENCE = {
 
 
 def plan_view(answer: Plan, *, wide: bool = False) -> list[Table | str]:
-    """The plan of each policy; of two sets only what differs, unless it is to be ``wide``."""
+    """The plan of each policy; of two sets only the differences, unless ``wide``."""
     if not answer.policies:
         return ["no policies"]
     if answer.comparison is not None and not wide:
@@ -48,7 +48,7 @@ def plan_view(answer: Plan, *, wide: bool = False) -> list[Table | str]:
 
 
 def policy_view(plan: PolicyPlan, *, wide: bool, allowances: bool = True) -> Iterator[Table | str]:
-    """What one policy would move, and why not more; with ``allowances``, what limits and budgets leave."""
+    """The moves of one policy, and why no more; ``allowances`` adds what limits and budgets leave."""
     yield f"{plan.policy}: {plan.outlook}"
     yield from (f"  {note}" for note in plan.notes)
     tables = []
@@ -103,14 +103,14 @@ def _moves(moves: Iterable[PlannedMove]) -> Table:
 
 
 def gain_of(gain: int | None, maximum: int | None) -> str:
-    """A gain of the possible maximum, "" where nothing was compared."""
+    """A gain as a share of the maximum, "" if nothing was compared."""
     if gain is None:
         return ""
     return f"{gain:+}" if maximum is None else f"{gain:+} of {maximum}"
 
 
 def _reason(move: PlannedMove) -> str:
-    """Why it is moved, and what is special about it."""
+    """The reason of a move, and its special properties."""
     extras = [
         f"makes room for {move.beneficiary}" if move.beneficiary else "",
         "by a rollout" if move.leaves_by == "Surge" else "",
@@ -144,7 +144,7 @@ def subject_cells(subject: RefusedSubject) -> tuple[object, ...]:
 
 
 def _nodes(plan: PolicyPlan) -> Table:
-    """Utilisation before and after, with the spread over all nodes in the last row."""
+    """Utilisation before and after; the last row has the spread over all nodes."""
     kinds = list(dict.fromkeys((each.resource, each.usage) for each in plan.spread))
     columns: tuple[Column | str, ...] = (
         "NODE",
@@ -174,7 +174,7 @@ def _change(node: NodeChange, kind: tuple[str, str]) -> str:
 
 
 def _limits(limits: Iterable[LimitAllowance], *, wide: bool) -> Table:
-    """The limits of the run; of those by node, namespace or workload what is used up, or all if ``wide``."""
+    """The limits of the run; per node, namespace or workload only exhausted ones, or all if ``wide``."""
     columns: tuple[Column | str, ...] = (
         "LIMIT",
         "OF",
@@ -203,7 +203,7 @@ def _budgets(plan: PolicyPlan) -> Table:
 
 
 def comparison_view(found: PlanComparison) -> Iterator[Table | str]:
-    """What two sets of policies move differently."""
+    """The differences between the moves of two sets of policies."""
     yield (
         f"against {found.against}: {found.only_new} only new, {found.only_old} only old, {found.both} both,"
         f" {found.elsewhere} to another node"
@@ -227,6 +227,6 @@ def comparison_view(found: PlanComparison) -> Iterator[Table | str]:
 
 
 def _few(names: Sequence[str]) -> str:
-    """Some names, and how many more there are."""
+    """The first names, and the number of further ones."""
     more = len(names) - NAMED
     return ", ".join(names[:NAMED]) + (f", and {more} more" if more > 0 else "")

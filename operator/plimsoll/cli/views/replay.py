@@ -1,4 +1,4 @@
-"""Lays out what a replay came to: figures of each set of policies, strategies, and why pods stay or wait."""
+"""Lays out the outcome of a replay: figures of each set of policies, strategies, and reasons of refusals."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,14 +7,14 @@ from plimsoll.cli.tables import Column, Table
 from plimsoll.cli.views.plan import SUBJECT_COLUMNS, subject_cells
 from plimsoll.simulation.report import PolicySetOutcome, RefusedMoves, ReplayReport
 
-#: Workloads that are named in a row.
+#: Number of workloads listed in a row.
 NAMED = 3
 
 
 def replay_view(report: ReplayReport, *, wide: bool, reasons: bool = True) -> View:
-    """The tables of a report; ``reasons`` says why pods stay or are pending.
+    """The tables of a report; ``reasons`` adds why pods stay or are pending.
 
-    With ``wide`` they have budgets and limits, the utilisation over time and refusals by workload, too.
+    ``wide`` adds budgets and limits, the utilisation over time, and refusals by workload.
     """
     outcomes = report.outcomes
     rows = [[_figures(each)[row][1] for each in outcomes] for row in range(len(_figures(outcomes[0])))]
@@ -69,7 +69,7 @@ def replay_view(report: ReplayReport, *, wide: bool, reasons: bool = True) -> Vi
 
 
 def refusal_tables(outcomes: Iterable[PolicySetOutcome], *, wide: bool) -> Iterator[Table]:
-    """Why pods stay that strategies want moved, by reason; ``wide`` adds the same by workload."""
+    """The reasons for which pods stay though strategies would move them; ``wide`` adds counts by workload."""
     found = [(outcome.label, each) for outcome in outcomes for each in outcome.refused]
     if not found:
         return
@@ -109,7 +109,7 @@ def refusal_tables(outcomes: Iterable[PolicySetOutcome], *, wide: bool) -> Itera
 
 
 def _workloads(found: RefusedMoves) -> str:
-    """Some of them with how many pods, and how many more there are."""
+    """The first workloads with their numbers of pods, and the number of further workloads."""
     more = found.workloads - NAMED
     named = ", ".join(f"{each.subject} ({each.pods})" for each in found.subjects[:NAMED])
     return named + (f", and {more} more" if more > 0 else "")
@@ -142,7 +142,7 @@ def _figures(each: PolicySetOutcome) -> list[tuple[str, object]]:
 
 
 def _allowances(outcomes: Iterable[PolicySetOutcome]) -> Iterator[Table]:
-    """Budgets that a run touched, and limits: each as the run left it that left the least."""
+    """Budgets that a run used, and limits; each as in the run that left the least of it."""
     numbers = ("ALLOWED", "USED", "LEFT", "RUNS WITHOUT")
     budgets = [
         (
@@ -209,7 +209,7 @@ def _utilisation(each: PolicySetOutcome) -> list[Table | str]:
 
 
 def _duration(seconds: float) -> str:
-    """Seconds as kubectl writes an age: the two largest units."""
+    """Seconds formatted as kubectl formats ages: the two largest units."""
     whole = round(seconds)
     days, rest = divmod(whole, 86_400)
     hours, rest = divmod(rest, 3_600)

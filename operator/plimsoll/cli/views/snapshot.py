@@ -5,7 +5,7 @@ from plimsoll.cli.tables import Column, Table
 from plimsoll.inspection.explanations.amounts import amount_text
 from plimsoll.inspection.overview import ResourceUtilisation, SnapshotOverview
 
-#: Objects that cannot be read and are named; -o json names all.
+#: Number of unreadable objects listed; -o json lists all.
 _SHOWN = 5
 
 
@@ -71,7 +71,7 @@ def snapshot_view(found: SnapshotOverview) -> View:
 
 
 def _amount(resource: str, amount: int) -> str:
-    """A sum: whole cores are precise enough from ten of them on."""
+    """A sum of amounts; whole cores from ten cores on."""
     return (
         str(round(amount / 1000)) if resource == "cpu" and amount >= 10_000 else amount_text(resource, amount)
     )

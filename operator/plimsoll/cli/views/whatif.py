@@ -9,12 +9,12 @@ from plimsoll.inspection.changes.what_if_answer import NodeRequests, RequestedAm
 
 _MIB = 2**20
 
-#: Rows of a table; ``-o wide`` lists all.
+#: Number of rows of a table; ``-o wide`` lists all.
 ROWS = 20
 
 
 def what_if_view(answer: WhatIfAnswer, *, wide: bool = False) -> View:
-    """What becomes of pods, of the plans of policies, and of nodes; tables without rows are left out."""
+    """The effects on pods, plans of policies, and nodes; tables without rows are left out."""
     view: list[Table | str] = [_summary(answer)]
     tables = (
         Table(
@@ -60,7 +60,7 @@ def what_if_view(answer: WhatIfAnswer, *, wide: bool = False) -> View:
 
 
 def first_rows(table: Table) -> Table:
-    """A table without the rows beyond the first ones; its title says how many there are."""
+    """The first rows of a table; the title gives the total number."""
     if not table.title or len(table.rows) <= ROWS:
         return table
     title = f"{table.title.removesuffix(':')} ({ROWS} of {len(table.rows)}; -o wide lists all):"

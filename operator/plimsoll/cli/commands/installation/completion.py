@@ -1,4 +1,4 @@
-"""The command ``plimsoll completion``: print a shell's script that completes command lines."""
+"""The command ``plimsoll completion``: prints a shell's completion script."""
 
 from enum import StrEnum
 from typing import Annotated

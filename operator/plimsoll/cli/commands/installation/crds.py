@@ -1,4 +1,4 @@
-"""The command ``plimsoll crds``: print or write the custom resource definitions, or the example policies."""
+"""The command ``plimsoll crds``: prints or writes the custom resource definitions or the example policies."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The command ``plimsoll demo``: plays the demo, which is a distribution of its own."""
+"""The command ``plimsoll demo``: runs the demo, which is a separate distribution."""
 
 from importlib import import_module
 from importlib.util import find_spec

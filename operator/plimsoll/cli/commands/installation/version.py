@@ -1,4 +1,4 @@
-"""The command ``plimsoll version``, and the flag ``--version``: print the version."""
+"""The command ``plimsoll version`` and the flag ``--version``: print the version."""
 
 import typer
 
