@@ -1,1 +1,1 @@
-"""Inspection: answers about a cluster on a copy of it; nothing here writes, or asks a server."""
+"""Answers questions about a cluster on a copy of it; writes nothing and calls no server."""

@@ -1,4 +1,4 @@
-"""Answer is the base of what commands answer: ``-o json`` and ``-o yaml`` print it as it is."""
+"""Answer is the base class of commands' answers; ``-o json`` and ``-o yaml`` print it unchanged."""
 
 from typing import Any
 
@@ -16,10 +16,10 @@ class AnswerPart(BaseModel):
 
 
 class Answer(AnswerPart):
-    """What a command answers; the name of the class is its kind."""
+    """The answer of a command; the name of the class is its kind."""
 
     def document(self) -> dict[str, Any]:
-        """The answer as JSON has it."""
+        """The answer as a JSON object."""
         return {
             "apiVersion": API_VERSION,
             "kind": type(self).__name__,

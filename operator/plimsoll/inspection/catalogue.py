@@ -1,4 +1,4 @@
-"""Catalogue: the plugins and strategies that exist here, and the profiles and configurations made of them."""
+"""Catalogue holds the available plugins and strategies, and builds profiles and configurations of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,12 +23,12 @@ from plimsoll.strategies import IN_TREE as STRATEGIES
 
 
 class Catalogue:
-    """What policies can name: the classes in tree, unless registries with more of them are given.
+    """The plugins and strategies that policies can name: those in tree, unless larger registries are given.
 
     Attributes:
         plugins: The scheduling plugins.
         strategies: The strategies.
-        forecast: The default profile, which stands in for schedulers that are not ours.
+        forecast: The default profile, used to forecast the decisions of other schedulers.
     """
 
     def __init__(self, plugins: Registry | None = None, strategies: StrategyRegistry | None = None) -> None:
@@ -44,10 +44,10 @@ class Catalogue:
         return [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in self.plugins]
 
     def profile(self, spec: SchedulingSpec, policy: str = "") -> Profile:
-        """The profile of a policy; it names its extenders, and does not ask them.
+        """Build the profile of a policy; it names its extenders, but does not call them.
 
         Raises:
-            ConfigurationError: The spec names what does not exist or cannot be used.
+            ConfigurationError: The spec names a plugin that does not exist or cannot be used.
         """
         profile = build_profile(profile_config(spec, policy), self.plugins, self._defaults)
         return replace(profile, extenders=tuple(map(extender_of, spec.extenders)))
@@ -59,29 +59,29 @@ class Catalogue:
         objects: ClusterObjects,
         now: datetime,
     ) -> RebalancingConfig:
-        """What a policy wants of the planner.
+        """Build the planner's configuration of a policy.
 
         Raises:
-            ConfigurationError: It cannot be carried out; names the field.
+            ConfigurationError: The spec cannot be carried out; names the field.
         """
         return rebalancing_of(policy, self._registries, profiles, objects, now)
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulingJudge:
-    """Judges ``spec.scheduling``; certificates of extenders are judged by the operator alone."""
+    """Judges ``spec.scheduling``; only the operator judges certificates of extenders."""
 
     catalogue: Catalogue
 
     def check(self, spec: SchedulingSpec) -> tuple[str, object]:
-        """The plugin that sorts the queue, with its arguments; raises ConfigurationError."""
+        """The queue sort plugin with its arguments; raises ConfigurationError."""
         sort = self.catalogue.profile(spec).queue_sort.name
         return sort, profile_config(spec).args.get(sort) or {}
 
 
 @dataclass(frozen=True, slots=True)
 class RebalancingJudge:
-    """Judges ``spec.rebalancing`` at a moment."""
+    """Judges ``spec.rebalancing`` as of a given time."""
 
     catalogue: Catalogue
     objects: ClusterObjects

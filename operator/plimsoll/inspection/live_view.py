@@ -1,4 +1,4 @@
-"""LiveView is what the live page shows of a running operator: nodes, queue, policies, moves, records."""
+"""LiveView is the content of a running operator's live page: nodes, queue, policies, moves, records."""
 
 from pydantic import Field
 
@@ -32,7 +32,7 @@ class LivePolicy(AnswerPart):
 
 
 class LiveRecord(AnswerPart):
-    """A move by its record."""
+    """A move as recorded."""
 
     record: str = Field(description="As namespace/name.")
     pod: str = Field(description="As namespace/name.")
@@ -55,7 +55,7 @@ class LivePod(AnswerPart):
 
 
 class LiveView(Answer):
-    """The operator now, or what has changed of it."""
+    """The operator's present state, or changes of it."""
 
     standing: str = Field(description="Whether the process that answers leads, in words.")
     node_count: int = Field(description="All nodes.")

@@ -1,7 +1,7 @@
-"""Says what nodes and pods use, as far as a snapshot has it: the readings of one moment, unsmoothed.
+"""Reports the usage of nodes and pods in a snapshot: the readings of one moment, unsmoothed.
 
-The running operator's load book smooths readings, remembers workloads, and trusts no single reading of a
-pod; here each counts as it is.
+The running operator's load book smooths readings, remembers workloads, and does not rely on a single reading
+of a pod. Here each reading counts unchanged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ class NodeFigures(AnswerPart):
 
 
 class NodeLoads(Answer):
-    """What nodes use."""
+    """The usage of nodes."""
 
     nodes: list[NodeFigures] = Field(description="The fullest by measured cpu first.")
     notes: list[str] = Field(description="What is not known.")
@@ -51,14 +51,14 @@ class PodFigures(AnswerPart):
 
 
 class PodLoads(Answer):
-    """What pods use."""
+    """The usage of pods."""
 
     pods: list[PodFigures] = Field(description="Those that use most cpu first.")
     notes: list[str] = Field(description="What is not known.")
 
 
 def node_loads(state: ClusterState) -> NodeLoads:
-    """What each node uses and what its pods request."""
+    """The usage of each node, and the requests of its pods."""
     cluster, book = _book(state)
     load, states, found = book.load, book.states, []
     for row, node in enumerate(cluster.nodes):
@@ -84,7 +84,7 @@ def node_loads(state: ClusterState) -> NodeLoads:
 
 
 def pod_loads(state: ClusterState, namespace: str = "") -> PodLoads:
-    """What the placed pods of a namespace use, "" for all."""
+    """The usage of the placed pods of a namespace, "" for all."""
     cluster, book = _book(state)
     found = []
     for pod, row in cluster.placed():
@@ -104,7 +104,7 @@ def pod_loads(state: ClusterState, namespace: str = "") -> PodLoads:
 
 
 def _book(state: ClusterState) -> tuple[Cluster, LoadBook]:
-    """The cluster with a book, which has readings if the snapshot has."""
+    """The cluster with a load book, filled if the snapshot has readings."""
     cluster = state.cluster
     if not cluster.has_index(LoadBook):
         cluster = cluster.fork()
@@ -126,12 +126,12 @@ def _notes(state: ClusterState) -> list[str]:
 def load_sentences(
     cluster: Cluster, expected: Expectation, nodes: Sequence[str], now: float
 ) -> Mapping[str, str]:
-    """What nodes would use with a pod that is on none of them, keyed by name; empty without readings.
+    """Expected usage of nodes with an unplaced pod added, keyed by name; empty without readings.
 
     Args:
-        cluster: Without the pod.
-        expected: What the pod is taken to use.
-        nodes: Which nodes.
+        cluster: The cluster without the pod.
+        expected: The pod's expected usage.
+        nodes: The nodes to report.
         now: Seconds since the epoch.
     """
     if not cluster.has_index(LoadBook):

@@ -1,4 +1,4 @@
-"""Takes the usage in a snapshot as one reading of the metrics API."""
+"""Passes the usage in a snapshot to strategies as one reading of the metrics API."""
 
 from collections.abc import Mapping
 
@@ -8,19 +8,19 @@ from plimsoll.framework.descheduling.measurements import Measurements
 from plimsoll.rebalancing.queried_usage import STALE_S, sound
 from plimsoll.snapshots.content import UsageContent
 
-#: Why a strategy that asks Prometheus finds nothing.
+#: Why a strategy that queries Prometheus gets no data.
 NOT_ASKED = "Prometheus is not asked: only a running operator does that"
 
 
 def measured(
     usage: UsageContent, spec: RebalancingSpec, touched: Mapping[str, float], now: float
 ) -> Measurements:
-    """What strategies know of usage.
+    """The usage that strategies read.
 
     Args:
-        usage: As read.
-        spec: Whose strategies ask.
-        touched: When a pod was last moved off or to a node, by node; an older reading does not count.
+        usage: The usage in the snapshot.
+        spec: The spec whose strategies read usage.
+        touched: Time of the last move off or to each node; older readings are ignored.
         now: Seconds since the epoch.
     """
     sources = spec.usage_sources

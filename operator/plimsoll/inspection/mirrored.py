@@ -1,4 +1,4 @@
-"""MirroredObjects are the objects of a snapshot as the operator mirrors them."""
+"""MirroredObjects holds the objects of a snapshot as the operator mirrors them."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,13 +25,13 @@ from plimsoll.rebalancing.planning_context import PendingPods
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SnapshotContent
 
-#: One reading is all that there is: it counts as it is.
+#: A snapshot has a single reading, which counts unchanged.
 ONE_READING = LoadSettings(warm_up_s=0.0, least_readings=1)
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedObject:
-    """An object, or a part of it, that cannot be read.
+    """An object, or a part of one, that cannot be read.
 
     Attributes:
         resource: Its plural.
@@ -45,7 +45,7 @@ class SkippedObject:
 
 @dataclass
 class _Skipping(Observer):
-    """Keeps what cannot be read."""
+    """Collects unreadable objects."""
 
     found: list[SkippedObject] = field(default_factory=list)
 
@@ -60,12 +60,12 @@ class MirroredObjects:
     """The objects of one snapshot.
 
     Attributes:
-        cache: Nodes, placed pods and other objects; with a load book where usage was read.
-        pending: The pods without a place.
+        cache: Nodes, placed pods and other objects; has a load book if usage was read.
+        pending: The pods without a node.
         records: Eviction records by ``namespace/name``.
         policies: The documents of SchedulingPolicies, the oldest first.
-        deployments: By uid.
-        skipped: What cannot be read.
+        deployments: Deployments by uid.
+        skipped: Unreadable objects.
     """
 
     def __init__(self, content: SnapshotContent) -> None:
@@ -106,7 +106,7 @@ class MirroredObjects:
             keeper.observe(content.taken, load_readings(usage.nodes), load_readings(usage.pods))
 
     def _plain(self, resource: str, document: bytes) -> dict[str, Any] | None:
-        """A document as it is; None when it is not an object."""
+        """A document as plain values; None if it is not an object."""
         try:
             plain = orjson.loads(document)
         except orjson.JSONDecodeError as exc:
@@ -115,7 +115,7 @@ class MirroredObjects:
         return plain if isinstance(plain, dict) and isinstance(plain.get("metadata"), dict) else None
 
     def _record(self, document: bytes) -> Record | None:
-        """An Eviction record; None when it cannot be read."""
+        """An Eviction record; None if it cannot be read."""
         raw = self._plain(RECORDS, document)
         if raw is None:
             return None

@@ -1,4 +1,4 @@
-"""Parts of an answer that only the leading operator remembers: queue, assumed pods, reservations."""
+"""Defines the parts of answers that only the leader knows: queue, assumed pods, reservations."""
 
 from pydantic import Field
 
@@ -21,7 +21,7 @@ class QueueMemory(AnswerPart):
 
 
 class RoomMemory(AnswerPart):
-    """Room that is reserved on a node."""
+    """Reserved room on a node."""
 
     node: str = Field(description="The node.")
     pod: str = Field(description="The pod, or whose replacement, as namespace/name.")
@@ -31,7 +31,7 @@ class RoomMemory(AnswerPart):
 
 
 class PodMemory(AnswerPart):
-    """What the operator knows of a pod."""
+    """The operator's memory about a pod."""
 
     standing: str = Field(description="Whether the process that answers leads.")
     queue: QueueMemory | None = Field(description="Null for a pod that does not wait.")
@@ -40,7 +40,7 @@ class PodMemory(AnswerPart):
 
 
 class NodeMemory(AnswerPart):
-    """What the operator knows of a node."""
+    """The operator's memory about a node."""
 
     standing: str = Field(description="Whether the process that answers leads.")
     assumed: list[str] = Field(description="Pods that are assumed there and not confirmed yet.")

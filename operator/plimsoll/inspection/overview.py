@@ -9,7 +9,7 @@ from plimsoll.inspection.answer import Answer, AnswerPart
 from plimsoll.inspection.state import ClusterState
 from plimsoll.snapshots.content import SnapshotContent
 
-#: Namespaces that are named.
+#: Number of namespaces listed.
 LARGEST = 10
 
 
@@ -23,7 +23,7 @@ class ResourceUtilisation(AnswerPart):
 
 
 class NamespaceSize(AnswerPart):
-    """What the pods of a namespace come to."""
+    """The totals of a namespace's pods."""
 
     namespace: str = Field(description="Name of the namespace.")
     pods: int = Field(description="Its pods that have not ended.")
@@ -40,7 +40,7 @@ class PolicySummary(AnswerPart):
 
 
 class UnreadableObject(AnswerPart):
-    """An object, or a part of it, that makes no sense."""
+    """An object, or a part of one, that cannot be read."""
 
     resource: str = Field(description="Plural of its kind.")
     name: str = Field(description="NAMESPACE/NAME, or NAME.")
@@ -48,7 +48,7 @@ class UnreadableObject(AnswerPart):
 
 
 class SnapshotOverview(Answer):
-    """What a snapshot holds."""
+    """The contents of a snapshot."""
 
     taken: datetime = Field(description="When it was taken.")
     source: str = Field(description="From where: the address of an API server, or the path of a file.")
@@ -63,7 +63,7 @@ class SnapshotOverview(Answer):
 
 
 class SavedSnapshot(Answer):
-    """A snapshot that was written."""
+    """A saved snapshot."""
 
     file: str = Field(description="Where.")
     size_bytes: int = Field(description="Of the file.")
@@ -73,7 +73,7 @@ class SavedSnapshot(Answer):
 
     @property
     def sentence(self) -> str:
-        """The same for people."""
+        """The answer as a sentence for people."""
         nodes, pods = self.counts.get("nodes", 0), self.counts.get("pods", 0)
         others = sum(self.counts.values()) - nodes - pods
         lacking = f"; {len(self.missing)} kinds are missing, see snapshot show" if self.missing else ""
@@ -88,7 +88,7 @@ def _size(size_bytes: int) -> str:
 
 
 def saved(content: SnapshotContent, file: str, size_bytes: int) -> SavedSnapshot:
-    """What was written."""
+    """The answer about a saved snapshot."""
     counts = {plural: len(found) for plural, found in content.objects.items() if found}
     return SavedSnapshot(
         file=file,
@@ -100,7 +100,7 @@ def saved(content: SnapshotContent, file: str, size_bytes: int) -> SavedSnapshot
 
 
 def overview(state: ClusterState) -> SnapshotOverview:
-    """What a cluster's state holds."""
+    """The contents of a cluster's state."""
     content = state.content
     return SnapshotOverview(
         taken=datetime.fromtimestamp(int(content.taken), UTC),
@@ -122,7 +122,7 @@ def overview(state: ClusterState) -> SnapshotOverview:
 
 
 def _utilisation(state: ClusterState) -> tuple[ResourceUtilisation, ...]:
-    """Every resource that some node has, in the order of the cluster's columns."""
+    """Every resource of any node, in the order of the cluster's columns."""
     cluster = state.cluster
     nodes = len(cluster)
     used: Counter[str] = Counter()

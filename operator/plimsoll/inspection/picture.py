@@ -1,4 +1,4 @@
-"""Pictures a cluster: nodes with their utilisation, budgets, and pods without a place, for pages."""
+"""Summarizes a cluster for pages: nodes with their utilisation, budgets, and pods without a node."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from plimsoll.inspection.state import ClusterState
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.imbalance import BILLIONTHS, COLUMNS
 
-#: Figures are rounded to so many places, as those of a plan.
+#: Decimal places of figures, as in a plan.
 PLACES = 1
 
 
@@ -29,7 +29,7 @@ class PicturedNode(AnswerPart):
 
 
 class HomelessPods(AnswerPart):
-    """Pods that have no place, for one reason."""
+    """Pods without a node, for one reason."""
 
     reason: str = Field(description="Why, in kube-scheduler's words.")
     pods: tuple[str, ...] = Field(description="As namespace/name, in the order in which they are tried.")
@@ -46,7 +46,7 @@ class PicturedBudget(AnswerPart):
 
 
 class ClusterPicture(Answer):
-    """How full a cluster is."""
+    """The utilisation of a cluster."""
 
     nodes: tuple[PicturedNode, ...] = Field(description="Sorted by name.")
     pods: int = Field(ge=0, description="Pods that are placed.")
@@ -57,9 +57,9 @@ class ClusterPicture(Answer):
 
 
 def picture_of(state: ClusterState, *, settled: bool = False) -> ClusterPicture:
-    """Look at all nodes, and try all pods that wait on a fork.
+    """Summarize all nodes, and try all waiting pods on a fork.
 
-    With ``settled``, pods that wait and would find a place are on their nodes, as before a what-if.
+    With ``settled``, waiting pods that fit are shown on their nodes, as before a what-if.
     """
     changed = ChangedCluster(state)
     cluster = changed.fork if settled else state.cluster
@@ -76,7 +76,7 @@ def picture_of(state: ClusterState, *, settled: bool = False) -> ClusterPicture:
 
 
 def requested_percent(cluster: Cluster) -> dict[str, dict[str, float]]:
-    """What pods request of each node, in percent of allocatable: cpu, memory, pods, extended resources."""
+    """Requests on each node in percent of allocatable: cpu, memory, pods, extended resources."""
     pictured = {axis: name for axis, name in enumerate(cluster.resources) if name in COLUMNS or "/" in name}
     return {
         name: {

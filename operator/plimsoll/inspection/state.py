@@ -1,8 +1,8 @@
-"""ClusterState is a cluster as the operator sees it, read from documents; every answer begins with it.
+"""ClusterState is a cluster as the operator sees it, read from documents; every answer is based on one.
 
-The operator's own code judges policies, builds profiles and says what a run reads. What an operator alone
-remembers is not here: its queue and back-off, rounds in which nodes were found over-used, pods that have
-lost their place since its moves began, smoothed usage.
+The operator's own code judges policies, builds profiles and collects the input of a run. The operator's
+memory is missing: its queue and back-off, rounds in which nodes were over-used, pods evicted since its moves
+began, and smoothed usage.
 """
 
 from collections import Counter
@@ -48,10 +48,10 @@ from plimsoll.timing.timer import Timer
 
 @dataclass(frozen=True, slots=True)
 class JudgedPolicy:
-    """A policy and what is thought of it.
+    """A policy and its judgement.
 
     Attributes:
-        lost: Why it serves nothing though its spec is right, as a reason and a sentence; "" for nothing.
+        lost: Why it serves nothing though its spec is valid, as a reason and a sentence; "" otherwise.
     """
 
     name: str
@@ -61,27 +61,27 @@ class JudgedPolicy:
 
     @property
     def policy(self) -> SchedulingPolicy | None:
-        """As accepted; None when it is not."""
+        """The accepted policy; None if it is not accepted."""
         return None if self.lost[0] else self.verdict.policy
 
     @property
     def problem(self) -> tuple[str, str]:
-        """Why it is not accepted, as a reason and a sentence; "" when it is."""
+        """Why it is not accepted, as a reason and a sentence; "" if it is."""
         return self.lost if self.lost[0] else (self.verdict.reason, self.verdict.sentence)
 
 
 class ClusterState:
-    """One cluster at one moment; only read.
+    """One cluster at one moment; read-only.
 
     Attributes:
-        content: What it was read from.
-        catalogue: What policies can name.
-        objects: Nodes, pods and the rest, mirrored.
+        content: The content from which it was read.
+        catalogue: The plugins and strategies that policies can name.
+        objects: Nodes, pods and other mirrored objects.
         now: The moment, in seconds since the epoch.
         policies: Every policy, keyed by name, the oldest first.
-        profiles: Of the policies that place pods, by scheduler name.
+        profiles: Profiles of the policies that place pods, by scheduler name.
         working: The policies that rebalance, keyed by name.
-        book: Nominated pods, and the targets of moves that are under way.
+        book: Nominated pods, and the targets of open moves.
     """
 
     def __init__(
@@ -107,21 +107,21 @@ class ClusterState:
         policies: Iterable[Mapping[str, Any]] | None = None,
         catalogue: Catalogue | None = None,
     ) -> "ClusterState":
-        """Read a snapshot; ``policies`` take the place of its own."""
+        """Read a snapshot; ``policies`` replace its own."""
         objects = MirroredObjects(content)
         return cls(
             content, objects, objects.policies if policies is None else policies, catalogue or Catalogue()
         )
 
     def with_policies(self, documents: Iterable[Mapping[str, Any]]) -> "ClusterState":
-        """The same cluster with these policies and no others."""
+        """The same cluster with only these policies."""
         return ClusterState(self.content, self.objects, documents, self.catalogue)
 
     # -- the cluster ---------------------------------------------------------------------------------
 
     @property
     def cluster(self) -> Cluster:
-        """Nodes and placed pods; never written."""
+        """Nodes and placed pods; read-only."""
         return self.objects.cache.cluster
 
     @property
@@ -145,7 +145,7 @@ class ClusterState:
 
     @cached_property
     def forecaster(self) -> ProfileScheduler:
-        """Stands in for schedulers that are not ours: kube-scheduler's default profile."""
+        """The scheduler that forecasts for unserved schedulers: kube-scheduler's default profile."""
         return ProfileScheduler(self.catalogue.forecast, self.cluster, nominator=self.book.nominator)
 
     def find_pod(self, namespace: str, name: str) -> PodInfo | None:
@@ -183,12 +183,12 @@ class ClusterState:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether somebody has pressed the stop button, on whichever namespace the operator is in."""
+        """Whether the stop button is pressed, in any namespace in which the operator may run."""
         namespaces = self.cluster.objects.namespaces.values()
         return any(each.metadata.annotations.get(STOP) == "true" for each in namespaces)
 
     def configured(self, name: str) -> RebalancingConfig:
-        """What a working policy wants; the stop button counts as a limit."""
+        """The configuration of a working policy; the stop button counts as a limit."""
         wanted = self.catalogue.rebalancing(
             self.working[name], self.profiles, self.cluster.objects, self.time
         )
@@ -197,7 +197,7 @@ class ClusterState:
     # -- runs ----------------------------------------------------------------------------------------
 
     def run_input(self, name: str) -> tuple[RebalancingConfig, Cluster, PlanningContext]:
-        """What a run of a working policy reads that begins now (``rebalancing.runs.inputs``)."""
+        """The input of a run of a working policy that begins now (``rebalancing.runs.inputs``)."""
         spec = self.working[name].spec.rebalancing or RebalancingSpec()
         records = self.records.values()
         memory = memory_of(records, self.now)
@@ -224,7 +224,7 @@ class ClusterState:
         return wanted, self.cluster.fork() if is_upstream else self.book.claimed(), context
 
     def _others(self, name: str) -> dict[str, RebalancingConfig]:
-        """What the other policies want that carry moves out."""
+        """The configurations of the other policies that carry out moves."""
         return {
             other: self.configured(other)
             for other, policy in self.working.items()
@@ -240,7 +240,7 @@ class ClusterState:
     # -- reservations --------------------------------------------------------------------------------
 
     def _reserve(self) -> None:
-        """Reserve what pods are nominated to, and the targets of moves that are under way."""
+        """Reserve room for nominated pods, and the targets of open moves."""
         waiting = self.objects.pending.waiting()
         for pod in waiting:
             if pod.nominated_node_name and pod.spec.scheduler_name in self.profiles:
@@ -252,7 +252,7 @@ class ClusterState:
                 self._reserve_target(record)
 
     def _reserve_target(self, record: Record) -> None:
-        """Reserve the target of a move whose replacement has no place yet."""
+        """Reserve the target of a move whose replacement has no node yet."""
         target, owner = record.spec.target_node, record.spec.owner
         if not target or owner is None:
             return
@@ -283,7 +283,7 @@ class ClusterState:
 
 
 def in_flight(records: Iterable[Record]) -> dict[str, int]:
-    """Moves that wait for their replacement, by workload uid."""
+    """The number of moves that wait for their replacement, by workload uid."""
     found: Counter[str] = Counter()
     for record in records:
         if record.phase in (Phase.EVICTING, Phase.EVICTED, Phase.SURGING) and not is_victim(record):

@@ -1,4 +1,4 @@
-"""StillClock is the time of a snapshot: it stands still."""
+"""StillClock is a clock that stands at the time of a snapshot."""
 
 
 class StillClock:
@@ -16,5 +16,5 @@ class StillClock:
         return self._now
 
     async def sleep(self, seconds: float) -> None:
-        """Never needed: nothing waits in a snapshot."""
+        """Unused: nothing waits in a snapshot."""
         raise AssertionError(f"a snapshot does not wait, not even {seconds} s")

@@ -1,7 +1,7 @@
-"""Validates documents: policies as their status would judge them, other kinds as the API server would.
+"""Validates documents: policies as in their status, other kinds as the API server would.
 
-The operator's own code judges (``plimsoll.policies.judgement``), and divides scheduler names among the
-policies of one call as it would divide them in a cluster.
+The operator's own code (``plimsoll.policies.judgement``) judges policies, and assigns scheduler names among
+the policies of one call as it would in a cluster.
 """
 
 import re
@@ -23,18 +23,18 @@ from plimsoll.policies.conditions import work_of
 from plimsoll.policies.judgement import PolicyChecks, PolicyVerdict, divide
 
 _SERVED = f"{GROUP}/{VERSION}"
-#: A field that is not in the schema: kubectl refuses it in these words, and the API server would drop it.
+#: Unknown field, in kubectl's words: kubectl rejects it, and the API server would drop it.
 _STRANGER = re.compile(r"(spec(?:(?!\.args\b)[^:;])*): there is no such field")
 _MODELS: Mapping[str, type[CustomResource]] = {kind.definition.kind: kind for kind in KINDS}
 
 
 @dataclass(frozen=True, slots=True)
 class SubmittedDocument:
-    """A document of a file, or a file that cannot be read.
+    """A document of a file, or an unreadable file.
 
     Attributes:
-        number: Of the document in its file, from 1.
-        problem: Why there is no content, "" where there is.
+        number: Number of the document in its file, from 1.
+        problem: Why there is no content, "" if there is.
     """
 
     source: str
@@ -44,7 +44,7 @@ class SubmittedDocument:
 
 
 class ValidatedDocument(AnswerPart):
-    """What is said of one document."""
+    """The judgement about one document."""
 
     source: str = Field(description="The file; stdin for standard input.")
     document: int = Field(description="Number of the document in its file, from 1.")
@@ -58,7 +58,7 @@ class ValidatedDocument(AnswerPart):
 
 
 class Validation(Answer):
-    """What plimsoll validate says."""
+    """The answer of plimsoll validate."""
 
     accepted: int = Field(description="Documents that would be accepted.")
     refused: int = Field(description="Documents that would be refused, and files that cannot be read.")
@@ -67,7 +67,7 @@ class Validation(Answer):
 
 
 def validated(submitted: Sequence[SubmittedDocument], catalogue: Catalogue, now: datetime) -> Validation:
-    """Judge documents by themselves, and policies against one another; ``now`` has a time zone."""
+    """Judge each document, and policies against each other; ``now`` has a time zone."""
     checks = PolicyChecks(SchedulingJudge(catalogue), RebalancingJudge(catalogue, ClusterObjects(), now))
     verdicts: dict[int, PolicyVerdict] = {}
     found: dict[int, ValidatedDocument] = {}
@@ -136,7 +136,7 @@ def _foreign(content: Mapping[str, Any], kind: str) -> str:
 
 
 def _problem(model: type[CustomResource], content: Mapping[str, Any]) -> str:
-    """What the schema says against an object, "" for nothing."""
+    """The schema's errors about an object, "" for none."""
     try:
         model.model_validate(content)
     except ValidationError as exc:
@@ -147,7 +147,7 @@ def _problem(model: type[CustomResource], content: Mapping[str, Any]) -> str:
 def _lost(
     submitted: Sequence[SubmittedDocument], verdicts: Mapping[int, PolicyVerdict]
 ) -> dict[int, tuple[str, str]]:
-    """Why an accepted policy would serve nothing in the company of the others, by its place."""
+    """Why an accepted policy would serve nothing among the others, keyed by position."""
     lost: dict[int, tuple[str, str]] = {}
     named: dict[str, int] = {}
     for place, verdict in verdicts.items():
@@ -172,5 +172,5 @@ def _accepted(verdicts: Iterable[PolicyVerdict]) -> list[tuple[SchedulingPolicy,
 
 
 def _created(given: SubmittedDocument) -> str:
-    """When an object was made; what has no time is younger than what has."""
+    """The creation time of an object; objects without one are the youngest."""
     return str((given.content.get("metadata") or {}).get("creationTimestamp") or "~")

@@ -1,1 +1,1 @@
-"""Changes of a cluster, made on a fork, for what-if questions."""
+"""Applies changes to a fork of the cluster, for what-if questions."""

@@ -1,4 +1,4 @@
-"""ChangedCluster is a fork on which changes are made one by one; after each the queue places what fits."""
+"""ChangedCluster is a fork to which changes are applied one by one; the queue places pods after each."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -41,12 +41,12 @@ class ChangedCluster:
     """The fork.
 
     Attributes:
-        queue: The pods without a place on it.
-        placed: Pods that the queue gave a place, by uid.
+        queue: The pods without a node on the fork.
+        placed: Pods that the queue placed, by uid.
         blocked: Pods that could not be drained.
-        evicted: How many pods lost their place to the changes, and have or need another one.
-        gone: Pods that the changes end and that no controller makes again, as ``namespace/name``.
-        notes: What is not known, or assumed, in sentences.
+        evicted: Number of pods that the changes evicted and that were, or must be, placed again.
+        gone: Pods that the changes ended and that no controller recreates, as ``namespace/name``.
+        notes: Sentences about facts that are unknown or assumed.
     """
 
     def __init__(self, state: ClusterState, manifests: Iterable[Manifests] = ()) -> None:
@@ -74,15 +74,15 @@ class ChangedCluster:
         self.settle()
 
     def settle(self) -> None:
-        """Let the queue place whatever fits."""
+        """Let the queue place every pod that fits."""
         for each in self.queue.settle():
             self.placed[each.pod.uid] = each
 
     def make(self, change: ClusterChange) -> None:
-        """Make a change, and place whatever fits then.
+        """Apply a change, then place every pod that fits.
 
         Raises:
-            ManifestError: It is about a node or a workload that does not exist, or does already.
+            ManifestError: Its node or workload does not exist, or exists already.
         """
         match change:
             case AddNode(name, like):
@@ -114,7 +114,7 @@ class ChangedCluster:
         return self.fork.nodes[row]
 
     def _copied(self, name: str, like: str) -> Node:
-        """A node like another one, with nothing on it."""
+        """A copy of a node under another name, without pods."""
         if name in self.fork.rows:
             raise ManifestError(f"node {name} exists already; give the new one another name")
         sample = self._node(like) if like else self._commonest()
@@ -153,7 +153,7 @@ class ChangedCluster:
         )
 
     def _add_node(self, node: Node) -> None:
-        """Add a node or replace one, with the daemon pods that it would get."""
+        """Add or replace a node, with the daemon pods that it would get."""
         is_new = node.name not in self.fork.rows
         self.fork.set_node(node)
         if is_new:
@@ -214,13 +214,13 @@ class ChangedCluster:
     # -- pods ----------------------------------------------------------------------------------------
 
     def _wait(self, pod: Pod, templates: Sequence[object] = ()) -> None:
-        """A new pod waits for a place."""
+        """Queue a new pod."""
         made, notes = with_claims(pod, templates, self.fork)  # type: ignore[arg-type]
         self.notes += notes
         self.queue.add(self.fork.templates.info(made))
 
     def _evict(self, pod: PodInfo) -> None:
-        """A pod leaves its node; its controller makes another one, if it has a controller that does."""
+        """Evict a pod; its controller recreates it, if the controller does so."""
         self.fork.displace(pod.uid)
         self.placed.pop(pod.uid, None)
         if pod.is_terminating or is_bound_to_node(pod):
@@ -235,7 +235,7 @@ class ChangedCluster:
         self.queue.add(self.fork.templates.info(young, successor.stands_in_for))
 
     def _drop(self, pod: PodInfo) -> None:
-        """A pod is deleted, and not made again."""
+        """Delete a pod that is not recreated."""
         self.fork.displace(pod.uid)
         self.queue.drop(pod.uid)
         self.placed.pop(pod.uid, None)
@@ -275,7 +275,7 @@ class ChangedCluster:
             self._create(workload)
 
     def _create(self, workload: WorkloadPods) -> None:
-        """Make the pods of a workload that there are not yet, or delete those that are too many."""
+        """Create the missing pods of a workload, or delete surplus ones."""
         if workload.owner is not None:
             shelve(self.fork, workload.owner)
         if workload.kind == "DaemonSet":
@@ -294,6 +294,6 @@ class ChangedCluster:
 
 
 def _shape(node: Node) -> tuple[tuple[str, str], ...]:
-    """What a node offers, as a key."""
+    """The allocatable amounts of a node as a key."""
     hard = [(each.key, each.effect) for each in node.spec.taints if each.effect in (NO_SCHEDULE, NO_EXECUTE)]
     return (*sorted((name, str(amount)) for name, amount in node.status.allocatable.items()), *hard)

@@ -1,4 +1,4 @@
-"""Changes of a cluster as plain values, read from the text of flags."""
+"""Describes changes of a cluster as plain values, parsed from flags."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -8,7 +8,7 @@ from plimsoll.inspection.manifests.pod_defaults import ManifestError
 from plimsoll.model.kinds.node import Taint
 from plimsoll.model.taints import HARD_EFFECTS, PREFER_NO_SCHEDULE
 
-#: What --scale calls the kinds whose pods it knows.
+#: Kinds of workloads that --scale accepts.
 SCALED_KINDS = {
     "deployment": "Deployment",
     "deployments": "Deployment",
@@ -24,7 +24,7 @@ SCALED_KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class AddNode:
-    """A node like another one; like the most common one when that is ""."""
+    """Adds a copy of a node; "" copies the most common kind of node."""
 
     name: str
     like: str = ""
@@ -32,21 +32,21 @@ class AddNode:
 
 @dataclass(frozen=True, slots=True)
 class RemoveNodes:
-    """Nodes that are gone with all that ran on them."""
+    """Removes nodes with all their pods."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DrainNodes:
-    """Nodes that are cordoned, and whose pods are evicted as ``kubectl drain`` does."""
+    """Cordons nodes and evicts their pods as ``kubectl drain`` does."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Cordon:
-    """Nodes that take no new pods, or take them again."""
+    """Cordons or uncordons nodes."""
 
     names: tuple[str, ...]
     unschedulable: bool = True
@@ -54,7 +54,7 @@ class Cordon:
 
 @dataclass(frozen=True, slots=True)
 class LabelNode:
-    """A label of a node; None takes it away."""
+    """Sets a label of a node; None removes it."""
 
     node: str
     key: str
@@ -63,7 +63,7 @@ class LabelNode:
 
 @dataclass(frozen=True, slots=True)
 class TaintNode:
-    """A taint of a node; with ``removed`` those of its key and effect are taken away."""
+    """Adds a taint to a node; ``removed`` removes taints with its key and effect."""
 
     node: str
     taint: Taint
@@ -72,7 +72,7 @@ class TaintNode:
 
 @dataclass(frozen=True, slots=True)
 class ScaleWorkload:
-    """Another number of pods of a workload that has some."""
+    """Changes the number of pods of a workload that has some."""
 
     kind: str
     namespace: str
@@ -87,7 +87,7 @@ class ScaleWorkload:
 
 @dataclass(frozen=True, slots=True)
 class ApplyManifests:
-    """Nodes, workloads and other objects of files."""
+    """Applies nodes, workloads and other objects of files."""
 
     manifests: Manifests
 
@@ -127,7 +127,7 @@ def label_change(node: str, text: str) -> LabelNode:
 
 
 def taint_change(node: str, text: str) -> TaintNode:
-    """Read ``[node/]NAME`` and ``key[=value]:Effect``, with ``-`` behind to take it away."""
+    """Read ``[node/]NAME`` and ``key[=value]:Effect``; a final ``-`` removes the taint."""
     name, removed = node.removeprefix("node/"), text.endswith("-")
     pair, _, effect = text.removesuffix("-").rpartition(":")
     key, _, value = pair.partition("=")

@@ -1,7 +1,7 @@
 """Drains nodes of a fork as ``kubectl drain --ignore-daemonsets --delete-emptydir-data`` does.
 
-Rounds: whatever the budgets allow is evicted and placed elsewhere; a replacement that has a place gives its
-disruption back, so that the next pods of its budget may leave. What no round can evict is blocked.
+It works in rounds: pods that the budgets allow are evicted and placed elsewhere. A placed replacement frees
+its disruption, so that the next pods of its budget may leave. A pod that no round can evict is blocked.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,14 +27,14 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True)
 class DrainOutcome:
-    """What a drain came to."""
+    """The outcome of a drain."""
 
     evicted: tuple[PodInfo, ...]
     blocked: tuple[Blocked, ...]
 
 
 def is_bound_to_node(pod: PodInfo) -> bool:
-    """Whether the pod lives and dies with its node: of a DaemonSet, or made by the kubelet from a file."""
+    """Whether the pod is bound to its node: a DaemonSet's pod, or a static pod."""
     owner = pod.pod.metadata.controller
     return (
         owner is not None and owner.kind in {"DaemonSet", "Node"}
@@ -44,13 +44,13 @@ def is_bound_to_node(pod: PodInfo) -> bool:
 def drain(
     queue: ForkQueue, nodes: Sequence[str], evict: Callable[[PodInfo], None], settle: Callable[[], object]
 ) -> DrainOutcome:
-    """Evict the pods of nodes that are cordoned already, node by node.
+    """Evict the pods of cordoned nodes, node by node.
 
     Args:
-        queue: Its fork has the nodes.
-        nodes: Their names.
-        evict: Takes a pod off its node and puts its replacement into the queue.
-        settle: Places whatever fits.
+        queue: The queue whose fork has the nodes.
+        nodes: Names of the nodes.
+        evict: Removes a pod from its node and adds its replacement to the queue.
+        settle: Places every pod that fits.
     """
     fork = queue.fork
     evicted: list[PodInfo] = []

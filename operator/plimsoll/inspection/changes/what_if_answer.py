@@ -1,4 +1,4 @@
-"""Says what changes of a cluster would bring: pending pods, moves, utilisation, blocked drains."""
+"""Compares a cluster before and after changes: pending pods, moves, utilisation, blocked drains."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ from plimsoll.planning.planners import make_plan
 
 
 class RequestedAmounts(AnswerPart):
-    """What the pods of a node, or of all nodes, request of what is allocatable."""
+    """Requests of the pods of a node, or of all nodes, and the allocatable amount."""
 
     cpu_milli: int
     cpu_milli_allocatable: int
@@ -31,7 +31,7 @@ class RequestedAmounts(AnswerPart):
 
 
 class NodeRequests(AnswerPart):
-    """A node whose use changes."""
+    """A node whose requests change."""
 
     node: str
     before: RequestedAmounts | None = Field(description="Null when the node is added.")
@@ -64,7 +64,7 @@ class ExpectedMove(AnswerPart):
 
 
 class PolicyMoves(AnswerPart):
-    """What a policy would move."""
+    """The moves of a policy."""
 
     policy: str
     before: list[ExpectedMove] = Field(description="In the cluster as it is.")
@@ -72,7 +72,7 @@ class PolicyMoves(AnswerPart):
 
 
 class WhatIfAnswer(Answer):
-    """What changes would bring."""
+    """The effects of changes."""
 
     pending: list[PodObstacle] = Field(
         description="Pods that would wait for a place, and do not without the changes."
@@ -91,7 +91,7 @@ class WhatIfAnswer(Answer):
     notes: list[str] = Field(description="What is not known, or assumed.")
 
 
-#: Notified of what is done, how many of it, and of how many.
+#: Callback for progress: the step, units done, and units in total.
 Progress = Callable[[str, int, int], None]
 
 
@@ -101,16 +101,16 @@ def what_if(
     changed_state: ClusterState | None = None,
     progress: Progress = lambda *_: None,
 ) -> WhatIfAnswer:
-    """Make the changes in their order on a fork, and compare.
+    """Apply the changes in order to a fork, and compare it with the cluster.
 
     Args:
-        state: The cluster as it is.
-        changes: In the order in which they are made.
-        changed_state: The same cluster with other policies; they hold from the first change on.
-        progress: Notified of changes that are made, and of plans.
+        state: The unchanged cluster.
+        changes: The changes in order of application.
+        changed_state: The same cluster with other policies, which apply from the first change on.
+        progress: Called for applied changes, and for plans.
 
     Raises:
-        ManifestError: A change is about what does not exist, or does already.
+        ManifestError: The node or workload of a change does not exist, or exists already.
     """
     target = changed_state or state
     before = ChangedCluster(state)
@@ -161,7 +161,7 @@ def what_if(
 
 
 def _obstacles(after: ChangedCluster, pending: Sequence[PodInfo]) -> list[PodObstacle]:
-    """Why each pod has no place; asked once for all pods of a template."""
+    """The obstacles of each pod; determined once for all pods of a template."""
     known: dict[int, PodObstacle] = {}
     found = []
     for pod in pending:
@@ -203,7 +203,7 @@ def _moves(state: ClusterState, policy: str, changed: ChangedCluster, notes: lis
         known = {pod.uid for pod in unplaced}
         unplaced += [pod for uid, pod in changed.queue.waiting.items() if uid not in known]
         cluster = _running(changed, state)
-        if rebalancing.planner is not Planner.UPSTREAM:  # descheduler does not see nominations
+        if rebalancing.planner is not Planner.UPSTREAM:  # descheduler does not read nominations
             _take_up(state, changed, cluster)
         plan = make_plan(rebalancing, cluster, replace(context, unplaced=tuple(unplaced)))
     except PlimsollError as exc:
@@ -220,7 +220,7 @@ def _listed(plan: EvictionPlan) -> list[ExpectedMove]:
 
 
 def _running(changed: ChangedCluster, state: ClusterState) -> Cluster:
-    """The fork as policies would see it: the pods that were placed on it run."""
+    """The fork as policies would see it: pods placed on it are running."""
     cluster = changed.fork.fork()
     for uid, each in changed.placed.items():
         cluster.displace(uid)
@@ -229,7 +229,7 @@ def _running(changed: ChangedCluster, state: ClusterState) -> Cluster:
 
 
 def _take_up(state: ClusterState, changed: ChangedCluster, cluster: Cluster) -> None:
-    """Place the holders of reservations on the nodes that are left."""
+    """Place the holders of reservations on the remaining nodes."""
     for node, pods in state.book.nominator.by_node.items():
         for uid, pod in pods.items():
             if uid not in cluster.pods and uid not in changed.placed and node in cluster.rows:
@@ -255,7 +255,7 @@ def _nodes(before: Cluster, after: Cluster) -> list[NodeRequests]:
 
 
 def _amounts(cluster: Cluster, rows: Sequence[int]) -> RequestedAmounts:
-    """Sums over nodes."""
+    """Sums of requests and allocatable amounts over nodes."""
     requested = cluster.requested[list(rows)].sum(axis=0)
     allocatable = cluster.allocatable[list(rows)].sum(axis=0)
     return RequestedAmounts(

@@ -1,7 +1,7 @@
-"""The pods of a running workload: those that a smaller number deletes, and those that a larger one adds.
+"""Determines the pods of a workload that scaling down deletes, and those that scaling up adds.
 
 Source: Kubernetes v1.36, ``pkg/controller/controller_utils.go`` (``ActivePodsWithRanks``).
-Differs: ages are compared as they are, not as powers of two.
+Differs: compares exact ages, not their powers of two.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ _NAME_LABEL, _NUMBER_LABEL = "statefulset.kubernetes.io/pod-name", "apps.kuberne
 def members(
     kind: str, namespace: str, name: str, pods: Iterable[PodInfo], objects: ClusterObjects
 ) -> list[PodInfo]:
-    """The pods of a workload that are not leaving, sorted by name."""
+    """The pods of a workload that are not terminating, sorted by name."""
     found = [
         pod
         for pod in pods
@@ -54,7 +54,7 @@ def deleted_first(kind: str, pods: Iterable[PodInfo], node_of: dict[str, str]) -
 
 
 def added(kind: str, pods: list[PodInfo], amount: int, now: datetime) -> list[Pod]:
-    """So many further pods, made after the youngest one; names go on from the highest number."""
+    """The additional pods, created after the youngest one; names continue from the highest number."""
     sample = max(pods, key=lambda pod: (_created(pod), pod.key))
     owner = sample.pod.metadata.controller
     first = max(_ordinal(pod.name) for pod in pods) + 1 if kind == "StatefulSet" else len(pods)
@@ -84,7 +84,7 @@ def _sibling(pod: Pod, prefix: str, number: int, now: datetime) -> Pod:
 
 
 def _workload_of(pod: PodInfo, kind: str, objects: ClusterObjects) -> str:
-    """The name of the pod's workload of that kind, "" when it is of none."""
+    """The name of the pod's workload of that kind, "" if it has none."""
     owner = pod.pod.metadata.controller
     if owner is None:
         return ""

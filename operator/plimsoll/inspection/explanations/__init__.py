@@ -1,1 +1,1 @@
-"""Answers to "why": a pending pod, a running pod, a node."""
+"""Explains pending pods, placed pods and nodes."""

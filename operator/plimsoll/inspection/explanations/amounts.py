@@ -1,4 +1,4 @@
-"""Writes amounts of resources as Kubernetes quantities that are never below the amount."""
+"""Formats amounts of resources as Kubernetes quantities, never rounded below the amount."""
 
 _BYTES = ("memory", "ephemeral-storage")
 

@@ -1,4 +1,4 @@
-"""Every node's refusals of one pod: all plugins that refuse a node, not only the first.
+"""Collects the refusals of one pod on every node, by all plugins that reject the node and not only the first.
 
 Axis letters: F filter plugins that take part, N nodes.
 """
@@ -14,7 +14,7 @@ from plimsoll.framework import BoolArray, FilterPlugin, IntArray, PodInfo, Snaps
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 
-#: Labels that name the pool of a node, the most telling first.
+#: Labels that identify a node pool, the most specific first.
 POOL_LABELS = (
     "karpenter.sh/nodepool",
     "cloud.google.com/gke-nodepool",
@@ -27,12 +27,12 @@ POOL_LABELS = (
 
 @dataclass(frozen=True, slots=True)
 class RefusalGroup:
-    """Nodes that are refused for the same reasons.
+    """Nodes refused for the same reasons.
 
     Attributes:
-        reasons: Plugin and its reasons, in the order of the profile.
+        reasons: Plugins and their reasons, in the order of the profile.
         rows: Shape (n,): the nodes.
-        pool: ``label=value`` that the nodes have in common and no other node has, or "".
+        pool: ``label=value`` that these nodes share and no other node has, or "".
     """
 
     reasons: tuple[tuple[str, tuple[str, ...]], ...]
@@ -41,10 +41,10 @@ class RefusalGroup:
 
 
 class Examination:
-    """What the filters of a profile say of one pod.
+    """The results of a profile's filters for one pod.
 
     Args:
-        scheduler: Of the pod's profile, on the cluster.
+        scheduler: The scheduler of the pod's profile, on the cluster.
         pod: The pod.
 
     Attributes:
@@ -60,12 +60,12 @@ class Examination:
 
     @property
     def rejected(self) -> Status:
-        """The status by which PreFilter refused the pod for all nodes; success when it did not."""
+        """The status with which PreFilter rejected the pod for all nodes; success if it did not."""
         return self.found.lane.rejected
 
     @cached_property
     def plugins(self) -> tuple[FilterPlugin, ...]:
-        """The filter plugins that take part; none where PreFilter refused all nodes."""
+        """The filter plugins that take part; none if PreFilter rejected the pod for all nodes."""
         if not self.rejected.is_success:
             return ()
         skipped = self.found.lane.skipped
@@ -80,29 +80,29 @@ class Examination:
 
     @cached_property
     def excluded(self) -> BoolArray:
-        """Nodes that PreFilter left out, shape (N,)."""
+        """Nodes that PreFilter excluded, shape (N,)."""
         excluded: BoolArray = self.found.lane.failed == EXCLUDED
         return excluded
 
     @cached_property
     def feasible(self) -> BoolArray:
-        """Nodes that take the pod, shape (N,)."""
+        """Feasible nodes, shape (N,)."""
         feasible = np.zeros(len(self.cluster), dtype=np.bool_)
         feasible[self.found.rows] = True
         return feasible
 
     @property
     def snapshot(self) -> Snapshot:
-        """The columns."""
+        """The snapshot that the filters read."""
         return Snapshot(self.cluster)
 
     def refusal(self, position: int, code: int) -> Status:
-        """What a code of the plugin at a position means."""
+        """The status for a code of the plugin at a position."""
         plugin = self.plugins[position]
         return plugin.refusal(code, self.found.lane.state, self.pod).by(plugin.name)
 
     def refusals(self, row: int) -> list[Status]:
-        """All refusals of one node, in the order of the profile; of a feasible node none."""
+        """All refusals of one node, in the order of the profile; none for a feasible node."""
         codes = self.codes[:, row].tolist()
         refusals = [self.refusal(position, code) for position, code in enumerate(codes) if code]
         override = self.found.overrides.get(row)
@@ -113,7 +113,7 @@ class Examination:
         return refusals
 
     def by_plugin(self) -> dict[str, dict[str, int]]:
-        """How many nodes each plugin refuses, by plugin and reason; a node counts at each of its refusals."""
+        """The number of nodes by plugin and reason; a node counts once for each of its refusals."""
         counted: dict[str, dict[str, int]] = {}
         for position, plugin in enumerate(self.plugins):
             codes, counts = np.unique(self.codes[position], return_counts=True)
@@ -129,7 +129,7 @@ class Examination:
         return counted
 
     def groups(self) -> list[RefusalGroup]:
-        """The refused nodes by their reasons, the largest group first."""
+        """The refused nodes grouped by reasons, the largest group first."""
         signed = np.vstack([self.codes, self.excluded.astype(np.int64)])
         for row in self.found.overrides:
             if not signed[:, row].any():
@@ -150,7 +150,7 @@ class Examination:
         return sorted(groups, key=lambda group: (-len(group.rows), group.reasons))
 
     def _pool(self, rows: RowArray) -> str:
-        """The label that sets these nodes apart."""
+        """The label that distinguishes these nodes from all others."""
         for key in POOL_LABELS:
             ids = self.cluster.label(key).ids[: len(self.cluster)]
             here = ids[rows]

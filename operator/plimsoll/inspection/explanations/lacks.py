@@ -1,11 +1,11 @@
-"""Lacks of a node that refuses a pod, in amounts and names, each with grants that would mend it.
+"""Determines what a node that refuses a pod lacks, with grants that would remedy each lack.
 
-Formula, of a resource r: ``pod[r] - (allocatable[n, r] - requested[n, r] - nominated[n, r])``, where
-``nominated`` are pods of no lower priority that the node is held for. Of a topology spread:
-``count[domain] - (maxSkew + least - 1)`` matching pods too many.
+Formula, for a resource r: ``pod[r] - (allocatable[n, r] - requested[n, r] - nominated[n, r])``, where
+``nominated`` are pods of equal or higher priority for which the node is reserved. For a topology spread, the
+number of surplus matching pods: ``count[domain] - (maxSkew + least - 1)``.
 
 Units: cpu in milli, memory and storage in bytes, the rest in units and pods.
-Edges: a plugin that is not known here is tried with the pods of the node: those in the way are named.
+Edges: an unknown plugin is run without some of the node's pods; the result names the pods in the way.
 """
 
 from collections.abc import Callable, Mapping
@@ -49,7 +49,7 @@ _INSUFFICIENT = "Insufficient "
 
 
 class LackKind(StrEnum):
-    """What is missing."""
+    """The kind of missing thing."""
 
     RESOURCE = "Resource"
     UNCORDONING = "Uncordoning"
@@ -64,7 +64,7 @@ class LackKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A change that would mend a lack, in words and as a grant."""
+    """A change that would remedy a lack, in words and as a grant."""
 
     text: str
     grant: Grant
@@ -75,11 +75,11 @@ class Lack:
     """One thing that a node lacks for a pod.
 
     Attributes:
-        subject: What: a resource, a taint, a label, a port, a topology domain.
-        amount: Of a resource or of pods, in its unit; 1 of anything else.
-        share: Of the node's allocatable, for a resource; 1.0 of anything else.
-        text: Follows the node's name: ``lacks 120m cpu``.
-        remedies: What would mend it, the plainest first; each does so alone.
+        subject: The resource, taint, label, port or topology domain.
+        amount: The missing amount of a resource, in its unit, or of pods; 1 for anything else.
+        share: Share of the node's allocatable for a resource; 1.0 for anything else.
+        text: Continuation of a sentence after the node's name: ``lacks 120m cpu``.
+        remedies: Alternative remedies, the simplest first; each suffices alone.
     """
 
     kind: LackKind
@@ -92,11 +92,11 @@ class Lack:
 
 
 Finder = Callable[[Examination, int, Status], list[Lack]]
-"""Names what a node (a row) lacks that made a plugin return this status; empty when it cannot be said."""
+"""Determines what a node (a row) lacks, given a plugin's status; empty if this is unknown."""
 
 
 def lacks_of(examination: Examination, row: int) -> list[Lack]:
-    """All that the node lacks; empty when a refusal cannot be mended by anything known here."""
+    """All that the node lacks; empty if a refusal has no known remedy."""
     lacks: list[Lack] = []
     for status in examination.refusals(row):
         found = _FINDERS.get(status.plugin, _in_the_way)(examination, row, status)
@@ -107,12 +107,12 @@ def lacks_of(examination: Examination, row: int) -> list[Lack]:
 
 
 def _is_covered(status: Status, lacks: list[Lack]) -> bool:
-    """The taint of cordoned nodes goes with the cordon."""
+    """Whether a lack covers the status: uncordoning a node also removes the taint of cordoned nodes."""
     return status.plugin == TaintToleration.name and any(each.kind is LackKind.UNCORDONING for each in lacks)
 
 
 def resource_lacks(examination: Examination, row: int, status: Status) -> dict[str, int]:
-    """The missing amounts that a refusal by NodeResourcesFit means, by resource."""
+    """The missing amounts by resource, for a refusal by NodeResourcesFit."""
     cluster = examination.cluster
     ahead = examination.ahead.get(row, ())
     missing: dict[str, int] = {}
@@ -132,7 +132,7 @@ def resource_lacks(examination: Examination, row: int, status: Status) -> dict[s
 
 
 def resource_share(examination: Examination, row: int, missing: Mapping[str, int]) -> float:
-    """The largest of the missing amounts, as a share of what the node can allocate."""
+    """The largest missing amount as a share of the node's allocatable."""
     cluster = examination.cluster
     shares = [0.0]
     for name, amount in missing.items():
@@ -181,7 +181,7 @@ def _taints(examination: Examination, row: int, _: Status) -> list[Lack]:
         if taint.effect not in HARD_EFFECTS or any(tolerates(each, taint) for each in tolerations):
             continue
         if taint.key == UNSCHEDULABLE_TAINT.key and node.spec.unschedulable:
-            continue  # goes with the cordon
+            continue  # uncordoning removes it, too
         said = _taint(taint)
         remedy = Remedy(f"toleration for taint {said}", Tolerate(taint))
         text = f"has taint {said}, which the pod does not tolerate"
@@ -221,7 +221,7 @@ def _labels(examination: Examination, row: int, status: Status) -> list[Lack]:
 
 
 def _term_changes(term: NodeTerm, node: Node) -> dict[str, str | None] | None:
-    """The labels to change so that a term holds on a node; None when none help."""
+    """The label changes that make a term match a node; None if no change does."""
     if term.error or term.is_empty:
         return None
     if any((value == node.name) is not equal for _, value, equal in term.names):
@@ -341,7 +341,7 @@ def _affinity(examination: Examination, row: int, _: Status) -> list[Lack]:
 
 
 def _in_the_way(examination: Examination, row: int, status: Status) -> list[Lack]:
-    """Which pods of the node must leave for an unknown plugin to agree; none when that does not help."""
+    """The pods of the node whose removal makes an unknown plugin accept it; empty if none does."""
     uids, names = pods_in_the_way(examination, row, status.plugin)
     if not uids:
         return []

@@ -1,8 +1,8 @@
-"""The nearest miss of a pod: the node that needs the least to take it, proved on a fork.
+"""Finds the nearest miss of a pod: the node that needs the smallest change to fit it, proved on a fork.
 
-Order of nodes: fewest plugins that refuse the node, then the least that is missing, then the name. What is
-missing is a sum: of resources, the largest missing share of what the node can allocate; of anything else (a
-taint, a label, a port, a domain), 1. So 120m of cpu on a node of 4 cpu (0.03) is nearer than a taint.
+Order of nodes: fewest refusing plugins, then the smallest lack, then the name. The lack is a sum: for
+resources, the largest missing share of the node's allocatable; for anything else (a taint, a label, a port, a
+domain), 1. So 120m of cpu on a node of 4 cpu (0.03) is nearer than a taint.
 """
 
 from collections.abc import Iterator
@@ -22,10 +22,10 @@ from plimsoll.plugins.node_resources_fit import NodeResourcesFit
 from plimsoll.plugins.node_unschedulable import NodeUnschedulable
 from plimsoll.plugins.taint_toleration import TaintToleration
 
-#: Nodes that are tried for one nearest miss, and combinations of remedies for each.
+#: Nodes tried for one nearest miss, and combinations of remedies tried for each.
 TRIED_NODES, TRIED_REMEDIES = 48, 8
 
-#: How often a node is examined again with what was granted so far.
+#: Maximum number of examinations of one node, each with the remedies granted so far.
 ROUNDS = 3
 
 _LACKS = "lacks "
@@ -33,12 +33,12 @@ _LACKS = "lacks "
 
 @dataclass(frozen=True, slots=True)
 class NearMiss:
-    """A node that would take the pod if little changed.
+    """A node that a small change would make feasible.
 
     Attributes:
-        lacks: What it lacks.
-        remedies: One for each lack; with all of them granted the node takes the pod, which was tested.
-        plugins: Who refuses the node.
+        lacks: What the node lacks.
+        remedies: One remedy per lack; tested: with all of them the node is feasible.
+        plugins: The plugins that refuse the node.
     """
 
     node: str
@@ -48,7 +48,7 @@ class NearMiss:
 
     @property
     def text(self) -> str:
-        """The node and what it lacks."""
+        """The node and its lacks, in words."""
         said = ""
         for lack in self.lacks:
             also = lack.text.removeprefix(_LACKS) if said.startswith(_LACKS) else lack.text
@@ -57,7 +57,7 @@ class NearMiss:
 
 
 def nearest_misses(examination: Examination, limit: int = 3) -> list[NearMiss]:
-    """The nearest miss, then the nearest ones of nodes that other plugins refuse; at most ``limit``."""
+    """The nearest miss, then the nearest ones that other plugins refuse; at most ``limit``."""
     misses: list[NearMiss] = []
     seen: set[tuple[str, ...]] = set()
     for row in islice(_by_distance(examination, seen), TRIED_NODES):
@@ -71,7 +71,7 @@ def nearest_misses(examination: Examination, limit: int = 3) -> list[NearMiss]:
 
 
 def _by_distance(examination: Examination, seen: set[tuple[str, ...]]) -> Iterator[int]:
-    """Refused rows, the nearest first; those whose refusing plugins were seen are passed over."""
+    """Refused rows, the nearest first; skips rows whose set of refusing plugins was seen."""
     if not examination.plugins:
         return
     refusing = examination.codes != 0
@@ -92,7 +92,7 @@ def _plugins(examination: Examination, refusing: NDArray[np.bool_], row: int) ->
 
 
 def _distances(examination: Examination, rows: RowArray) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """How many plugins refuse each row, and how much is missing, both of shape (len(rows),)."""
+    """The number of plugins that refuse each row, and its lack, both of shape (len(rows),)."""
     positions = {plugin.name: position for position, plugin in enumerate(examination.plugins)}
     refusing = (examination.codes != 0)[:, rows]
     overrides = [row in examination.found.overrides for row in rows.tolist()]
@@ -104,14 +104,14 @@ def _distances(examination: Examination, rows: RowArray) -> tuple[NDArray[np.int
         missing[short] += _resource_shares(examination, rows[short]) - 1.0
     cordon, taint = positions.get(NodeUnschedulable.name), positions.get(TaintToleration.name)
     if cordon is not None and taint is not None:
-        # A cordoned node has the taint, too: one change mends both.
+        # A cordoned node has the taint, too: one change remedies both.
         both = refusing[cordon] & refusing[taint]
         counts, missing = counts - both, missing - both
     return counts, missing
 
 
 def _resource_shares(examination: Examination, rows: RowArray) -> NDArray[np.float64]:
-    """The largest missing share over the resources that the pod requests, shape (len(rows),)."""
+    """The largest missing share among the resources that the pod requests, shape (len(rows),)."""
     cluster = examination.cluster
     worst = np.zeros(len(rows), dtype=np.float64)
     for name, amount in {**examination.pod.template.requests, "pods": 1}.items():
@@ -126,10 +126,10 @@ def _resource_shares(examination: Examination, rows: RowArray) -> NDArray[np.flo
 
 
 def _miss(examination: Examination, row: int) -> NearMiss | None:
-    """The row as a near miss, if some remedies do make it take the pod.
+    """The row as a near miss, if some remedies make it feasible.
 
-    What is granted may break another rule, such as an affinity to pods that had to leave: then the node is
-    examined again.
+    A grant may break another rule, such as an affinity to pods that had to leave. Then the node is examined
+    again.
     """
     scheduler, pod = examination.scheduler, examination.pod
     node = examination.cluster.nodes[row].name
@@ -150,5 +150,5 @@ def _miss(examination: Examination, row: int) -> NearMiss | None:
 
 
 def takes(scheduler: ProfileScheduler, pod: PodInfo, remedies: tuple[Remedy, ...], node: str) -> bool:
-    """Whether a node takes the pod once these remedies are granted."""
+    """Whether a node is feasible with these remedies granted."""
     return node in supposed(scheduler, pod, [each.grant for each in remedies]).feasible()

@@ -14,18 +14,18 @@ from plimsoll.model.quantity import scaled
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.planners import make_plan
 
-#: What only the memory of the operator has.
+#: Facts that only the operator's memory has.
 MEMORY_UNKNOWN = (
     "pods that are assumed there and not yet bound, and room that is reserved: only the operator that leads"
     " knows them; --operator asks it"
 )
 
-#: Conditions that are bad when they are True.
+#: Conditions that indicate a problem when True.
 PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
 
 class ResourceUse(AnswerPart):
-    """How much of one resource is taken."""
+    """The use of one resource."""
 
     resource: str = Field(description="Its name.")
     allocatable: int = Field(description="In milli for cpu, bytes for memory and storage, units of the rest.")
@@ -36,7 +36,7 @@ class ResourceUse(AnswerPart):
 
 
 class NodePolicyView(AnswerPart):
-    """What a run of one policy would do with the node now."""
+    """The effect of a policy's run on the node now."""
 
     policy: str = Field(description="The SchedulingPolicy.")
     mode: str = Field(description="DryRun, Approve or Enforce.")
@@ -53,7 +53,7 @@ class NodePolicyView(AnswerPart):
 
 
 class NodeExplanation(Answer):
-    """How full a node is, and whether it can be emptied."""
+    """The utilisation of a node, and whether it can be emptied."""
 
     name: str = Field(description="Its name.")
     is_ready: bool = Field(description="Whether its condition Ready is True.")
@@ -75,7 +75,7 @@ class NodeExplanation(Answer):
 
 
 def explain_node(state: ClusterState, name: str) -> NodeExplanation:
-    """Explain the node of a name.
+    """Explain the node with this name.
 
     Raises:
         UnknownObjectError: There is no such node.

@@ -1,4 +1,4 @@
-"""Tries a drain of a node as ``plimsoll whatif --drain`` does: where its pods go, and which of them stay."""
+"""Tries a drain of a node as ``plimsoll whatif --drain`` does, and reports the outcome of each pod."""
 
 from pydantic import Field
 
@@ -28,7 +28,7 @@ class LeavingPod(AnswerPart):
 
 
 def leaving_pods(state: ClusterState, node: str) -> list[LeavingPod]:
-    """The node's pods: those that stop a drain first, then those without another place."""
+    """The node's pods: first those that block a drain, then those that fit on no other node."""
     cluster = state.cluster
     changed = ChangedCluster(state)
     changed.make(DrainNodes((node,)))

@@ -1,4 +1,4 @@
-"""Past moves of an owner's pods, as their records have them."""
+"""Collects past moves of an owner's pods from their Eviction records."""
 
 from pydantic import Field
 
@@ -8,7 +8,7 @@ from plimsoll.inspection.state import ClusterState
 from plimsoll.planning.moves import workload_of
 from plimsoll.rebalancing.records.history import ended_at
 
-#: Records that are shown.
+#: Maximum number of records shown.
 SHOWN = 10
 
 

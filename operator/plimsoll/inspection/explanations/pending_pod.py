@@ -1,4 +1,4 @@
-"""Explains why a pod is pending: refusals by plugin, the nearest miss, remedies, and events that wake it."""
+"""Explains why a pod is pending: refusals by plugin, the nearest miss, remedies, and events for it."""
 
 from pydantic import Field
 
@@ -11,12 +11,12 @@ from plimsoll.inspection.explanations.examination import Examination, RefusalGro
 from plimsoll.inspection.explanations.nearest import NearMiss, nearest_misses
 from plimsoll.inspection.explanations.suggestions import Suggestion, suggestions
 
-#: Names of nodes that a group shows.
+#: Maximum number of node names shown per group.
 EXAMPLES = 3
 
 
 class PluginRefusals(AnswerPart):
-    """How many nodes a plugin refuses for one reason."""
+    """The number of nodes that a plugin refuses for one reason."""
 
     plugin: str = Field(description="The filter plugin.")
     reason: str = Field(description="In kube-scheduler's words.")
@@ -24,7 +24,7 @@ class PluginRefusals(AnswerPart):
 
 
 class RefusedNodes(AnswerPart):
-    """Nodes that are refused for the same reasons."""
+    """Nodes refused for the same reasons."""
 
     nodes: int = Field(description="How many.")
     examples: list[str] = Field(description="Names of some of them.")
@@ -47,7 +47,7 @@ class MissingThing(AnswerPart):
 
 
 class NearestNode(AnswerPart):
-    """A node that would take the pod if little changed."""
+    """A node that a small change would make feasible."""
 
     node: str = Field(description="Its name.")
     text: str = Field(description="What it lacks, in a sentence.")
@@ -63,7 +63,7 @@ class Help(AnswerPart):
 
 
 class PreemptionOutlook(AnswerPart):
-    """What preemption would do now."""
+    """The effect that preemption would have now."""
 
     node: str = Field(description="The node that would be cleared; empty without one.")
     victims: list[str] = Field(description="Pods that would leave it, most important first.")
@@ -71,7 +71,7 @@ class PreemptionOutlook(AnswerPart):
 
 
 class Wakening(AnswerPart):
-    """Events after which a plugin that refuses the pod lets it be tried again."""
+    """Events after which a refusing plugin requeues the pod."""
 
     plugin: str = Field(description="The plugin.")
     events: list[str] = Field(description="Resource and change; some are looked at more closely by hints.")
@@ -96,7 +96,7 @@ def explain_pending(scheduler: ProfileScheduler, pod: PodInfo) -> PendingExplana
     """Explain a pod without a node.
 
     Raises:
-        PluginError: A plugin failed at the pod.
+        PluginError: A plugin failed for the pod.
     """
     decision = schedule(scheduler, pod)
     if decision.error is not None:

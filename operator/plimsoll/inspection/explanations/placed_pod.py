@@ -22,7 +22,7 @@ from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.rebalancing.records.history import SETTLING_S, ended_at
 
-#: Other nodes whose scores are shown.
+#: Number of other nodes whose scores are shown.
 OTHERS = 3
 
 
@@ -49,14 +49,14 @@ class ScoredNode(AnswerPart):
 
 
 class Hold(AnswerPart):
-    """Something that keeps a policy from moving the pod."""
+    """An obstacle to moves of the pod by a policy."""
 
     reason: str = Field(description="One word, as in the status of the policy.")
     message: str = Field(description="In a sentence.")
 
 
 class PolicyView(AnswerPart):
-    """What a run of one policy would do with the pod now."""
+    """The effect of a policy's run on the pod now."""
 
     policy: str = Field(description="The SchedulingPolicy.")
     mode: str = Field(description="DryRun, Approve or Enforce.")
@@ -68,7 +68,7 @@ class PolicyView(AnswerPart):
 
 
 class BudgetView(AnswerPart):
-    """A PodDisruptionBudget over the pod."""
+    """A PodDisruptionBudget that covers the pod."""
 
     name: str = Field(description="As namespace/name.")
     disruptions_allowed: int = Field(description="What it has left.")
@@ -77,7 +77,7 @@ class BudgetView(AnswerPart):
 
 
 class PlacedExplanation(AnswerPart):
-    """How well the pod is placed, and what moves it or keeps it."""
+    """How well the pod is placed, what would move it, and what keeps it."""
 
     scores: list[ScoredNode] = Field(description="Its own node first, then the best others.")
     feasible: int = Field(description="Nodes that would take its replacement.")
@@ -92,7 +92,7 @@ def explain_placed(
     """Explain a pod that has a node.
 
     Raises:
-        PluginError: A plugin of its profile failed at the pod.
+        PluginError: A plugin of the pod's profile failed.
     """
     scores, feasible = _scores(scheduler, pod, state.now)
     return PlacedExplanation(
@@ -113,7 +113,7 @@ def explain_placed(
 
 
 def _scores(scheduler: ProfileScheduler, pod: PodInfo, now: float) -> tuple[list[ScoredNode], int]:
-    """The own node and the best others for the pod's replacement, once the pod has left."""
+    """Scores for the pod's replacement, after the pod has left: its own node and the best others."""
     row = scheduler.cluster.row_of_pod(pod.uid)
     own = "" if row is None else scheduler.cluster.nodes[row].name
     fork = scheduler.cluster.fork()
@@ -153,7 +153,7 @@ def _scores(scheduler: ProfileScheduler, pod: PodInfo, now: float) -> tuple[list
 
 
 def _view(state: ClusterState, name: str, pod: PodInfo) -> PolicyView:
-    """What the policy's next run does with the pod, by the plan that it would make."""
+    """The effect of the policy's next run on the pod, from the plan that it would make."""
     spec = state.working[name].spec.rebalancing
     mode = "" if spec is None else spec.mode.value
     config, cluster, context = state.run_input(name)
@@ -202,7 +202,7 @@ def _said(
 def holds_of(
     config: RebalancingConfig, cluster: Cluster, context: PlanningContext, pod: PodInfo
 ) -> list[Hold]:
-    """Protections, limits, budgets and lessons that would keep a policy from moving the pod."""
+    """Protections, limits, budgets and earlier results that would keep a policy from moving the pod."""
     builder = PlanBuilder(config, cluster, context)
     refusals: list[Refusal | None] = list(_protections(config, builder.context, pod))
     workload, node = workload_of(pod), builder.context.node_of(pod)
@@ -220,7 +220,7 @@ def holds_of(
 
 
 def _protections(config: RebalancingConfig, context: StrategyContext, pod: PodInfo) -> Iterator[Refusal]:
-    """Why evictors protect the pod; says for which strategy where they have evictors of their own."""
+    """The reasons for which evictors protect the pod; names the strategies that have their own evictor."""
     asked = [("", each) for each in config.evictors]
     if config.own_evictors:
         asked = [

@@ -1,4 +1,4 @@
-"""Moves that policies would make for a pending pod, by strategies that make room."""
+"""Plans moves that make room for a pending pod, by the policies' strategies that do so."""
 
 from plimsoll.framework import PluginError, PodInfo
 from plimsoll.inspection.explanations.pending_pod import Help
@@ -8,7 +8,7 @@ from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
 
 
 def planned_rooms(state: ClusterState, pod: PodInfo) -> list[Help]:
-    """What the next run of each policy with such a strategy would move for the pod."""
+    """The moves for the pod in the next run of each policy with such a strategy."""
     found = []
     for name, policy in state.working.items():
         spec = policy.spec.rebalancing

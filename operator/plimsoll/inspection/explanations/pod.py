@@ -1,4 +1,4 @@
-"""Explains a pod: why it is pending, or why it is where it is."""
+"""Explains a pod: why it is pending, or why it runs where it does."""
 
 from difflib import get_close_matches
 
@@ -16,19 +16,19 @@ from plimsoll.inspection.explanations.pod_group import GroupExplanation, explain
 from plimsoll.inspection.operator_memory import PodMemory
 from plimsoll.inspection.state import ClusterState
 
-#: What only the memory of the operator has.
+#: Facts that only the operator's memory has.
 MEMORY_UNKNOWN = (
     "place in the queue, back-off and attempts: only the operator that leads knows them; --operator asks it"
 )
 ASSUMED_UNKNOWN = "pods that the operator has assumed on nodes and not yet bound: they count as waiting here"
 
 
-#: Objects that cannot be read, and are named.
+#: Maximum number of unreadable objects named.
 SHOWN = 3
 
 
 class UnknownObjectError(PlimsollError):
-    """The cluster has no such pod or node; the sentence names similar ones."""
+    """The cluster has no such pod or node; the sentence lists similar names."""
 
     def __init__(self, kind: str, name: str, known: list[str]) -> None:
         super().__init__(kind, name)
@@ -45,7 +45,7 @@ class UnknownObjectError(PlimsollError):
 
 
 class PodExplanation(Answer):
-    """Why a pod is pending, or why it is where it is."""
+    """Why a pod is pending, or why it runs where it does."""
 
     namespace: str = Field(description="Its namespace.")
     name: str = Field(description="Its name.")
@@ -67,11 +67,11 @@ class PodExplanation(Answer):
 
 
 def explain_pod(state: ClusterState, namespace: str, name: str) -> PodExplanation:
-    """Explain the pod of a name.
+    """Explain the pod with this name.
 
     Raises:
         UnknownObjectError: There is no such pod.
-        PluginError: A plugin failed at the pod.
+        PluginError: A plugin failed for the pod.
     """
     pod = state.find_pod(namespace, name)
     if pod is None:

@@ -1,4 +1,4 @@
-"""Explains the PodGroup of a pending pod: its members, those that fit together, and its obstacle."""
+"""Explains the PodGroup of a pending pod: its members, the number that fit together, and its obstacle."""
 
 from pydantic import Field
 
@@ -22,7 +22,7 @@ class GroupExplanation(AnswerPart):
 
 
 def explain_group(state: ClusterState, pod: PodInfo, scheduler: ProfileScheduler) -> GroupExplanation | None:
-    """Explain the group that the pod is scheduled with; None without one."""
+    """Explain the pod's PodGroup; None without one."""
     group = state.objects.groups.of(pod.pod)
     if group is None:
         return None

@@ -1,4 +1,4 @@
-"""Finds placed pods that keep a pod off a node, and the pod that its required affinity lacks there."""
+"""Finds placed pods that keep a pod off a node, and the pods that its required affinity lacks there."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_terms import PodTerm, TermKind
 from plimsoll.model.selectors import Requirement
 
-#: Pods of a node that are tried one by one.
+#: Maximum number of a node's pods tried one by one.
 TRIED = 256
 
 
@@ -20,7 +20,7 @@ class WantedNeighbour:
 
     Attributes:
         description: Its labels, in words.
-        relabel: Labels that the node lacks, with the values of a domain that has such a pod; or empty.
+        relabel: Labels that the node lacks, with the values of a domain that has such a pod; may be empty.
     """
 
     namespace: str
@@ -30,9 +30,9 @@ class WantedNeighbour:
 
 
 def anti_affinity_domains(examination: Examination, row: int) -> list[tuple[str, tuple[str, ...], list[str]]]:
-    """Domains of the node with pods that an anti-affinity, of either side, keeps apart from the pod.
+    """Domains of the node whose pods an anti-affinity, of either side, keeps apart from the pod.
 
-    Each as ``key=value``, the uids of these pods, and their names.
+    Each item has ``key=value``, the uids of these pods, and their names.
     """
     pod, cluster = examination.pod, examination.cluster
     node = cluster.nodes[row]
@@ -49,7 +49,7 @@ def anti_affinity_domains(examination: Examination, row: int) -> list[tuple[str,
 
 
 def _apart(examination: Examination) -> list[tuple[PodInfo, list[tuple[PodTerm, PodInfo]]]]:
-    """Placed pods with the terms that keep them and the pod apart; the term's owner with each."""
+    """Placed pods with the terms that keep the pod apart from them; each term comes with its owner."""
     pod, cluster = examination.pod, examination.cluster
     kind = TermKind.REQUIRED_ANTI_AFFINITY
     own = pod.template.terms_of(kind)
@@ -73,7 +73,7 @@ def _means(term: PodTerm, pod: PodInfo, objects: ClusterObjects) -> bool:
 
 
 def wanted_neighbour(examination: Examination, row: int) -> WantedNeighbour | None:
-    """The pod that the node's domains lack for the pod's required affinity; None when they have it."""
+    """The pod that the required affinity lacks in the node's domains; None if they have it."""
     pod, cluster = examination.pod, examination.cluster
     terms = pod.template.terms_of(TermKind.REQUIRED_AFFINITY)
     node = cluster.nodes[row]
@@ -126,7 +126,7 @@ def _described(term: PodTerm) -> str:
 
 
 def pods_in_the_way(examination: Examination, row: int, plugin: str) -> tuple[tuple[str, ...], list[str]]:
-    """Pods of the node without which a plugin agrees: uids and names, as few as going one by one finds."""
+    """Uids and names of the node's pods whose removal makes the plugin accept it; found one by one."""
     standing = sorted(examination.cluster.pods_on(row), key=lambda each: (each.priority, each.key))[:TRIED]
     if not standing or not _agrees(examination, row, plugin, standing):
         return (), []

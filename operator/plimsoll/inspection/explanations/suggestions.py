@@ -1,4 +1,4 @@
-"""Suggestions that let a pending pod fit; each was tested on a fork before it is returned."""
+"""Suggests changes that let a pending pod fit; each is tested on a fork before it is returned."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ from plimsoll.model.kinds.node import Node, allocatable_of
 from plimsoll.planning.moves import replacement_of
 from plimsoll.planning.scope import never_evict
 
-#: Pods that are tried as the one to move, and kinds of nodes that are tried as the one to add.
+#: Maximum number of pods tried as the pod to move, and of node shapes tried as the node to add.
 TRIED_PODS, TRIED_NODES = 40, 8
 
-#: Owners whose pods belong to their node.
+#: Owners whose pods are bound to their node.
 BOUND_OWNERS = frozenset(("DaemonSet", "Node"))
 
 
 class SuggestionKind(StrEnum):
-    """What is to change."""
+    """The kind of change."""
 
     GRANT = "Grant"
     MOVE = "Move"
@@ -32,7 +32,7 @@ class SuggestionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A change, and the node that then takes the pod."""
+    """A change, and the node that it makes feasible."""
 
     kind: SuggestionKind
     text: str
@@ -51,7 +51,7 @@ def suggestions(examination: Examination, misses: list[NearMiss]) -> list[Sugges
 
 
 def _moves(examination: Examination, misses: list[NearMiss]) -> Iterator[Suggestion]:
-    """One pod moved off a node that only lacks room, to another node that takes it."""
+    """Suggestions to move one pod off a node that lacks only room, to another feasible node."""
     cluster = examination.cluster
     tried = 0
     for miss in misses:
@@ -78,7 +78,7 @@ def _moves(examination: Examination, misses: list[NearMiss]) -> Iterator[Suggest
 
 
 def _target_of(examination: Examination, other: PodInfo, node: str) -> str:
-    """Where another pod goes when it makes room for the pod on a node; "" when that does not work."""
+    """The node to which another pod moves to make room on a node; "" if this does not help."""
     made = supposed(examination.scheduler, examination.pod, [PodsLeave((other.uid,))])
     if node not in made.feasible():
         return ""
@@ -92,7 +92,7 @@ def _target_of(examination: Examination, other: PodInfo, node: str) -> str:
 
 
 def _nodes(examination: Examination) -> Iterator[Suggestion]:
-    """One node added that is like an existing one; the smallest kind that helps."""
+    """Suggestions to add a node like an existing one; the smallest shape that helps."""
     kinds: dict[object, Node] = {}
     for node in sorted(examination.cluster.nodes, key=_size):
         labels = {key: value for key, value in node.labels.items() if key != "kubernetes.io/hostname"}

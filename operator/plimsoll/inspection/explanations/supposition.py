@@ -1,7 +1,7 @@
-"""A copy of the cluster and of one pod, for testing whether a change lets the pod fit.
+"""Tests on a copy of the cluster and of a pod whether a change lets the pod fit.
 
-A :data:`Grant` changes the copy; the scheduler of the pod's profile then judges it as it judges the cluster.
-Nothing here touches the cluster itself.
+A :data:`Grant` changes the copy. Then the scheduler of the pod's profile judges it as it would judge the
+cluster. The cluster itself is never changed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ from plimsoll.model.taints import UNSCHEDULABLE_TAINT
 
 
 class Supposition:
-    """A fork of the cluster with a pod that is to be placed.
+    """A fork of the cluster and a pod to place.
 
     Attributes:
         cluster: The fork; grants write it.
@@ -44,34 +44,34 @@ class Supposition:
         return self._scheduler.on(self.cluster, profile), self.cluster.templates.info(self.pod)
 
     def feasible(self) -> tuple[str, ...]:
-        """The nodes that take the pod now."""
+        """The nodes that are feasible for the pod now."""
         twin, info = self.judge()
         return twin.rank(info).nodes
 
     def lands(self) -> str:
-        """The node that a scheduling attempt chooses, "" when it chooses none."""
+        """The node that a scheduling attempt chooses, "" if none."""
         twin, info = self.judge()
         decision = schedule(twin, info)
         return decision.node if decision.outcome is AttemptOutcome.SCHEDULED else ""
 
 
 class Grant(Protocol):
-    """One change of a supposition."""
+    """One change to a supposition."""
 
     def apply(self, on: Supposition) -> None:
-        """Make it."""
+        """Apply the change."""
 
 
 @dataclass(frozen=True, slots=True)
 class FreeResource:
-    """A node has more of a resource: an amount in the resource's unit (cpu in milli)."""
+    """Adds to a node's allocatable amount of a resource, in the resource's unit (cpu in milli)."""
 
     node: str
     resource: str
     amount: int
 
     def apply(self, on: Supposition) -> None:
-        """Raise what the node can allocate."""
+        """Raise the node's allocatable amount."""
         node = on.node(self.node)
         total = allocatable_of(node).get(self.resource, 0) + self.amount
         quantity = f"{total}m" if self.resource == "cpu" else total
@@ -83,7 +83,7 @@ class FreeResource:
 
 @dataclass(frozen=True, slots=True)
 class Uncordon:
-    """A node is no longer cordoned; the taint of cordoned nodes goes with it."""
+    """Uncordons a node and removes the taint of cordoned nodes."""
 
     node: str
 
@@ -97,7 +97,7 @@ class Uncordon:
 
 @dataclass(frozen=True, slots=True)
 class Tolerate:
-    """The pod tolerates a taint."""
+    """Makes the pod tolerate a taint."""
 
     taint: Taint
 
@@ -111,7 +111,7 @@ class Tolerate:
 
 @dataclass(frozen=True, slots=True)
 class Relabel:
-    """A node has other labels; None removes one."""
+    """Changes labels of a node; None removes one."""
 
     node: str
     labels: tuple[tuple[str, str | None], ...]
@@ -126,26 +126,26 @@ class Relabel:
 
 @dataclass(frozen=True, slots=True)
 class PodsLeave:
-    """Pods leave the cluster."""
+    """Removes pods from the cluster."""
 
     uids: tuple[str, ...]
 
     def apply(self, on: Supposition) -> None:
-        """Take them off their nodes."""
+        """Remove the pods from their nodes."""
         for uid in self.uids:
             on.cluster.displace(uid)
 
 
 @dataclass(frozen=True, slots=True)
 class PodArrives:
-    """A pod with these labels, and no requests, comes to a node."""
+    """Adds a pod with these labels, without requests, to a node."""
 
     node: str
     namespace: str
     labels: tuple[tuple[str, str], ...]
 
     def apply(self, on: Supposition) -> None:
-        """Place it."""
+        """Place the pod."""
         metadata = {
             "name": "supposed",
             "namespace": self.namespace,
@@ -158,7 +158,7 @@ class PodArrives:
 
 @dataclass(frozen=True, slots=True)
 class AllowSkew:
-    """The pod's constraints over a topology key allow a larger skew."""
+    """Raises the maximum skew of the pod's constraints over a topology key."""
 
     topology_key: str
     max_skew: int
@@ -177,10 +177,10 @@ class AllowSkew:
 
 @dataclass(frozen=True, slots=True)
 class DropAffinity:
-    """The pod has no required pod affinity."""
+    """Removes the pod's required pod affinity."""
 
     def apply(self, on: Supposition) -> None:
-        """Take the terms away."""
+        """Remove the terms."""
         affinity = on.pod.spec.affinity or Affinity()
         terms = structs.replace(affinity.pod_affinity or PodAffinityTerms(), required=())
         spec = structs.replace(on.pod.spec, affinity=structs.replace(affinity, pod_affinity=terms))
@@ -189,10 +189,10 @@ class DropAffinity:
 
 @dataclass(frozen=True, slots=True)
 class DropNodeRequirements:
-    """The pod has neither a node selector nor a required node affinity."""
+    """Removes the pod's node selector and required node affinity."""
 
     def apply(self, on: Supposition) -> None:
-        """Take them away."""
+        """Remove both."""
         affinity = on.pod.spec.affinity
         if affinity is not None and affinity.node_affinity is not None:
             terms = structs.replace(affinity.node_affinity, required=None)
@@ -203,13 +203,13 @@ class DropNodeRequirements:
 
 @dataclass(frozen=True, slots=True)
 class NodeJoins:
-    """A node like another one joins, without pods."""
+    """Adds a copy of a node, without pods."""
 
     like: str
     name: str
 
     def apply(self, on: Supposition) -> None:
-        """Add it under its own host name."""
+        """Add the node under its own host name."""
         node = on.node(self.like)
         labels = {**node.labels, "kubernetes.io/hostname": self.name}
         metadata = structs.replace(node.metadata, name=self.name, uid=f"supposed:{self.name}", labels=labels)
@@ -218,7 +218,7 @@ class NodeJoins:
 
 
 def supposed(scheduler: ProfileScheduler, pod: PodInfo, grants: Iterable[Grant]) -> Supposition:
-    """A supposition with these grants made, in order."""
+    """Build a supposition with these grants applied in order."""
     made = Supposition(scheduler, pod)
     for grant in grants:
         grant.apply(made)

@@ -1,1 +1,1 @@
-"""Past moves by their Eviction records, with reasons, outcomes, repeats and a digest."""
+"""Reports past moves from Eviction records: reasons, outcomes, repeats and a digest."""

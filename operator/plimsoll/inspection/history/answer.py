@@ -1,4 +1,4 @@
-"""Answer of the command history: moves by their records, and a digest of them."""
+"""Answer of the command history: recorded moves and their digest."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -11,7 +11,7 @@ from plimsoll.inspection.answer import Answer, AnswerPart
 
 
 class PastMoveOutcome(StrEnum):
-    """How a move ended; Open where it has not."""
+    """The outcome of a move; Open if it has not ended."""
 
     SETTLED = "Settled"
     RETURNED = "Returned"
@@ -22,7 +22,7 @@ class PastMoveOutcome(StrEnum):
 
 
 class RecordedLoad(AnswerPart):
-    """What a move by load did to two nodes by one resource, and how far its expectation held."""
+    """The effect of a move by load on one resource of two nodes, and the error of its expectation."""
 
     resource: str = Field(description="cpu or memory.")
     basis: str = Field(description="What the expected use rests on: Measured, Stale, Workload or Request.")
@@ -40,7 +40,7 @@ class RecordedLoad(AnswerPart):
 
 
 class RecordedMove(AnswerPart):
-    """One move, as its record has it."""
+    """One move as recorded."""
 
     record: str = Field(description="The Eviction record, as namespace/name.")
     planned: datetime = Field(description="When it was planned.")
@@ -66,7 +66,7 @@ class RecordedMove(AnswerPart):
 
 
 class MoveDigest(AnswerPart):
-    """The moves of one policy and strategy in figures."""
+    """Statistics of the moves of one policy and strategy."""
 
     policy: str = Field(description="The policy.")
     strategy: str = Field(description="The strategy; DefaultPreemption for victims that it evicted.")
@@ -84,7 +84,7 @@ class MoveDigest(AnswerPart):
 
 
 class OwnerMoves(AnswerPart):
-    """How often pods of one owner were moved."""
+    """The number of moves of one owner's pods."""
 
     workload: str = Field(description="The owner, as Kind namespace/name.")
     moves: int = Field(ge=1, description="Pods that left: settled, returned or failed after the eviction.")
@@ -93,7 +93,7 @@ class OwnerMoves(AnswerPart):
 
 
 class MovedAgain(AnswerPart):
-    """A move of a pod that had replaced one moved shortly before."""
+    """A move of a pod that had replaced a recently moved pod."""
 
     pod: str = Field(description="The pod that was moved again, as namespace/name.")
     workload: str = Field(description="The owner, as Kind namespace/name.")
@@ -104,7 +104,7 @@ class MovedAgain(AnswerPart):
 
 
 class History(Answer):
-    """What moved, why, and how it ended."""
+    """Past moves, with their reasons and outcomes."""
 
     source: str = Field(description="Where the records were read: a server or a file.")
     namespace: str = Field(description="The namespace whose records were read; empty for all.")

@@ -1,6 +1,6 @@
-"""Digest of past moves: counts and durations by policy and strategy, and by owner.
+"""Aggregates past moves: counts and durations by policy and strategy, and by owner.
 
-A percentile is the smallest duration that so many percent of the settled moves did not exceed (nearest rank).
+A percentile is the smallest duration that this percentage of the settled moves did not exceed (nearest rank).
 """
 
 import math
@@ -12,7 +12,7 @@ from plimsoll.rebalancing.records.history import STRANDED
 
 
 def digest_of(moves: Iterable[RecordedMove]) -> tuple[MoveDigest, ...]:
-    """The moves of each policy and strategy in figures, by their names."""
+    """Statistics of the moves of each policy and strategy, sorted by their names."""
     groups: defaultdict[tuple[str, str], list[RecordedMove]] = defaultdict(list)
     for move in moves:
         groups[move.policy, move.strategy].append(move)
@@ -40,7 +40,7 @@ def _digest(policy: str, strategy: str, moves: Sequence[RecordedMove]) -> MoveDi
 
 
 def percentile(ascending: Sequence[float], percent: int) -> float | None:
-    """The smallest of some values that so many percent of them do not exceed; None of none."""
+    """The smallest value that this percentage of the values do not exceed; None without values."""
     return ascending[math.ceil(percent * len(ascending) / 100) - 1] if ascending else None
 
 
@@ -52,7 +52,7 @@ def has_left(move: RecordedMove) -> bool:
 
 
 def owners_of(moves: Iterable[RecordedMove]) -> tuple[OwnerMoves, ...]:
-    """The owners of pods that left, most often first."""
+    """The owners of pods that left, sorted by the number of moves, highest first."""
     groups: defaultdict[str, list[RecordedMove]] = defaultdict(list)
     for move in moves:
         if has_left(move):

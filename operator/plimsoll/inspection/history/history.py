@@ -1,4 +1,4 @@
-"""Makes the history of a cluster from its Eviction records."""
+"""Builds the history of a cluster from its Eviction records."""
 
 from collections.abc import Iterable
 
@@ -10,16 +10,16 @@ from plimsoll.inspection.history.repeats import moved_again
 from plimsoll.inspection.history.selection import RecordSelection
 from plimsoll.rebalancing.records.record import Record
 
-#: Seconds within which a further move of the replacement counts as moved again, unless told otherwise.
+#: Default time in seconds within which a further move of the replacement counts as moved again.
 AGAIN_S = 3600.0
 
 
 def history_of(
     records: Iterable[Record], selection: RecordSelection, source: str, again_within_s: float = AGAIN_S
 ) -> History:
-    """What the selected records say; ``source`` is where they were read.
+    """The history of the selected records; ``source`` is where they were read.
 
-    A move counts as moved again also when the move before it began earlier than the selection does.
+    A move also counts as moved again if the preceding move began before the selection does.
     """
     everything = list(records)
     chosen = [record for record in everything if selection.covers(record)]

@@ -1,4 +1,4 @@
-"""Eviction records as the moves of an answer."""
+"""Converts Eviction records to the moves of an answer."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -24,12 +24,12 @@ def planned_at(record: Record) -> float:
 
 
 def outcome_of(record: Record) -> PastMoveOutcome:
-    """How a record's move ended."""
+    """The outcome of a recorded move."""
     return PastMoveOutcome.OPEN if record.phase is None else _OUTCOMES.get(record.phase, PastMoveOutcome.OPEN)
 
 
 def workload_name(record: Record) -> str:
-    """The owner that the record names, or the pod itself: ``Kind namespace/name``."""
+    """The owner named in the record, or the pod itself: ``Kind namespace/name``."""
     spec = record.spec
     if spec.surge is not None:
         return f"Deployment {record.namespace}/{spec.surge.deployment}"
@@ -39,7 +39,7 @@ def workload_name(record: Record) -> str:
 
 
 def recorded_move(record: Record) -> RecordedMove:
-    """A record as an answer has it."""
+    """A record in the form of an answer."""
     spec, status, outcome = record.spec, record.status, outcome_of(record)
     planned = planned_at(record)
     ended = None if outcome is PastMoveOutcome.OPEN else ended_at(record)
@@ -87,5 +87,5 @@ def _loads(record: Record) -> Iterator[RecordedLoad]:
 
 
 def moment(seconds: float) -> datetime:
-    """Seconds since the epoch as a time in UTC, without a fraction."""
+    """Seconds since the epoch as a time in UTC, in whole seconds."""
     return datetime.fromtimestamp(int(seconds), UTC)

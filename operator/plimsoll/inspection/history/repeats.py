@@ -1,4 +1,4 @@
-"""Repeats: pods that were moved again shortly after a move."""
+"""Finds pods that were moved again shortly after a move."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,9 +10,9 @@ from plimsoll.rebalancing.records.record import Record
 
 
 def moved_again(records: Iterable[Record], within_s: float) -> tuple[MovedAgain, ...]:
-    """Moves of the replacement of an earlier move, planned soon after that one had ended; the oldest first.
+    """Moves of a replacement that were planned soon after the earlier move had ended; the oldest first.
 
-    A chain is by uid: another replica of the same owner is another pod, and not moved again.
+    Moves are linked by uid: another replica of the same owner is another pod, so it is not moved again.
     """
     left = [record for record in records if has_left(recorded_move(record))]
     ordered = sorted(left, key=lambda record: (planned_at(record), record.key))
@@ -20,7 +20,7 @@ def moved_again(records: Iterable[Record], within_s: float) -> tuple[MovedAgain,
 
 
 def _links(ordered: Iterable[Record], within_s: float) -> Iterator[MovedAgain]:
-    """Each move whose pod is the replacement of a move before it, with that one."""
+    """Each move whose pod is the replacement of an earlier move, with that move."""
     by_replacement: dict[str, Record] = {}
     for record in ordered:
         earlier = by_replacement.get(record.spec.pod.uid)

@@ -1,4 +1,4 @@
-"""Selection of records by namespace, labels, policy and time."""
+"""Selects records by namespace, labels, policy and time."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,14 @@ from plimsoll.rebalancing.records.record import Record
 
 @dataclass(frozen=True, slots=True)
 class RecordSelection:
-    """Which records an answer is about.
+    """A filter of records.
 
     Attributes:
         namespace: "" for all.
-        labels: Of the records: ``plimsoll.dev/policy``, ``plimsoll.dev/strategy`` and others.
+        labels: Labels of the records: ``plimsoll.dev/policy``, ``plimsoll.dev/strategy`` and others.
         policy: "" for all.
-        since: Moves that ended before this are left out, in seconds since the epoch; None for all.
-        until: Moves that were planned after this are left out.
+        since: Excludes moves that ended before this time, in seconds since the epoch; None for all.
+        until: Excludes moves that were planned after this time.
     """
 
     until: float
@@ -29,7 +29,7 @@ class RecordSelection:
     since: float | None = None
 
     def covers(self, record: Record) -> bool:
-        """Whether a record is selected; an open move has not ended, whenever it was planned."""
+        """Whether a record is selected; an open move has not ended, regardless of when it was planned."""
         is_open = outcome_of(record) is PastMoveOutcome.OPEN
         return (
             (not self.namespace or record.namespace == self.namespace)
@@ -41,7 +41,7 @@ class RecordSelection:
 
 
 def labels_of(record: Record) -> dict[str, str]:
-    """The labels that the operator gives to a record."""
+    """The labels that the operator sets on a record."""
     spec = record.spec
     return record_labels(
         policy=spec.policy,

@@ -1,1 +1,1 @@
-"""Rules that find workloads and budgets that cannot be placed or moved well; pure."""
+"""Finds workloads and budgets that cannot be placed or moved well; pure."""

@@ -1,21 +1,21 @@
-"""Rules about PodDisruptionBudgets: those that allow nothing, protect nothing, or overlap."""
+"""Defines rules about PodDisruptionBudgets that allow nothing, protect nothing, or overlap."""
 
 from collections.abc import Iterator
 
 from plimsoll.inspection.lint.subjects import LintedBudget, LintedWorkload, Neighbourhood
 from plimsoll.model.kinds.workload import IntOrString
 
-#: Digits of an amount that is read.
+#: Maximum number of digits of a parsed amount.
 LONGEST_AMOUNT = 10
 
 
 def expected(budget: LintedBudget, around: Neighbourhood) -> int:
-    """How many pods it is about."""
+    """The number of pods that the budget covers."""
     return sum(each.replicas for each in around.workloads_in(budget.namespace) if budget.covers(each))
 
 
 def allowed(budget: LintedBudget, pods: int) -> int | None:
-    """How many of these pods may be away when all are healthy; None when the budget does not say.
+    """How many of these pods may be unavailable if all are healthy; None if the budget does not define it.
 
     Source: Kubernetes v1.36, ``pkg/controller/disruption``; percentages are rounded up.
     """
@@ -45,26 +45,26 @@ def _limit(budget: LintedBudget) -> str:
 
 
 def blocks_everything(budget: LintedBudget, around: Neighbourhood) -> Iterator[str]:
-    """No eviction is possible though all pods are healthy."""
+    """The budget allows no eviction although all pods are healthy."""
     pods = expected(budget, around)
     if pods > 1 and allowed(budget, pods) == 0:
         yield f"{_limit(budget)} of {pods} pods allows no eviction, even if all are healthy"
 
 
 def blocks_the_only_pod(budget: LintedBudget, around: Neighbourhood) -> Iterator[str]:
-    """A budget over one pod that may not be away."""
+    """The budget covers a single pod, which may never be unavailable."""
     if expected(budget, around) == 1 and allowed(budget, 1) == 0:
         yield f"{_limit(budget)} of the only pod allows no eviction; draining its node blocks for ever"
 
 
 def protects_nothing(budget: LintedBudget, around: Neighbourhood) -> Iterator[str]:
-    """A selector that no pod matches."""
+    """The selector matches no pod."""
     if not expected(budget, around):
         yield "its selector matches no pod"
 
 
 def overlapping(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
-    """Several budgets over one pod: the Eviction API then evicts it never."""
+    """Several budgets cover the same pod, so the Eviction API never evicts it."""
     names = [each.name for each in around.covering(workload)]
     if len(names) > 1:
         listed = ", ".join(sorted(names))

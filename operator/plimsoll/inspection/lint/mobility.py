@@ -1,25 +1,25 @@
-"""Rules about mobility: pods without an owner, local data, long grace periods, single replicas."""
+"""Defines rules about mobility: pods without an owner, local data, long grace periods, single replicas."""
 
 from collections.abc import Iterator
 
 from plimsoll.inspection.lint.placement import PER_NODE
 from plimsoll.inspection.lint.subjects import LintedWorkload, Neighbourhood
 
-#: Seconds that a pod may take to end before a move of it blocks others for long.
+#: Longest grace period, in seconds, before a pod's move blocks other moves for long.
 LONGEST_GRACE_S = 3600
 
-#: Kinds whose pods the evictor counts.
+#: Kinds of owners whose pods the evictor counts.
 _REPLICATED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
 
 
 def bare_pod(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:  # noqa: ARG001 - rules have one form
-    """A pod without an owner."""
+    """The pod has no owner."""
     if workload.kind == "Pod":
         yield "nothing makes this pod again when it is evicted, so the evictor protects it"
 
 
 def local_storage(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:  # noqa: ARG001 - rules have one form
-    """Volumes whose content stays behind on the node."""
+    """The pod has volumes whose content stays on the node."""
     if workload.kind in PER_NODE:
         return
     local = [
@@ -32,13 +32,13 @@ def local_storage(workload: LintedWorkload, around: Neighbourhood) -> Iterator[s
 
 
 def long_grace(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:  # noqa: ARG001 - rules have one form
-    """A termination grace period beyond an hour."""
+    """The termination grace period exceeds an hour."""
     grace = workload.pod.spec.termination_grace_period_seconds
     if grace is not None and grace > LONGEST_GRACE_S:
         yield f"its pods may take {grace} seconds to end, and hold their room on both nodes meanwhile"
 
 
 def single_replica(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:  # noqa: ARG001 - rules have one form
-    """One pod alone."""
+    """The workload has a single pod."""
     if workload.kind in _REPLICATED and workload.replicas == 1:
         yield "it has one pod, which the evictor protects (minReplicas 2)"

@@ -1,4 +1,4 @@
-"""Rules about what pods need: requests, priority classes, claims."""
+"""Defines rules about requests, priority classes and claims of pods."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,7 +11,7 @@ _CPU, _MEMORY = "cpu", "memory"
 
 
 def no_requests(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:  # noqa: ARG001 - rules have one form
-    """Containers without requests of cpu or memory; a limit alone is a request, too."""
+    """Containers have no requests of cpu or memory; a limit alone counts as a request."""
     spec = workload.pod.spec
     found = []
     for resource in (_CPU, _MEMORY):
@@ -29,7 +29,7 @@ def no_requests(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str
 
 
 def too_large(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
-    """Requests that no node could serve if it were empty."""
+    """No node satisfies the requests, even when empty."""
     requests = {name: amount for name, amount in incoming(workload.pod).items() if amount > 0}
     nodes = around.eligible(workload) or around.nodes
     fitting = (all(room[name] >= requests[name] for name in requests) for room in _rooms(nodes, requests))
@@ -46,7 +46,7 @@ def too_large(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
 
 
 def _rooms(nodes: Iterable[Node], requests: Iterable[str]) -> Iterator[dict[str, int]]:
-    """What nodes could give if they were empty, in the units of requests."""
+    """The capacity of empty nodes, in the units of requests."""
     for node in nodes:
         found = {}
         for name in requests:
@@ -58,7 +58,7 @@ def _rooms(nodes: Iterable[Node], requests: Iterable[str]) -> Iterator[dict[str,
 
 
 def shown(resource: str, amount: int) -> str:
-    """An amount as people write it."""
+    """An amount formatted for people."""
     if resource == _CPU:
         return f"{amount}m" if amount % 1000 else str(amount // 1000)
     if resource == _MEMORY or resource.startswith("hugepages-") or resource == "ephemeral-storage":
@@ -69,21 +69,21 @@ def shown(resource: str, amount: int) -> str:
 
 
 def unknown_class(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
-    """A priority class that does not exist; admission would reject its pods."""
+    """The priority class does not exist; admission would reject the pods."""
     name = workload.pod.spec.priority_class_name
     if name and name not in around.classes:
         yield f'there is no PriorityClass "{name}"'
 
 
 def missing_claims(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
-    """Claims that do not exist."""
+    """The pod's claims do not exist."""
     for name in _claims(workload):
         if f"{workload.namespace}/{name}" not in around.claims:
             yield f'there is no PersistentVolumeClaim "{name}" in the namespace'
 
 
 def unbound_claims(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
-    """Claims that are lost, or should be bound by now; one that waits for its first pod is not meant."""
+    """Claims are lost, or should be bound by now; claims that wait for a first consumer are not meant."""
     for name in _claims(workload):
         claim = around.claims.get(f"{workload.namespace}/{name}")
         if claim is None or claim.status.phase not in ("Pending", "Lost"):

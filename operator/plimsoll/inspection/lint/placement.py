@@ -1,4 +1,4 @@
-"""Rules about places: node affinity, pod affinity, spread constraints, tolerations, schedulers, ports."""
+"""Defines rules about node and pod affinity, spread constraints, tolerations, schedulers and ports."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -14,28 +14,28 @@ from plimsoll.model.selectors import (
 from plimsoll.model.taints import tolerates
 from plimsoll.policies.conditions import near
 
-#: Kinds that have one pod on each node, whatever their number of pods.
+#: Kinds with one pod per node, regardless of their replicas.
 PER_NODE = frozenset({"DaemonSet"})
 
-#: Taints with these prefixes come and go with the state of nodes.
+#: Prefixes of taints that are set and removed with the state of nodes.
 _PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node-role.kubernetes.io/")
 
 
 def no_node_matches(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
-    """Node selector and required node affinity that no node of the cluster has."""
+    """No node of the cluster matches the node selector and required node affinity."""
     is_demanding = not workload.required_nodes.is_empty and not contradiction(workload)
     if is_demanding and not around.eligible(workload):
         yield f"none of the {len(around.nodes)} nodes matches {_wish(workload)}"
 
 
 def contradictory_affinity(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:  # noqa: ARG001 - rules have one form
-    """Node selector and required node affinity that no node can ever have."""
+    """No node can ever match the node selector and required node affinity."""
     if key := contradiction(workload):
         yield f"no node can match {_wish(workload)}: the requirements on the label {key} exclude each other"
 
 
 def contradiction(workload: LintedWorkload) -> str:
-    """The label on which every term of the required node affinity contradicts itself or the selector."""
+    """The label for which every term of the required node affinity contradicts itself or the selector."""
     spec = workload.pod.spec
     required = spec.node_affinity.required
     equal = [
@@ -48,7 +48,7 @@ def contradiction(workload: LintedWorkload) -> str:
 
 
 def _excluded(requirements: Iterable[LabelSelectorRequirement]) -> str:
-    """A label on which the requirements exclude each other, "" for none."""
+    """A label for which the requirements exclude each other, "" for none."""
     by_key: dict[str, list[LabelSelectorRequirement]] = {}
     for each in requirements:
         by_key.setdefault(each.key, []).append(each)
@@ -90,7 +90,7 @@ def _written(requirement: LabelSelectorRequirement) -> str:
 
 
 def too_few_domains(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
-    """Required anti-affinity to its own pods, with more of them than domains."""
+    """Required anti-affinity to the workload's own pods, of which there are more than domains."""
     if workload.kind in PER_NODE:
         return
     for term in workload.pod.spec.required_anti_affinity:
@@ -103,7 +103,7 @@ def too_few_domains(workload: LintedWorkload, around: Neighbourhood) -> Iterator
 
 
 def _concerns(term: PodAffinityTerm, workload: LintedWorkload) -> bool:
-    """Whether a term is about the workload's own pods."""
+    """Whether a term selects the workload's own pods."""
     if term.namespaces and workload.namespace not in term.namespaces:
         return False
     if term.namespace_selector is not None or term.mismatch_label_keys:
@@ -119,7 +119,7 @@ def _matches(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
 
 
 def affinity_to_no_pod(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
-    """Required affinity to pods that do not exist, and not to its own."""
+    """Required affinity selects pods that do not exist, and not the workload's own."""
     terms = workload.pod.spec.affinity and workload.pod.spec.affinity.pod_affinity
     for term in terms.required if terms else ():
         namespaces = term.namespaces or (workload.namespace,)
@@ -141,7 +141,7 @@ def _shown(selector: LabelSelector | None) -> str:
 
 
 def unknown_topology(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
-    """Hard constraints by a label that no node has."""
+    """Hard constraints use a topology label that no node has."""
     spec = workload.pod.spec
     near_terms = spec.affinity.pod_affinity.required if spec.affinity and spec.affinity.pod_affinity else ()
     keys = {each.topology_key: "pod affinity" for each in near_terms}
@@ -157,7 +157,7 @@ def _hard(workload: LintedWorkload) -> list[TopologySpreadConstraint]:
 
 
 def impossible_spread(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
-    """A hard spread constraint with fewer domains than it asks for, and more pods than these may hold."""
+    """A hard spread constraint requires more domains than exist, and these cannot hold all pods."""
     for each in _hard(workload) if workload.kind not in PER_NODE else ():
         domains = len(around.domains(workload, each.topology_key))
         room = domains * each.max_skew
@@ -170,7 +170,7 @@ def impossible_spread(workload: LintedWorkload, around: Neighbourhood) -> Iterat
 
 
 def spread_over_others(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
-    """Spread constraints whose selector is not about the workload's own pods."""
+    """The selector of a spread constraint does not match the workload's own pods."""
     for each in workload.pod.spec.topology_spread_constraints:
         if _matches(each.label_selector, workload.pod.labels):
             continue
@@ -184,7 +184,7 @@ def spread_over_others(workload: LintedWorkload, around: Neighbourhood) -> Itera
 
 
 def unserved_scheduler(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
-    """A scheduler name that is neither the default nor a policy's."""
+    """No policy serves the scheduler name, and it is not the default."""
     name = workload.pod.spec.scheduler_name or DEFAULT_SCHEDULER
     if name not in around.schedulers:
         served = ", ".join(sorted(around.schedulers))
@@ -192,7 +192,7 @@ def unserved_scheduler(workload: LintedWorkload, around: Neighbourhood) -> Itera
 
 
 def idle_tolerations(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
-    """Tolerations of taints that no node has."""
+    """No node has the tolerated taint."""
     if workload.kind in PER_NODE:
         return
     for each in workload.pod.spec.tolerations:
@@ -205,7 +205,7 @@ def idle_tolerations(workload: LintedWorkload, around: Neighbourhood) -> Iterato
 
 
 def crowded_host_ports(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
-    """Host ports with more pods than nodes."""
+    """Pods with the same host port outnumber the nodes."""
     ports = sorted(
         {port.host_port for each in workload.pod.spec.containers for port in each.ports if port.host_port}
     )

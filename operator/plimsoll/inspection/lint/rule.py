@@ -1,4 +1,4 @@
-"""LintRule is one thing that lint looks for in workloads or in budgets, with its remedy."""
+"""LintRule is one check of workloads or budgets, with its remedy."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from plimsoll.inspection.lint.subjects import LintedBudget, LintedWorkload, Neig
 
 
 class Severity(StrEnum):
-    """How bad a finding is."""
+    """The severity of a finding."""
 
     INFO = "info"
     WARNING = "warning"
@@ -17,7 +17,7 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Higher is worse."""
+        """The rank of the severity; higher is worse."""
         return list(Severity).index(self)
 
 
@@ -30,10 +30,10 @@ class LintRule(Generic[SubjectT]):
 
     Attributes:
         id: In kebab case; the anchor in docs/cli/lint.md.
-        summary: What is found, in a sentence.
+        summary: One sentence about what the rule finds.
         remedy: What to do.
         check: Yields a sentence for each finding in a subject.
-        needs: What of the cluster must be known, by the names of ``lint.subjects``.
+        needs: Facts that must be known about the cluster, with the names in ``lint.subjects``.
     """
 
     id: str

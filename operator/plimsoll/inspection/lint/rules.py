@@ -224,7 +224,7 @@ class UncheckedRule(AnswerPart):
 
 
 class Lint(Answer):
-    """What plimsoll lint says."""
+    """The findings of plimsoll lint."""
 
     workloads: int = Field(description="Workloads that were looked at.")
     budgets: int = Field(description="Budgets that were looked at.")
@@ -242,9 +242,9 @@ def lint(
     """Apply rules.
 
     Args:
-        around: What there is.
+        around: The surroundings of the subjects.
         rules: Ids of the rules to apply.
-        concerns: Whether a workload or budget is to be judged; all are looked at as neighbours.
+        concerns: Whether to judge a workload or budget; all serve as neighbours.
     """
     workloads = [each for each in around.workloads if concerns(each)]
     guards = [each for each in around.budgets if concerns(each)]

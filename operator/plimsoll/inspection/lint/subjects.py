@@ -1,4 +1,4 @@
-"""Workloads, budgets and their surroundings, as rules read them: of a cluster, or of manifests."""
+"""Reads workloads, budgets and their surroundings for rules, from a cluster or from manifests."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from plimsoll.model.selectors import (
     compile_selector,
 )
 
-#: What rules may need to know of the cluster.
+#: Facts about the cluster that rules may need.
 NODES, CLASSES, CLAIMS, POLICIES, PODS = (
     "nodes",
     "priorityclasses",
@@ -37,12 +37,12 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 @dataclass(frozen=True, eq=False)
 class LintedWorkload:
-    """What makes pods of one kind.
+    """A workload whose pods are judged.
 
     Attributes:
-        pod: One of its pods, the newest, or one made of its template.
-        replicas: Pods that it has or shall have.
-        source: The file that it is from, "" for a cluster.
+        pod: Its newest pod, or one built from its template.
+        replicas: Number of its pods, current or desired.
+        source: The file that defines it, "" for a cluster.
     """
 
     kind: str
@@ -63,7 +63,7 @@ class LintedBudget:
     """A PodDisruptionBudget.
 
     Attributes:
-        source: The file that it is from, "" for a cluster.
+        source: The file that defines it, "" for a cluster.
     """
 
     document: PodDisruptionBudget
@@ -83,14 +83,14 @@ class LintedBudget:
 
     @cached_property
     def selector(self) -> Selector | None:
-        """Of the pods that it is about; None when it is malformed."""
+        """The selector of the covered pods; None if it is malformed."""
         try:
             return compile_selector(self.document.spec.selector)
         except SelectorError:
             return None
 
     def covers(self, workload: LintedWorkload) -> bool:
-        """Whether it is about the pods of a workload."""
+        """Whether it covers the pods of a workload."""
         return (
             self.namespace == workload.namespace
             and self.selector is not None
@@ -100,11 +100,11 @@ class LintedBudget:
 
 @dataclass(frozen=True, eq=False)
 class Neighbourhood:
-    """What workloads are judged against.
+    """The surroundings against which workloads are judged.
 
     Attributes:
-        unknown: Why something is not known, by one of the names above.
-        schedulers: Names that pods may give as ``schedulerName``.
+        unknown: Why a fact is unknown, keyed by one of the names above.
+        schedulers: Valid values of ``schedulerName``.
     """
 
     workloads: tuple[LintedWorkload, ...] = ()
@@ -117,7 +117,7 @@ class Neighbourhood:
     unknown: Mapping[str, str] = field(default_factory=dict)
 
     def eligible(self, workload: LintedWorkload) -> Sequence[Node]:
-        """The nodes that its selector and required node affinity admit."""
+        """The nodes that match the workload's selector and required node affinity."""
         wanted = workload.required_nodes
         if wanted.is_empty:
             return self.nodes
@@ -133,7 +133,7 @@ class Neighbourhood:
 
     @cached_property
     def label_keys(self) -> frozenset[str]:
-        """The keys of all labels of nodes."""
+        """The keys of all node labels."""
         return frozenset(key for node in self.nodes for key in node.metadata.labels)
 
     @cached_property
@@ -160,7 +160,7 @@ class Neighbourhood:
         return self._neighbours.get(namespace, ())
 
     def covering(self, workload: LintedWorkload) -> list[LintedBudget]:
-        """The budgets over its pods."""
+        """The budgets that cover the workload's pods."""
         return [each for each in self._guards.get(workload.namespace, ()) if each.covers(workload)]
 
     def domains(self, workload: LintedWorkload, key: str) -> frozenset[str]:
@@ -177,12 +177,12 @@ class Neighbourhood:
 
 
 def nothing_known(why: str) -> Neighbourhood:
-    """No cluster at all."""
+    """Surroundings without a cluster."""
     return Neighbourhood(unknown=dict.fromkeys((NODES, CLASSES, CLAIMS, POLICIES, PODS), why))
 
 
 def of_cluster(state: ClusterState) -> Neighbourhood:
-    """A cluster with its workloads."""
+    """Surroundings from a cluster with its workloads."""
     objects = state.cluster.objects
     pods = [info.pod for info in (*state.cluster.pods.values(), *state.objects.pending.infos())]
     return Neighbourhood(
@@ -202,14 +202,14 @@ def of_cluster(state: ClusterState) -> Neighbourhood:
 
 
 def _workloads(pods: Iterable[Pod], state: ClusterState) -> Iterable[LintedWorkload]:
-    """Pods by what makes them; what is finished or leaving does not count."""
+    """Pods grouped by workload; finished and terminating pods are left out."""
     found: dict[tuple[str, str, str], list[Pod]] = {}
     for pod in pods:
         if pod.is_terminal or pod.metadata.deletion_timestamp is not None:
             continue
         owner = state.cluster.objects.above(pod) or pod.metadata.controller
         kind, name = ("Pod", pod.name) if owner is None else (owner.kind, owner.name)
-        if kind != "Node":  # a mirror of what a kubelet runs by itself
+        if kind != "Node":  # a mirror pod of a static pod
             found.setdefault((pod.namespace, kind, name), []).append(pod)
     wanted = {
         (each.namespace, "Deployment", each.name): each.spec.replicas
@@ -221,7 +221,7 @@ def _workloads(pods: Iterable[Pod], state: ClusterState) -> Iterable[LintedWorkl
         yield LintedWorkload(kind, namespace, name, newest, max(len(group), wanted.get(key, 0)))
 
 
-#: Where the pod template of a kind is, and the number of pods.
+#: Path of the pod template of each kind, and of its number of pods.
 _TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "Deployment": ("spec", "template"),
     "StatefulSet": ("spec", "template"),
@@ -237,15 +237,15 @@ _TEMPLATES: Mapping[str, tuple[str, ...]] = {
 def with_manifests(
     around: Neighbourhood, manifests: Iterable[tuple[str, Mapping[str, Any]]], namespace: str
 ) -> Neighbourhood:
-    """The manifests' workloads and budgets as the subjects, among what else is known.
+    """Surroundings with the manifests' workloads and budgets as the subjects.
 
     Args:
-        around: What else is known.
+        around: Facts known otherwise.
         manifests: The source and content of each.
-        namespace: Of those that name none.
+        namespace: Namespace of manifests that name none.
 
     Raises:
-        DecodeError: A manifest is not of its kind.
+        DecodeError: A manifest does not match its kind.
     """
     workloads, budgets = [], []
     classes, schedulers = set(around.classes), set(around.schedulers)
@@ -299,5 +299,5 @@ def _of_manifest(source: str, content: Mapping[str, Any]) -> LintedWorkload:
 
 
 def _object(value: Any) -> Mapping[str, Any]:
-    """The value, if it is an object; else an empty one, as files may hold anything."""
+    """The value if it is an object, else an empty one: files may contain anything."""
     return value if isinstance(value, Mapping) else {}

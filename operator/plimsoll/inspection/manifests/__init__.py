@@ -1,1 +1,1 @@
-"""Manifests, and the pods that controllers and the API server would make of them."""
+"""Reads manifests, and builds the pods that controllers and the API server would create from them."""

@@ -1,4 +1,4 @@
-"""Daemon pods: on which nodes a DaemonSet would run one, and the pod for a node.
+"""Determines the nodes on which a DaemonSet would run a pod, and builds the pod for a node.
 
 Source: Kubernetes v1.36, ``pkg/controller/daemon/daemon_controller.go`` (``NodeShouldRunDaemonPod``) and
 ``daemon/util/daemonset_util.go`` (tolerations, and the affinity that names the node).
@@ -42,7 +42,7 @@ def with_daemon_tolerations(pod: Pod) -> Pod:
 
 
 def runs_on(template: Pod, node: Node) -> bool:
-    """Whether the DaemonSet of this pod template wants a pod on the node."""
+    """Whether the DaemonSet of this pod template runs a pod on the node."""
     if template.spec.node_name and template.spec.node_name != node.name:
         return False
     matcher = compile_node_matcher(template.spec.node_selector, template.spec.node_affinity.required)
@@ -53,7 +53,7 @@ def runs_on(template: Pod, node: Node) -> bool:
 
 
 def daemon_pod(template: Pod, node: str) -> Pod:
-    """The pod of the template for one node, which every term of its affinity names."""
+    """The pod of the template for one node; every term of its affinity selects that node."""
     spec = template.spec
     named = NodeSelectorRequirement(key=NAME_FIELD, operator="In", values=(node,))
     required = spec.node_affinity.required
@@ -80,7 +80,7 @@ def daemon_pod(template: Pod, node: str) -> Pod:
 
 
 def daemon_templates(pods: Iterable[PodInfo]) -> Iterator[Pod]:
-    """A template of each DaemonSet that the pods are of, as if it were not for one node; sorted by name."""
+    """A template of each DaemonSet that owns some of the pods, without the node affinity; sorted by name."""
     found: dict[str, Pod] = {}
     for pod in pods:
         owner = pod.pod.metadata.controller
@@ -91,7 +91,7 @@ def daemon_templates(pods: Iterable[PodInfo]) -> Iterator[Pod]:
 
 
 def _unbound(pod: Pod, name: str) -> Pod:
-    """The pod without the part of its affinity that names its node."""
+    """The pod without the node name in its affinity."""
     affinity = pod.spec.affinity
     if affinity is not None and affinity.node_affinity is not None:
         required = affinity.node_affinity.required

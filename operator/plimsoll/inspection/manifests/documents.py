@@ -1,4 +1,4 @@
-"""Sorts the documents of manifests by what becomes of them on a fork: pods, nodes, policies, others."""
+"""Sorts the documents of manifests by their role on a fork: pods, nodes, policies, others."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from plimsoll.model.kinds.workload import PodDisruptionBudget, PriorityClass
 
 POLICY = "SchedulingPolicy"
 
-#: Begins the uid of every object that exists on the fork only.
+#: Prefix of the uid of every object that exists on the fork only.
 NEW = "new:"
 
 _KINDS: dict[str, type[ApiObject]] = {kind.__name__: kind for kind in (*SHELVES, Node, PodGroup)}
-#: Kinds whose objects have no namespace.
+#: Cluster-scoped kinds.
 _GLOBAL = {"Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver"}
 
 
@@ -31,8 +31,8 @@ class Manifests:
     """The documents of some files.
 
     Attributes:
-        objects: Other objects that decisions read: classes, claims, budgets, Services, PodGroups.
-        left_out: The documents that no decision reads, as ``Kind name``.
+        objects: Other objects that affect decisions: classes, claims, budgets, Services, PodGroups.
+        left_out: Documents that affect no decision, as ``Kind name``.
     """
 
     workloads: tuple[WorkloadPods, ...] = ()
@@ -47,10 +47,10 @@ class Manifests:
 
 
 def read_manifests(documents: Iterable[Any], namespace: str, objects: ClusterObjects) -> Manifests:
-    """Read documents; ``namespace`` is where objects go that name none.
+    """Read documents; ``namespace`` is that of objects without one.
 
     Raises:
-        ManifestError: One is no object of the API, or cannot be read as its kind.
+        ManifestError: A document is not an API object, or does not match its kind.
     """
     pods: list[Document] = []
     nodes: list[Node] = []
@@ -91,7 +91,7 @@ def read_manifests(documents: Iterable[Any], namespace: str, objects: ClusterObj
 
 
 def shelve(cluster: Cluster, found: ApiObject) -> None:
-    """Add an object to a fork, or replace it there; one that no decision reads there is left out."""
+    """Add or replace an object on a fork; an object that no decision reads is left out."""
     shelf = SHELVES.get(type(found))
     if shelf is None:
         return
@@ -104,7 +104,7 @@ def shelve(cluster: Cluster, found: ApiObject) -> None:
 
 
 def _flat(documents: Iterable[Any]) -> Iterator[Document]:
-    """Each document, those of lists one by one; empty ones are left out."""
+    """The documents with lists flattened; empty ones are left out."""
     for document in documents:
         if document is None:
             continue
@@ -143,6 +143,6 @@ def _read(kind: str, document: Document, namespace: str) -> ApiObject:
 
 
 def _counted(budget: PodDisruptionBudget) -> PodDisruptionBudget:
-    """A new budget, as if its controller had seen it."""
+    """A new budget with the status that its controller would write."""
     status = msgspec.structs.replace(budget.status, observed_generation=budget.metadata.generation)
     return msgspec.structs.replace(budget, status=status)

@@ -1,7 +1,7 @@
-"""Volume claims of new pods: those that a StatefulSet makes for each pod, and those of ephemeral volumes.
+"""Creates volume claims of new pods: those of a StatefulSet's templates and those of ephemeral volumes.
 
-A claim whose class waits for its first consumer is unbound on the fork, and plugin VolumeBinding decides
-where its volume can be. A claim that binds immediately is left out: where its volume would be is not known.
+A claim whose class waits for its first consumer is unbound on the fork, and the plugin VolumeBinding decides
+where its volume can be. A claim that binds immediately is left out: the place of its volume is not known.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
 def with_claims(pod: Pod, templates: Iterable[PersistentVolumeClaim], fork: Cluster) -> tuple[Pod, list[str]]:
-    """The pod with claims of its own, which are shelved on the fork; and what is not known of them."""
+    """The pod with its own claims, which are added to the fork; and notes about what is unknown."""
     by_volume = {each.name: each for each in templates}
     if not by_volume and not any(each.ephemeral or each.persistent_volume_claim for each in pod.spec.volumes):
         return pod, []
@@ -45,7 +45,7 @@ def with_claims(pod: Pod, templates: Iterable[PersistentVolumeClaim], fork: Clus
 
 
 def copied_claims(pod: Pod, objects: ClusterObjects) -> list[PersistentVolumeClaim]:
-    """Templates of the claims that the pod's StatefulSet made for it, told from their names."""
+    """Templates of the claims that the pod's StatefulSet created for it, recognised by their names."""
     templates = []
     for volume in pod.spec.volumes:
         source = volume.persistent_volume_claim
@@ -61,7 +61,7 @@ def copied_claims(pod: Pod, objects: ClusterObjects) -> list[PersistentVolumeCla
 def _claim_of(
     volume: Volume, pod: Pod, template: PersistentVolumeClaim | None, objects: ClusterObjects
 ) -> tuple[PersistentVolumeClaim | None, Volume]:
-    """The claim that a volume means, made if need be, and the volume of this very pod."""
+    """The claim of a volume, created if necessary, and the volume for this pod."""
     owners: tuple[OwnerReference, ...] = ()
     if template is not None:
         name, spec = f"{volume.name}-{pod.name}", template.spec

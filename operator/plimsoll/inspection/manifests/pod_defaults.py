@@ -1,11 +1,11 @@
-"""Sets what the API server sets when a pod is created: requests, priority, tolerations, host ports.
+"""Sets the defaults that the API server sets when a pod is created: requests, priority, tolerations, ports.
 
 Documents are plain JSON values, as they are read from a manifest.
 
 Source: Kubernetes v1.36, ``pkg/apis/core/v1/defaults.go``, ``pkg/registry/core/pod/strategy.go`` (label
 keys of affinity terms), admission plugins Priority, DefaultTolerationSeconds, LimitRanger, RuntimeClass.
-Differs: LimitRanges only set defaults here, their bounds are not checked; of ResourceQuotas and webhooks
-nothing is known.
+Differs: LimitRanges only set defaults here, their bounds are not checked; ResourceQuotas and webhooks are not
+considered.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,35 +18,35 @@ from plimsoll.model.kinds.workload import PriorityClass
 
 Document: TypeAlias = dict[str, Any]
 
-#: Classes that every API server has.
+#: Priority classes that every API server has.
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
-#: Resources of which a LimitRange may set a default that decisions read.
+#: Resources that decisions read and for which a LimitRange may set a default.
 _LIMITED = ("cpu", "memory", "ephemeral-storage")
 _UNREADY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOLERATED_S = 300
 
 
-#: Characters of an error.
+#: Maximum length of an error, in characters.
 LONGEST_SENTENCE = 1000
 
 
 class ManifestError(PlimsollError):
-    """A manifest from which no pods can be made; the sentence says what, where, and what is allowed."""
+    """A manifest that defines no valid pods; the sentence gives the problem, its place, and valid values."""
 
     def __str__(self) -> str:
-        """A bounded part of it: it repeats what is written."""
+        """The sentence, truncated, since it repeats input."""
         text = super().__str__()
         return text if len(text) <= LONGEST_SENTENCE else f"{text[:LONGEST_SENTENCE]}…"
 
 
 @dataclass(frozen=True, slots=True)
 class PodDefaults:
-    """What admission knows of the cluster.
+    """The cluster's state that admission needs.
 
     Attributes:
-        limit_ranges: Keyed by namespace; None when it is not known which there are.
-        runtime_classes: Keyed by name; None when it is not known which there are.
+        limit_ranges: Keyed by namespace; None if unknown.
+        runtime_classes: Keyed by name; None if unknown.
     """
 
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class PodDefaults:
     runtime_classes: Mapping[str, Document] | None = None
 
     def admit(self, pod: Document, subject: str) -> tuple[Document, list[str]]:
-        """The pod as the API server would store it, and what could not be known of it, in sentences.
+        """The pod as the API server would store it, and sentences about what is unknown.
 
         Raises:
             ManifestError: The API server would refuse it.
@@ -76,7 +76,7 @@ class PodDefaults:
         return pod, notes
 
     def _set_limits(self, spec: Document, namespace: str, subject: str) -> list[str]:
-        """What LimitRanges of the namespace set where a container names no amount."""
+        """Set the defaults of the namespace's LimitRanges in containers without an amount."""
         if self.limit_ranges is None:
             silent = [
                 each.get("name", "")
@@ -150,7 +150,7 @@ def _requested(container: Document) -> set[str]:
 
 
 def _default_requests(container: Document) -> None:
-    """A limit without a request is the request."""
+    """Copy limits to missing requests."""
     resources = container.get("resources") or {}
     if resources.get("limits"):
         container["resources"] = {
@@ -160,9 +160,9 @@ def _default_requests(container: Document) -> None:
 
 
 def _default_pod_level(spec: Document) -> None:
-    """Pod-level limits are the pod-level requests of what no container requests; the rest stays absent.
+    """Copy pod-level limits to pod-level requests of resources that no container requests.
 
-    Where containers request it, requests.py sums them up by itself.
+    If containers request a resource, the pod-level request stays absent, and requests.py adds theirs up.
     """
     resources = spec["resources"]
     asked = {name for each in _containers(spec) for name in _requested(each)}
@@ -174,7 +174,7 @@ def _default_pod_level(spec: Document) -> None:
 
 
 def _set_tolerations(spec: Document) -> None:
-    """Nodes that are not ready or not reachable are tolerated for a while, unless the pod says otherwise."""
+    """Add temporary tolerations of nodes that are not ready or not reachable, unless the pod has its own."""
     tolerations = list(spec.get("tolerations") or ())
     for key in _UNREADY:
         covered = any(
@@ -190,7 +190,7 @@ def _set_tolerations(spec: Document) -> None:
 
 
 def _merge_label_keys(spec: Document, labels: Mapping[str, str]) -> None:
-    """The pod's values of ``matchLabelKeys`` become part of the selectors of affinity terms."""
+    """Add the pod's values of ``matchLabelKeys`` to the selectors of affinity terms."""
     affinity = spec.get("affinity") or {}
     for kind in ("podAffinity", "podAntiAffinity"):
         terms = affinity.get(kind) or {}

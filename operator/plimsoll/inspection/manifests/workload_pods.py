@@ -1,7 +1,7 @@
-"""Makes the pods that controllers would make of Deployments, StatefulSets, Jobs and the other workloads.
+"""Builds the pods that controllers would create for Deployments, StatefulSets, Jobs and other workloads.
 
 Source: Kubernetes v1.36, ``pkg/controller``: labels, names and owners of pods.
-Differs: names end with a number where controllers draw letters.
+Differs: names end with a number instead of random letters.
 """
 
 import hashlib
@@ -22,23 +22,23 @@ from plimsoll.model.kinds.storage import PersistentVolumeClaim
 from plimsoll.model.kinds.workload import ReplicaSet, ReplicaSpec, StatefulSet
 from plimsoll.model.selectors import LabelSelector
 
-#: Characters of a pod template's hash.
+#: Length of a pod template's hash, in characters.
 _HASH = 10
 _API = {"Job": "batch/v1", "CronJob": "batch/v1"}
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadPods:
-    """A workload, and the pods that its controller would make.
+    """A workload, and the pods that its controller would create.
 
     Attributes:
-        replicas: How many pods it wants; 0 of a DaemonSet, where nodes decide.
-        template: A pod as the API server would store it, but for its name and uid.
-        owner: The object that the pods are counted by: the ReplicaSet of a Deployment, the StatefulSet.
-        claims: What a StatefulSet makes for each pod, named as the volumes.
+        replicas: Number of desired pods; 0 for a DaemonSet, whose number depends on the nodes.
+        template: A pod as the API server would store it, except for its name and uid.
+        owner: The object that counts the pods: the ReplicaSet of a Deployment, the StatefulSet.
+        claims: Claims that a StatefulSet creates for each pod, named as the volumes.
         name_labels: Labels whose value is the pod's name.
         number_labels: Labels whose value is the pod's number.
-        notes: What is not known, or done differently, in sentences.
+        notes: Sentences about facts that are unknown, or treated differently.
     """
 
     kind: str
@@ -58,7 +58,7 @@ class WorkloadPods:
         return f"{self.kind} {self.namespace}/{self.name}"
 
     def pod(self, number: int, now: datetime) -> Pod:
-        """The pod of that number, from 0, as it is when it has just been created."""
+        """The pod with this number, from 0, as just created."""
         is_itself = self.kind == "Pod" and number == 0
         name = self.name if is_itself else f"{self.template.name}-{number}"
         metadata = self.template.metadata
@@ -79,7 +79,7 @@ class WorkloadPods:
 
 
 def workload_pods(document: Document, namespace: str, defaults: PodDefaults) -> WorkloadPods:
-    """Read a workload; ``namespace`` is where it goes when it names none.
+    """Read a workload; ``namespace`` applies if it names none.
 
     Raises:
         ManifestError: Its kind has no pods, or a part of it is missing or cannot be read.
@@ -104,7 +104,7 @@ def workload_pods(document: Document, namespace: str, defaults: PodDefaults) -> 
 
 
 def _read(reading: "_Reading", built: "_Built", defaults: PodDefaults) -> WorkloadPods:
-    """The workload; raises what a malformed document raises."""
+    """Build the workload; raises the errors of a malformed document."""
     metadata, owner = built.pod.get("metadata") or {}, _owner_of(reading)
     template = {
         "metadata": {
@@ -118,7 +118,7 @@ def _read(reading: "_Reading", built: "_Built", defaults: PodDefaults) -> Worklo
     }
     if not isinstance(template["spec"], dict) or not template["spec"].get("containers"):
         raise ManifestError(f"{reading.subject}: its pods have no spec.containers; a pod has at least one")
-    convert(Pod, template)  # an error of it names the place
+    convert(Pod, template)  # its error gives the place
     admitted, notes = defaults.admit(template, reading.subject)
     return WorkloadPods(
         kind=reading.kind,
@@ -146,7 +146,7 @@ class _Reading:
     name: str
     document: Document
     subject: str
-    prefix: str = ""  #: of the pods' names; "" for the workload's own name
+    prefix: str = ""  #: prefix of the pods' names; "" for the workload's own name
 
     @property
     def spec(self) -> Document:
@@ -157,7 +157,7 @@ class _Reading:
         return _mapping(self.spec, "template", f"{self.subject}: spec")
 
     def count(self, name: str, default: int = 1) -> int:
-        """A number of the spec, from 0."""
+        """A number of the spec, at least 0."""
         amount = self.spec.get(name)
         if amount is None:
             return default
@@ -168,7 +168,7 @@ class _Reading:
 
 @dataclass(slots=True)
 class _Built:
-    """What a kind says of its pods."""
+    """What a kind defines about its pods."""
 
     pod: Document
     replicas: int = 1
@@ -257,7 +257,7 @@ _BUILDERS: dict[str, Callable[[_Reading], _Built]] = {
     "Pod": _pod,
 }
 
-#: Kinds that pods are made of.
+#: Kinds of workloads that define pods.
 WORKLOAD_KINDS = tuple(_BUILDERS)
 
 
@@ -276,7 +276,7 @@ def _owner_of(reading: _Reading) -> Document | None:
 
 
 def _counted_by(reading: _Reading, built: _Built) -> ReplicaSet | StatefulSet | None:
-    """The object from whose selector plugins tell which pods belong together."""
+    """The object by whose selector plugins determine which pods belong together."""
     if reading.kind not in {"Deployment", "ReplicaSet", "StatefulSet"}:
         return None
     selector = convert(LabelSelector, reading.spec.get("selector") or {})

@@ -1,1 +1,1 @@
-"""Places pods on forks of a cluster, and says whether they fit."""
+"""Places pods on forks of a cluster, and reports whether they fit."""

@@ -1,7 +1,7 @@
-"""Says how many pods of a workload fit, where they are placed, and the obstacle of the next one.
+"""Reports how many pods of a workload fit, where they are placed, and the obstacle of the next one.
 
-The pods are placed one by one on a fork of the cluster, behind the pods that wait already and come before
-them in the queue. Nothing is preempted unless it is asked for.
+The pods are placed one by one on a fork of the cluster, after the waiting pods that precede them in the
+queue. Pods are preempted only on request.
 """
 
 from collections import Counter
@@ -27,25 +27,25 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import group_key
 
-#: How many pods ``--max`` tries at most unless it is given.
+#: Default limit of pods that ``--max`` tries.
 MOST = 10_000
 
-#: Collections that hardly any cluster is without; what is missing of others is no news.
+#: Collections that hardly any cluster lacks; other missing collections are not reported.
 DECISIVE = frozenset({"nodes", "pods", "poddisruptionbudgets", "priorityclasses", "schedulingpolicies"})
 
-#: Notified of how many pods were tried.
+#: Callback for the number of pods tried.
 Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class FitQuestion:
-    """What is asked.
+    """The request of ``plimsoll fit``.
 
     Attributes:
-        replicas: Instead of the manifest's; None for these.
-        maximum: Place pods until one does not fit, or ``most`` do.
-        alone: Leave out the pods that wait already.
-        preempting: Let the pods take the room of pods of lower priority.
+        replicas: Overrides the manifest's replicas; None keeps these.
+        maximum: Place pods until one does not fit, or ``most`` are placed.
+        alone: Leave out the waiting pods.
+        preempting: Let the pods preempt pods of lower priority.
     """
 
     replicas: int | None = None
@@ -63,7 +63,7 @@ class NodeShare(AnswerPart):
 
 
 class WorkloadFit(AnswerPart):
-    """How one workload fits."""
+    """The result for one workload."""
 
     workload: str = Field(description="Kind namespace/name.")
     scheduler: str = Field(description="The schedulerName of its pods.")
@@ -79,7 +79,7 @@ class WorkloadFit(AnswerPart):
 
     @property
     def fits(self) -> bool:
-        """Whether as many fit as are wanted; with --max, whether any does."""
+        """Whether as many fit as are desired; with --max, whether any fits."""
         return self.placed > 0 if self.wanted is None else self.placed >= self.wanted
 
 
@@ -99,7 +99,7 @@ def fit(
     """Place the pods of the manifests.
 
     Raises:
-        ManifestError: There is no workload, or the question does not apply to these.
+        ManifestError: There is no workload, or the request does not apply to these.
     """
     _check(manifests, question)
     fork = state.cluster.fork()
@@ -120,14 +120,14 @@ def fit(
 
 
 def waiting_pods(state: ClusterState) -> list[PodInfo]:
-    """The pods that wait for a place."""
+    """The pods without a node."""
     return [
         pod for pod in state.objects.pending.infos() if not pod.pod.is_terminal and not pod.is_terminating
     ]
 
 
 def schedulers_of(state: ClusterState, manifests: Manifests) -> Schedulers:
-    """Who places pods on forks of the cluster."""
+    """The schedulers that place pods on forks of the cluster."""
     minimums = {group.key: group.min_member for group in state.objects.groups if group.object is not None}
     return Schedulers(
         state.profiles, state.catalogue.forecast, state.book.nominator, {**minimums, **manifests.minimums()}
@@ -135,7 +135,7 @@ def schedulers_of(state: ClusterState, manifests: Manifests) -> Schedulers:
 
 
 def missing_notes(state: ClusterState) -> list[str]:
-    """What could not be read of the cluster, by the reason."""
+    """Collections that could not be read, grouped by reason."""
     by_reason: dict[str, list[str]] = {}
     for plural, why in sorted(state.content.missing.items()):
         if plural not in DECISIVE:
@@ -145,7 +145,7 @@ def missing_notes(state: ClusterState) -> list[str]:
 
 
 def notes_of(state: ClusterState, manifests: Manifests, fork: Cluster) -> list[str]:
-    """What is to be said of manifests on this cluster."""
+    """Notes about manifests on this cluster."""
     notes = missing_notes(state) + [note for each in manifests.workloads for note in each.notes]
     namespaces = fork.objects.namespaces
     for each in manifests.workloads:
@@ -166,7 +166,7 @@ def notes_of(state: ClusterState, manifests: Manifests, fork: Cluster) -> list[s
 
 
 def _is_of(pod: PodInfo, workload: WorkloadPods, owners: set[str]) -> bool:
-    """Whether a pod of the cluster seems to be of the workload."""
+    """Whether a pod of the cluster seems to belong to the workload."""
     if pod.namespace != workload.namespace:
         return False
     owner = pod.pod.metadata.controller
@@ -178,7 +178,7 @@ def _is_of(pod: PodInfo, workload: WorkloadPods, owners: set[str]) -> bool:
 
 
 class _Placing:
-    """Places workloads one after the other."""
+    """Places workloads one after another."""
 
     def __init__(
         self, queue: ForkQueue, now: datetime, question: FitQuestion, progress: Progress, notes: list[str]
@@ -193,11 +193,11 @@ class _Placing:
         self.waiting_placed = 0
 
     def ordered(self, workloads: tuple[WorkloadPods, ...]) -> list[WorkloadPods]:
-        """The most important first, as the queue has them."""
+        """The workloads in queue order."""
         return sorted(workloads, key=lambda each: -each.template.priority)
 
     def workload(self, workload: WorkloadPods, waiting: list[PodInfo]) -> WorkloadFit:
-        """Place one workload, behind those that wait and come first."""
+        """Place one workload, after the waiting pods that precede it."""
         queue, question = self._queue, self._question
         if workload.owner is not None:
             shelve(queue.fork, workload.owner)
@@ -267,7 +267,7 @@ class _Placing:
         return placed, None
 
     def _daemons(self, workload: WorkloadPods) -> tuple[list[ForkPlacement], PodObstacle | None]:
-        """Place a pod on each node that the DaemonSet wants one on."""
+        """Place a pod on each node where the DaemonSet runs one."""
         placed: list[ForkPlacement] = []
         obstacle: PodObstacle | None = None
         for node in [node for node in self._queue.fork.nodes if runs_on(workload.template, node)]:
@@ -292,7 +292,7 @@ class _Placing:
 
 
 def _check(manifests: Manifests, question: FitQuestion) -> None:
-    """Raise ManifestError unless the question applies."""
+    """Raise ManifestError unless the request applies."""
     if not manifests.workloads:
         raise ManifestError(
             "there is no workload in the files; give a Deployment, a Job or another kind of pods"

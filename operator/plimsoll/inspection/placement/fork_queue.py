@@ -1,8 +1,8 @@
-"""Places pods on a fork of the cluster, in the order in which the scheduling queue would try them.
+"""Places pods on a fork of the cluster, in the order of the scheduling queue.
 
-The engine decides; ties go to the first of the best nodes, in the order of the cluster's rows, so that the
-same input has the same answer. Nominations and the targets of open moves keep their room. HTTP extenders are
-not asked: where one has a say, the placement is said to be uncertain.
+The engine decides. Ties go to the first of the best nodes, in the order of the cluster's rows, so that equal
+input gives equal output. Nominations and targets of open moves keep their room. HTTP extenders are not
+called; if one is interested in the pod, the placement is reported as uncertain.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod_group import group_key
 from plimsoll.planning.fork_schedulers import placing
 
-#: What kube-scheduler says of pods with gates.
+#: kube-scheduler's message for pods with scheduling gates.
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 
@@ -29,8 +29,8 @@ class ForkPlacement:
     """A pod on its node.
 
     Attributes:
-        ties: How many nodes are as good as this one.
-        victims: Pods that have to leave first.
+        ties: Number of nodes with the same score.
+        victims: Pods to preempt first.
     """
 
     pod: PodInfo
@@ -41,11 +41,11 @@ class ForkPlacement:
 
 @dataclass(frozen=True, slots=True)
 class Schedulers:
-    """Who places pods.
+    """The schedulers that place pods.
 
     Attributes:
         profiles: By scheduler name.
-        forecast: Stands in for schedulers that no policy serves.
+        forecast: Profile for schedulers that no policy serves.
         minimums: ``minMember`` by PodGroup.
     """
 
@@ -55,20 +55,20 @@ class Schedulers:
     minimums: Mapping[str, int]
 
     def profile_of(self, pod: PodInfo) -> Profile:
-        """The profile that decides about the pod."""
+        """The profile that schedules the pod."""
         return self.profiles.get(pod.pod.spec.scheduler_name, self.forecast)
 
 
 class ForkQueue:
-    """Pods that wait for a place on a fork.
+    """Pods that wait for a node of a fork.
 
     Args:
-        fork: Changed by every placement.
-        preempting: Whether pods may take the room of pods of lower priority.
+        fork: The fork; every placement changes it.
+        preempting: Whether pods may preempt pods of lower priority.
 
     Attributes:
-        waiting: Pods without a place, by uid.
-        refusals: Why each of these has none, by uid, as of the latest attempt.
+        waiting: Pods without a node, by uid.
+        refusals: The result of each waiting pod's latest attempt, by uid.
     """
 
     def __init__(self, fork: Cluster, schedulers: Schedulers, *, preempting: bool = False) -> None:
@@ -82,24 +82,24 @@ class ForkQueue:
         self._sort_key = sorting.queue_sort.sort_key
 
     def add(self, pod: PodInfo) -> None:
-        """The pod waits from now on."""
+        """Add a waiting pod."""
         self.waiting[pod.uid] = pod
 
     def drop(self, uid: str) -> PodInfo | None:
-        """The pod waits no longer."""
+        """Remove a waiting pod."""
         self.refusals.pop(uid, None)
         return self.waiting.pop(uid, None)
 
     def in_order(self) -> list[PodInfo]:
-        """Those that wait, in the queue's order; those that have waited equally long sorted by name."""
+        """The waiting pods in queue order; pods of equal order and waiting time are sorted by name."""
         return sorted(self.waiting.values(), key=lambda pod: (self._sort_key(pod, _since(pod)), pod.key))
 
     def precedes(self, pod: PodInfo, other: PodInfo) -> bool:
-        """Whether a pod is tried before another one."""
+        """Whether a pod precedes another one in the queue."""
         return bool(self._sort_key(pod, _since(pod)) <= self._sort_key(other, _since(other)))
 
     def settle(self) -> list[ForkPlacement]:
-        """Place whatever fits, until nothing more does; in the order of placement."""
+        """Place every pod that fits, until no further one does; returns them in order of placement."""
         placed: list[ForkPlacement] = []
         while True:
             found = self._round()
@@ -108,7 +108,7 @@ class ForkQueue:
                 return placed
 
     def place(self, pod: PodInfo) -> ForkPlacement | Decision:
-        """Place one pod, whether it waits or not, or say why it has no place."""
+        """Place one pod, waiting or not; returns the rejecting decision if it does not fit."""
         obstacle = self._gate(pod)
         if obstacle:
             return Decision(pod, AttemptOutcome.UNSCHEDULABLE, message=obstacle)
@@ -121,7 +121,7 @@ class ForkQueue:
         return decision
 
     def scheduler_of(self, pod: PodInfo, *, preempting: bool = False) -> ProfileScheduler:
-        """The scheduler that decides about the pod on this fork."""
+        """The scheduler of the pod on this fork."""
         profile = self._schedulers.profile_of(pod)
         found = self._by_profile.get((id(profile), preempting))
         if found is None:
@@ -131,16 +131,16 @@ class ForkQueue:
         return found
 
     def attempt(self, pod: PodInfo) -> Decision:
-        """What its scheduler decides about the pod, preemption included; nothing is placed."""
+        """The scheduler's decision about the pod, preemption included; places nothing."""
         return schedule(self.scheduler_of(pod, preempting=True), pod)
 
     def extender_of(self, pod: PodInfo) -> str:
-        """The URL of an extender that has a say in where the pod goes, or ""."""
+        """The URL of an extender that is interested in the pod, or ""."""
         found = placing(self._schedulers.profile_of(pod), pod)
         return "" if found is None else found.name
 
     def _gate(self, pod: PodInfo) -> str:
-        """Why the pod may not be tried yet, "" when it may."""
+        """Why the pod is gated, "" if it is not."""
         group = group_key(pod.pod)
         if pod.pod.spec.scheduling_gates:
             return GATED
@@ -149,7 +149,7 @@ class ForkQueue:
         return ""
 
     def policy_of(self, pod: PodInfo) -> str:
-        """The policy whose profile decides about the pod, "" when it is a forecast."""
+        """The policy whose profile schedules the pod, "" for a forecast."""
         return self._schedulers.profile_of(pod).policy if self.is_served(pod) else ""
 
     def is_served(self, pod: PodInfo) -> bool:
@@ -157,7 +157,7 @@ class ForkQueue:
         return pod.pod.spec.scheduler_name in self._schedulers.profiles
 
     def _round(self) -> list[ForkPlacement]:
-        """Try each pod that waits once."""
+        """Try each waiting pod once."""
         placed: list[ForkPlacement] = []
         refused: dict[int, Decision] = {}
         groups: set[str] = set()
@@ -208,6 +208,6 @@ class ForkQueue:
 
 
 def _since(pod: PodInfo) -> float:
-    """Since when the pod waits, in seconds since the epoch; always where its creation is not known."""
+    """Start of the pod's wait, in seconds since the epoch; the earliest if its creation is unknown."""
     created: datetime | None = pod.pod.metadata.creation_timestamp
     return float("-inf") if created is None else created.timestamp()

@@ -1,4 +1,4 @@
-"""Says what stops a pod on a fork: the message, counts by plugin, and the chance of preemption."""
+"""Explains why a pod does not fit on a fork: the message, counts by plugin, and the effect of preemption."""
 
 from collections import Counter
 from dataclasses import replace
@@ -12,7 +12,7 @@ from plimsoll.inspection.placement.fork_queue import ForkQueue
 
 
 class PluginRefusal(AnswerPart):
-    """A reason that a plugin refuses nodes for."""
+    """A reason for which a plugin refuses nodes."""
 
     plugin: str
     reason: str
@@ -22,14 +22,14 @@ class PluginRefusal(AnswerPart):
 
 
 class PreemptionChance(AnswerPart):
-    """What preemption would do for the pod."""
+    """The effect that preemption would have for the pod."""
 
     node: str = Field(description="The node that would take the pod.")
     victims: list[str] = Field(description="Pods that would have to leave it first, as namespace/name.")
 
 
 class PodObstacle(AnswerPart):
-    """Why a pod has no place."""
+    """Why a pod has no node."""
 
     pod: str = Field(description="The pod, as namespace/name.")
     reason: str = Field(description="Why, in kube-scheduler's words, without what preemption said.")
@@ -41,8 +41,8 @@ class PodObstacle(AnswerPart):
 
 
 def pod_obstacle(queue: ForkQueue, pod: PodInfo, decision: Decision) -> PodObstacle:
-    """Explain a decision about a pod, on the fork as it is now."""
-    if decision.diagnosis is None:  # it was not tried, or not alone
+    """Explain a decision about a pod, on the present fork."""
+    if decision.diagnosis is None:  # not tried, or not individually
         text = decision.message
         return PodObstacle(pod=pod.key, reason=text, message=text, plugins=[], preemption=None)
     whole = queue.attempt(pod)

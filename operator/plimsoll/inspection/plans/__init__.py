@@ -1,1 +1,1 @@
-"""Plans that policies would make of a cluster: their moves, refusals, effect and allowances."""
+"""Makes the plans of policies for a cluster: moves, refusals, effect and allowances."""

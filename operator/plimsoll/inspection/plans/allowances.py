@@ -1,4 +1,4 @@
-"""Remainders of the policy's limits and of PodDisruptionBudgets after the moves of a plan."""
+"""Computes what the moves of a plan leave of the policy's limits and of PodDisruptionBudgets."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -20,14 +20,14 @@ FIELDS = {
     LimitLevel.WORKLOAD: "perWorkload",
 }
 
-#: Reasons of refusals by a PodDisruptionBudget.
+#: Reasons of refusals that are due to a PodDisruptionBudget.
 BY_BUDGET = ("Budget", "SeveralBudgets", "BudgetBackoff")
 
 
 def limit_allowances(
     rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext, moves: Iterable[Move]
 ) -> tuple[LimitAllowance, ...]:
-    """The limits on the whole run, then those on the nodes, namespaces and workloads that pods move from."""
+    """The limits on the whole run, then those on the nodes, namespaces and workloads that pods leave."""
     made = tuple(moves)
     populations = Populations(cluster, rebalancing.evictors, rebalancing.nodes)
     tally = Tally(rebalancing.limits, populations, context.in_flight, context.recent)
@@ -52,13 +52,13 @@ def limit_allowances(
 
 
 def budget_allowances(cluster: Cluster, made: EvictionPlan) -> tuple[BudgetAllowance, ...]:
-    """The PodDisruptionBudgets of pods that move, and of those that stay because of one."""
+    """The PodDisruptionBudgets of moving pods, and of pods that stay because of one."""
     ledger = BudgetLedger(cluster.objects.budgets.values())
     concerned = {}
     last: dict[str, Move] = {}
     for move in made.moves:
         before = last.get(move.workload.uid)
-        if move.surge is None:  # the pod of a surge goes when one more healthy pod is there
+        if move.surge is None:  # a surged pod leaves only after one more healthy pod exists
             ledger.take(move.pod, before.budget if before and move.waits else "")
         last[move.workload.uid] = move
         concerned.update({each.key: each for each in ledger.over(move.pod)})

@@ -12,7 +12,7 @@ from plimsoll.inspection.answer import Answer, AnswerPart
 
 
 class Departure(StrEnum):
-    """How a pod is made to leave."""
+    """The way in which a pod leaves its node."""
 
     EVICTION = "Eviction"
     EVICTION_REQUEST = "EvictionRequest"
@@ -20,7 +20,7 @@ class Departure(StrEnum):
 
 
 class PlannedMove(AnswerPart):
-    """One pod that is moved, and where its replacement is expected."""
+    """One moved pod, and the expected node of its replacement."""
 
     position: int = Field(ge=1, description="Which of the policy's moves it is, in the order of execution.")
     pod: str = Field(description="The pod, as namespace/name.")
@@ -57,7 +57,7 @@ class RefusedSubject(AnswerPart):
 
 
 class ReasonToStay(AnswerPart):
-    """Pods that strategies want moved and that stay, for one reason."""
+    """Pods that strategies propose and that stay, for one reason."""
 
     reason: str = Field(description="Why, in one word.")
     pods: int = Field(ge=1, description="How many pods; each counts once, whichever strategies want it.")
@@ -68,7 +68,7 @@ class ReasonToStay(AnswerPart):
 
 
 class UsageChange(AnswerPart):
-    """How far a resource of a node is used, before and after."""
+    """Usage of a node's resource, before and after."""
 
     resource: str = Field(description="cpu, memory or pods.")
     usage: str = Field(description="requests, or actual where the policy has it measured.")
@@ -86,7 +86,7 @@ class NodeChange(AnswerPart):
 
 
 class SpreadChange(AnswerPart):
-    """How unevenly the nodes under consideration are used."""
+    """Imbalance of the nodes in scope."""
 
     resource: str = Field(description="cpu, memory or pods.")
     usage: str = Field(description="requests, or actual where the policy has it measured.")
@@ -107,7 +107,7 @@ class LimitAllowance(AnswerPart):
 
 
 class BudgetAllowance(AnswerPart):
-    """A PodDisruptionBudget that covers a pod of the plan, and what is left of it."""
+    """A PodDisruptionBudget that covers a pod of the plan, and its remaining disruptions."""
 
     budget: str = Field(description="The budget, as namespace/name.")
     allowed: int = Field(ge=0, description="Disruptions that it allows now.")
@@ -117,7 +117,7 @@ class BudgetAllowance(AnswerPart):
 
 
 class PolicyPlan(AnswerPart):
-    """What one policy would do."""
+    """The plan of one policy."""
 
     policy: str = Field(description="Its name.")
     planned: bool = Field(default=False, description="Whether a plan was made; if not, the outlook says why.")
@@ -148,7 +148,7 @@ class PolicyPlan(AnswerPart):
 
 
 class Presence(StrEnum):
-    """Which of two plans has a move."""
+    """Which of two plans contains a move."""
 
     ONLY_NEW = "OnlyNew"
     ONLY_OLD = "OnlyOld"
@@ -157,7 +157,7 @@ class Presence(StrEnum):
 
 
 class ComparedMove(AnswerPart):
-    """A pod that one of two sets of policies moves, or both."""
+    """A pod that one or both of two sets of policies move."""
 
     presence: Presence = Field(
         description="OnlyNew, OnlyOld, Both, or Elsewhere: both move the pod, to different nodes."
@@ -171,7 +171,7 @@ class ComparedMove(AnswerPart):
 
 
 class PlanComparison(AnswerPart):
-    """What a set of policies does differently from another one, on the same cluster."""
+    """Differences between two sets of policies, on the same cluster."""
 
     against: str = Field(description="The old set: live, or the file.")
     only_new: int = Field(ge=0, description="Pods that only the new set moves.")
@@ -183,7 +183,7 @@ class PlanComparison(AnswerPart):
 
 
 class Plan(Answer):
-    """What policies would move if they ran now; nothing is written."""
+    """The moves of policies if they ran now; nothing is written."""
 
     source: str = Field(description="Where the cluster was read: a server or a file.")
     taken: datetime = Field(description="When it was read.")
@@ -192,11 +192,11 @@ class Plan(Answer):
 
     @property
     def moves(self) -> int:
-        """How many moves all plans have."""
+        """The number of moves of all plans."""
         return sum(len(each.moves) for each in self.policies)
 
     @property
     def differs(self) -> bool:
-        """Whether the two sets that were compared move different pods, or to different nodes."""
+        """Whether the two compared sets move different pods, or to different nodes."""
         found = self.comparison
         return found is not None and bool(found.only_new or found.only_old or found.elsewhere)

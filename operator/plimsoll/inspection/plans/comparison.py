@@ -17,7 +17,7 @@ _Mover = tuple[str, PlannedMove]
 
 
 def compared(new: Iterable[PolicyPlan], old: Iterable[PolicyPlan], against: str) -> PlanComparison:
-    """What the new policies move and the old ones do not, and the reverse; ``against`` names the old ones."""
+    """Moves of only the new policies, and of only the old ones; ``against`` names the old set."""
     plans = tuple(old)
     moves = tuple(_pairs(_by_pod(new), _by_pod(plans)))
     counts = Counter(each.presence for each in moves)
@@ -41,7 +41,7 @@ def _by_pod(plans: Iterable[PolicyPlan]) -> dict[str, list[_Mover]]:
 
 
 def _pairs(new: dict[str, list[_Mover]], old: dict[str, list[_Mover]]) -> Iterable[ComparedMove]:
-    """The moves pod by pod, those of the new policies first, each in the order of execution."""
+    """The moves by pod, those of the new policies first, each in the order of execution."""
     for pod in dict.fromkeys([*new, *old]):
         for one, other in zip_longest(new.get(pod, ()), old.get(pod, ())):
             yield _pair(one, other)

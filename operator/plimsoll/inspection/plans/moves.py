@@ -1,4 +1,4 @@
-"""Moves of a plan in the order in which the operator makes them."""
+"""Lists the moves of a plan in the order in which the operator makes them."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -10,7 +10,7 @@ from plimsoll.planning.moves import EvictionPlan, Move
 
 
 def moves_in_order(made: EvictionPlan, mode: Mode) -> list[Move]:
-    """The moves as the operator takes them: in mode Enforce those of a bundle that wait come last in it.
+    """The moves in the operator's order: in mode Enforce, waiting moves of a bundle come last in it.
 
     Source: :meth:`plimsoll.rebalancing.execution.feeder.MoveFeeder.feed`.
     """
@@ -22,7 +22,7 @@ def moves_in_order(made: EvictionPlan, mode: Mode) -> list[Move]:
 
 
 def planned_moves(made: EvictionPlan, mode: Mode, *, by_request: bool) -> Iterator[PlannedMove]:
-    """The moves as an answer has them."""
+    """The moves in the form of an answer."""
     for position, move in enumerate(moves_in_order(made, mode), start=1):
         yield PlannedMove(
             position=position,

@@ -1,4 +1,4 @@
-"""Words for what the operator would do with a plan, and for when it runs the policy next."""
+"""Describes what the operator would do with a plan, and when it runs the policy next."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -13,7 +13,7 @@ from plimsoll.rebalancing.runs.status import sentence_of
 from plimsoll.rebalancing.schedule import next_fire
 from plimsoll.rebalancing.ways import leaves_by_request
 
-#: What becomes of moves, by mode.
+#: The outcome of moves, by mode.
 _DEEDS = {
     Mode.DRY_RUN: "predict {moves} and evict nothing (mode DryRun)",
     Mode.APPROVE: "propose {moves} and wait for approval (mode Approve)",
@@ -22,7 +22,7 @@ _DEEDS = {
 
 
 def schedule_in_words(schedule: Schedule) -> str:
-    """When a policy runs."""
+    """A policy's schedule in words."""
     if schedule.cron is not None:
         text = f"cron {schedule.cron} ({schedule.time_zone or 'UTC'})"
     else:
@@ -31,14 +31,14 @@ def schedule_in_words(schedule: Schedule) -> str:
 
 
 def next_run(policy: SchedulingPolicy, told: datetime | None, now: datetime) -> datetime | None:
-    """When the policy runs next: as its status ``told``, or by its cron expression; None if neither says."""
+    """Time of the next run: from the status (``told``), else from the cron expression; None without both."""
     if told is not None and told >= now:
         return told
     return next_fire((policy.spec.rebalancing or RebalancingSpec()).schedule, now)
 
 
 def outlook(policy: SchedulingPolicy, moves: int, moment: datetime | None) -> str:
-    """What the operator would do with so many moves, and when (its ``next_run``), in a sentence."""
+    """A sentence about what the operator would do with this many moves, and when (its ``next_run``)."""
     spec = policy.spec.rebalancing or RebalancingSpec()
     if not moves:
         deed = f"move no pod (mode {spec.mode})"
@@ -49,7 +49,7 @@ def outlook(policy: SchedulingPolicy, moves: int, moment: datetime | None) -> st
 
 
 def notes(policy: SchedulingPolicy, made: EvictionPlan, memory: Memory) -> Iterator[str]:
-    """What the plan could not know, and what strategies have to say of the run."""
+    """Facts that the plan could not know, and strategies' notes about the run."""
     spec = policy.spec.rebalancing or RebalancingSpec()
     planner = Planner(spec.planner)
     resting, _ = memory.rest(policy.metadata.name)

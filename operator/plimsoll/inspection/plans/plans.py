@@ -1,4 +1,4 @@
-"""Makes the plans of a cluster's policies, each as the operator would run it by itself."""
+"""Makes the plans of a cluster's policies, each independently, as the operator would."""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
@@ -16,12 +16,12 @@ def plan_of(
     names: Collection[str] = (),
     old: tuple[str, ClusterState, Collection[str]] | None = None,
 ) -> Plan:
-    """The plans of the policies of these names, or of all.
+    """The plans of the named policies, or of all.
 
     Args:
         state: The cluster with its policies.
-        names: Policies of it; none means all.
-        old: Another set to compare with: its name for people, the cluster with it, and policies of that.
+        names: Names of its policies; none means all.
+        old: Another set to compare with: its name for people, the cluster with it, and names of its policies.
     """
     plans = tuple(policy_plans(state, names))
     comparison = None
@@ -32,7 +32,7 @@ def plan_of(
 
 
 def policy_plans(state: ClusterState, names: Collection[str] = ()) -> Iterable[PolicyPlan]:
-    """The plan of each policy, in order of age; of those that the operator would not run, why."""
+    """The plan of each policy, in order of age; if the operator would not run it, the reason."""
     for name, judged in state.policies.items():
         if not names or name in names:
             yield _plan(state, judged)
@@ -41,7 +41,7 @@ def policy_plans(state: ClusterState, names: Collection[str] = ()) -> Iterable[P
 def replaced(
     documents: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """The policies with these in the place of those of the same name; others come last, as the youngest."""
+    """The policies with these replacing those of the same names; new ones come last, as the youngest."""
     found = {name_of(each): each for each in documents}
     found.update({name_of(each): each for each in new})
     return list(found.values())
@@ -70,7 +70,7 @@ def _plan(state: ClusterState, judged: JudgedPolicy) -> PolicyPlan:
 
 
 def _told(judged: JudgedPolicy) -> datetime | None:
-    """When the policy runs next by its status, unless that is about an earlier spec."""
+    """Time of the next run from the policy's status, unless the status is about an earlier spec."""
     status = judged.document.get("status") or {}
     generation = (judged.document.get("metadata") or {}).get("generation")
     if status.get("observedGeneration") != generation:

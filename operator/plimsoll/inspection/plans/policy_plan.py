@@ -1,4 +1,4 @@
-"""Makes the plan of one policy as an answer has it; the planner is the operator's."""
+"""Makes the plan of one policy in the form of an answer, with the operator's planner."""
 
 from datetime import datetime
 
@@ -16,12 +16,12 @@ from plimsoll.planning.planners import make_plan
 from plimsoll.rebalancing.runs.status import optimisation_status
 from plimsoll.rebalancing.ways import leaves_by_request
 
-#: What a run reads: what the policy asks for, a fork of the cluster, and what surrounds it.
+#: Input of a run: the policy's configuration, a fork of the cluster, and the planning context.
 RunRead = tuple[RebalancingConfig, Cluster, PlanningContext]
 
 
 def policy_plan(policy: SchedulingPolicy, read: RunRead, told: datetime | None = None) -> PolicyPlan:
-    """What a run of the policy would plan now; its status ``told`` when it runs next."""
+    """The plan of a run now; ``told`` is the next run according to the status."""
     rebalancing, cluster, context = read
     spec = policy.spec.rebalancing or RebalancingSpec()
     made = make_plan(rebalancing, cluster, context)

@@ -1,4 +1,4 @@
-"""Refusals of a plan, by reason and then by workload."""
+"""Groups refusals of a plan by reason and then by workload."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from plimsoll.inspection.plans.answer import ReasonToStay, RefusedSubject
 from plimsoll.planning.moves import Refused, workload_of
 
-#: Pods named as examples of one workload.
+#: Number of example pods named per workload.
 EXAMPLES = 5
 
 
 def refusal_groups(refused: Iterable[Refused]) -> tuple[ReasonToStay, ...]:
-    """The refusals by reason, the most frequent first; a pod counts once for a reason."""
+    """The refusals by reason, the most frequent first; a pod counts once per reason."""
     by_reason: defaultdict[str, list[Refused]] = defaultdict(list)
     for each in refused:
         by_reason[each.refusal.reason].append(each)

@@ -1,10 +1,10 @@
-"""Utilisation of nodes before and after the moves of a plan.
+"""Computes the utilisation of nodes before and after the moves of a plan.
 
 Formula, per node and resource with an allocatable amount above 0::
 
     percent = 100 * used / allocatable
 
-Used are the requests of the placed pods, and where the policy has it measured the actual usage as well, which
+Used are the requests of the placed pods and, if the policy has it measured, also the actual usage, which
 moves with the pods. The spread over all nodes is :mod:`plimsoll.planning.imbalance`.
 """
 
@@ -19,7 +19,7 @@ from plimsoll.planning.aftermath import aftermath
 from plimsoll.planning.imbalance import BILLIONTHS, COLUMNS, UsageKind, imbalance
 from plimsoll.planning.moves import Move, PlanningContext, RebalancingConfig
 
-#: Figures are rounded to so many places.
+#: Decimal places of figures.
 PLACES = 1
 
 
@@ -27,9 +27,9 @@ class UtilisationChange:
     """The utilisation of a cluster before and after some moves.
 
     Args:
-        cluster: Before.
-        context: What surrounds its placed pods.
-        moves: All of them are made.
+        cluster: The cluster before the moves.
+        context: The planning context of its placed pods.
+        moves: All moves, which are assumed to succeed.
     """
 
     def __init__(self, cluster: Cluster, context: PlanningContext, moves: Iterable[Move]) -> None:
@@ -61,7 +61,7 @@ class UtilisationChange:
             )
 
     def spread(self, rebalancing: RebalancingConfig) -> Iterator[SpreadChange]:
-        """How unevenly the policy's nodes are used."""
+        """The imbalance of the policy's nodes."""
         (cluster, known), (changed, shifted) = self._before, self._after
         before = imbalance(cluster, rebalancing.nodes, known)
         after = imbalance(changed, rebalancing.nodes, shifted)
@@ -77,7 +77,7 @@ class UtilisationChange:
 def _shares(
     node: str, cluster: Cluster, measurements: Measurements
 ) -> Iterator[tuple[tuple[str, str], float]]:
-    """Percent used of a node by resource and kind of usage."""
+    """Percent used of a node, by resource and kind of usage."""
     row, columns = cluster.rows[node], Snapshot(cluster)
     for resource, column in COLUMNS.items():
         room = int(columns.allocatable[row, column])
