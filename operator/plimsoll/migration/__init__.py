@@ -1,6 +1,6 @@
 """Converts configurations of descheduler and kube-scheduler to SchedulingPolicies, and reports each field.
 
 Pure: text in, policies and report out. Reading order: ``documents`` (text to documents), ``descheduler_file``
-and ``strategy_map`` (what descheduler reads), ``rebalancing_conversion``, ``evictor_conversion`` and
-``scheduling_conversion`` (what becomes of it), ``report``, ``conversion`` (all of it).
+and ``strategy_map`` (descheduler's formats), ``rebalancing_conversion``, ``evictor_conversion`` and
+``scheduling_conversion`` (their conversion), ``report``, ``conversion`` (the whole).
 """

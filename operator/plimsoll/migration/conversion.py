@@ -28,16 +28,16 @@ VERSIONS: Mapping[str, tuple[str, ...]] = {
         "kubescheduler.config.k8s.io/v1beta2",
     ),
 }
-"""What can be converted: API versions by kind."""
+"""The formats that can be converted: API versions by kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConvertedFiles:
-    """What became of documents.
+    """The outcome of a conversion.
 
     Attributes:
-        policies: SchedulingPolicies as they are applied.
-        report: What became of each field.
+        policies: SchedulingPolicies, ready to be applied.
+        report: The outcome of each field.
     """
 
     policies: tuple[Mapping[str, Any], ...]
@@ -51,13 +51,13 @@ def convert_documents(
     *,
     keep_behaviour: bool,
 ) -> ConvertedFiles:
-    """Convert all documents of some files; those of other kinds are only reported.
+    """Convert all documents of some files; documents of other kinds are only reported.
 
     Args:
-        documents: Of all files.
-        checks: Judge what they become.
-        plugins: Names of the scheduling plugins that exist.
-        keep_behaviour: Whether the policies are to decide as before.
+        documents: The documents of all files.
+        checks: Judge the resulting policies.
+        plugins: Names of the available scheduling plugins.
+        keep_behaviour: Whether the policies are to decide as the source did.
 
     Raises:
         MigrationError: Nothing can be converted, or one document cannot be.
@@ -130,7 +130,7 @@ def _renamed(line: ReportLine, names: Mapping[str, str]) -> ReportLine:
 
 
 def _unique(name: str, names: set[str]) -> str:
-    """A name that objects may have and that no other policy has."""
+    """A valid object name that no other policy has."""
     plain = re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.")[:200] or "converted"
     found, count = plain, 1
     while found in names:

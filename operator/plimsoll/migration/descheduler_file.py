@@ -1,6 +1,6 @@
 """DeschedulerPolicy, ``descheduler/v1alpha2``: the file that configures the kubernetes-sigs descheduler.
 
-Types are strict as upstream's decoder has them; unknown fields are passed over everywhere but in plugin
+Types are as strict as in upstream's decoder. Unknown fields are ignored everywhere except in plugin
 arguments, which the plugins check themselves.
 Source: descheduler v0.36, ``pkg/api/v1alpha2`` and ``pkg/descheduler/policyconfig.go``.
 """
@@ -35,7 +35,7 @@ _META = {"apiversion": "apiVersion", "kind": "kind"}
 Count = Annotated[StrictInt, Field(ge=0)]
 
 ZEROES: Mapping[str, Any] = {"int_type": 0, "float_type": 0, "model_type": {}, "extra_forbidden": {}}
-"""What Go's decoder reads for ``null``, by what is wrong with it here, else ""; what is unknown stays so."""
+"""The value that Go's decoder reads for ``null``, by the type of the error here, else ""."""
 
 
 class _Part(BaseModel):
@@ -50,7 +50,7 @@ class DeschedulerPluginConfig(_Part):
 
 
 class DeschedulerPluginSet(_Part):
-    """What is enabled at one extension point; what is disabled has no meaning upstream."""
+    """Plugins enabled at one extension point; upstream ignores disabled ones."""
 
     enabled: tuple[StrictStr, ...] = ()
     disabled: tuple[StrictStr, ...] = ()
@@ -83,13 +83,13 @@ class SecretReference(_Part):
 
 
 class AuthToken(_Part):
-    """Where the bearer token is."""
+    """The location of the bearer token."""
 
     secret_reference: SecretReference | None = None
 
 
 class DeschedulerPrometheusProvider(_Part):
-    """Where Prometheus is."""
+    """The address of Prometheus, and its token."""
 
     url: StrictStr = ""
     auth_token: AuthToken | None = None
@@ -103,7 +103,7 @@ class DeschedulerMetricsProvider(_Part):
 
 
 class MetricsCollector(_Part):
-    """Deprecated way to ask for KubernetesMetrics."""
+    """Deprecated field that enables KubernetesMetrics."""
 
     enabled: StrictBool = False
 
@@ -154,7 +154,7 @@ class DeschedulerPolicy(_Part):
 
     @property
     def sources(self) -> frozenset[str]:
-        """The sources of actual usage that are configured."""
+        """The configured sources of actual usage."""
         named = frozenset(provider.source for provider in self.metrics_providers)
         collector = self.metrics_collector
         return named | {KUBERNETES_METRICS} if collector is not None and collector.enabled else named
@@ -180,10 +180,10 @@ def _check(prometheus: DeschedulerPrometheusProvider | None) -> None:
 
 
 def read_policy(document: Mapping[str, Any]) -> DeschedulerPolicy:
-    """The policy of a document as parsed from YAML or JSON; its plugins are judged elsewhere.
+    """Read the policy of a document parsed from YAML or JSON; does not judge its plugins.
 
     Raises:
-        ConfigurationError: descheduler refuses it, too.
+        ConfigurationError: descheduler rejects it, too.
     """
     try:
         plain = as_decoded(DeschedulerPolicy, document)
@@ -194,13 +194,13 @@ def read_policy(document: Mapping[str, Any]) -> DeschedulerPolicy:
 
 
 def as_decoded(model: type[BaseModel], document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with each null as Go's decoder reads it: no field, but an item of its zero value."""
+    """The document with nulls as Go's decoder reads them: a field is dropped, an item gets its zero value."""
     plain: dict[str, Any] = copy.deepcopy(dict(document))
     try:
         model.model_validate(plain, by_alias=True, by_name=False)
     except ValidationError as exc:
         for error in exc.errors():
-            # Which kind of a number was tried stands last in where the error is.
+            # The type of number that was tried is the last part of the error's location.
             place = [part for part in error["loc"] if part not in ("int", "float")]
             if error["input"] is not None or not place:
                 continue

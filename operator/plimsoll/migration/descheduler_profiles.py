@@ -30,9 +30,9 @@ class EnabledStrategy:
     """A strategy of a profile.
 
     Attributes:
-        args: As written, without nulls.
-        enabled_at: Where it is enabled.
-        args_at: Where its arguments are.
+        args: Arguments as written, without nulls.
+        enabled_at: Path at which it is enabled.
+        args_at: Path of its arguments.
     """
 
     name: str
@@ -46,12 +46,12 @@ class CheckedProfile:
     """A profile that descheduler accepts.
 
     Attributes:
-        evictor: Arguments of its DefaultEvictor, defaults filled in.
+        evictor: Arguments of its DefaultEvictor, with defaults.
         evictor_args: The same as written.
-        evictor_at: Where they are; None when nothing is written.
-        strategies: In the order in which they run.
-        unused: Where plugins are configured that are not enabled.
-        unknown: Names of plugins that descheduler does not have, with where they are.
+        evictor_at: Path of these; None if none are written.
+        strategies: In the order of execution.
+        unused: Paths of configurations of plugins that are not enabled.
+        unknown: Names of plugins that descheduler does not have, with their paths.
     """
 
     name: str
@@ -64,10 +64,10 @@ class CheckedProfile:
 
 
 def checked_profile(profile: DeschedulerProfile, at: Path) -> CheckedProfile:
-    """Judge a profile at a path; plugins of third parties are only listed.
+    """Judge the profile at a path; third-party plugins are only listed.
 
     Raises:
-        ConfigurationError: descheduler refuses it, too; names the field.
+        ConfigurationError: descheduler rejects it, too; names the field.
     """
     unknown: list[tuple[Path, str]] = []
     configs = _configs(profile, at, unknown)
@@ -92,7 +92,7 @@ def checked_profile(profile: DeschedulerProfile, at: Path) -> CheckedProfile:
 def _configs(
     profile: DeschedulerProfile, at: Path, unknown: list[tuple[Path, str]]
 ) -> dict[str, tuple[Path, Mapping[str, Any]]]:
-    """Arguments by plugin, with where they are; the first ones count."""
+    """Arguments by plugin, with their paths; the first ones count."""
     configs: dict[str, tuple[Path, Mapping[str, Any]]] = {}
     for position, config in enumerate(profile.plugin_config):
         where = (*at, "pluginConfig", position)
@@ -112,7 +112,7 @@ def _configs(
 
 
 def _check_query(args: LowNodeUtilizationArgs, where: str) -> None:
-    """A policy of ours may have its queries elsewhere; descheduler knows only this place."""
+    """Require the query here: our policies may have it elsewhere, but descheduler reads only this place."""
     metrics = args.metrics_utilization
     if metrics is None or metrics.source != PROMETHEUS:
         return
@@ -123,7 +123,7 @@ def _check_query(args: LowNodeUtilizationArgs, where: str) -> None:
 def _enabled(
     profile: DeschedulerProfile, at: Path, unknown: list[tuple[Path, str]]
 ) -> Iterator[tuple[Path, str]]:
-    """Where strategies are enabled, by kind; what is enabled as a filter is only judged."""
+    """Paths at which strategies are enabled, by kind; filters are only judged."""
     for point in ("filter", "preevictionfilter", *(kind.value for kind in StrategyKind)):
         for position, name in enumerate(getattr(profile.plugins, point).enabled):
             where = (*at, "plugins", point, "enabled", position)

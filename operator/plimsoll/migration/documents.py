@@ -1,9 +1,9 @@
 """Reads configuration files: YAML with several documents, JSON, and ConfigMaps that carry such files.
 
-Nothing in a file is executed, and its size, depth and number of values are bounded, aliases counted as often
-as they are used. Each value keeps the number of its line.
+Nothing in a file is executed. Its size, depth and number of values are bounded; an alias counts as often as
+it is used. Each value keeps its line number.
 
-Differs: a key that is given twice is refused, as kube-scheduler does; descheduler takes the last.
+Differs: a duplicate key is rejected, as in kube-scheduler; descheduler takes the last one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,30 +16,30 @@ import yaml
 from plimsoll.framework.errors import PlimsollError
 
 Path = tuple[str | int, ...]
-"""Keys and positions from the root of a document."""
+"""Keys and indices from the root of a document."""
 
 LONGEST_FILE, DEEPEST, MOST_VALUES = 4 * 2**20, 60, 200_000
 
-#: Characters of an error, which may repeat what is written.
+#: Maximum length of an error in characters, since it may repeat input.
 LONGEST_SENTENCE = 1000
 
 _TAG = "tag:yaml.org,2002:"
 _MERGE = f"{_TAG}merge"
-#: Scalars that JSON knows; everything else plain (dates, for example) is text, as in upstream's parsers.
+#: Scalars of JSON; any other plain scalar (a date, for example) is text, as in upstream's parsers.
 _TEXTS = frozenset({f"{_TAG}str", f"{_TAG}timestamp", f"{_TAG}value"})
 _COLLECTIONS = frozenset({f"{_TAG}seq", f"{_TAG}map"})
 _SCALARS = frozenset({f"{_TAG}null", f"{_TAG}bool", f"{_TAG}int", f"{_TAG}float"})
 
 
 class MigrationError(PlimsollError):
-    """A file that cannot be converted: where, and why, in a sentence."""
+    """A file cannot be converted; a sentence gives the place and the reason."""
 
     def __init__(self, where: str, problem: str) -> None:
         super().__init__(where, problem)
         self.where, self.problem = where, problem
 
     def __str__(self) -> str:
-        """One line."""
+        """The sentence, in one line."""
         text = f"{self.where}: {self.problem}"
         return text if len(text) <= LONGEST_SENTENCE else f"{text[:LONGEST_SENTENCE]}…"
 
@@ -49,9 +49,9 @@ class SourceDocument:
     """One document of a file.
 
     Attributes:
-        origin: The file, and where in it, for people.
-        lines: Line numbers by path, counted from 1; empty where none are known.
-        blocks: Paths of texts that begin on the line after their key, as written with "|".
+        origin: The file and the position in it, for people.
+        lines: Line numbers by path, counted from 1; empty if unknown.
+        blocks: Paths of texts written with "|", which begin on the line after their key.
     """
 
     origin: str
@@ -70,7 +70,7 @@ class SourceDocument:
         return str(self.body.get("apiVersion") or "")
 
     def line(self, path: Path) -> int:
-        """The line of a path, or of the closest one above it; 0 when it is not known."""
+        """The line of a path, or of its closest known ancestor; 0 if unknown."""
         for length in range(len(path), -1, -1):
             if path[:length] in self.lines:
                 return self.lines[path[:length]]
@@ -78,10 +78,10 @@ class SourceDocument:
 
 
 def read_documents(name: str, content: bytes) -> list[SourceDocument]:
-    """All documents of a file; those inside of ConfigMaps and Lists in place of these.
+    """All documents of a file; ConfigMaps and Lists are replaced by the documents in them.
 
     Raises:
-        MigrationError: It is too large, no YAML or JSON, or holds no object.
+        MigrationError: It is too large, not YAML or JSON, or contains no object.
     """
     if len(content) > LONGEST_FILE:
         raise MigrationError(name, f"the file has more than {LONGEST_FILE >> 20} MiB; is it a configuration?")
@@ -100,7 +100,7 @@ def _parsed(name: str, text: str) -> Iterator[SourceDocument]:
         try:
             yield SourceDocument(name, orjson.loads(text))
         except orjson.JSONDecodeError:
-            pass  # YAML may begin with a brace, too, and says better what is wrong
+            pass  # YAML may begin with a brace, too, and its errors are clearer
         else:
             return
     try:
@@ -139,7 +139,7 @@ def _sentence(error: yaml.YAMLError) -> str:
 
 
 class _Reader:
-    """Makes plain values of YAML nodes, and remembers their lines."""
+    """Converts YAML nodes to plain values, and records their lines."""
 
     def __init__(self, origin: str) -> None:
         self.lines: dict[Path, int] = {}
@@ -201,7 +201,7 @@ class _Reader:
                 raise self._error(line, f"the tag {node.tag} is not allowed; write plain YAML")
             return str(node.value)
         if node.tag == f"{_TAG}int" and ":" in node.value:
-            return str(node.value)  # base 60, which upstream's parsers do not know
+            return str(node.value)  # base 60, which upstream's parsers do not support
         try:
             return self._scalars.construct_object(node)
         except (ValueError, yaml.YAMLError) as exc:
@@ -212,7 +212,7 @@ class _Reader:
 
 
 def _unwrapped(document: SourceDocument) -> Iterator[SourceDocument]:
-    """The documents that a ConfigMap or a List holds, or the document itself."""
+    """The documents in a ConfigMap or List, or the document itself."""
     if document.kind in ("List", "ConfigMapList"):
         for position, item in enumerate(document.body.get("items") or ()):
             if isinstance(item, dict):
@@ -237,7 +237,7 @@ def _unwrapped(document: SourceDocument) -> Iterator[SourceDocument]:
         except MigrationError:
             if key.endswith((".yaml", ".yml", ".json")):
                 raise
-            continue  # some other kind of file
+            continue  # a file of another kind
         above = document.lines.get(("data", key), 0)
         is_block = ("data", key) in document.blocks
         for each in inner:

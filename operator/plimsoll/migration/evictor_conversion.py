@@ -1,7 +1,7 @@
 """Converts arguments of descheduler's DefaultEvictor to ``spec.rebalancing.evictor``.
 
-What is written is kept. Where nothing is written our defaults count, and the notes say what they change;
-with ``keep`` descheduler's defaults are written out instead.
+Written values are kept. Values that are not written become Plimsoll's defaults, and notes describe the
+change; with ``keep`` descheduler's defaults are written out instead.
 """
 
 import re
@@ -28,10 +28,10 @@ DISABLING = {
 #: Deprecated booleans that enable an extra protection, with the protection.
 ENABLING = {"ignorePvcPods": "PodsWithPVC", "ignorePodsWithoutPDB": "PodsWithoutPDB"}
 
-#: Extra protections that a policy has unless it lists others.
+#: Extra protections of a policy that lists none.
 OUR_EXTRAS = tuple(each.value for each in EvictorSpec().pod_protections.extra_enabled)
 
-#: A selector of no node.
+#: A selector that matches no node.
 NO_NODE = "plimsoll.dev/none,!plimsoll.dev/none"
 
 _WRITTEN_OUT = "descheduler's default, written out."
@@ -41,8 +41,8 @@ class EvictorConversion:
     """The evictor of one profile.
 
     Attributes:
-        spec: What becomes of it.
-        notes: What became of each argument.
+        spec: The resulting spec.
+        notes: The outcome of each argument.
     """
 
     def __init__(self, profile: CheckedProfile, *, keep: bool) -> None:
@@ -60,7 +60,7 @@ class EvictorConversion:
         ]
 
     def _path(self, key: str) -> Path | None:
-        """Where an argument is written, None where it is not."""
+        """The path of an argument, None if it is not written."""
         return None if self._at is None or key not in self._given else (*self._at, key)
 
     def _node_fit(self) -> Iterator[Note]:

@@ -21,17 +21,17 @@ SAME = (
     "ignorable",
 )
 
-#: Files of the scheduler's machine, with the field that holds their content here.
+#: Files on the scheduler's machine, with the field that has their content in a policy.
 FILES = {"caFile": "caData", "certFile": "certData", "keyFile": "keyData"}
 
 
 def extender_spec(given: Mapping[str, Any], at: Path, *, keep: bool) -> tuple[dict[str, Any], list[Note]]:
-    """The extender as a policy has it.
+    """Convert an extender to the form of a policy.
 
     Args:
-        given: As written.
-        at: Where.
-        keep: Whether a server that kube-scheduler does not verify stays unverified.
+        given: The extender as written.
+        at: Its path.
+        keep: Whether an extender that kube-scheduler does not verify stays unverified.
 
     Raises:
         ConfigurationError: It is malformed; names the field.

@@ -1,7 +1,7 @@
 """Converts LowNodeLoad of a DeschedulerConfiguration, koordinator's file, to SchedulingPolicies.
 
-A policy for the plugin's own lines and one for each of its node pools; other plugins are left out. What nodes
-use is read from metrics.k8s.io instead of NodeMetrics.
+There is one policy for the plugin's own thresholds and one for each of its node pools; other plugins are left
+out. Node usage is read from metrics.k8s.io instead of NodeMetrics.
 
 Source: koordinator a7a1b76b, ``pkg/descheduler/apis/config/v1alpha2`` and ``framework/plugins/loadaware``.
 """
@@ -23,7 +23,7 @@ LOW_NODE_LOAD = "LowNodeLoad"
 #: Schedulers whose pods koordinator moves in most clusters.
 SCHEDULERS = ("default-scheduler", "koord-scheduler")
 
-#: Rounds above the line that are not yet enough, unless the file says another number.
+#: Default number of rounds above the threshold that do not yet trigger moves.
 ABNORMALITIES = 5
 
 LIMITS = {
@@ -32,10 +32,10 @@ LIMITS = {
     "maxNoOfPodsToEvictPerNamespace": "perNamespace",
 }
 
-#: Fields that the plugin and its pools have.
+#: Fields that both the plugin and its pools have.
 OF_POOLS = ("lowThresholds", "highThresholds", "useDeviationThresholds", "anomalyCondition", "nodeSelector")
 
-#: Why an argument is left out.
+#: Reasons for which arguments are left out.
 LEFT_OUT = {
     "nodeFit": "A pod is moved only to a node that the scheduler's own code proves to take it.",
     "resourceWeights": "Nodes are taken by how far they are above their lines.",
@@ -46,7 +46,7 @@ LEFT_OUT = {
 }
 
 Given = tuple[Path, Mapping[str, Any]]
-"""An object of the file, with where it is."""
+"""An object of the file, with its path."""
 
 
 def load_policies(document: Mapping[str, Any], report: ReportWriter) -> list[tuple[str, dict[str, Any]]]:
@@ -54,7 +54,7 @@ def load_policies(document: Mapping[str, Any], report: ReportWriter) -> list[tup
 
     Args:
         document: A DeschedulerConfiguration.
-        report: Gets a note for each field.
+        report: Receives a note for each field.
 
     Raises:
         ConfigurationError: It is malformed; names the field.
@@ -101,7 +101,7 @@ def load_policies(document: Mapping[str, Any], report: ReportWriter) -> list[tup
 
 
 def _whole(rebalancing: dict[str, Any], document: Mapping[str, Any]) -> Iterator[Note]:
-    """What the file says of all profiles."""
+    """Convert the fields that concern all profiles."""
     interval, limits = document.get("deschedulingInterval"), dict[str, int]()
     if interval is not None:
         try:
@@ -124,7 +124,7 @@ def _whole(rebalancing: dict[str, Any], document: Mapping[str, Any]) -> Iterator
 
 
 def _arguments(rebalancing: dict[str, Any], args: Given, lines: Given) -> Iterator[Note]:
-    """The strategy: lines of the plugin or of a pool, and what holds for all pools."""
+    """Convert the strategy: thresholds of the plugin or of a pool, and settings common to all pools."""
     strategy: dict[str, Any] = {}
     yield from _thresholds(strategy, lines)
     if "useDeviationThresholds" in lines[1]:
@@ -173,7 +173,7 @@ def _percent(value: Any, at: Path) -> float | int:
 
 
 def _rounds(lines: Given) -> tuple[int, Iterable[Note]]:
-    """The detector acts in the round after that many, and immediately with one."""
+    """The rounds setting; the detector triggers in the round after this number, and immediately with one."""
     at, condition = _object(lines, "anomalyCondition")
     count, target = condition.get("consecutiveAbnormalities") or ABNORMALITIES, f"{WHERE}.anomalyRounds"
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
@@ -188,7 +188,7 @@ def _rounds(lines: Given) -> tuple[int, Iterable[Note]]:
 
 
 def _nodes(scope: dict[str, Any], selectors: Iterable[Given]) -> Iterator[Note]:
-    """All of the selectors hold."""
+    """Convert node selectors, which must all match."""
     labels: dict[str, Any] = {}
     expressions: list[Any] = []
     for given in selectors:
@@ -207,7 +207,7 @@ def _nodes(scope: dict[str, Any], selectors: Iterable[Given]) -> Iterator[Note]:
 
 
 def _pods(scope: dict[str, Any], args: Given) -> Iterator[Note]:
-    """The pods that may be moved; of several selectors koordinator asks for any."""
+    """Convert the scope of pods; of several selectors, koordinator requires any to match."""
     selectors = _objects(args, "podSelectors")
     if len(selectors) > 1:
         problem = "a policy has one selector of pods; convert a file for each"
@@ -243,7 +243,7 @@ def _differences(*, shares: bool) -> Iterator[Note]:
 
 
 def _enabled(profile: Given, report: ReportWriter) -> Path | None:
-    """Where LowNodeLoad is enabled; other plugins are left out."""
+    """The path at which LowNodeLoad is enabled; other plugins are left out."""
     found: Path | None = None
     plugins = _object(profile, "plugins")
     for point in plugins[1]:

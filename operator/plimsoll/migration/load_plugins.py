@@ -1,4 +1,4 @@
-"""Converts plugins of others that place by load to NodeLoad: koordinator's, Trimaran's, Crane's.
+"""Converts third-party plugins that place by load to NodeLoad: koordinator's, Trimaran's, Crane's.
 
 Source: koordinator a7a1b76b, ``loadaware/config``; scheduler-plugins 903da7df, ``trimaran``; crane-scheduler
 c2c05338, ``dynamic``.
@@ -12,7 +12,7 @@ from plimsoll.migration.report import Note, carried, differs, dropped
 
 NODE_LOAD = "NodeLoad"
 
-#: Names of the plugins, with the scoring strategy that is theirs; None: they need not say it.
+#: Names of the plugins, with their scoring strategy; None: the plugin need not set one.
 BY_LOAD: Mapping[str, str | None] = {
     "LoadAwareScheduling": None,
     "TargetLoadPacking": "TargetUsed",
@@ -20,10 +20,10 @@ BY_LOAD: Mapping[str, str | None] = {
     "Dynamic": None,
 }
 
-#: The points that NodeLoad has; of others the plugins have no need here.
+#: Extension points of NodeLoad; it does not need the plugins' other points.
 POINTS = ("multiPoint", "preFilter", "filter", "score")
 
-#: Arguments that NodeLoad has under the same name.
+#: Arguments with the same name in NodeLoad.
 CARRIED = (
     "resourceWeights",
     "dominantResourceWeight",
@@ -41,7 +41,7 @@ _BOOK = (
     "The load book estimates pods by what they and their predecessors used, and by a share of the request."
 )
 
-#: Why an argument is left out.
+#: Reasons for which arguments are left out.
 LEFT_OUT = {
     "watcherAddress": _SOURCE,
     "metricProvider": _SOURCE,

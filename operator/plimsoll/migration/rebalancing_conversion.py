@@ -1,9 +1,10 @@
 """Converts a DeschedulerPolicy to SchedulingPolicies that rebalance.
 
-``keep`` writes the planner Upstream and descheduler's own defaults, so that the same pods are chosen: one
-policy, since limits are common to all profiles, in which strategies have the evictor of their profile. Other
-planners know one evictor and each strategy once: without it profiles become one policy where their evictors
-agree, and a policy each where not. The mode is DryRun in either case.
+``keep`` writes the planner Upstream and descheduler's own defaults, so that the same pods are chosen. It
+makes one policy, since limits are common to all profiles; its strategies have the evictor of their profile.
+Other planners support one evictor, and each strategy once. Therefore, without ``keep``, profiles with equal
+evictors become one policy, and profiles with different ones become separate policies. The mode is DryRun in
+either case.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from plimsoll.model.selectors import SelectorError
 
 WHERE = "spec.rebalancing"
 
-#: Limits of one cycle, with the field that they become and what our default is.
+#: Limits of one cycle, with their field in a policy and our default.
 LIMITS = {
     "maxNoOfPodsToEvictTotal": ("total", "At most 10 pods are evicted in one run"),
     "maxNoOfPodsToEvictPerNode": ("perNode", "At most 2 pods of a node are evicted in one run"),
@@ -33,7 +34,7 @@ LIMITS = {
     ),
 }
 
-#: Limits that descheduler does not have, with what our default is.
+#: Limits that descheduler does not have, with our default.
 FURTHER_LIMITS = {
     "perWorkload": "At most 1 pod of an owner is evicted in one run",
     "perMinute": "At most 10 pods are evicted within a minute",
@@ -44,7 +45,7 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 @dataclass(frozen=True, slots=True)
 class ConvertedProfiles:
-    """A policy that profiles become."""
+    """A policy made from profiles."""
 
     name: str
     spec: dict[str, Any]
@@ -52,10 +53,10 @@ class ConvertedProfiles:
 
 @dataclass(slots=True)
 class _Draft:
-    """A policy in the making.
+    """A policy under construction.
 
     Attributes:
-        evictor: Of the policy, which is that of its first profile.
+        evictor: The policy's evictor, which is that of its first profile.
         strategies: Each with the evictor of its profile.
     """
 
@@ -65,27 +66,27 @@ class _Draft:
     notes: list[Note] = field(default_factory=list)
 
     def takes(self, evictor: EvictorConversion, strategies: Sequence[EnabledStrategy]) -> bool:
-        """Whether the planners that know one evictor, and each strategy once, could run it."""
+        """Whether planners that support one evictor, and each strategy once, could run it."""
         known = {each.name for each, _ in self.strategies}
         return evictor.spec == self.evictor.spec and not any(each.name in known for each in strategies)
 
     def has_own(self, evictor: EvictorConversion) -> bool:
-        """Whether strategies must name this evictor, as the policy's is another."""
+        """Whether strategies must name this evictor because it differs from the policy's."""
         return evictor.spec != self.evictor.spec
 
 
 def rebalancing_policies(
     document: Mapping[str, Any], report: ReportWriter, *, keep: bool
 ) -> list[ConvertedProfiles]:
-    """The policies.
+    """Convert a DeschedulerPolicy to policies.
 
     Args:
         document: A DeschedulerPolicy, descheduler/v1alpha2.
-        report: Gets a note for each field.
-        keep: Whether the policies are to choose the same pods as descheduler.
+        report: Receives a note for each field.
+        keep: Whether the policies must choose the same pods as descheduler.
 
     Raises:
-        ConfigurationError: descheduler refuses the policy, or part of it cannot be said; names the field.
+        ConfigurationError: descheduler rejects the policy, or a part has no counterpart; names the field.
     """
     given = read_policy(document)
     profiles = [
@@ -181,7 +182,7 @@ def _shared(
     keep: bool,
     policies: int,
 ) -> Iterator[tuple[str, Any, Note | None]]:
-    """Fields that every policy gets: target, value (None for none) and note."""
+    """Fields of every policy: target, value (None for none) and note."""
     yield (
         "spec.scope.otherSchedulers",
         [DEFAULT_SCHEDULER],
@@ -357,7 +358,7 @@ def _strategy_notes(strategies: Sequence[EnabledStrategy]) -> Iterator[Note]:
 def _own_evictor_notes(
     draft: _Draft, strategies: Sequence[tuple[EnabledStrategy, EvictorConversion]]
 ) -> Iterator[Note]:
-    """What became of the arguments of evictors that strategies name, for each of these strategies."""
+    """Notes on the arguments of evictors that strategies name, for each of these strategies."""
     for position, (_, evictor) in enumerate(strategies):
         if draft.has_own(evictor):
             where = f"{WHERE}.strategies[{position}].evictor"
@@ -379,7 +380,7 @@ def _once(strategies: Iterable[EnabledStrategy]) -> list[EnabledStrategy]:
 def _in_order(
     strategies: Sequence[tuple[EnabledStrategy, EvictorConversion]],
 ) -> list[tuple[EnabledStrategy, EvictorConversion]]:
-    """Deschedule plugins of all profiles before Balance plugins, as they run."""
+    """The strategies in order of execution: Deschedule plugins of all profiles, then Balance plugins."""
     return sorted(strategies, key=lambda each: each[0].enabled_at[3] != "deschedule")
 
 

@@ -11,7 +11,7 @@ AS_WRITTEN = "Kept as written."
 
 
 class FieldChange(StrEnum):
-    """What became of a field."""
+    """The outcome of a field."""
 
     KEPT = "Kept"
     RENAMED = "Renamed"
@@ -21,10 +21,10 @@ class FieldChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What became of one field, as the conversion says it.
+    """The outcome of one field, as the conversion reports it.
 
     Attributes:
-        source: Path in the source; None where the source says nothing and a default counts.
+        source: Path in the source; None for a default without a field in the source.
         target: Path in the policy, or a flag of ``plimsoll run``; "" without a counterpart.
     """
 
@@ -38,10 +38,9 @@ class Note:
 class ReportLine:
     """One line of the report.
 
-    Attributes:
-        source: Path in the source; "" where a default counts.
-        line: Line of the source, 0 when it is not known.
-        policies: Names of the policies that the target is in; none for a flag or without a counterpart.
+    source: Path in the source; "" for a default.
+    line: Line of the source, 0 if unknown.
+    policies: Names of the policies that contain the target; none for a flag or without a counterpart.
     """
 
     change: FieldChange
@@ -54,7 +53,7 @@ class ReportLine:
 
 
 def carried(source: Path | None, target: str, sentence: str = "") -> Note:
-    """A field whose value is in the result as it was: kept, or renamed if its name changes."""
+    """A field whose value is unchanged in the result: kept, or renamed if its name changes."""
     name = target.rpartition(".")[2]
     was = source[-1] if source else name
     if was == name or isinstance(was, int):
@@ -63,7 +62,7 @@ def carried(source: Path | None, target: str, sentence: str = "") -> Note:
 
 
 def differs(target: str, sentence: str, source: Path | None = None) -> Note:
-    """A default, or an effect, that is not what it was."""
+    """A default or an effect that differs from the source."""
     return Note(FieldChange.DEFAULT_DIFFERS, source, target, sentence)
 
 
@@ -73,7 +72,7 @@ def dropped(source: Path, sentence: str) -> Note:
 
 
 def path_text(path: Path) -> str:
-    """A path as people write it: ``profiles[0].pluginConfig[1].args``."""
+    """A path in the usual notation: ``profiles[0].pluginConfig[1].args``."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -84,9 +83,9 @@ class ReportWriter:
     """Collects the lines about one document.
 
     Args:
-        origins: Paths as the conversion knows them to paths of the document, where these differ; what is
-            below a path is below its counterpart.
-        second_origins: Likewise, for values that two fields of the document make up.
+        origins: Maps the conversion's paths to paths of the document, where these differ; children of a
+            path map to children of its counterpart.
+        second_origins: The same, for values that combine two fields of the document.
     """
 
     def __init__(
@@ -101,14 +100,14 @@ class ReportWriter:
         self._covered: set[Path] = set()
 
     def add(self, notes: Iterable[Note], policy: str = "") -> None:
-        """Write notes about a policy of the result; ones about the same field say it once."""
+        """Add notes about a resulting policy; identical notes about a field are merged."""
         for note in notes:
             if note.source is None:
                 self._write(note, None, policy)
                 continue
             for origins in (self._origins, self._second_origins):
                 source = _original(note.source, origins)
-                # Without one it is a step of the conversion that the file knows nothing of.
+                # Without one it is a step of the conversion that has no field in the file.
                 if source is not None and _has(self._document.body, source):
                     self._write(note, source, policy)
 
@@ -134,7 +133,7 @@ class ReportWriter:
             policies[policy] = None
 
     def lines(self, unknown: str) -> list[ReportLine]:
-        """All lines in the order of the source, defaults last; ``unknown`` is said of all other fields."""
+        """All lines in source order, defaults last; ``unknown`` is the sentence for all other fields."""
         for path in _leaves(self._document.body, ()):
             known = any(path[: len(each)] == each or each[: len(path)] == path for each in self._covered)
             if path and not known and path[0] != "metadata" and not _is_heading(path):
@@ -152,7 +151,7 @@ def _original(path: Path, origins: Mapping[Path, Path | None]) -> Path | None:
 
 
 def _is_heading(path: Path) -> bool:
-    """Whether a field only says what its neighbours are about."""
+    """Whether a field only identifies the subject of its neighbours."""
     return path[-1] in ("apiVersion", "kind") or (path[-1] == "name" and path[-3:-2] == ("pluginConfig",))
 
 

@@ -1,4 +1,4 @@
-"""Says what becomes of the fields of a KubeSchedulerConfiguration that are about the process."""
+"""Reports the outcome of the fields of a KubeSchedulerConfiguration that are about the process."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ FLAGS: Mapping[tuple[str, ...], str] = {
     ("metricsBindAddress",): "--metrics-port",
 }
 
-#: Fields that nothing here corresponds to, with why.
+#: Fields without a counterpart, with the reason.
 ABSENT: Mapping[tuple[str, ...], str] = {
     ("parallelism",): "Nodes are filtered and scored with arrays, not by workers.",
     ("percentageOfNodesToScore",): "All feasible nodes are scored.",
@@ -34,12 +34,12 @@ ABSENT: Mapping[tuple[str, ...], str] = {
     ("delayCacheUntilActive",): "A standby always watches, so that it can take over immediately.",
 }
 
-#: Seconds that pods back off, fixed here, by field.
+#: Back-off times of pods in seconds, which are fixed here, by field.
 BACKOFFS = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 10}
 
 
 def process_notes(document: Mapping[str, Any]) -> Iterator[Note]:
-    """A note for each such field."""
+    """A note for each such field of the document."""
     for path, flag in FLAGS.items():
         value = _at(document, path)
         if value is not None:

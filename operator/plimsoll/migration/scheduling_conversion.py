@@ -23,10 +23,10 @@ MULTI_POINT = "multiPoint"
 
 POINTS = tuple(str(each.alias) for each in PluginsSpec.model_fields.values())
 
-#: Weights that the default profile had in v1beta2, where they are not today's.
+#: Weights of the default profile in v1beta2 that differ from today's.
 OLD_WEIGHTS = {"TaintToleration": 1, "NodeAffinity": 1, "InterPodAffinity": 1}
 
-#: Plugins of other releases and of scheduler-plugins, with what does their work here.
+#: Plugins of other releases and of scheduler-plugins, with their replacement here.
 ELSEWHERE = {
     **dict.fromkeys(
         ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits", "NonCSILimits"),
@@ -52,12 +52,12 @@ def scheduling_policies(
 
     Args:
         document: A KubeSchedulerConfiguration.
-        report: Gets a note for each field.
-        plugins: Names of the plugins that exist; others are left out.
-        keep: Whether defaults of older versions are written out.
+        report: Receives a note for each field.
+        plugins: Names of the available plugins; others are left out.
+        keep: Whether to write out the defaults of older versions.
 
     Raises:
-        ConfigurationError: It is malformed, or part of it cannot be said; names the field.
+        ConfigurationError: It is malformed, or a part has no counterpart; names the field.
     """
     profiles = [
         _object(each, ("profiles", position))
@@ -161,7 +161,7 @@ def _plugin_set(
 
 
 def _left_out(name: str, at: Path, items: Sequence[Mapping[str, Any]]) -> str:
-    """Why a plugin that places by load is left out at a point; "" when it is not."""
+    """Why a plugin that places by load is left out at an extension point; "" if it is not."""
     if at[-1] not in LOAD_POINTS:
         return f"{NODE_LOAD} does the work of {name}, and has no {at[-1]}."
     if any(each["name"] == NODE_LOAD for each in items):
@@ -213,7 +213,7 @@ def _configs(
 
 
 def _old_weights(spec: dict[str, Any], *, keep: bool) -> list[Note]:
-    """What the default weights of v1beta2 come to."""
+    """Notes on the default weights of v1beta2."""
     plugins = spec.get("plugins", {})
     sets: Sequence[Mapping[str, Any]] = [plugins.get(MULTI_POINT, {}), plugins.get("score", {})]
     named = {each["name"] for one in sets for key in ("enabled", "disabled") for each in one.get(key, ())}

@@ -1,8 +1,8 @@
 """Rewrites a DeschedulerPolicy v1alpha1, a map of strategies, as v1alpha2, as descheduler itself did.
 
-Each enabled strategy becomes a profile of its own with the policy's booleans as arguments of its evictor.
-Upstream walked the map in random order; here the written order counts. Parameters of releases before 0.20 are
-read too (``maxPodLifeTimeSeconds`` directly in ``params``, ``podStatusPhases``).
+Each enabled strategy becomes a profile of its own; the policy's booleans become arguments of its evictor.
+Upstream iterated over the map in random order; here the written order counts. Parameters of releases before
+0.20 are also read (``maxPodLifeTimeSeconds`` directly in ``params``, ``podStatusPhases``).
 
 Source: descheduler v0.26, ``pkg/api/v1alpha1`` (types, strategymigration, conversion).
 """
@@ -38,7 +38,7 @@ BOOLEANS = (
 _SCOPED = {"namespaces": "namespaces", "labelSelector": "labelSelector"}
 _UTILIZATION = "nodeResourceUtilizationThresholds"
 
-#: By strategy: the parameter (with the one it is in) to the argument that it becomes.
+#: By strategy: parameters (with their parent) and the arguments that they become.
 ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     "RemoveDuplicates": {
         "namespaces": "namespaces",
@@ -89,12 +89,12 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(slots=True)
 class Rewritten:
-    """The policy as v1alpha2.
+    """The policy in v1alpha2.
 
     Attributes:
-        origins: Paths in it to paths of the file; None where the file says nothing.
-        second_origins: Likewise, of values that two fields of the file make up.
-        notes: What has no place in it; paths of the file.
+        origins: Maps paths in it to paths of the file; None for values that the file does not contain.
+        second_origins: The same, for values that combine two fields of the file.
+        notes: Fields without a counterpart in it; paths of the file.
     """
 
     document: dict[str, Any]
@@ -104,7 +104,7 @@ class Rewritten:
 
     @contextmanager
     def named_as_written(self) -> Iterator[None]:
-        """Name the field of the file in a ConfigurationError about a field of the document."""
+        """Replace the path in a ConfigurationError by the path in the file."""
         try:
             yield
         except ConfigurationError as exc:
@@ -117,7 +117,7 @@ class Rewritten:
 
 
 def as_v1alpha2(document: Mapping[str, Any]) -> Rewritten:
-    """The policy in v1alpha2.
+    """Convert the policy to v1alpha2.
 
     Raises:
         ConfigurationError: It is malformed; names the field.
@@ -185,7 +185,7 @@ def _add_profile(found: Rewritten, name: str, params: Mapping[str, Any], boolean
 def _add_evictor_args(
     found: Rewritten, name: str, params: Mapping[str, Any], evictor: dict[str, Any], profile: Path
 ) -> None:
-    """Parameters of a strategy that are arguments of the evictor in v1alpha2."""
+    """Add the parameters of a strategy that are evictor arguments in v1alpha2."""
     at: Path = ("strategies", name)
     origins = found.origins
     threshold = {
@@ -207,7 +207,7 @@ def _add_evictor_args(
 
 
 def _flat(params: Mapping[str, Any], known: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    """Parameters, and the fields of those that hold some; nulls are left out."""
+    """Parameters, with those that contain fields replaced by these; nulls are left out."""
     for key, value in params.items():
         if value is None:
             continue
