@@ -1,1 +1,1 @@
-"""Simulation: a cluster in virtual time, without an API server."""
+"""Simulates a cluster in virtual time, without an API server."""

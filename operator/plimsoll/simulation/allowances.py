@@ -1,4 +1,4 @@
-"""Counts what runs of a replay leave of PodDisruptionBudgets and of the limits of policies."""
+"""Tracks what the runs of a replay leave of PodDisruptionBudgets and of policies' limits."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,15 +10,15 @@ from plimsoll.inspection.answer import AnswerPart
 from plimsoll.inspection.plans.answer import BudgetAllowance, LimitAllowance
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 
-#: Fields of limits on nodes, namespaces and workloads: of these only those that are used up are named.
+#: Limits per node, namespace and workload; only exhausted ones are listed.
 BY_SUBJECT = ("perNode", "perNamespace", "perWorkload")
 
-#: Limits of one such field that are named for one policy.
+#: Maximum number of limits of one such field listed per policy.
 NAMED = 100
 
 
 class ReplayedBudget(AnswerPart):
-    """A PodDisruptionBudget in one policy's runs: what the run that left the least of it found and left."""
+    """A PodDisruptionBudget in the runs of one policy: before and after the run that left the least of it."""
 
     policy: str = Field(description="Name of the policy; empty for a budget that no run touches.")
     budget: str = Field(description="The budget, as namespace/name.")
@@ -37,7 +37,7 @@ class ReplayedBudget(AnswerPart):
 
 
 class ReplayedLimit(AnswerPart):
-    """A limit of a policy: what the run that left the least of it found and left."""
+    """A limit of a policy: before and after the run that left the least of it."""
 
     policy: str = Field(description="Name of the policy.")
     limit: str = Field(description="The field of spec.rebalancing.limits.")
@@ -55,11 +55,11 @@ class Scarcity:
     """One budget or limit over the runs of one policy.
 
     Attributes:
-        allowed: In the run that left the least, the first of several.
+        allowed: In the first of the runs that left the least.
         used: In the same run.
         left: In the same run.
-        runs_without: Runs that left nothing.
-        refusals: Pods that stay because of it, summed over the runs.
+        runs_without: Number of runs that left nothing.
+        refusals: Number of pods that stayed because of it, summed over the runs.
     """
 
     allowed: int
@@ -69,7 +69,7 @@ class Scarcity:
     refusals: int = 0
 
     def count(self, allowed: int, used: int, left: int, refused: int = 0) -> None:
-        """Add a run; what is left counts first, then what was used."""
+        """Add a run; the tightest run is the one with the least left, then with the most used."""
         if (left, -used) < (self.left, -self.used):
             self.allowed, self.used, self.left = allowed, used, left
         self.runs_without += not left
@@ -82,7 +82,7 @@ class AllowanceTally:
 
     Attributes:
         evicted: Evictions by policy and budget (``namespace/name``).
-        blocked: Those that the budget stopped, likewise.
+        blocked: Evictions that the budget blocked, likewise.
     """
 
     evicted: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -93,7 +93,7 @@ class AllowanceTally:
     def count_run(
         self, policy: str, budgets: Iterable[BudgetAllowance], limits: Iterable[LimitAllowance]
     ) -> None:
-        """Add what a run leaves."""
+        """Add what a run leaves of budgets and limits."""
         for each in budgets:
             found = self._budgets.setdefault(
                 (policy, each.budget), Scarcity(each.allowed, each.used, each.left)
@@ -108,7 +108,7 @@ class AllowanceTally:
             known.count(one.allowed, one.used, one.left)
 
     def budgets(self, at_end: Mapping[str, PodDisruptionBudget]) -> Iterator[ReplayedBudget]:
-        """Every budget of the cluster in the runs of each policy that touched it, sorted by name."""
+        """Every budget of the cluster, for each policy whose runs used it, sorted by name."""
         touched: dict[str, list[str]] = {}
         for policy, budget in sorted(self._budgets):
             touched.setdefault(budget, []).append(policy)
@@ -130,7 +130,7 @@ class AllowanceTally:
                 )
 
     def limits(self) -> Iterator[ReplayedLimit]:
-        """By policy and field: on the run and of EvictionBudgets all, of the others a hundred a field."""
+        """Limits by policy and field: all on runs and of EvictionBudgets, a hundred per other field."""
         ordered = sorted(
             self._limits.items(), key=lambda each: (*each[0][:2], -each[1].runs_without, each[0][2] or "")
         )

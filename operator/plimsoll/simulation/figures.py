@@ -1,4 +1,4 @@
-"""Figures of a replay: counts of events, waits of pods, utilisation over time."""
+"""Figures of a replay: event counts, waiting times of pods, and utilisation over time."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ class ClusterSample:
     """The cluster at one moment.
 
     Attributes:
-        at: Seconds since the beginning of the replay.
+        at: Seconds since the start of the replay.
         cpu: Requested share of the nodes' cpu, 0 to 1.
-        memory: Likewise.
-        nodes_in_use: Nodes with at least one pod.
-        waiting: Pods without a node.
-        evicted: Pods that policies have evicted so far.
+        memory: Requested share of the nodes' memory, 0 to 1.
+        nodes_in_use: Number of nodes with at least one pod.
+        waiting: Number of pods without a node.
+        evicted: Number of pods that policies have evicted so far.
     """
 
     at: float
@@ -33,7 +33,7 @@ class ClusterSample:
 
 
 def sample(world: World, at: float, evicted: int) -> ClusterSample:
-    """The cluster as it is."""
+    """Sample the cluster now."""
     cluster = world.cluster
     nodes = len(cluster)
     requested = cluster.requested[:nodes].sum(axis=0)
@@ -45,16 +45,16 @@ def sample(world: World, at: float, evicted: int) -> ClusterSample:
 
 @dataclass(slots=True)
 class Figures:
-    """What has happened so far.
+    """Totals of the replay so far.
 
     Attributes:
-        waits: Seconds from arrival to placement, of each pod placed.
+        waits: Seconds from arrival to placement, for each pod placed.
         moved: Evictions by policy and strategy.
-        violations: Pods that strategies complain about, by policy and strategy, in the first run.
+        violations: Number of violations by policy and strategy, in the first run.
         remaining: The same at the end.
         allowances: What runs leave of budgets and limits.
-        refused: Pods that stay although strategies want them moved, by policy and reason.
-        placements: Uid and node in order; equal replays have equal ones.
+        refused: Pods that stayed although strategies proposed them, by policy and reason.
+        placements: Uid and node in order; equal for equal replays.
     """
 
     arrived: int = 0
@@ -78,6 +78,6 @@ class Figures:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least this share of the values do not exceed; 0 for no values."""
+    """The smallest value that at least this share of the values do not exceed; 0 without values."""
     ordered = sorted(values)
     return ordered[max(0, -int(-share * len(ordered) // 1) - 1)] if ordered else 0.0

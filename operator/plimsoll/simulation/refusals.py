@@ -1,4 +1,4 @@
-"""Counts why pods that strategies want moved stay, over the runs of a replay."""
+"""Counts the reasons for which proposed pods stay, over the runs of a replay."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,8 +12,8 @@ class RefusedWorkload:
 
     Attributes:
         message: Why the first of them stays.
-        pods: ``namespace/name`` by uid, in the order in which they were refused first.
-        strategies: Those that want them moved, likewise.
+        pods: ``namespace/name`` by uid, in the order of their first refusal.
+        strategies: The strategies that proposed them, in the same order.
     """
 
     message: str
@@ -23,13 +23,13 @@ class RefusedWorkload:
 
 @dataclass(slots=True)
 class RefusalTally:
-    """What one policy refuses for one reason.
+    """The refusals of one policy for one reason.
 
     Attributes:
-        refusals: Summed over the runs; a pod counts once a run, whichever strategies want it moved.
-        runs: Those that refuse at least one pod.
-        at_end: Pods that a run at the end would refuse.
-        workloads: By their names, in the order in which they were refused first.
+        refusals: Summed over the runs; a pod counts once per run, regardless of the number of strategies.
+        runs: Number of runs with at least one refusal.
+        at_end: Number of pods that a run at the end would refuse.
+        workloads: Refused workloads keyed by name, in the order of their first refusal.
     """
 
     refusals: int = 0
@@ -39,16 +39,16 @@ class RefusalTally:
 
     @property
     def pods(self) -> int:
-        """How many different pods, of the runs and of the end; a replacement is another pod."""
+        """The number of different pods, in the runs and at the end; a replacement is another pod."""
         return sum(len(each.pods) for each in self.workloads.values())
 
 
-#: By policy and reason.
+#: Refusals keyed by policy and reason.
 RefusalTallies = dict[tuple[str, str], RefusalTally]
 
 
 def count_run(policy: str, plan: EvictionPlan, into: RefusalTallies) -> None:
-    """Add what a run refuses."""
+    """Add the refusals of a run."""
     _name(policy, plan.refused, into)
     for reason, pods in plan.refused_pods().items():
         tally = into[policy, reason]
@@ -57,7 +57,7 @@ def count_run(policy: str, plan: EvictionPlan, into: RefusalTallies) -> None:
 
 
 def count_end(policy: str, plan: EvictionPlan, into: RefusalTallies) -> None:
-    """Add what a run at the end would refuse."""
+    """Add the refusals of a hypothetical run at the end."""
     _name(policy, plan.refused, into)
     for reason, pods in plan.refused_pods().items():
         into[policy, reason].at_end = pods

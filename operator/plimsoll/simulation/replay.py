@@ -1,7 +1,7 @@
 """Replays a cluster in virtual time: arrivals, scheduling, runs of policies, replacements, ends of pods.
 
-Decisions are the engine's and the planners' own. An event heap orders what happens; equal input gives equal
-output. At one moment pods end first, then pods arrive, then policies run, in order of age.
+The engine and the planners decide. An event heap orders events; equal input gives equal output. Of
+simultaneous events, pods end first, then pods arrive, then policies run, the oldest policy first.
 """
 
 import heapq
@@ -29,15 +29,15 @@ from plimsoll.simulation.scheduling import SimulatedScheduling
 from plimsoll.simulation.world import World
 from plimsoll.snapshots.saved_fields import DURATION
 
-#: Samples of the utilisation after the first one.
+#: Number of utilisation samples after the first one.
 SAMPLES = 24
 
-#: Seconds after which a replacement without a node counts as late, and for which a moved pod is not moved.
+#: Seconds after which a replacement without a node is late, and during which a moved pod is not moved again.
 LATE_S, SETTLED_S = 300.0, 3600.0
 
 
 class EventKind(IntEnum):
-    """Events, in the order in which those of one moment happen."""
+    """Events; the values are the order of simultaneous events."""
 
     END = 0
     LATE = 1
@@ -56,13 +56,13 @@ class _Awaited:
 
 @dataclass(frozen=True, slots=True)
 class ReplaySettings:
-    """How to replay.
+    """Settings of a replay.
 
     Attributes:
-        seconds: Of virtual time.
-        seed: Of the scheduler's choice among equally good nodes.
-        enforce: Whether moves of policies in mode DryRun are made, too.
-        together: Whether all pods arrive at the beginning and none ends.
+        seconds: Duration in virtual time.
+        seed: Seed of the scheduler's choice among equally good nodes.
+        enforce: Whether to carry out moves of policies in mode DryRun, too.
+        together: Whether all pods arrive at the start and none ends.
     """
 
     seconds: float
@@ -71,17 +71,17 @@ class ReplaySettings:
     together: bool = False
 
 
-#: Called with the virtual seconds that have passed.
+#: Called with the elapsed virtual seconds.
 ReplayProgress = Callable[[float], None]
 
 
 def _silent(_seconds: float) -> None:
-    """No progress is shown."""
+    """Ignore progress."""
 
 
 @dataclass(slots=True)
 class Replay:
-    """One replay of a state; :meth:`run` once."""
+    """One replay of a state; call :meth:`run` once."""
 
     state: ClusterState
     setting: ReplaySettings
@@ -117,7 +117,7 @@ class Replay:
             self._push(self.state.now + self.setting.seconds * number / SAMPLES, EventKind.SAMPLE, "")
 
     def run(self, progress: ReplayProgress = _silent) -> Figures:
-        """Carry it out."""
+        """Run the replay."""
         end = self.state.now + self.setting.seconds
         while self._heap and self._heap[0][0] <= end:
             self._now = self._heap[0][0]
@@ -140,7 +140,7 @@ class Replay:
         return self.figures
 
     def reasons(self) -> dict[str, list[str]]:
-        """Pods without a node by the reason, both in the order in which they began to wait."""
+        """Pods without a node, grouped by reason; both in the order in which they began to wait."""
         found: dict[str, list[str]] = {}
         for waiting in self.world.waiting.values():
             found.setdefault(self._scheduling.reason(waiting.pod), []).append(waiting.pod.key)
@@ -173,7 +173,7 @@ class Replay:
                 self.figures.samples.append(sample(self.world, at, evicted))
 
     def _expect(self, pod: PodInfo) -> None:
-        """A pending pod arrives when it was created, or at the beginning."""
+        """Schedule a pending pod's arrival, at its creation time or at the start."""
         created = pod.pod.metadata.creation_timestamp
         at = self.state.now if created is None or self.setting.together else created.timestamp()
         self._coming[pod.uid] = pod
@@ -224,7 +224,7 @@ class Replay:
         self._replace(self.world.remove(victim.uid))
 
     def _replace(self, pod: PodInfo | None) -> PodInfo | None:
-        """Let the owner make another pod in the place of one that has left."""
+        """Let the owner replace a pod that has left."""
         made = self.world.replacement(pod, self._now) if pod is not None else None
         if made is not None:
             self.figures.replaced += 1
@@ -256,7 +256,7 @@ class Replay:
             self._make(name, move)
 
     def _make(self, policy: str, move: Move) -> None:
-        """Evict the pod, let its owner replace it, and place what waits."""
+        """Evict the pod, let its owner replace it, and place waiting pods."""
         if not self.world.may_disrupt(move.budget):
             self.figures.blocked += 1
             self.figures.allowances.blocked[policy, move.budget] += 1
@@ -302,7 +302,7 @@ class Replay:
         return Counter(each.move.workload.uid for each in self._awaited.values())
 
     def _circumstances(self, name: str) -> tuple[RebalancingConfig, Cluster, PlanningContext]:
-        """What a plan of a policy starts from now."""
+        """The input of a policy's plan now: configuration, cluster and planning context."""
         moment = datetime.fromtimestamp(self._now, UTC)
         memory = Memory(self._past, self._now)
         wanted = self._configured(name, moment)

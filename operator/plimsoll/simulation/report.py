@@ -1,4 +1,4 @@
-"""Reports what a replay came to, for one set of policies or for two side by side."""
+"""Reports the outcome of a replay, for one set of policies or for two side by side."""
 
 import functools
 import hashlib
@@ -17,15 +17,15 @@ from plimsoll.simulation.figures import Figures, percentile
 from plimsoll.simulation.refusals import RefusalTally
 from plimsoll.simulation.replay import Replay, ReplayProgress, ReplaySettings
 
-#: Pods or workloads that a group names.
+#: Maximum number of pods or workloads listed per group.
 NAMED = 100
 
-#: Pods named as examples of one workload.
+#: Number of example pods listed per workload.
 EXAMPLES = 5
 
 
 class StrategyOutcome(AnswerPart):
-    """What one strategy of one policy came to."""
+    """The outcome of one strategy of one policy."""
 
     policy: str = Field(description="Name of the policy.")
     strategy: str = Field(description="Name of the strategy.")
@@ -55,7 +55,7 @@ class PendingGroup(AnswerPart):
 
 
 class RefusedMoves(AnswerPart):
-    """Pods that strategies of one policy want moved and that stay, for one reason."""
+    """Pods that strategies of one policy propose and that stay, for one reason."""
 
     policy: str = Field(description="Name of the policy.")
     reason: str = Field(description="Why, in one word.")
@@ -71,7 +71,7 @@ class RefusedMoves(AnswerPart):
 
 
 class ReplayedNode(AnswerPart):
-    """How full a node is at the beginning and at the end, in percent of allocatable by resource."""
+    """Utilisation of a node at the start and at the end, in percent of allocatable by resource."""
 
     node: str = Field(description="Its name.")
     before_percent: dict[str, float] = Field(description="What pods request of it at the beginning.")
@@ -79,7 +79,7 @@ class ReplayedNode(AnswerPart):
 
 
 class PolicySetOutcome(AnswerPart):
-    """What happened under one set of policies."""
+    """The outcome of one set of policies."""
 
     label: str = Field(description="Where the policies are from.")
     policies: tuple[str, ...] = Field(description="Those that schedule or rebalance.")
@@ -117,7 +117,7 @@ class PolicySetOutcome(AnswerPart):
 
 
 class ReplayReport(Answer):
-    """What a replay came to."""
+    """The outcome of a replay."""
 
     source: str = Field(description="What was replayed.")
     seconds: int = Field(description="Of virtual time.")
@@ -132,7 +132,7 @@ def replayed(
 ) -> ReplayReport:
     """Replay one or two states of the same cluster, each under a label.
 
-    ``progress`` is called with the label and the virtual seconds that have passed.
+    ``progress`` is called with the label and the elapsed virtual seconds.
     """
     return ReplayReport(
         source=states[0][1].content.source,

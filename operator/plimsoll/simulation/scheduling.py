@@ -11,18 +11,18 @@ from plimsoll.inspection.placement.fork_queue import GATED
 from plimsoll.inspection.state import ClusterState
 from plimsoll.simulation.world import UnplacedPod, World
 
-#: Rounds over all waiting pods at one moment; preemption may start another.
+#: Maximum number of rounds over all waiting pods at one moment; preemption may start another round.
 _MOST_ROUNDS = 100
 
 
 class SimulatedScheduling:
-    """Places waiting pods, by priority and then by arrival.
+    """Places waiting pods, sorted by priority and then by arrival.
 
     Args:
-        state: Has the profiles.
-        world: Where pods go.
-        seed: Breaks ties among the best nodes.
-        placed: Called with each pod and how long it waited, once it is placed.
+        state: The state with the profiles.
+        world: The cluster in which pods are placed.
+        seed: Seed for ties among the best nodes.
+        placed: Called with each placed pod and its waiting time.
         preempted: Called with each victim, before it leaves.
     """
 
@@ -44,13 +44,13 @@ class SimulatedScheduling:
         self._forecaster = ProfileScheduler(
             state.catalogue.forecast, world.cluster, _ties(seed, ""), world.nominator
         )
-        #: Templates that fit nowhere, and what had happened by then.
+        #: Templates that fit on no node, and the count of changes at that time.
         self._refused: dict[tuple[str, bytes, int], int] = {}
-        #: What the scheduler said of them, in its own words.
+        #: The scheduler's message for each of them.
         self._messages: dict[tuple[str, bytes, int], str] = {}
 
     def run(self, now: float) -> None:
-        """Place what fits; victims of preemption leave, and their replacements wait in turn."""
+        """Place the pods that fit; replacements of preempted pods are queued, too."""
         for _ in range(_MOST_ROUNDS):
             freed = self._world.freed
             for waiting in sorted(self._world.waiting.values(), key=_importance):
@@ -60,7 +60,7 @@ class SimulatedScheduling:
                 return
 
     def reason(self, pod: PodInfo) -> str:
-        """Why a pod that waits has no place, as of the latest attempt."""
+        """Why a waiting pod has no node, according to its latest attempt."""
         if pod.pod.spec.scheduling_gates:
             return GATED
         return (
@@ -92,7 +92,7 @@ class SimulatedScheduling:
 
 
 def _key(pod: PodInfo) -> tuple[str, bytes, int]:
-    """What pods have in common that fit nowhere for the same reason."""
+    """A key that pods share if they fit on no node for the same reason."""
     return pod.pod.spec.scheduler_name, pod.template.signature, pod.priority
 
 
@@ -101,7 +101,7 @@ def _importance(waiting: UnplacedPod) -> tuple[int, float, int]:
 
 
 def _depends_on_pods(pod: PodInfo) -> bool:
-    """Whether other pods that are placed may make room for it."""
+    """Whether other placed pods may make it feasible."""
     spec = pod.pod.spec
     return bool(spec.topology_spread_constraints) or (
         spec.affinity is not None and spec.affinity.pod_affinity is not None

@@ -1,4 +1,4 @@
-"""World is a cluster that changes: pods wait, are placed, leave, and are replaced by their owners."""
+"""World is a mutable cluster in which pods wait, are placed, leave, and are replaced by their owners."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ class UnplacedPod:
     """A pod without a node.
 
     Attributes:
-        since: When it began to wait, in seconds since the epoch.
-        number: Its place among those that began to wait at the same time.
+        since: Start of its wait, in seconds since the epoch.
+        number: Order among pods that began to wait at the same time.
     """
 
     pod: PodInfo
@@ -28,15 +28,15 @@ class UnplacedPod:
 
 
 class World:
-    """The cluster of a state, to be changed; the state itself stays as it is.
+    """A mutable copy of a state's cluster; the state itself does not change.
 
     Attributes:
         cluster: Nodes and placed pods.
-        nominator: Pods that wait for a certain node.
-        waiting: Pods that want a node, by uid, in order of arrival.
+        nominator: Pods with a nominated node.
+        waiting: Pods without a node, by uid, in order of arrival.
         ended: Pods that ended without being deleted, by uid.
-        freed: How often room has become free.
-        missing: How many pods that each budget covers have been evicted and not replaced yet.
+        freed: Number of times that room has become free.
+        missing: Number of each budget's pods that were evicted and are not replaced yet.
     """
 
     def __init__(self, state: ClusterState) -> None:
@@ -58,12 +58,12 @@ class World:
                     self.nominator.add(pod, node)
 
     def submit(self, pod: PodInfo, now: float) -> None:
-        """A pod begins to wait."""
+        """Add a waiting pod."""
         self._count += 1
         self.waiting[pod.uid] = UnplacedPod(pod, now, self._count)
 
     def place(self, pod: PodInfo, node: str, now: float) -> PodInfo:
-        """Put a waiting pod on a node, where it runs and is ready immediately."""
+        """Place a waiting pod on a node, where it is running and ready immediately."""
         del self.waiting[pod.uid]
         self.nominator.remove(pod.uid)
         running = self.cluster.templates.info(_running(pod.pod, node, now))
@@ -71,7 +71,7 @@ class World:
         return running
 
     def remove(self, uid: str) -> PodInfo | None:
-        """A pod leaves; the pod as it was, None when it has gone already."""
+        """Remove a pod; returns it as it was, None if it is not present."""
         self.nominator.remove(uid)
         waiting = self.waiting.pop(uid, None)
         if waiting is not None:
@@ -83,7 +83,7 @@ class World:
         return self.ended.pop(uid, None)
 
     def replacement(self, pod: PodInfo, now: float) -> PodInfo | None:
-        """The pod that the owner makes in the place of one that has left; None where no owner does."""
+        """The pod with which the owner replaces one that has left; None if no owner does."""
         metadata = pod.pod.metadata
         owner = metadata.controller
         if owner is None or owner.kind in ("Node", "DaemonSet") or pod.pod.is_terminal:
@@ -108,7 +108,7 @@ class World:
         return not budget or self._allowed.get(budget, 0) > self.missing.get(budget, 0)
 
     def count_missing(self, budget: str, amount: int) -> None:
-        """Pods of a budget have been evicted (above 0) or replaced (below 0)."""
+        """Record that pods of a budget were evicted (above 0) or replaced (below 0)."""
         if not budget:
             return
         self.missing[budget] = self.missing.get(budget, 0) + amount
@@ -127,11 +127,11 @@ class World:
     # -- reading -------------------------------------------------------------------------------------
 
     def unplaced(self) -> tuple[PodInfo, ...]:
-        """Pods that hold no place."""
+        """Pods without a node or a nominated node."""
         return (*(each.pod for each in self.waiting.values()), *self.ended.values())
 
     def claimed(self) -> Cluster:
-        """A fork in which nominated pods have their places; what planners start from."""
+        """A fork in which nominated pods are on their nodes; the starting point of planners."""
         fork = self.cluster.fork()
         by_node: Mapping[str, Mapping[str, PodInfo]] = self.nominator.by_node
         for node, pods in by_node.items():

@@ -1,20 +1,20 @@
-"""SnapshotContent is the state of a cluster at one moment, as the documents that an API server has."""
+"""SnapshotContent is the state of a cluster at one moment, as documents of an API server."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plimsoll.ports.usage import UsageReading
 
-#: Collections besides those that the operator watches, by their plurals.
+#: Collections in addition to those that the operator watches, by their plurals.
 POLICIES, RECORDS, DEPLOYMENTS = "schedulingpolicies", "evictions", "deployments"
 
 
 @dataclass(frozen=True, slots=True)
 class UsageContent:
-    """What nodes and pods used, as the metrics API said.
+    """The usage of nodes and pods according to the metrics API.
 
     Attributes:
-        problem: Why nothing is known, in a sentence; "" when it is.
+        problem: A sentence why the usage is unknown; "" if it is known.
     """
 
     nodes: Sequence[UsageReading] = ()
@@ -27,9 +27,9 @@ class SnapshotContent:
     """The state of a cluster.
 
     Attributes:
-        taken: When, in seconds since the epoch.
-        source: Where it is from, for people: the address of a server, or the path of a file.
-        objects: JSON of each object, by plural as in ``cluster.watched_resources``, and those named above.
+        taken: Time of the snapshot, in seconds since the epoch.
+        source: Its origin, for people: the address of a server, or the path of a file.
+        objects: JSON of each object, by plural as in ``cluster.watched_resources`` and above.
         usage: Measured usage.
         missing: Why a collection could not be read, by plural.
     """
@@ -41,7 +41,7 @@ class SnapshotContent:
     missing: Mapping[str, str] = field(default_factory=dict)
 
     def limited_to(self, names: Collection[str]) -> "SnapshotContent":
-        """The same without other collections than these, and without usage."""
+        """A copy with only these collections, and without usage."""
         chosen = {name: documents for name, documents in self.objects.items() if name in names}
         missing = {name: why for name, why in self.missing.items() if name in names}
         return SnapshotContent(self.taken, self.source, chosen, UsageContent(), missing)

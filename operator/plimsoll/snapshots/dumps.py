@@ -1,7 +1,7 @@
-"""Reads what ``kubectl get … -o json`` and ``-o yaml`` print: objects, Lists, several documents.
+"""Reads the output of ``kubectl get … -o json`` and ``-o yaml``: objects, Lists, several documents.
 
-Kinds that no decision reads are counted and left out. Readings of the metrics API are taken as usage. An
-object that is in two files counts once, as the later file has it.
+Kinds that no decision reads are counted and left out. Readings of the metrics API become usage. An object in
+two files counts once; the later file's version is used.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from plimsoll.snapshots.errors import SnapshotError
 from plimsoll.snapshots.identity import Identity, Names
 from plimsoll.snapshots.saved_fields import KINDS
 
-#: Plural by kind and API group; a Service of another group is no Service.
+#: Plural by kind and API group; a Service of another API group does not match.
 _GROUPS = {
     "apps": ("ReplicaSet", "StatefulSet", "Deployment"),
     "policy": ("PodDisruptionBudget",),
@@ -48,10 +48,10 @@ _CLUSTER_SCOPED = frozenset(
 )
 _METRICS = "metrics.k8s.io"
 
-#: How deeply YAML may be nested; its parser has no bound of its own.
+#: Maximum nesting of YAML; the parser itself has no bound.
 _DEEPEST = 100
 
-#: Characters that a sentence repeats of what a file says.
+#: Maximum number of characters of input repeated in a sentence.
 _SHOWN = 200
 
 _NOT_THERE = "the files have none"
@@ -75,10 +75,10 @@ class Dump:
         self.ignored: Counter[str] = Counter()
 
     def add_json(self, text: bytes, place: str) -> None:
-        """Take the objects of a JSON text: an object, a List, an array, or one of these in each line.
+        """Add the objects of a JSON text: an object, a List, an array, or one of these per line.
 
         Raises:
-            SnapshotError: It is something else.
+            SnapshotError: It has another form.
         """
         try:
             text.decode()
@@ -92,7 +92,7 @@ class Dump:
             self._add(bytes(document), place, _Head())
 
     def add_yaml(self, text: bytes, place: str) -> None:
-        """Take the objects of a YAML text.
+        """Add the objects of a YAML text.
 
         Raises:
             SnapshotError: It cannot be read as objects.
@@ -107,10 +107,10 @@ class Dump:
             self._add(as_json, place, _Head())
 
     def content(self, taken: float, source: str) -> SnapshotContent:
-        """All of it.
+        """The collected content.
 
         Raises:
-            SnapshotError: Nothing in it is of use.
+            SnapshotError: It has no usable object.
         """
         if not any(self._objects.values()):
             others = ", ".join(f"{count} {kind}" for kind, count in self.ignored.most_common(3))
@@ -162,10 +162,10 @@ class Dump:
         self.put(plural, document, place)
 
     def put(self, plural: str, document: bytes, place: str = "trace") -> None:
-        """Take one object.
+        """Add one object.
 
         Raises:
-            SnapshotError: Another one has its name.
+            SnapshotError: Another object has the same name.
         """
         identity = Names(place, plural).identity(document)
         if not identity.uid or not (identity.namespace or plural in _CLUSTER_SCOPED):
@@ -182,7 +182,7 @@ class Dump:
 
 
 def _completed(document: bytes, identity: Identity, plural: str) -> tuple[bytes, Identity]:
-    """A manifest as the API server would have stored it: with a uid, and in a namespace."""
+    """A manifest as the API server would have stored it: with a uid, and with a namespace."""
     namespace = identity.namespace or ("" if plural in _CLUSTER_SCOPED else "default")
     whole = Identity(namespace, identity.name, identity.uid or f"{plural}/{namespace}/{identity.name}")
     found = msgspec.json.decode(document)
@@ -191,10 +191,10 @@ def _completed(document: bytes, identity: Identity, plural: str) -> tuple[bytes,
 
 
 def yaml_documents(text: bytes, place: str) -> Iterator[Any]:
-    """Parse YAML from an unknown source: bounded depth, no aliases, plain values.
+    """Parse untrusted YAML: bounded depth, no aliases, plain values.
 
     Raises:
-        SnapshotError: It is malformed, or beyond the bounds.
+        SnapshotError: It is malformed, or exceeds the bounds.
     """
     depth = 0
     try:
@@ -219,7 +219,7 @@ def yaml_documents(text: bytes, place: str) -> Iterator[Any]:
 
 
 def _lines_of(text: bytes, problem: Exception, place: str) -> list[msgspec.Raw]:
-    """JSON lines, or the error of the text as one value."""
+    """JSON lines, or the parser's error about the text as a single value."""
     try:
         return msgspec.json.Decoder(msgspec.Raw).decode_lines(text)
     except (msgspec.DecodeError, RecursionError):
@@ -230,7 +230,7 @@ def _lines_of(text: bytes, problem: Exception, place: str) -> list[msgspec.Raw]:
 
 
 def _reading(document: bytes, place: str) -> UsageReading:
-    """What the metrics API says of a node or pod."""
+    """The metrics API's reading of a node or pod."""
     try:
         item: Mapping[str, Any] = msgspec.json.decode(document)
         meta = item["metadata"]

@@ -1,14 +1,14 @@
-"""SnapshotError: a snapshot, dump or trace that cannot be read or written, in one sentence."""
+"""SnapshotError: a snapshot, dump or trace cannot be read or written; explained in one sentence."""
 
 from plimsoll.framework.errors import PlimsollError
 
 
 class SnapshotError(PlimsollError):
-    """What is wrong with a file.
+    """A problem of a file.
 
     Args:
-        place: The file, and the place in it.
-        problem: What is wrong there, and what to do.
+        place: The file, and the position in it.
+        problem: The problem and its remedy.
     """
 
     def __init__(self, place: str, problem: str) -> None:

@@ -1,4 +1,4 @@
-"""The snapshot file: gzip of JSON lines, written in one piece and read without trust.
+"""Reads and writes the snapshot file: gzip of JSON lines, written atomically and read as untrusted input.
 
 ::
 
@@ -31,13 +31,13 @@ from plimsoll.snapshots.saved_fields import KINDS, trimmed
 
 T = TypeVar("T")
 
-#: What the first line begins with, whatever the version.
+#: The beginning of the first line, in every version.
 MAGIC = b'{"format":"plimsoll-snapshot"'
 
-#: The one version that this release writes and reads.
+#: The only version that this release writes and reads.
 VERSION = 1
 
-#: Bytes of a line, and of a whole file when decompressed; the API server takes objects of 3 MiB at most.
+#: Maximum bytes of a line, and of a decompressed file; the API server accepts objects of up to 3 MiB.
 LONGEST_LINE, LARGEST_CONTENT = 2**22, 2**30
 
 #: A quarter fewer bytes than level 1, for a third more time.
@@ -45,7 +45,7 @@ _LEVEL = 6
 
 _NODE_READINGS, _POD_READINGS = "readings/nodes", "readings/pods"
 
-#: What the first line may announce.
+#: Fields of the first line.
 COLLECTIONS = frozenset({*KINDS, POLICIES, RECORDS, _NODE_READINGS, _POD_READINGS})
 
 
@@ -74,13 +74,13 @@ class _Version(msgspec.Struct, kw_only=True):
 
 
 def save(content: SnapshotContent, path: Path, *, force: bool = False) -> int:
-    """Write a snapshot, without what no decision reads; what stood there before stays until it is whole.
+    """Write a snapshot without fields that no decision reads; replaces the file only once it is complete.
 
     Returns:
         Bytes of the file.
 
     Raises:
-        SnapshotError: It exists and ``force`` is not set, or it cannot be written.
+        SnapshotError: The file exists and ``force`` is not set, or it cannot be written.
     """
     check_free(path, force=force)
     temporary = ""
@@ -103,10 +103,10 @@ def save(content: SnapshotContent, path: Path, *, force: bool = False) -> int:
 
 
 def check_free(path: Path, *, force: bool) -> None:
-    """Make sure, before a long reading, that a snapshot may be written there.
+    """Check, before a long read, that a snapshot may be written there.
 
     Raises:
-        SnapshotError: The file exists and ``force`` is not set, or its folder does not.
+        SnapshotError: The file exists and ``force`` is not set, or its folder does not exist.
     """
     if not force and path.exists():
         raise SnapshotError(str(path), "the file exists; choose another name, or overwrite it with --force")
@@ -115,7 +115,7 @@ def check_free(path: Path, *, force: bool) -> None:
 
 
 def write(content: SnapshotContent, target: IO[bytes]) -> None:
-    """Write a snapshot to an open file; equal contents make equal bytes."""
+    """Write a snapshot to an open file; equal contents give equal bytes."""
     objects: dict[str, list[bytes]] = {}
     for plural, documents in content.objects.items():
         kept = objects[plural] = []
@@ -152,15 +152,15 @@ def write(content: SnapshotContent, target: IO[bytes]) -> None:
 
 
 def is_snapshot(beginning: bytes) -> bool:
-    """Whether decompressed content begins as a snapshot file does, of whatever version."""
+    """Whether decompressed content begins like a snapshot file of any version."""
     return beginning.startswith(MAGIC)
 
 
 def read(stream: BinaryIO, place: str, *, largest: int = LARGEST_CONTENT) -> SnapshotContent:
-    """The content of a snapshot file, given its decompressed bytes.
+    """Read the content of a snapshot file from its decompressed bytes.
 
     Raises:
-        SnapshotError: It is truncated, changed, too large, of another version, or no snapshot.
+        SnapshotError: It is truncated, modified, too large, of another version, or not a snapshot.
     """
     lines = _Lines(stream, place, largest)
     first = lines.first()
@@ -190,11 +190,11 @@ def read(stream: BinaryIO, place: str, *, largest: int = LARGEST_CONTENT) -> Sna
 
 
 class _Lines:
-    """Lines of a stream, with bounds.
+    """Reads bounded lines of a stream.
 
     Attributes:
-        number: Of the line that was read last, from 1.
-        digest: Of all lines read, but for the last one once it is :meth:`last`.
+        number: Number of the last line read, from 1.
+        digest: Digest of all lines read; after :meth:`last`, without the last one.
     """
 
     def __init__(self, stream: BinaryIO, place: str, largest: int) -> None:
@@ -210,15 +210,15 @@ class _Lines:
         return self._hashed(self._line())
 
     def take(self, count: int) -> Iterator[bytes]:
-        """So many further lines."""
+        """Read this many further lines."""
         for _ in range(count):
             yield self._hashed(self._line())
 
     def last(self) -> bytes:
-        """The line that is not part of the digest.
+        """Read the last line, which is not part of the digest.
 
         Raises:
-            SnapshotError: Another one follows.
+            SnapshotError: Another line follows.
         """
         line = self._line()
         if self._raw():

@@ -1,4 +1,4 @@
-"""Checks the names of objects from files: each is one that the API server accepts, and is used once."""
+"""Checks the names of objects from files: each must be valid for the API server, and unique."""
 
 import re
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import msgspec
 
 from plimsoll.snapshots.errors import SnapshotError
 
-#: What all names of objects have in common: no path, no space, no control character.
+#: A valid object name: no path, no space, no control character.
 _NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.:]{0,252}")
 
 
@@ -26,7 +26,7 @@ _DECODER = msgspec.json.Decoder(_Named)
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which object it is; the namespace is empty where the kind has none."""
+    """Identifies an object; the namespace is empty for cluster-scoped kinds."""
 
     namespace: str
     name: str
@@ -40,8 +40,8 @@ class Names:
     """The names of one collection.
 
     Args:
-        place: Where the objects are from, for messages.
-        plural: Of the collection.
+        place: The origin of the objects, for messages.
+        plural: The plural of the collection.
     """
 
     def __init__(self, place: str, plural: str) -> None:
@@ -51,10 +51,10 @@ class Names:
         self._decode = _DECODER.decode
 
     def checked(self, document: bytes) -> bytes:
-        """The same object, if its name makes sense and is new.
+        """The same object, if its name is valid and new.
 
         Raises:
-            SnapshotError: It is no object, or its name is missing, impossible or taken.
+            SnapshotError: It is not an object, or its name is missing, invalid or a duplicate.
         """
         found = self.identity(document)
         if (found.namespace, found.name) in self._seen:
@@ -63,10 +63,10 @@ class Names:
         return document
 
     def identity(self, document: bytes) -> Identity:
-        """Which object it is.
+        """The identity of an object.
 
         Raises:
-            SnapshotError: It is no object, or its name is missing or impossible.
+            SnapshotError: It is not an object, or its name is missing or invalid.
         """
         try:
             meta = self._decode(document).metadata

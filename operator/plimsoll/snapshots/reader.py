@@ -1,6 +1,6 @@
-"""Reads the state of a cluster from files: a snapshot, dumps of kubectl, or a trace; the one door.
+"""Reads the state of a cluster from files: a snapshot, dumps of kubectl, or a trace; the only entry point.
 
-Nothing in a file is executed, and no name in it is used as a path. What is decompressed is bounded.
+Nothing in a file is executed, and no name in it is used as a path. Decompressed sizes are bounded.
 """
 
 import gzip
@@ -30,16 +30,16 @@ _MOST_FILES = 10_000
 def read(
     paths: Sequence[str | Path], stdin: BinaryIO | None = None, *, largest: int = LARGEST_CONTENT
 ) -> SnapshotContent:
-    """The state of a cluster.
+    """Read the state of a cluster.
 
     Args:
-        paths: A snapshot file; or files and folders of what kubectl printed, "-" for standard input; or the
+        paths: A snapshot file; or files and folders with kubectl's output, "-" for standard input; or the
             folder of a trace.
         stdin: Standard input.
-        largest: Bytes that may be read, decompressed.
+        largest: Maximum number of decompressed bytes.
 
     Raises:
-        SnapshotError: Something of it cannot be read.
+        SnapshotError: A file cannot be read.
     """
     named = [str(path) for path in paths]
     if not named:
@@ -75,7 +75,7 @@ def _files_of(name: str) -> list[str]:
 
 @contextmanager
 def _opened(name: str, stdin: BinaryIO | None) -> Iterator[tuple[io.BufferedReader, float]]:
-    """The decompressed stream of a file, and when it was changed."""
+    """The decompressed stream of a file, and its modification time."""
     try:
         if name == STDIN:
             if stdin is None:

@@ -1,9 +1,9 @@
-"""Trims objects to the fields that decisions, explanations and names need: those of the model.
+"""Trims objects to the fields that decisions, explanations and names need: the fields of the model.
 
-Each kind of the model has a twin here with the same fields, which leaves out defaults when it is encoded.
-Decoding into the twin skips every other field without building it, so what the model does not have (managed
-fields, environment, commands, secrets, unread annotations) cannot be saved. A field whose type admits
-anything needs a type of its own in ``NARROWED``; building the twin fails without one.
+Each kind of the model has a twin here with the same fields, which omits defaults when it is encoded. Decoding
+into the twin skips every other field without building it. Fields outside the model (managed fields,
+environment, commands, secrets, unread annotations) therefore cannot be saved. A field whose type accepts any
+value needs a type of its own in ``NARROWED``; building the twin fails without one.
 """
 
 from collections.abc import Mapping
@@ -34,10 +34,10 @@ from plimsoll.rebalancing.moves.outcomes import APPROVED
 from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS
 from plimsoll.strategies import consolidate_nodes, default_evictor
 
-#: Annotation of a pod: seconds that it runs when it is replayed, after which it ends by itself.
+#: Annotation of a pod: its run time in seconds in a replay, after which it ends.
 DURATION = "plimsoll.dev/replay-seconds"
 
-#: Annotations that something reads; no other one is saved.
+#: The only annotations that are saved: those that something reads.
 ANNOTATIONS = tuple(
     sorted(
         {
@@ -92,7 +92,7 @@ _Annotations = msgspec.defstruct(
     omit_defaults=True,
 )
 
-#: Types of fields that admit more in the model than a snapshot may hold.
+#: Types of fields that accept more values in the model than a snapshot may contain.
 NARROWED: Mapping[tuple[type, str], Any] = {
     (ObjectMeta, "annotations"): _Annotations,
     (DeploymentSpec, "template"): _PodTemplate,
@@ -103,7 +103,7 @@ NARROWED: Mapping[tuple[type, str], Any] = {
 
 
 class _Resource(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
-    """An object of our own group: the API server has pruned it to its schema."""
+    """An object of our own API group: the API server has pruned it to its schema."""
 
     api_version: str = ""
     kind: str = ""
@@ -114,10 +114,10 @@ class _Resource(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True
 
 @cache
 def twin(kind: type) -> type[Any]:
-    """The type whose values are those of ``kind`` that a snapshot holds.
+    """The twin of ``kind``, whose values a snapshot may contain.
 
     Raises:
-        TypeError: A field admits anything and is not narrowed.
+        TypeError: A field accepts any value and is not narrowed.
     """
     fields: list[tuple[str, Any, Any]] = []
     for each in msgspec.structs.fields(kind):
@@ -131,10 +131,10 @@ def twin(kind: type) -> type[Any]:
 
 
 def trimmed(plural: str, document: bytes) -> bytes:
-    """One object of a collection without what is not saved, as JSON; of fields of a wrong type nothing.
+    """One object of a collection as JSON, trimmed to the saved fields; fields of a wrong type are dropped.
 
     Raises:
-        DecodeError: It is no object.
+        DecodeError: It is not an object.
     """
     if plural in (POLICIES, RECORDS):
         return _trimmed_resource(document)
@@ -183,7 +183,7 @@ def _default(field: Any, found: Any) -> Any:
 
 
 def _trimmed_resource(document: bytes) -> bytes:
-    """A policy or record: spec and status as they are, but for certificates and keys of extenders."""
+    """A policy or record: spec and status unchanged, except for certificates and keys of extenders."""
     try:
         found = msgspec.json.decode(document, type=_Resource)
         metadata = _in_part(twin(ObjectMeta), msgspec.json.encode(found.metadata or {}))

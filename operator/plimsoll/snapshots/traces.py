@@ -1,8 +1,9 @@
 """Reads traces of real clusters as objects: OpenB (nodes and pods) and Azure VM arrivals (pods only).
 
-A row of a node list is a Node, a row of a pod list or a VM is a Pod with requests of its size. Pods are
-pending and created when they arrived, counted from ``EPOCH``; how long each ran is an annotation. Pods of one
-shape, or of one batch, have one owner. Neither the traces nor what is made of them is part of Plimsoll.
+A row of a node list becomes a Node; a row of a pod list, or a VM, becomes a Pod with requests of its size.
+Pods are pending and created at their arrival, counted from ``EPOCH``; an annotation has the run time of each.
+Pods of one shape, or of one batch, have one owner. Plimsoll contains neither the traces nor objects made from
+them.
 
 Source: https://github.com/hkust-adsl/kubernetes-scheduler-simulator (``data/csv``);
 https://github.com/huaweicloud/trace_generation_rnn (``resources``).
@@ -21,10 +22,10 @@ import msgspec
 from plimsoll.snapshots.errors import SnapshotError
 from plimsoll.snapshots.saved_fields import DURATION
 
-#: The beginning of every trace, in seconds since the epoch: 2026-01-01T00:00:00Z.
+#: Start of every trace, in seconds since the epoch: 2026-01-01T00:00:00Z.
 EPOCH = 1_767_225_600.0
 
-#: Takes an object: its plural and JSON.
+#: Receives an object: its plural and JSON.
 Put = Callable[[str, bytes], None]
 
 _NODE_LIST, _POD_LISTS, _POD_LIST = "openb_node_list_all_node.csv.gz", "openb_pod_list_", "default.csv.gz"
@@ -36,10 +37,10 @@ _MOST_PODS_ON_NODE = "110"
 
 
 def add(path: Path, put: Put) -> bool:
-    """Put the objects of a trace, given its folder or a list in it; whether it is one.
+    """Put the objects of a trace, given its folder or a list in it; returns whether it is a trace.
 
     Raises:
-        SnapshotError: A list is not as described.
+        SnapshotError: A list does not have the described format.
     """
     adder = _adder_of(path)
     if adder is None:
@@ -52,9 +53,9 @@ def add(path: Path, put: Put) -> bool:
 
 
 def _adder_of(path: Path) -> Callable[[Put], None] | None:
-    """What puts the objects of a trace, given its folder or a list in it; None when it is no trace.
+    """The function that puts a trace's objects, given its folder or a list in it; None without a trace.
 
-    The adder raises SnapshotError where a file is not as described.
+    The function raises SnapshotError if a file does not have the described format.
     """
     folder = path if path.is_dir() else path.parent
     if path.is_dir() and (path / _NODE_LIST).is_file():
@@ -139,7 +140,7 @@ def _add_azure(folder: Path, arrivals: Path, put: Put) -> None:
 
 
 def _durations_of(arrivals: Path) -> Path:
-    """``v1.dev.txt.gz`` has its lifetimes in ``v1.dev.c….txt.gz``."""
+    """The lifetimes of ``v1.dev.txt.gz`` are in ``v1.dev.c….txt.gz``."""
     stem = arrivals.name.removesuffix(".txt.gz")
     found = sorted(arrivals.parent.glob(f"{stem}.c*.txt.gz"))
     if not found:
