@@ -1,4 +1,4 @@
-"""Allowances: PodDisruptionBudgets and limits of policies, with what plans and replays leave of them."""
+"""Lists PodDisruptionBudgets and policies' limits, with what plans and replays leave of them."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from plimsoll.inspection.picture import PicturedBudget
 from plimsoll.inspection.plans.answer import PolicyPlan
 from plimsoll.simulation.report import PolicySetOutcome
 
-#: Rows that a page has; those with the least left come first.
+#: Maximum number of rows of a page; rows with the least left are first.
 MOST = 300
 
 #: The field of a policy's limits that holds its EvictionBudgets.
@@ -16,14 +16,14 @@ EVICTION_BUDGETS = "budgets"
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """A row: one budget or limit, as one policy's plan leaves it, or the tightest run of a replay.
+    """A row: one budget or limit after one policy's plan, or after the tightest run of a replay.
 
     Attributes:
         kind: PodDisruptionBudget, EvictionBudget, or the field of ``spec.rebalancing.limits``.
-        policy: Whose plans use it; "" where none touches it.
-        detail: What the number follows from, in words.
-        used: Disruptions that the plan takes, and those of earlier runs that count.
-        refused: Pods that stay because of it, where that is counted.
+        policy: The policy whose plans use it; "" if none does.
+        detail: An explanation of the number.
+        used: Disruptions of the plan, and earlier ones that count.
+        refused: Number of pods that stay because of it, where counted.
     """
 
     kind: str
@@ -37,18 +37,18 @@ class Allowance:
 
     @property
     def label(self) -> str:
-        """For those who hear the page."""
+        """Text for screen readers."""
         return f"{self.left} of {self.allowed} left"
 
 
 def allowances(budgets: Iterable[PicturedBudget], plans: Iterable[PolicyPlan]) -> list[Allowance]:
-    """All budgets of the cluster and all limits of the plans, those with the least left first."""
+    """All budgets of the cluster and all limits of the plans; those with the least left are first."""
     made = list(plans)
     return _sorted([*_budgets(budgets, made), *_limits(made)])
 
 
 def replayed_allowances(outcome: PolicySetOutcome) -> list[Allowance]:
-    """All budgets and limits of a replay, each as the run left it that left the least, in the same order."""
+    """All budgets and limits of a replay, each after the run that left the least of it, in the same order."""
     found = [
         Allowance(
             "PodDisruptionBudget",

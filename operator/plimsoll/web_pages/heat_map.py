@@ -1,7 +1,7 @@
-"""HeatMap: a tile for each node and resource, with how full it is before and after.
+"""HeatMap: a tile for each node and resource, with the utilisation before and after.
 
-A tile is two bars, before at the left and after at the right; the height says how full, in steps of five
-percent, and the shade repeats it. Above 100 % a bar is full and striped.
+A tile has two bars, before on the left and after on the right. Height and shade show the utilisation in steps
+of five percent. Above 100 % a bar is full and striped.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -11,13 +11,13 @@ from plimsoll.inspection.picture import ClusterPicture
 from plimsoll.planning.imbalance import COLUMNS
 from plimsoll.simulation.report import ReplayedNode
 
-#: Steps of a bar between empty and full.
+#: Number of steps of a bar between empty and full.
 STEPS = 20
 
-#: Step of what is above 100 %.
+#: The step for values above 100 %.
 OVER = STEPS + 1
 
-#: Nodes up to which a tile shows its name.
+#: Maximum number of nodes for which tiles show names.
 NAMED = 60
 
 
@@ -26,8 +26,8 @@ class Tile:
     """One node and one resource.
 
     Attributes:
-        before: Percent of allocatable; None where the node is new.
-        after: Percent; None where the node goes.
+        before: Percent of allocatable; None if the node is new.
+        after: Percent; None if the node is removed.
     """
 
     node: str
@@ -41,7 +41,7 @@ class Tile:
 
     @property
     def shares(self) -> str:
-        """Its figures: one that stays, or before and after."""
+        """Its percentages: one if unchanged, else before and after."""
         if self.before == self.after:
             return _percent(self.before)
         was = "new" if self.before is None else _percent(self.before)
@@ -49,16 +49,16 @@ class Tile:
 
     @property
     def label(self) -> str:
-        """Name and figures, for those who hear the page and for the pointer."""
+        """Name and percentages, for screen readers and as a tooltip."""
         return f"{self.node}: {self.shares}"
 
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """All nodes by one resource.
+    """All nodes, for one resource.
 
     Attributes:
-        title: The resource, and what counts as used.
+        title: The resource, and the kind of usage.
     """
 
     title: str
@@ -66,17 +66,17 @@ class HeatMap:
 
     @property
     def named(self) -> bool:
-        """Whether there are few enough nodes for names."""
+        """Whether there are few enough nodes to show names."""
         return len(self.tiles) <= NAMED
 
     @property
     def framed(self) -> bool:
-        """Whether tiles that change have a frame: where most of many do, frames show nothing."""
+        """Whether changed tiles have a frame; without effect, and off, if most of many tiles change."""
         changed = sum(each.before != each.after for each in self.tiles)
         return self.named or 2 * changed <= len(self.tiles)
 
 
-#: Percent after, by node, then by resource and kind of usage as in ``UsageChange``; None where the node goes.
+#: Percent after, by node, then by resource and kind of usage as in ``UsageChange``; None if it is removed.
 Changes = Mapping[str, Mapping[tuple[str, str], float | None]]
 
 
@@ -94,10 +94,10 @@ def step_of(percent: float | None) -> int:
 def heat_maps(
     picture: ClusterPicture, changes: Changes, *, only: Collection[tuple[str, str]] | None = None
 ) -> list[HeatMap]:
-    """A map for each resource and kind of usage that a node has; what does not change stays as it is.
+    """A map for each resource and kind of usage of any node; nodes without a change keep their figures.
 
-    Nodes of the changes that are not in the picture are new. ``only`` names resources and kinds of usage
-    that changes tell; there are no maps of others.
+    Nodes of the changes that are not in the picture are new. ``only`` restricts maps to resources and kinds
+    of usage for which changes have figures.
     """
     maps = []
     new = sorted(set(changes) - {each.node for each in picture.nodes})
@@ -123,7 +123,7 @@ def heat_maps(
 
 
 def replayed_maps(nodes: Sequence[ReplayedNode]) -> list[HeatMap]:
-    """A map for each resource: the nodes at the beginning and at the end of a replay."""
+    """A map for each resource, with the nodes at the start and at the end of a replay."""
     named = {resource for each in nodes for resource in each.after_percent}
     return [
         HeatMap(

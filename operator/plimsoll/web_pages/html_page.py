@@ -1,4 +1,4 @@
-"""Renders a page from a template: style and script are put in, with a policy that allows these alone.
+"""Renders a page from a template with embedded style and script, and a policy that allows only these.
 
 Source: Content Security Policy Level 3, hash sources (https://www.w3.org/TR/CSP3/).
 """
@@ -15,11 +15,11 @@ from plimsoll import __version__
 
 
 def rendered(template: str, content: Mapping[str, object]) -> str:
-    """A page in one file as HTML, with a policy in its head.
+    """Render a page in one HTML file, with the policy in its head.
 
     Args:
         template: Name of the template in ``plimsoll/web_pages/templates``.
-        content: What it shows; text is escaped.
+        content: Its content; text is escaped.
     """
     style, script = _read("report.css"), _read("report.js") + _read("tiles.js")
     own = {"version": __version__, "policy": _policy(style, script), "style": style, "script": script}
@@ -28,7 +28,7 @@ def rendered(template: str, content: Mapping[str, object]) -> str:
 
 @cache
 def live_page() -> tuple[str, str]:
-    """The page of a running operator, and the policy to send with it: it asks its own server alone."""
+    """The page of a running operator, and its policy header; the page requests only its own server."""
     style, script = _read("report.css") + _read("live.css"), _read("live.js") + _read("tiles.js")
     text = _environment().get_template("live.html").render(version=__version__, style=style, script=script)
     return text, f"{_policy(style, script)}; connect-src 'self'; frame-ancestors 'none'"

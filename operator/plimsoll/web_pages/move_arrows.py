@@ -1,19 +1,19 @@
-"""MoveArrows: moves as arrows, from the nodes that pods leave at the left to their targets at the right."""
+"""MoveArrows draws moves as arrows, from the pods' nodes on the left to their targets on the right."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-#: Pairs of nodes that are drawn; the table has all moves.
+#: Maximum number of node pairs drawn; the table has all moves.
 DRAWN = 40
 
 #: Height of a row, in units of the drawing.
 ROW = 22
 
-#: Where the names at the left end and those at the right begin, in the same units.
+#: Horizontal positions of the ends of left names and the starts of right names, in the same units.
 LEFT, RIGHT = 310, 590
 
-#: Characters that a name has at most, and the width of one in the page's fixed-width type.
+#: Maximum number of characters of a name, and their width in the page's fixed-width font.
 LONGEST, CHARACTER = 47, 7.3
 
 
@@ -22,7 +22,7 @@ class Arrow:
     """All moves from one node to another.
 
     Attributes:
-        start: Distance of its begin from the top.
+        start: Distance of its start from the top.
         end: Distance of its head from the top.
     """
 
@@ -34,7 +34,7 @@ class Arrow:
 
     @property
     def thickness(self) -> float:
-        """Of the line: it grows with the moves, to six."""
+        """The line's thickness: grows with the moves, up to six."""
         return min(6.0, 1.0 + 0.5 * self.moves)
 
 
@@ -43,9 +43,9 @@ class MoveArrows:
     """The drawing.
 
     Attributes:
-        left: Nodes that pods leave, with the distance from the top.
-        right: Targets, likewise.
-        left_out: Moves that are not drawn.
+        left: Nodes that pods leave, with their distances from the top.
+        right: Targets, with their distances from the top.
+        left_out: Number of moves that are not drawn.
     """
 
     left: Sequence[tuple[str, int]]
@@ -55,17 +55,17 @@ class MoveArrows:
 
     @property
     def height(self) -> int:
-        """Of the drawing."""
+        """Height of the drawing."""
         return ROW * max(len(self.left), len(self.right))
 
     @property
     def begin(self) -> int:
-        """Where the longest name at the left begins, so that the drawing has no empty margin."""
+        """Left edge of the longest name on the left, so that the drawing has no empty margin."""
         return LEFT - _width(self.left)
 
     @property
     def width(self) -> int:
-        """From there to the end of the longest name at the right."""
+        """Distance from there to the end of the longest name on the right."""
         return RIGHT + _width(self.right) - self.begin
 
 
@@ -73,7 +73,7 @@ def move_arrows(moves: Iterable[tuple[str, str]]) -> MoveArrows:
     """Draw the pairs of nodes with the most moves.
 
     Args:
-        moves: The node that a pod leaves, and its target, for each move.
+        moves: The pod's node and its target, for each move.
     """
     pairs = Counter(moves)
     drawn = sorted(pairs.items(), key=lambda each: (-each[1], each[0]))[:DRAWN]

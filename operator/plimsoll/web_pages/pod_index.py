@@ -1,7 +1,7 @@
 """Indexes the placed pods of a cluster, so that a page explains each of them in few bytes.
 
-A pod is a row of numbers that point to texts which many pods share; the page's script puts the sentence
-together. ``plimsoll explain pod`` says more.
+A pod is a row of numbers that refer to texts shared by many pods; the page's script assembles the sentence.
+``plimsoll explain pod`` explains more.
 """
 
 from collections.abc import Collection, Iterable
@@ -14,7 +14,7 @@ from plimsoll.inspection.plans.answer import PolicyPlan
 from plimsoll.inspection.state import ClusterState
 from plimsoll.planning.budgets import BudgetLedger
 
-#: Bytes that the rows of pods take at most; a page of 1,000 nodes stays below 3 MB with them.
+#: Maximum bytes of the rows of pods; keeps a page of 1,000 nodes below 3 MB.
 MOST_BYTES = 1_200_000
 
 #: Bytes of a row in addition to the pod's name.
@@ -34,12 +34,12 @@ class _Texts:
 def pod_index(
     state: ClusterState, plans: Iterable[PolicyPlan] = (), first: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Returns what the page's script reads.
+    """Build the input of the page's script.
 
     Args:
         state: The cluster.
-        plans: Say why pods of a workload stay.
-        first: Nodes whose pods come first, should not all pods have room.
+        plans: Explain why pods of a workload stay.
+        first: Nodes whose pods are listed first if not all pods fit.
 
     Returns:
         ``nodes``, ``shapes``, ``owners`` and ``budgets`` are texts; ``pods`` has rows of a name and the
@@ -89,7 +89,7 @@ def pod_index(
 
 
 def _shape(pod: PodInfo) -> str:
-    """What it requests, and who decides about it."""
+    """The pod's requests, and the scheduler and policy that decide about it."""
     amounts = [
         f"{name} {amount_text(name, amount)}" for name, amount in pod.template.requests.items() if amount
     ]
@@ -116,7 +116,7 @@ def _budget(ledger: BudgetLedger, pod: PodInfo) -> Iterable[str]:
 
 
 def _stays(plans: Iterable[PolicyPlan]) -> dict[str, list[str]]:
-    """Why pods of a workload stay though a strategy wants them moved, by the workload."""
+    """Sentences about why proposed pods of a workload stay, by workload."""
     found: dict[str, list[str]] = {}
     for plan in plans:
         for group in plan.refused:

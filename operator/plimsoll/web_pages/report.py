@@ -1,6 +1,6 @@
-"""Report: a page in one file about a plan, a replay, a change or past moves.
+"""Report is a page in one file about a plan, a replay, a what-if or past moves.
 
-The tables are those of the command; the report adds pictures, and explanations that open with a click.
+The tables are those of the command; the report adds drawings, and explanations that open with a click.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ from plimsoll.web_pages.time_line import TimeLine
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """A table that sorts and can be searched.
+    """A sortable, searchable table.
 
     Attributes:
         title: "" for none.
-        numeric: Places of the columns that are aligned to the right.
+        numeric: Indices of the columns that are aligned to the right.
         rows: Text of each cell.
     """
 
@@ -32,10 +32,10 @@ class ReportTable:
 
 @dataclass(frozen=True, slots=True)
 class PodsForReason:
-    """Pods without a place for one reason.
+    """Pods without a node for one reason.
 
     Attributes:
-        count: How many; ``pods`` may name fewer.
+        count: Number of pods; ``pods`` may list fewer.
     """
 
     reason: str
@@ -45,10 +45,10 @@ class PodsForReason:
 
 @dataclass(frozen=True, slots=True)
 class ReportSection:
-    """A part of the page: sentences, pictures, tables.
+    """A part of the page: sentences, drawings, tables.
 
     Attributes:
-        allowances: Budgets and limits with what is left of them; the page has the first :data:`MOST`.
+        allowances: Remaining budgets and limits; the page shows the first :data:`MOST`.
         body: Lines and tables in their order.
     """
 
@@ -62,7 +62,7 @@ class ReportSection:
 
     @property
     def shown(self) -> Sequence[Allowance]:
-        """The allowances that the page has."""
+        """The allowances on the page."""
         return self.allowances[:MOST]
 
 
@@ -71,10 +71,10 @@ class Report:
     """The page.
 
     Attributes:
-        command: The command line that makes the same answer, for people to repeat.
-        figures: What to know first: names and numbers.
-        explanations: Text by what it explains: the name of a node, or namespace/name of a pod.
-        pods: The index of placed pods (``web_pages.pod_index``); empty for none.
+        command: The command line that gives the same answer.
+        figures: Key figures: names and numbers.
+        explanations: Texts keyed by node name, or by namespace/name of a pod.
+        pods: The index of placed pods (``web_pages.pod_index``); may be empty.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""TimeLine: a figure over time as a line, one for each set of policies."""
+"""TimeLine draws a figure over time, one line per set of policies."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 #: Size of the drawing.
 WIDTH, HEIGHT = 640, 120
 
-#: Points of a line; more are thinned out, and the highest of those in between stays.
+#: Maximum points of a line; thinning keeps the highest of the skipped points.
 POINTS = 320
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One line: its label, its points as SVG writes them, and its last and highest figure."""
+    """One line: its label, its points in SVG's notation, and its last and highest value."""
 
     label: str
     points: str
@@ -25,8 +25,8 @@ class TimeLine:
     """The drawing.
 
     Attributes:
-        top: Figure at the upper edge; the lower one is 0.
-        seconds: At the right edge; the left one is 0.
+        top: Value at the upper edge; the lower edge is 0.
+        seconds: Time at the right edge; the left edge is 0.
     """
 
     title: str
@@ -38,7 +38,7 @@ class TimeLine:
 def time_line(
     title: str, lines: Iterable[tuple[str, Sequence[tuple[int, float]]]], least_top: float = 0.0
 ) -> TimeLine:
-    """Draw figures by their seconds, in ascending order, for each label; up to ``least_top`` or higher."""
+    """Draw each label's values by seconds, in ascending order; the scale ends at ``least_top`` or above."""
     thinned = [(label, _thinned(samples)) for label, samples in lines]
     top = max((figure for _, samples in thinned for _, figure in samples), default=0.0)
     top = max(top, least_top) or 1.0
