@@ -1,4 +1,4 @@
-"""For authors of plugins and strategies: builders, laws to inherit, and recordings to be measured by.
+"""Test support for authors of plugins and strategies: builders, inheritable laws, and reference recordings.
 
-Shipped with the package and imported by nothing else of ours.
+It ships with the package, and no other module of the package imports it.
 """

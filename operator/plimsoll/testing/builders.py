@@ -1,4 +1,4 @@
-"""Builders that say only what a test is about; the rest is an ordinary pod or node.
+"""Builds pods and nodes from only the fields that a test is about; the other fields are ordinary.
 
 a_pod(cpu="500m", labels={"app": "web"}, node_selector={"disk": "ssd"})
 a_node("n1", cpu="4", taints=["dedicated=gpu:NoSchedule"])
@@ -153,7 +153,7 @@ def a_taint(text: str) -> dict[str, str]:
 
 
 def a_cluster(nodes: Iterable[Node] = (), pods: Iterable[Pod] = ()) -> Cluster:
-    """A cluster of these nodes; pods with a node name are placed, the others left out."""
+    """A cluster of these nodes; pods with a node name are placed, others are left out."""
     cluster = Cluster()
     for node in nodes:
         cluster.set_node(node)

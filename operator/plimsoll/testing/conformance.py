@@ -1,10 +1,10 @@
-"""The laws that every plugin obeys, as tests that its own test file inherits.
+"""The laws of every plugin, as tests for its own test file to inherit.
 
     class TestConformance(FilterPluginConformance):
         plugin = NodeName(NoArgs())
 
-Clusters and pods are drawn by hypothesis and carry what plugins look at: labels, taints, requests,
-tolerations, selectors, ports, affinities, spreading, images, several namespaces, pods in place.
+Hypothesis draws clusters and pods with everything that plugins read: labels, taints, requests,
+tolerations, selectors, ports, affinities, spreading, images, several namespaces, placed pods.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,15 +40,15 @@ APPS = ("web", "db", "batch")
 
 T = TypeVar("T")
 
-#: The number of examples is that of the profile of hypothesis that is loaded.
+#: The loaded hypothesis profile determines the number of examples.
 LAWFUL = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
 class _Picks:
-    """Picks by the digits of one number.
+    """Picks options by the digits of one number.
 
-    Drawing one number for an object instead of one for each of its fields takes a third of the time. The
-    first option is the simplest one: numbers shrink towards zero.
+    Drawing one number per object instead of one per field takes a third of the time. The first option is the
+    simplest one, because numbers shrink towards zero.
     """
 
     def __init__(self, number: int) -> None:
@@ -59,7 +59,7 @@ class _Picks:
         return options[digit]
 
 
-#: More than there are combinations of the options below.
+#: Exceeds the number of combinations of the options below.
 NUMBERS = st.integers(0, 2**23 - 1)
 
 
@@ -137,14 +137,14 @@ def _pod(name: str, node: str, pick: _Picks) -> Pod:
 
 @st.composite
 def some_nodes(draw: st.DrawFn) -> list[Node]:
-    """Up to eight nodes, of different sizes, zones, taints."""
+    """Up to eight nodes of different sizes, zones and taints."""
     numbers = draw(st.lists(NUMBERS, min_size=1, max_size=8))
     return [_node(f"n{place}", _Picks(number)) for place, number in enumerate(numbers)]
 
 
 @st.composite
 def some_pod(draw: st.DrawFn, name: str = "incoming", node: str = "") -> Pod:
-    """A pod that may ask for anything the in-tree plugins know."""
+    """A pod that may request anything that the in-tree plugins evaluate."""
     return _pod(name, node, _Picks(draw(NUMBERS)))
 
 
@@ -160,16 +160,16 @@ def some_cluster(draw: st.DrawFn) -> tuple[list[Node], list[Pod]]:
 
 
 class _Laws:
-    """What filter and score plugins have in common."""
+    """The laws that filter and score plugins share."""
 
     plugin: ClassVar[Any]
 
     def test_enters_the_registry(self) -> None:
-        """Its class has a name, arguments and the members of its extension points."""
+        """The class has a name, arguments and the members of its extension points."""
         assert type(self.plugin).name in Registry([type(self.plugin)])
 
     def _prepared(self, cluster: Cluster, pod: Pod) -> tuple[CycleState, PodInfo, Snapshot] | None:
-        """State after PreFilter; None when the plugin skips, rejects or narrows the pod away."""
+        """State after PreFilter; None if the plugin skips or rejects the pod, or excludes all nodes."""
         state, info, snapshot = CycleState(), cluster.templates.info(pod), Snapshot(cluster)
         if isinstance(self.plugin, PreFilterPlugin):
             answer = self.plugin.pre_filter(state, info, snapshot)
@@ -178,7 +178,7 @@ class _Laws:
         return state, info, snapshot
 
     def _answers(self, nodes: list[Node], pods: list[Pod], pod: Pod) -> Mapping[str, object] | None:
-        """What the plugin says of each node, keyed by name; None when it has nothing to say."""
+        """The plugin's result for each node, keyed by name; None without a result."""
         raise NotImplementedError
 
     @LAWFUL
@@ -186,7 +186,7 @@ class _Laws:
     def test_the_same_question_gets_the_same_answer(
         self, drawn: tuple[list[Node], list[Pod]], pod: Pod
     ) -> None:
-        """Deterministic."""
+        """Results are deterministic."""
         assert self._answers(*drawn, pod) == self._answers(*drawn, pod)
 
     @LAWFUL
@@ -194,7 +194,7 @@ class _Laws:
     def test_the_order_of_nodes_does_not_matter(
         self, drawn: tuple[list[Node], list[Pod]], pod: Pod, random: Any
     ) -> None:
-        """Each node gets the same answer wherever it stands."""
+        """The result for a node does not depend on the order of nodes."""
         nodes, pods = drawn
         shuffled = random.sample(nodes, len(nodes))
 
@@ -219,7 +219,7 @@ class FilterPluginConformance(_Laws):
     @LAWFUL
     @given(some_cluster(), some_pod())
     def test_refusals_are_statuses_with_reasons(self, drawn: tuple[list[Node], list[Pod]], pod: Pod) -> None:
-        """One integer a node; each code is explained by a rejection with a reason."""
+        """There is one integer per node; each code is explained by a rejection with a reason."""
         for status in (self._answers(*drawn, pod) or {}).values():
             assert status is None or (status.is_rejected and status.reasons)
 
@@ -228,7 +228,7 @@ class FilterPluginConformance(_Laws):
     def test_some_nodes_are_judged_as_among_all(
         self, drawn: tuple[list[Node], list[Pod]], pod: Pod, data: st.DataObject
     ) -> None:
-        """A snapshot of some rows yields those rows of the whole answer: the engine's cache relies on it."""
+        """A snapshot of some rows yields those rows of the whole result: the engine's cache relies on it."""
         plugin: FilterPlugin = self.plugin
         prepared = self._prepared(a_cluster(*drawn), pod)
         if prepared is None or plugin.reads is Reads.POD:
@@ -278,7 +278,7 @@ class ScorePluginConformance(_Laws):
     @LAWFUL
     @given(some_cluster(), some_pod())
     def test_scores_lie_in_range(self, drawn: tuple[list[Node], list[Pod]], pod: Pod) -> None:
-        """One int64 a node, 0..100 after normalisation."""
+        """There is one int64 per node, 0..100 after normalisation."""
         assert all(0 <= points <= MAX_SCORE for points in (self._answers(*drawn, pod) or {}).values())
 
     @LAWFUL
@@ -286,7 +286,7 @@ class ScorePluginConformance(_Laws):
     def test_some_nodes_are_scored_as_among_all(
         self, drawn: tuple[list[Node], list[Pod]], pod: Pod, data: st.DataObject
     ) -> None:
-        """Raw scores of some rows are those rows of the whole: the engine's cache relies on it."""
+        """Raw scores of some rows equal those rows of the whole: the engine's cache relies on it."""
         plugin: ScorePlugin = self.plugin
         cluster = a_cluster(*drawn)
         state, info, snapshot = CycleState(), cluster.templates.info(pod), Snapshot(cluster)

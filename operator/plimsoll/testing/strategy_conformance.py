@@ -1,4 +1,4 @@
-"""The laws that every strategy obeys, as tests that its own test file inherits.
+"""The laws of every strategy, as tests for its own test file to inherit.
 
 class TestConformance(StrategyConformance):
     strategy = PodLifeTime(PodLifeTimeArgs(max_pod_life_time_seconds=3600))
@@ -38,7 +38,7 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 class _Protects(Evictor):
-    """Protects the pods of one application, as such, and of another right before the eviction."""
+    """Protects the pods of one application always, and those of another right before the eviction."""
 
     name: ClassVar = "Protects"
     args_model: ClassVar = NoArgs
@@ -51,7 +51,7 @@ class _Protects(Evictor):
 
 
 def _prospects(cluster: Cluster) -> ForkProspects:
-    """What the scheduler says with its default plugins."""
+    """The scheduler's prospects with its default plugins."""
     defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
     profile = build_profile(ProfileConfig("default-scheduler"), Registry(PLUGINS), defaults)
     rebalancing = RebalancingConfig((), (), {"default-scheduler": profile})
@@ -59,14 +59,14 @@ def _prospects(cluster: Cluster) -> ForkProspects:
 
 
 class StrategyConformance:
-    """The laws of every strategy; set ``strategy`` to an instance that finds something to do."""
+    """The laws of every strategy; set ``strategy`` to an instance that has candidates."""
 
     strategy: ClassVar[Any]
 
     def _proposed(
         self, nodes: list[Node], pods: list[Pod], planner: Planner, verdict: Verdict = Verdict.ACCEPTED
     ) -> list[Candidate]:
-        """What it proposes when everything gets that verdict; accepted pods leave."""
+        """The strategy's candidates if all get this verdict; accepted pods leave."""
         cluster = a_cluster(nodes, [pod for pod in pods if not pod.is_terminal])
         only = planners_of(self.strategy)
         planner = planner if only is None or planner in only else Planner(min(only))
@@ -96,7 +96,7 @@ class StrategyConformance:
         return proposed
 
     def test_enters_the_registry(self) -> None:
-        """Its class has a name, a kind, arguments and candidates."""
+        """The class has a name, a kind, arguments and candidates."""
         strategy: Strategy = self.strategy
 
         assert type(strategy).name in StrategyRegistry([type(strategy)])
@@ -106,7 +106,7 @@ class StrategyConformance:
     def test_candidates_are_pods_of_their_nodes_with_a_reason(
         self, drawn: tuple[list[Node], list[Pod]], planner: Planner
     ) -> None:
-        """Each names the node its pod runs on and says why it should go."""
+        """Each candidate names the node of its pod, and the reason."""
         for candidate in self._proposed(*drawn, planner):
             assert candidate.node == candidate.pod.pod.node_name
             assert candidate.reason
@@ -116,7 +116,7 @@ class StrategyConformance:
     def test_protected_pods_are_not_proposed(
         self, drawn: tuple[list[Node], list[Pod]], planner: Planner
     ) -> None:
-        """What an evictor protects, at either stage, is no candidate."""
+        """A pod that an evictor protects, at either stage, is no candidate."""
         assert {each.pod.labels["app"] for each in self._proposed(*drawn, planner)} <= {"web"}
 
     @LAWFUL
@@ -124,7 +124,7 @@ class StrategyConformance:
     def test_the_order_of_arrival_does_not_matter(
         self, drawn: tuple[list[Node], list[Pod]], planner: Planner, random: Any
     ) -> None:
-        """The same cluster gets the same candidates in the same order, however it was built."""
+        """Equal clusters give the same candidates in the same order, regardless of the order of insertion."""
         nodes, pods = drawn
         before = [(each.pod.key, each.node) for each in self._proposed(nodes, pods, planner)]
         random.shuffle(nodes)
@@ -138,7 +138,7 @@ class StrategyConformance:
     def test_refusals_end(
         self, drawn: tuple[list[Node], list[Pod]], planner: Planner, verdict: Verdict
     ) -> None:
-        """A strategy that is always refused gives up: it asks at most twice for a pod."""
+        """A strategy whose candidates are always refused ends: it proposes a pod at most twice."""
         nodes, pods = drawn
 
         assert len(self._proposed(nodes, pods, planner, verdict)) <= 2 * len(pods)

@@ -1,6 +1,6 @@
-"""The ports of :mod:`plimsoll.ports`, faked: time that a test moves, an API server that obeys.
+"""Fakes of the ports in :mod:`plimsoll.ports`: time that a test controls, an API server that complies.
 
-A fake does what a well-behaved world would do and keeps what it was asked; a test sets the answer it wants.
+A fake behaves like a well-behaved dependency and records its calls; a test sets the results.
 """
 
 from plimsoll.testing.fakes.clock import FakeClock, FakeRandomness, InlineComputer, settled

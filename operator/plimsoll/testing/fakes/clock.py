@@ -1,4 +1,4 @@
-"""Time, chance and computation that a test controls."""
+"""Fakes of time, randomness and computation that a test controls."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class FakeClock:
-    """Time that stands still until it is moved."""
+    """A clock that stands still until a test advances it."""
 
     def __init__(self, now: float = 1_000_000.0) -> None:
         self.time = now
@@ -19,17 +19,17 @@ class FakeClock:
         return self.time
 
     def monotonic(self) -> float:
-        """The same seconds."""
+        """The same time, in seconds."""
         return self.time
 
     async def sleep(self, seconds: float) -> None:
-        """Wait until somebody moves the time that far."""
+        """Wait until the time is advanced that far."""
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._sleepers.append((self.time + seconds, over))
         await over
 
     async def advance(self, seconds: float) -> None:
-        """Move the time, wake who slept until then, and let all tasks settle."""
+        """Advance the time, wake the sleepers that are due, and let all tasks settle."""
         await settled()
         until = self.time + seconds
         while due := sorted(each for each, over in self._sleepers if each <= until and not over.done()):
@@ -50,7 +50,7 @@ async def settled() -> None:
 
 
 class FakeRandomness:
-    """Random numbers that always are the least."""
+    """Random numbers that are always the lowest."""
 
     def below(self, n: int) -> int:
         """0."""

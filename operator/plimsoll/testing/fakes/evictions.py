@@ -1,4 +1,4 @@
-"""Fakes of what moves pods: evictions, EvictionRequests, closed nodes, rollouts, records."""
+"""Fakes of the ports that move pods: evictions, EvictionRequests, closed nodes, rollouts, records."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,13 +15,13 @@ from plimsoll.timing.signal import Signal
 
 
 class FakeEvictor:
-    """Takes every eviction unless a test gives another result.
+    """Accepts every eviction unless a test sets another result.
 
     Attributes:
-        evicted: Names of the pods that were evicted, in order.
+        evicted: Names of the evicted pods, in order.
         answers: Results of the next evictions, one each; then DONE.
-        stands: Result of each look at a pod.
-        when_done: Called with each pod whose eviction was taken.
+        stands: Result of each lookup of a pod.
+        when_done: Called with each pod whose eviction was accepted.
     """
 
     def __init__(self, *answers: WriteResult) -> None:
@@ -31,7 +31,7 @@ class FakeEvictor:
         self.when_done: Callable[[Pod], None] = lambda _: None
 
     async def evict(self, pod: Pod) -> WriteResult:
-        """Keep the name of a pod that goes."""
+        """Record the name of an evicted pod."""
         answer = self.answers.pop(0) if self.answers else DONE
         if answer.is_done:
             self.evicted.append(pod.name)
@@ -39,17 +39,17 @@ class FakeEvictor:
         return answer
 
     async def standing(self, pod: Pod) -> WriteResult:  # noqa: ARG002 - the port's shape
-        """As the test set it."""
+        """The result that the test has set."""
         return self.stands
 
 
 class FakeEvictionRequester:
-    """Keeps EvictionRequests; a test says what becomes of them.
+    """Keeps EvictionRequests; a test controls their outcome.
 
     Attributes:
-        requests: Ours, by ``namespace/name``; ``become`` and ``vanish`` change them.
+        requests: Our requests, by ``namespace/name``; ``become`` and ``vanish`` change them.
         answers: Results of the next creations, one each; then DONE.
-        dropped: Names of requests that were deleted, in order.
+        dropped: Names of deleted requests, in order.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class FakeEvictionRequester:
 
     @property
     def offer(self) -> WriteResult:
-        """What is said of the API."""
+        """The probe's result about the API."""
         return self._offer
 
     @offer.setter
@@ -70,11 +70,11 @@ class FakeEvictionRequester:
         self._changed.notify()
 
     async def offered(self) -> WriteResult:
-        """As the test set it."""
+        """The result that the test has set."""
         return self.offer
 
     async def request(self, pod: Pod, name: str) -> WriteResult:
-        """Keep a request."""
+        """Add a request."""
         answer = self.answers.pop(0) if self.answers else self.offer
         if answer.is_done:
             made = EvictionRequest(pod.namespace, name, pod.uid)
@@ -83,7 +83,7 @@ class FakeEvictionRequester:
         return answer
 
     async def withdraw(self, request: EvictionRequest) -> WriteResult:
-        """The request asks for nothing any more."""
+        """Mark a request as withdrawn."""
         if request.key not in self.requests:
             return WriteResult(WriteOutcome.GONE, "not found")
         self.become(request.key, is_withdrawn=True)
@@ -98,11 +98,11 @@ class FakeEvictionRequester:
         return DONE
 
     async def list(self) -> tuple[WriteResult, Sequence[EvictionRequest]]:
-        """All of them."""
+        """List all requests."""
         return self.offer, list(self.requests.values()) if self.offer.is_done else ()
 
     async def watch(self, changed: Callable[[Mapping[str, EvictionRequest | None]], None]) -> WriteResult:
-        """Report them and their changes while the API can be spoken to."""
+        """Report requests and their changes while the API is available."""
         reported: dict[str, EvictionRequest] = {}
         seen = self._changed.count
         while self.offer.verdict is not WriteOutcome.GONE:
@@ -119,23 +119,23 @@ class FakeEvictionRequester:
         return self.offer
 
     def become(self, key: str, **changes: Any) -> None:
-        """A request stands otherwise now, such as ``is_observed=True``."""
+        """Change fields of a request, such as ``is_observed=True``."""
         self.requests[key] = replace(self.requests[key], **changes)
         self._changed.notify()
 
     def vanish(self, key: str) -> None:
-        """Somebody deletes a request."""
+        """Delete a request, as another client would."""
         del self.requests[key]
         self._changed.notify()
 
 
 class FakeNodeCloser:
-    """Obeys immediately.
+    """Closes and reopens nodes immediately.
 
     Attributes:
-        done: What was asked for, in order: ``("close", node)`` or ``("reopen", node)``.
+        done: Writes in order: ``("close", node)`` or ``("reopen", node)``.
         answer: The result of a write.
-        when_done: Called with each write that was taken.
+        when_done: Called with each accepted write.
     """
 
     def __init__(self, answer: WriteResult = DONE) -> None:
@@ -148,7 +148,7 @@ class FakeNodeCloser:
         return self._do("close", node)
 
     async def reopen(self, node: str) -> WriteResult:
-        """Open a node."""
+        """Reopen a node."""
         return self._do("reopen", node)
 
     def _do(self, verb: str, node: str) -> WriteResult:
@@ -159,14 +159,14 @@ class FakeNodeCloser:
 
 
 class FakeRollouts:
-    """Deployments in memory; a mark is a new generation, as a template's change is.
+    """Keeps Deployments in memory; a mark is a new generation, as any change of the template is.
 
     Attributes:
         deployments: The Deployments.
-        marks: What was written, in order.
+        marks: The written marks, in order.
         answers: Results of the next marks, one each; then DONE.
         reading: The result of reads and lists.
-        when_marked: Called with the name and the mark of each Deployment that was marked.
+        when_marked: Called with the name and the mark of each marked Deployment.
     """
 
     def __init__(self, *deployments: Deployment) -> None:
@@ -177,11 +177,11 @@ class FakeRollouts:
         self.when_marked: Callable[[str, str | None], None] = lambda _name, _mark: None
 
     async def list(self) -> tuple[WriteResult, Sequence[Deployment]]:
-        """All of them."""
+        """List all Deployments."""
         return self.reading, list(self.deployments.values()) if self.reading.is_done else ()
 
     async def read(self, namespace: str, name: str) -> tuple[WriteResult, Deployment | None]:
-        """One of them."""
+        """Read one Deployment."""
         if not self.reading.is_done:
             return self.reading, None
         found = self.deployments.get(name)
@@ -190,7 +190,7 @@ class FakeRollouts:
         return DONE, found
 
     async def mark(self, deployment: Deployment, mark: str | None) -> WriteResult:
-        """Write it, unless the version is an old one or the test says otherwise."""
+        """Write a mark, unless the version is outdated or the test sets another result."""
         answer = self.answers.pop(0) if self.answers else DONE
         present = self.deployments[deployment.metadata.name]
         if answer.is_done and present.metadata.resource_version != deployment.metadata.resource_version:
@@ -200,19 +200,19 @@ class FakeRollouts:
         return answer
 
     def do_mark(self, name: str, mark: str | None) -> None:
-        """What a mark does, whatever result its writer receives."""
+        """Apply a mark, regardless of the result that its writer receives."""
         self.change(name, SURGED, mark)
         self.marks.append(mark)
         self.when_marked(name, mark)
 
     def roll_out(self, name: str) -> None:
-        """The controller has done all that the spec asks for."""
+        """Complete the rollout, as the controller would."""
         present = self.deployments[name]
         status = msgspec.structs.replace(present.status, observed_generation=present.metadata.generation)
         self.deployments[name] = msgspec.structs.replace(present, status=status)
 
     def change(self, name: str, annotation: str, value: str | None) -> None:
-        """Somebody changes an annotation of the template."""
+        """Change an annotation of the template, as another client would."""
         present = self.deployments[name]
         template = dict(present.spec.template)
         metadata = dict(template.get("metadata") or {})
@@ -230,12 +230,12 @@ class FakeRollouts:
 
 
 class FakeRecords:
-    """Eviction records in memory.
+    """Keeps Eviction records in memory.
 
     Attributes:
-        documents: By ``namespace/name``.
+        documents: Records by ``namespace/name``.
         history: Phases by record name, in the order written.
-        managers: Who first wrote each phase, by record name and phase; "" for the client.
+        managers: First writer of each phase, by record name and phase; "" for the client.
         created_at: ``metadata.creationTimestamp`` of new records.
         answer: The result of a write.
     """
@@ -250,7 +250,7 @@ class FakeRecords:
         self.answer = DONE
 
     async def create(self, document: Mapping[str, Any]) -> WriteResult:
-        """Keep a new record."""
+        """Add a new record."""
         metadata = document["metadata"]
         key = f"{metadata['namespace']}/{metadata['name']}"
         if not self.answer.is_done:
@@ -265,7 +265,7 @@ class FakeRecords:
     async def write_status(
         self, namespace: str, name: str, status: Mapping[str, Any], manager: str = ""
     ) -> WriteResult:
-        """Replace a status; ``managers`` keeps who first wrote each phase."""
+        """Replace a status; ``managers`` keeps the first writer of each phase."""
         document = self.documents.get(f"{namespace}/{name}")
         if not self.answer.is_done:
             return self.answer
@@ -277,13 +277,13 @@ class FakeRecords:
         return DONE
 
     async def delete(self, namespace: str, name: str) -> WriteResult:
-        """Drop a record."""
+        """Delete a record."""
         if self.documents.pop(f"{namespace}/{name}", None) is None:
             return WriteResult(WriteOutcome.GONE, f"there is no record {namespace}/{name}")
         return DONE
 
     async def list(self) -> tuple[WriteResult, Sequence[Mapping[str, Any]]]:
-        """All of them."""
+        """List all records."""
         return self.answer, list(self.documents.values())
 
     def _note(self, name: str, status: Mapping[str, Any]) -> None:

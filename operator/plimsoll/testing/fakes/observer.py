@@ -1,4 +1,4 @@
-"""Fakes of observers and event recorders, and a reservation book without a running timer."""
+"""Fakes of observers and event recorders, and a reservation book without a timer."""
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.reservations import ReservationBook
@@ -19,21 +19,21 @@ class FakeRecorder:
         self.notes.append(note)
 
     def said(self, reason: str) -> list[str]:
-        """The sentences of one reason."""
+        """The notes of events with one reason."""
         return [note.text for note in self.notes if note.reason == reason]
 
 
 class RememberingObserver(Observer):
-    """Remembers what broke or was left out.
+    """Records calls of its hooks.
 
     Attributes:
-        skipped: Names of objects that could not be read, and why.
-        failures: Where something broke and was contained, and what.
-        heard: Of which collection the server told something, in order.
-        runs: Policy, result and seconds of each run that has ended.
-        reversals: Policies whose moves undid others.
-        asked: Sources of usage that were asked, with what came of it.
-        forecasts: Resources of which a moved pod was measured, with the error of what was expected.
+        skipped: Names of unreadable objects, and the reasons.
+        failures: Contained failures: the place and the problem.
+        heard: Collections about which the server sent an event, in order.
+        runs: Policy, result and seconds of each finished run.
+        reversals: Policies whose moves reversed others.
+        asked: Queried sources of usage, with the result.
+        forecasts: Resources for which a moved pod was measured, with the error of its forecast.
     """
 
     def __init__(self) -> None:
@@ -46,34 +46,34 @@ class RememberingObserver(Observer):
         self.forecasts: list[tuple[str, float]] = []
 
     def move_reversed(self, policy: str) -> None:
-        """Keep the policy."""
+        """Record the policy."""
         self.reversals.append(policy)
 
     def forecast_checked(self, resource: str, error: float) -> None:
-        """Keep it."""
+        """Record the resource and the error."""
         self.forecasts.append((resource, error))
 
     def usage_asked(self, source: str, result: str) -> None:
-        """Keep it."""
+        """Record the source and the result."""
         self.asked.append((source, result))
 
     def run_finished(self, policy: str, result: str, seconds: float) -> None:
-        """Keep it."""
+        """Record the run."""
         self.runs.append((policy, result, seconds))
 
     def watch_heard(self, resource: str, now: float) -> None:  # noqa: ARG002 - the hook's signature
-        """Keep the name."""
+        """Record the collection."""
         self.heard.append(resource)
 
     def object_skipped(self, resource: str, name: str, problem: str) -> None:  # noqa: ARG002 - the hook's signature
-        """Keep the name."""
+        """Record the object."""
         self.skipped.append((name, problem))
 
     def failed(self, where: str, problem: str) -> None:
-        """Keep it."""
+        """Record the failure."""
         self.failures.append((where, problem))
 
 
 def a_book(cache: Cache) -> ReservationBook:
-    """A reservation book without a running timer: reservations end when they are released."""
+    """A reservation book without a timer: reservations end when they are released."""
     return ReservationBook(cache, Timer(FakeClock(), Observer()))

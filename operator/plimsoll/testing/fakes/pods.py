@@ -1,4 +1,4 @@
-"""Fakes of what is written to pods: bindings, volumes, conditions, preemption."""
+"""Fakes of the ports that write to pods: bindings, volumes, conditions, preemption."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,17 +14,17 @@ DONE = WriteResult(WriteOutcome.DONE)
 
 
 class FakeBinder:
-    """Takes every binding unless a test gives another result.
+    """Accepts every binding unless a test sets another result.
 
     Attributes:
         bound: Pod key to node, in the order of the bindings.
         answer: The result of a binding.
-        before: Awaited before each answer.
-        answers: Results of the next bindings, one each, ahead of ``answer``.
-        deaf: How many bindings happen although the answer says UNKNOWN.
-        sent: How many bindings were asked for.
-        together: How many of them were sent together, each time.
-        looks: Results of the next looks at a pod, one each; then the truth.
+        before: Awaited before each result.
+        answers: Results of the next bindings, one each, before ``answer`` applies.
+        deaf: Number of bindings that happen although the result is UNKNOWN.
+        sent: Number of bindings sent.
+        together: Number of bindings in each batch.
+        looks: Results of the next lookups of a pod, one each; then the true ones.
     """
 
     def __init__(self, answer: WriteResult = DONE) -> None:
@@ -38,7 +38,7 @@ class FakeBinder:
         self.deaf = 0
 
     async def bind(self, pod: Pod, node: str, *, as_seen: bool = False) -> WriteResult:  # noqa: ARG002 - no versions
-        """Keep the binding when it is taken."""
+        """Record the binding if it is accepted."""
         self.sent += 1
         if self.before is not None:
             await self.before(pod, node)
@@ -57,18 +57,18 @@ class FakeBinder:
         return answer
 
     async def bind_together(self, bindings: Sequence[tuple[Pod, str]]) -> Sequence[WriteResult | None]:
-        """Each by itself, simultaneously."""
+        """Bind each pod separately, concurrently."""
         self.together.append(len(bindings))
         return await asyncio.gather(*(self.bind(pod, node) for pod, node in bindings))
 
     async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
-        """The truth, unless a test gives another result."""
+        """The pod's true node, unless a test sets another result."""
         answer = self.looks.pop(0) if self.looks else DONE
         return answer, self.bound.get(f"{pod.namespace}/{pod.name}", "") if answer.is_done else ""
 
 
 class FakeVolumes:
-    """Keeps what is written about claims and volumes.
+    """Records writes to claims and volumes.
 
     Attributes:
         selected: Claim name to node.
@@ -82,13 +82,13 @@ class FakeVolumes:
         self.answer = answer
 
     async def select_node(self, claim: PersistentVolumeClaim, node: str) -> WriteResult:
-        """Keep the node."""
+        """Record the node."""
         if self.answer.is_done:
             self.selected[claim.metadata.name] = node
         return self.answer
 
     async def reserve(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> WriteResult:
-        """Keep the claim's name."""
+        """Record the claim's name."""
         if self.answer.is_done:
             self.reserved[volume.name] = claim.metadata.name
         return self.answer
@@ -98,8 +98,8 @@ class FakePreemptor:
     """Removes victims immediately.
 
     Attributes:
-        victims: Names of the pods that were removed.
-        cleared: Names of the pods whose nomination was taken away.
+        victims: Names of the removed pods.
+        cleared: Names of the pods whose nomination was cleared.
         answers: Results of the next removals, one each; then DONE.
         before: Awaited before each removal.
     """
@@ -111,7 +111,7 @@ class FakePreemptor:
         self.cleared: list[str] = []
 
     async def preempt(self, victim: Pod, scheduler: str) -> WriteResult:  # noqa: ARG002 - the port's signature
-        """Keep the victim's name."""
+        """Record the victim's name."""
         if self.before is not None:
             await self.before(victim)
         answer = self.answers.pop(0) if self.answers else DONE
@@ -120,13 +120,13 @@ class FakePreemptor:
         return answer
 
     async def clear_nomination(self, pod: Pod) -> WriteResult:
-        """Keep the pod's name."""
+        """Record the pod's name."""
         self.cleared.append(pod.name)
         return DONE
 
 
 class FakeStatuses:
-    """Keeps what is written about pods.
+    """Records writes to pods' statuses.
 
     Attributes:
         conditions: Pod name to its latest ``PodScheduled`` condition.
@@ -138,20 +138,20 @@ class FakeStatuses:
         self.nominated: dict[str, str] = {}
 
     async def write_condition(self, pod: Pod, condition: ConditionUpdate) -> WriteResult:
-        """Keep the condition."""
+        """Record the condition."""
         self.conditions[pod.name] = condition
         if condition.nominated_node is not None:
             self.nominated[pod.name] = condition.nominated_node
         return DONE
 
     async def nominate(self, pod: Pod, node: str) -> WriteResult:
-        """Keep the nomination."""
+        """Record the nomination."""
         self.nominated[pod.name] = node
         return DONE
 
 
 class FakePods:
-    """Pods as an API server has them: what their models say."""
+    """Serves pods as an API server would, from their models."""
 
     def __init__(self) -> None:
         self.answer = DONE

@@ -1,4 +1,4 @@
-"""An API server of ResourceClaims in memory: versions, preconditions, lost answers, and a watch."""
+"""Fakes an API server of ResourceClaims in memory: versions, preconditions, lost responses, and a watch."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,12 +20,12 @@ class FakeClaims:
 
     Attributes:
         claims: By namespace and name.
-        writes: What was carried out: the verb with the key of the claim.
-        lost: Answers of so many next writes are lost, although they are carried out.
-        answers: Outcomes of the next writes, which are then not carried out; None: as it should be.
-        before: Called before the next write, once: what somebody else does just then.
-        watch: Receives what the watch shows.
-        holds_back: Whether the watch lags behind; :meth:`catch_up` ends that.
+        writes: Successful writes: the verb with the key of the claim.
+        lost: Number of next writes that succeed but whose responses are lost.
+        answers: Results of the next writes, which are then not carried out; None lets a write succeed.
+        before: Called once, before the next write, to make a concurrent change.
+        watch: Receives watch events.
+        holds_back: Whether the watch lags behind; :meth:`catch_up` ends the lag.
     """
 
     def __init__(self, *claims: ResourceClaim) -> None:
@@ -41,7 +41,7 @@ class FakeClaims:
         self._held_back: list[WatchEvent] = []
 
     def catch_up(self) -> None:
-        """The watch shows everything that it held back."""
+        """Deliver all delayed watch events."""
         self.holds_back = False
         held, self._held_back = self._held_back, []
         for event in held:
@@ -73,14 +73,14 @@ class FakeClaims:
     # -- the port ------------------------------------------------------------------------------------
 
     async def read(self, claim: ResourceClaim) -> ClaimAnswer:
-        """As it is now."""
+        """Read the current claim."""
         found = self.claims.get(claim.key)
         if found is None or found.uid != claim.uid:
             return ClaimAnswer(WriteResult(WriteOutcome.GONE, "not found"))
         return ClaimAnswer(DONE, found)
 
     async def set_finalizers(self, claim: ResourceClaim, finalizers: Sequence[str]) -> ClaimAnswer:
-        """Replace them."""
+        """Replace the finalizers."""
 
         def change(found: ResourceClaim) -> ResourceClaim:
             meta = msgspec.structs.replace(found.metadata, finalizers=tuple(finalizers))
@@ -89,11 +89,11 @@ class FakeClaims:
         return self._written("finalizers", claim, change)
 
     async def write_status(self, claim: ResourceClaim, status: ResourceClaimStatus) -> ClaimAnswer:
-        """Write all of it."""
+        """Replace the status."""
         return self._written("status", claim, lambda found: msgspec.structs.replace(found, status=status))
 
     async def unreserve(self, claim: ResourceClaim, pod: Pod) -> ClaimAnswer:
-        """Take the pod out."""
+        """Remove the pod from ``reservedFor``."""
 
         def change(found: ResourceClaim) -> ResourceClaim:
             left = tuple(each for each in found.status.reserved_for if each.uid != pod.uid)
@@ -103,17 +103,17 @@ class FakeClaims:
         return self._written("unreserve", self.claims.get(claim.key, claim), change)
 
     async def create(self, claim: ResourceClaim, prefix: str) -> ClaimAnswer:
-        """With ``x`` as the end of its name."""
+        """Create a claim; its name ends in ``x``."""
         meta = msgspec.structs.replace(claim.metadata, name=f"{prefix}x", uid=f"uid-{prefix}x")
         made = msgspec.structs.replace(claim, metadata=meta)
         return self._written("create", made, lambda found: found)
 
     async def find(self, pod: Pod) -> ClaimAnswer:
-        """By its owner."""
+        """Find a claim by its owner."""
         return ClaimAnswer(DONE, next((c for c in self.claims.values() if is_left_over(c, pod)), None))
 
     async def delete(self, claim: ResourceClaim) -> WriteResult:
-        """Only without finalizers."""
+        """Delete a claim that has no finalizers."""
         if claim.key not in self.claims:
             return WriteResult(WriteOutcome.GONE, "not found")
         self.writes.append(f"delete {claim.key}")
@@ -121,7 +121,7 @@ class FakeClaims:
         return DONE
 
     async def write_mappings(self, pod: Pod, claim: str, mappings: Sequence[Mapped]) -> WriteResult:
-        """Keep them."""
+        """Record the mappings."""
         self.mappings.append((pod.key, claim, tuple(mappings)))
         return DONE
 

@@ -1,4 +1,4 @@
-"""Fakes of what surrounds decisions: extenders, usage, rights, leases, policy status."""
+"""Fakes of services around decisions: extenders, usage, rights, leases, policy status."""
 
 import dataclasses
 import inspect
@@ -18,12 +18,12 @@ from plimsoll.testing.fakes.pods import DONE
 
 
 class FakeExtenders:
-    """Extenders that answer what a test tells.
+    """Extenders whose responses a test sets.
 
     Attributes:
-        asked: Verb and body of each ask, in order.
-        answers: What to answer, by verb; a function is called with the body, and awaited when it can be.
-        retained: The endpoints that were to be kept last.
+        asked: Verb and body of each request, in order.
+        answers: Responses by verb; a function is called with the body, and an awaitable is awaited.
+        retained: The endpoints passed to the last ``retain``.
     """
 
     def __init__(self) -> None:
@@ -32,11 +32,11 @@ class FakeExtenders:
         self.retained: frozenset[Endpoint] = frozenset()
 
     def problem_of(self, endpoint: Endpoint) -> str:
-        """Certificates that say so are bad."""
+        """Report certificates that declare themselves bad."""
         return "the certificates cannot be used" if endpoint.tls.ca_data == "bad" else ""
 
     async def post(self, endpoint: Endpoint, verb: str, body: bytes) -> Reply:  # noqa: ARG002 - the port's signature
-        """What the test told; a text is why there is no answer."""
+        """The response that the test has set; a text is the reason for a missing response."""
         document = msgspec.json.decode(body)
         self.asked.append((verb, document))
         answer = self.answers[verb]
@@ -47,20 +47,20 @@ class FakeExtenders:
         return Reply(None, answer) if isinstance(answer, str) else Reply(msgspec.json.encode(answer))
 
     async def retain(self, endpoints: Collection[Endpoint]) -> None:
-        """Keep which."""
+        """Record the endpoints."""
         self.retained = frozenset(endpoints)
 
 
 class FakeMeter:
-    """Reads what it was given.
+    """Returns the usage that a test sets.
 
     Attributes:
-        answer: To every question.
-        node_readings: What nodes use.
-        pod_readings: What pods use.
-        samples: What a query returns.
-        vectors: What certain queries return instead.
-        asked: Queries, with where they went.
+        answer: Result of every request.
+        node_readings: Usage of nodes.
+        pod_readings: Usage of pods.
+        samples: Result of a query.
+        vectors: Results of particular queries instead.
+        asked: Queries, with their destinations.
     """
 
     def __init__(self) -> None:
@@ -72,17 +72,17 @@ class FakeMeter:
         self.asked: list[tuple[str, str]] = []
 
     async def nodes(self) -> tuple[WriteResult, Sequence[UsageReading]]:
-        """As given."""
+        """The node readings."""
         return self.answer, self.node_readings if self.answer.is_done else ()
 
     async def pods(self) -> tuple[WriteResult, Sequence[UsageReading]]:
-        """As given."""
+        """The pod readings."""
         return self.answer, self.pod_readings if self.answer.is_done else ()
 
     async def query(
         self, server: PrometheusProviderSpec, queries: Sequence[str]
     ) -> Sequence[tuple[WriteResult, Sequence[Sample]]]:
-        """As given."""
+        """The samples or vectors."""
         self.asked += [(server.url, query) for query in queries]
         return [
             (self.answer, self.vectors.get(query, self.samples) if self.answer.is_done else ())
@@ -91,13 +91,13 @@ class FakeMeter:
 
 
 class FakeAccessReviewer:
-    """Allows everything but what is denied.
+    """Allows every right that is not denied.
 
     Attributes:
         denied: Rights that are denied in all namespaces.
-        granted: Rights that are granted in one namespace all the same, with its name.
-        is_silent: Whether no answer comes.
-        asked: What was reviewed, in order.
+        granted: Denied rights that are granted in one namespace, with its name.
+        is_silent: Whether no response arrives.
+        asked: The reviewed rights, in order.
     """
 
     def __init__(self, *denied: Right) -> None:
@@ -107,7 +107,7 @@ class FakeAccessReviewer:
         self.asked: list[tuple[Right, str]] = []
 
     async def review(self, right: Right, namespace: str) -> bool | None:
-        """Whether it is allowed."""
+        """Whether the right is allowed."""
         self.asked.append((right, namespace))
         if self.is_silent:
             return None
@@ -115,12 +115,12 @@ class FakeAccessReviewer:
 
 
 class FakeLeases:
-    """One lease in memory; who names its version may replace it.
+    """Keeps one lease in memory; a write that names its current version may replace it.
 
     Attributes:
-        lease: As it is stored, None before.
-        trouble: The result of the next requests; None answers them.
-        before: Awaited before each answer.
+        lease: The stored lease, None before the first write.
+        trouble: The result of the next requests; None lets them succeed.
+        before: Awaited before each response.
     """
 
     reference: Mapping[str, str] = {"kind": "Lease", "namespace": "kube-system", "name": "plimsoll"}
@@ -132,13 +132,13 @@ class FakeLeases:
         self._version = 100
 
     async def read(self) -> tuple[WriteResult, Lease | None]:
-        """The lease."""
+        """Read the lease."""
         if self.before is not None:
             await self.before()
         return (self.trouble, None) if self.trouble else (DONE, self.lease)
 
     async def write(self, lease: Lease) -> tuple[WriteResult, Lease | None]:
-        """Keep it, if its version is the latest."""
+        """Store the lease, if its version is the latest."""
         if self.before is not None:
             await self.before()
         if self.trouble:
@@ -151,12 +151,12 @@ class FakeLeases:
 
 
 class FakePolicyStatuses:
-    """Keeps the statuses of policies, merged, keyed by name."""
+    """Keeps the merged statuses of policies, keyed by name."""
 
     def __init__(self) -> None:
         self.statuses: dict[str, dict[str, Any]] = {}
 
     async def write_status(self, name: str, status: Mapping[str, Any]) -> WriteResult:
-        """Merge."""
+        """Merge the status."""
         self.statuses.setdefault(name, {}).update(status)
         return DONE
