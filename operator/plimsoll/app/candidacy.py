@@ -1,8 +1,7 @@
-"""Identity of this process in the election, and the thread of the election.
+"""The identity of this process in the election, and the thread of the election.
 
-The election has a thread, an event loop and a connection of its own: neither a long list, nor decisions, nor
-a plugin that computes for minutes delays a renewal. What it shares with the rest is in
-:mod:`plimsoll.leadership.leader`.
+The election has its own thread, event loop and connection: long lists, decisions and plugins that compute for
+minutes do not delay a renewal. :mod:`plimsoll.leadership.leader` lists what it shares with other threads.
 """
 
 import asyncio
@@ -24,13 +23,13 @@ from plimsoll.ports.events import EventNote
 from plimsoll.ports.leases import LeasePort
 from plimsoll.ports.observer import Observer
 
-#: The file in which Kubernetes gives a pod its namespace.
+#: The file in which Kubernetes stores a pod's namespace.
 OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
-#: The default namespace of the lease outside a cluster, as for kube-scheduler.
+#: The default namespace of the lease outside a cluster, as in kube-scheduler.
 DEFAULT_NAMESPACE = "kube-system"
 
-#: Shown instead of the lease's name where there is no election.
+#: Shown instead of the lease's name when there is no election.
 NO_LEASE = "none"
 
 
@@ -44,7 +43,7 @@ def namespace_of(settings: Settings, own: Path = OWN_NAMESPACE) -> str:
 
 
 class ThreadedLeadership:
-    """An election that takes place in another thread."""
+    """An election that runs in another thread."""
 
     def __init__(self, elected: Elected, thread: SideLoop) -> None:
         self._elected = elected
@@ -59,7 +58,7 @@ class ThreadedLeadership:
 
     @property
     def standing(self) -> str:
-        """In words."""
+        """The state in words."""
         return self._elected.standing
 
     def stand(self, *, was_led: bool = False) -> None:
@@ -67,34 +66,34 @@ class ThreadedLeadership:
         self._thread.call(partial(self._elected.stand, was_led=was_led))
 
     def overdue_s(self) -> float:
-        """Seconds since the election should have made its next step."""
+        """Seconds by which the election's next step is overdue."""
         return self._elected.overdue_s()
 
     async def run(self) -> None:
-        """Take part until cancelled or deposed."""
+        """Take part in the election until cancelled or deposed."""
         await self._thread.run(self._elected.run())
 
     async def drain(self) -> None:
-        """Send nothing more, and wait a little for what was sent; writes are sent by this thread."""
+        """Stop sending writes, and wait a little for those under way; writes are sent by this thread."""
         await self._elected.drain()
 
     async def release(self) -> None:
-        """Give the lease away, if nothing of ours can be under way any more."""
+        """Release the lease if no write of ours can be under way any more."""
         await self._thread.run(self._elected.release())
 
 
 class GroupObserver(Observer):
-    """Hears of the group's lease what may go wrong with it; no process is its leader."""
+    """Forwards failures and delays of the group's lease; no process is its leader."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
 
     def failed(self, what: str, problem: str) -> None:
-        """Something did not work."""
+        """Forward a failure."""
         self._observer.failed(what, problem)
 
     def renewal_delayed(self, name: str, late_s: float, why: str) -> None:
-        """The lease was renewed late."""
+        """Forward a late renewal."""
         self._observer.renewal_delayed(name, late_s, why)
 
 
@@ -102,7 +101,7 @@ class NoEvents:
     """Records no events."""
 
     def record(self, note: EventNote) -> None:
-        """Drop it."""
+        """Drop an event."""
 
 
 def _identity(parts: SharedParts) -> str:
@@ -156,9 +155,9 @@ def candidacy(
     supervision: Supervision,
     fence: Fence,
 ) -> Leadership:
-    """Take part in the election, or lead without one, as the flags say.
+    """Take part in the election, or lead without one, according to the flags.
 
-    The session is a connection for the election alone, of the thread's loop; the fence is open while this
+    The session is for the election only and belongs to the thread's loop. The fence is open while this
     process leads.
     """
     clock, observer = parts.clock, parts.observer
@@ -173,7 +172,7 @@ def candidacy(
         fence,
         ElectedProcess(supervision.hindrance, supervision.pressure, here.call_soon_threadsafe),
         clock,
-        parts.machine.randomness(None),  # unlike those of other candidates, and of no decision
+        parts.machine.randomness(None),  # differ from those of other candidates, and serve no decision
         parts.recorder,
         observer,
     )

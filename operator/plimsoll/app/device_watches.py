@@ -1,7 +1,7 @@
-"""Watches devices and claims (resource.k8s.io/v1) where the API server serves them and the operator may.
+"""Watches devices and claims (resource.k8s.io/v1) where the API server serves and the operator may read them.
 
-A cluster without them is asked by discovery once a minute and costs nothing else. Pods with claims are placed
-from the moment when all three kinds were listed.
+In a cluster without them, the only cost is one discovery request a minute. Pods with claims are scheduled
+once all three kinds have been listed.
 """
 
 import asyncio
@@ -21,30 +21,30 @@ from plimsoll.ports.writes import WriteOutcome
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
-#: Seconds after which a server that does not serve the group, or does not allow it, is asked again.
+#: Seconds between two requests to a server that does not serve the group, or does not allow it.
 ASK_S = 60.0
 
-#: Seconds after which a server that could not be asked is asked again.
+#: Seconds between two requests to a server that did not respond.
 RETRY_S = 5.0
 
-#: Seconds that the first decision waits at most for the first lists.
+#: Maximum wait of the first decision for the first lists, in seconds.
 FIRST_S = 5.0
 
-#: Seconds between two looks at how long drivers have taken to prepare devices.
+#: Seconds between two checks of how long drivers have taken to prepare devices.
 TIME_S = 5.0
 
-#: The kind that a leader writes.
+#: The kind that leaders write.
 CLAIMS = "resourceclaims"
 
 NOT_ALLOWED = "resource claims are not served: {}"
 
 
 class DeviceWatches:
-    """The watches of the three kinds.
+    """Runs the watches of the three kinds.
 
     Args:
-        wing: Takes the events, and serves claims.
-        ingest: Passes events of a resource on.
+        wing: Receives the events, and schedules pods with claims.
+        ingest: Forwards events of a resource.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class DeviceWatches:
         self._listed: set[str] = set()
         self._is_known = Signal()
         self._is_settled = False  #: whether it is known if claims are served
-        self._problem = ""  #: why they are not, as logged
+        self._problem = ""  #: why claims are not served, as logged
         randomness = parts.machine.randomness(parts.seed)
         self._reflectors = [
             Reflector(
@@ -87,7 +87,7 @@ class DeviceWatches:
         return take
 
     def _serve(self) -> None:
-        """Serve claims as soon as everything was listed once."""
+        """Serve claims once everything has been listed."""
         if not self._is_served and len(self._listed) == len(DEVICES):
             self._wing.serve_devices(is_served=True)
             self._settle()
@@ -114,13 +114,13 @@ class DeviceWatches:
                 await self._clock.sleep(TIME_S)
 
     async def _asked(self) -> float | None:
-        """Seconds until the server is to be asked again; None if devices are to be watched."""
+        """Query the server; returns the seconds until the next query, None if devices are to be watched."""
         offered = await self._claims.offered()
         if offered.verdict is WriteOutcome.GONE:
             return ASK_S
         problem, pause_s = offered.message, RETRY_S
         if offered.is_done:
-            # Where nothing may be bound, devices are read for plans.
+            # Without the right to bind, devices are read for plans only.
             needed = READ_DEVICES + (ALLOCATE if self._access.allows(BIND) else ())
             missing = await self._access.missing(needed)
             if not missing:
@@ -134,11 +134,11 @@ class DeviceWatches:
         return pause_s
 
     async def until_settled(self) -> None:
-        """Wait until it is known whether claims are served, and what they are; not for long."""
+        """Wait briefly until it is known whether claims are served, and which exist."""
         await first_of(self._is_known.until(lambda: self._is_settled), self._clock.sleep(FIRST_S))
 
     async def until_listed(self, since: float) -> None:
-        """Wait for all claims that others wrote before this monotonic time."""
+        """Wait for all claims that other processes wrote before this monotonic time."""
         if self._is_served:
             self._of_claims.list_since(since)
             await self._of_claims.until_listed(since)

@@ -1,7 +1,7 @@
-"""The HTTP endpoints for Prometheus, probes and people: /metrics, /readyz, /healthz, /explain/, /ui.
+"""The HTTP endpoints for Prometheus, probes and users: /metrics, /readyz, /healthz, /explain/, /ui.
 
-They are served from the election's thread, so that they answer while the main loop computes. Each connection
-serves one request and has a time limit, whatever its client does or leaves undone.
+They run in the election's thread, so that they respond while the main loop computes. Each connection serves
+one request and has a time limit, whatever its client does.
 """
 
 import asyncio
@@ -17,27 +17,27 @@ from plimsoll.app.memory.live_page import PAGE, STREAM, LivePage
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.preflight.ports import REMEDY, obstacle
 
-#: The longest life of a connection in seconds, and the most connections that are open.
+#: Maximum lifetime of a connection in seconds, and maximum number of open connections.
 CONNECTION_S, CONNECTIONS = 15.0, 200
 
-#: Seconds that /metrics waits for the main loop.
+#: Maximum wait of /metrics for the main loop, in seconds.
 METRICS_S = 10.0
 
 
 class AddressTaken(PlimsollError):
-    """A port cannot be listened on; waiting does not help."""
+    """A port cannot be listened on; a retry would not help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """What the endpoints return.
+    """The content of the endpoints.
 
     Attributes:
-        unready: Why the operator is not ready yet, "" when it is.
-        broken: Why it should be restarted, "" when it should not.
-        standing: Whether it leads, in words; a line of /readyz.
-        explain: Answers what is below /explain/; None for nothing.
-        live: Shows the operator to people; None without the page.
+        unready: Why the operator is not ready yet, "" when it is ready.
+        broken: Why the process should be restarted, "" when it should not.
+        standing: The state of the election, in words; a line of /readyz.
+        explain: Handles paths below /explain/; None if these are not served.
+        live: Handles the live page; None if it is not served.
     """
 
     unready: Callable[[], str]
@@ -48,7 +48,7 @@ class Endpoints:
     live: LivePage | None = None
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request."""
+        """Respond to one request."""
         response = await self._answer(request)
         response.force_close()
         return response
@@ -80,14 +80,14 @@ def _said(problem: str, *more: str) -> web.Response:
 
 
 class _Server(web.Server):
-    """Ends connections that live too long: a client that sends half a request, or reads no answer."""
+    """Closes long-lived connections: of a client that sends half a request, or does not read the response."""
 
     def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> None:
         super().__init__(handler, access_log=None)
         self._ends: dict[object, asyncio.TimerHandle] = {}
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        """Begin to count its time."""
+        """Start the time limit."""
         super().connection_made(handler, transport)
         if len(self._ends) >= CONNECTIONS:
             transport.abort()
@@ -96,7 +96,7 @@ class _Server(web.Server):
         self._ends[handler] = loop.call_later(CONNECTION_S, transport.abort)
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
-        """It ended by itself."""
+        """Cancel the time limit: the connection ended by itself."""
         super().connection_lost(handler, exc)
         end = self._ends.pop(handler, None)
         if end is not None:
@@ -105,10 +105,10 @@ class _Server(web.Server):
 
 @asynccontextmanager
 async def serving(address: str, ports: Sequence[int], endpoints: Endpoints) -> AsyncIterator[list[int]]:
-    """Serve until left, on free ports in place of 0; yields the ports.
+    """Serve within the context, on free ports in place of 0; yields the ports.
 
     Raises:
-        AddressTaken: Somebody else listens there, or the address is not this machine's.
+        AddressTaken: Another process listens there, or the address is not this machine's.
     """
     runner = web.ServerRunner(_Server(endpoints.answer), shutdown_timeout=0.5)
     await runner.setup()

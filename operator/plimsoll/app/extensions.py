@@ -5,8 +5,8 @@ An installed package names its classes under the group ``plimsoll.plugins`` or `
     [project.entry-points."plimsoll.plugins"]
     SameRack = "my_package.same_rack:SameRack"
 
-They are registered after the in-tree ones, so they cannot take the name of an in-tree plugin; a policy then
-names them like any other. One that cannot be used is skipped, logged and counted; the rest are not affected.
+They are registered after the in-tree ones, so they cannot replace an in-tree plugin; policies refer to both
+in the same way. An unusable plugin is skipped, logged and counted; the others are not affected.
 """
 
 from collections.abc import Callable, Iterable
@@ -36,10 +36,10 @@ def load(
     observer: Observer,
     found: Callable[[str], Iterable[metadata.EntryPoint]] = installed,
 ) -> list[str]:
-    """Enter every class of a group (PLUGINS or STRATEGIES) into a registry, by ``add``, which may reject it.
+    """Register every class of a group (PLUGINS or STRATEGIES) through ``add``, which may reject it.
 
     Returns:
-        A sentence for each that was skipped: which, of which package, and why.
+        A sentence for each skipped class: its name, its package, and the reason.
     """
     problems = []
     for point in sorted(found(group), key=lambda each: (_package(each), each.name)):
@@ -48,7 +48,7 @@ def load(
             if not isinstance(loaded, type):
                 raise ConfigurationError(point.value, f"is no class but {loaded!r}")  # noqa: TRY301 - reported below
             add(loaded)
-        except (Exception, SystemExit) as exc:  # noqa: BLE001 - the code of others may raise anything
+        except (Exception, SystemExit) as exc:  # noqa: BLE001 - third-party code may raise anything
             why = str(exc) if isinstance(exc, ConfigurationError) else f"{type(exc).__name__}: {exc}"
             problem = f"{point.name} of {_package(point)} (entry point group {group}) is left out: {why}"
             observer.plugin_failed(point.name, LOADING, problem)

@@ -1,7 +1,7 @@
-"""kopf's settings and handlers: start-up, login, SchedulingPolicies, end.
+"""kopf's settings and handlers: start-up, login, SchedulingPolicies, shutdown.
 
-kopf carries the policies and nothing else: tens of objects at 0.6 ms an event. Eviction records are thousands
-and have a reflector, which costs a tenth (docs/adr/0001).
+kopf serves only the policies: tens of objects at 0.6 ms per event. Eviction records number thousands and have
+a reflector, which costs a tenth (docs/adr/0001).
 """
 
 import asyncio
@@ -19,10 +19,10 @@ GROUP, VERSION, PLURAL = "plimsoll.dev", "v1alpha1", "schedulingpolicies"
 
 
 class Backoffs(Iterable[float]):
-    """Seconds between two attempts of a request: growing to half a minute, and without an end.
+    """Seconds between two attempts of a request: growing to half a minute, endless.
 
-    kopf ends the operator when its attempts are used up by answers such as 503; the API server may be away
-    for longer than any list of attempts lasts.
+    kopf ends the operator when responses such as 503 have used up its attempts, and the API server may be
+    down for longer than any finite list of pauses lasts.
     """
 
     def __iter__(self) -> Iterator[float]:
@@ -35,11 +35,11 @@ def register(
     stop: Callable[[], Awaitable[None]],
     policies: Policies,
 ) -> None:
-    """Enter the handlers; ``stop`` ends our own tasks: kopf would wait five seconds for each of them."""
+    """Register the handlers; ``stop`` ends our own tasks, since kopf would wait five seconds for each."""
 
     @kopf.on.startup(registry=registry)
     def startup(settings: kopf.OperatorSettings, **_: Any) -> None:
-        # No peering objects, no events and no annotations of kopf's: users' objects stay theirs.
+        # No peering objects, events or annotations of kopf: users' objects stay as they are.
         settings.peering.standalone = True
         settings.posting.enabled = False
         settings.scanning.disabled = False
@@ -52,8 +52,8 @@ def register(
     async def connect(**_: Any) -> kopf.AiohttpSession:
         return await login()
 
-    # Raw events: handlers of changes write annotations into the user's object, and timers a finalizer, with
-    # which it could not be deleted while the operator is away.
+    # Raw events: change handlers write annotations into the user's object, and timers add a finalizer, which
+    # would prevent deletion while the operator is down.
     @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)
     async def policy_changed(event: kopf.RawEvent, name: str | None, **_: Any) -> None:
         if event["type"] == "DELETED":
@@ -66,22 +66,22 @@ def register(
         await stop()
 
 
-#: Seconds to wait before a login with credentials that were refused, and after which they count as accepted.
+#: Seconds before a login with credentials that were refused, and seconds after which they count as accepted.
 PAUSES_S, ACCEPTED_S = (1.0, 2.0, 5.0, 10.0, 30.0), 60.0
 
 
 class KopfLogin:
-    """Logs kopf in with the current credentials of our own connection.
+    """Logs kopf in with the current credentials of our own session.
 
-    kopf asks for a login when a request of its own was refused (401), and never takes again what it has seen
-    to be refused; with nothing left to take it ends. A single 401 of a good token must not do that, so each
-    login differs from the last, and comes later the more of them fail in a row.
+    kopf requests a login after a 401 response, never accepts credentials again that it has seen refused, and
+    ends when it has no others. A single 401 of a valid token must not cause that. So each login differs from
+    the previous one, and is delayed longer the more of them fail in a row.
 
     Args:
-        session: Whose address, TLS and credentials are used.
+        session: The session whose address, TLS settings and credentials are used.
 
     Attributes:
-        task: kopf's task that asks; without it kopf waits for a login for ever.
+        task: The task of kopf that requests logins; without it kopf waits for a login forever.
     """
 
     def __init__(self, session: Session, clock: Clock) -> None:
@@ -94,7 +94,7 @@ class KopfLogin:
         self.task: asyncio.Task[Any] | None = None
 
     async def __call__(self) -> kopf.ConnectionInfo:
-        """Credentials that differ from all that were given before."""
+        """Return credentials that differ from all earlier ones."""
         self.task = asyncio.current_task()
         credentials = self._session.credentials
         if self._count:

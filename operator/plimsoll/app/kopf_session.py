@@ -1,10 +1,10 @@
-"""kopf's HTTP session: answers that would end kopf count as broken connections, which it survives.
+"""kopf's HTTP session: turns responses that would end kopf into broken connections, which it survives.
 
-kopf repeats requests whose connection breaks before the head of an answer, and watches whose body breaks. It
-ends the operator, and with it a leader, when the body of another answer breaks, or when a watch ends in the
-middle of a line. Proxies and API servers that are replaced do both. And it gives up a resource that is not
-served (404) when it asks before it has heard that the definition was deleted; should the definition be
-created again before kopf looks, it never asks again.
+kopf repeats requests whose connection breaks before the response headers, and watches whose body breaks. It
+ends the operator, and with it a leader, when the body of another response breaks, or when a watch ends in the
+middle of a line; proxies and restarted API servers cause both. Also, it gives a resource up if a request gets
+a 404 before kopf has received the deletion of its definition. If the definition is recreated before kopf
+notices, kopf never requests the resource again.
 """
 
 import asyncio
@@ -21,27 +21,27 @@ from plimsoll.app.kopf_handlers import PLURAL
 
 
 class NotServed(aiohttp.ClientConnectionError):
-    """The API server does not have the policies' definition at present."""
+    """The API server does not serve the policies' definition at the moment."""
 
 
 class WholeLines:
-    """The body of a watch: complete lines alone.
+    """The body of a watch, restricted to complete lines.
 
-    kopf ends when a watch says that something is wrong, with any code but 410, and at a line that is not
-    an event. Either is passed on as a 410, at which it lists again.
+    kopf ends when a watch reports an error with any code but 410, and at a line that is not an event. Both
+    are forwarded as a 410, after which kopf lists again.
 
     Args:
-        content: aiohttp's.
+        content: The body from aiohttp.
     """
 
     def __init__(self, content: aiohttp.StreamReader) -> None:
         self._content = content
 
     async def iter_chunked(self, size: int) -> AsyncIterator[bytes]:
-        """Lines as they come, several in a piece; one that is no event of an object is the last, as a 410.
+        """Yield lines as they arrive, several at a time; the first that is not an event becomes a last 410.
 
         Raises:
-            aiohttp.ClientPayloadError: The body has ended in the middle of a line.
+            aiohttp.ClientPayloadError: The body ended in the middle of a line.
         """
         rest = b""
         async for piece in self._content.iter_chunked(size):
@@ -58,18 +58,18 @@ class WholeLines:
             raise aiohttp.ClientPayloadError(f"the watch ended in mid-line, after {len(rest)} bytes of it")
 
     def exception(self) -> BaseException | None:
-        """What has broken the body."""
+        """The exception that broke the body."""
         return self._content.exception()
 
     def set_exception(self, *problem: Any) -> None:
-        """Break the body."""
+        """Break the body with an exception."""
         self._content.set_exception(*problem)
 
 
-#: Seconds until a watch that says that something is wrong is given up: the next one may say the same.
+#: Seconds before a watch that reports an error is ended, because the next one may report the same.
 TROUBLE_S = 1.0
 
-#: What makes kopf list again.
+#: The event that makes kopf list again.
 GONE = b'{"type":"ERROR","object":{"kind":"Status","status":"Failure","reason":"Gone","code":410}}\n'
 
 
@@ -82,14 +82,14 @@ class _Event(msgspec.Struct):
     object: _Object
 
 
-#: The types of events of objects.
+#: The event types that carry objects.
 _TYPES = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
 
 _EVENT = msgspec.json.Decoder(_Event)
 
 
 def _events(lines: bytes) -> tuple[bytes, bool]:
-    """The lines up to the first that is not an event of an object, and whether these are all."""
+    """The lines before the first that is not an event of an object, and whether these are all."""
     good: list[bytes] = []
     for line in filter(None, lines.split(b"\n")):
         try:
@@ -103,14 +103,15 @@ def _events(lines: bytes) -> tuple[bytes, bool]:
 
 
 class WholeAnswer(aiohttp.ClientResponse):
-    """An answer that is read before kopf gets it, unless it is a watch."""
+    """A response that is read completely before kopf receives it, unless it is a watch."""
 
     async def start(self, connection: Connection) -> Self:
-        """Read the head, and the body of what is no watch.
+        """Read the headers, and the body unless the response is a watch.
 
         Raises:
-            aiohttp.ClientConnectionError: The body has ended early; or, as NotServed, there are no policies
-                now, so that kopf asks again.
+            aiohttp.ClientConnectionError: The body ended early. As NotServed: the policies are not served at
+            the
+                moment, so that kopf retries.
         """
         await super().start(connection)
         if self.ok and "watch" in self.url.query:
@@ -126,7 +127,7 @@ class WholeAnswer(aiohttp.ClientResponse):
 
 
 def session_of(info: kopf.ConnectionInfo) -> kopf.AiohttpSession:
-    """What kopf would make of a login, with such answers; kopf closes it."""
+    """The session that kopf would create for a login, with these responses; kopf closes it."""
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, ssl=info.as_ssl_context()),
         headers=info.as_http_headers(),

@@ -1,6 +1,6 @@
 """Builds every object of the operator and passes it down; :mod:`plimsoll.app.process` runs it.
 
-The one module that may import every layer. It decides nothing.
+This is the only module that may import every layer. It makes no decisions.
 """
 
 import asyncio
@@ -65,11 +65,11 @@ from plimsoll.telemetry.scraped_state import Sources, StateCollector
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
-#: Seconds without a turn of the scheduling loop, though it has something to do, after which it hangs. All
-#: slots may be taken for ten minutes by pods whose volumes are being provisioned.
+#: Seconds without progress of the scheduling loop, despite pending work, after which it counts as hanging.
+#: Pods whose volumes are being provisioned may take all slots for ten minutes.
 HANGS_S = 900.0
 
-#: Seconds that placing pods waits at most for targets of moves of earlier processes to be held again.
+#: Maximum wait in seconds, before pods are scheduled, for targets of earlier processes' moves to be reserved.
 RECOVERY_S = 5.0
 
 
@@ -77,11 +77,11 @@ class Operator:
     """One operator process.
 
     Args:
-        session: The connection; writes through it pass the fence.
-        lease_session: A connection for the election alone, of the thread's loop.
-        thread: Where the election takes place, and from where the probes are answered.
-        machine: Below the process.
-        extenders: The way to HTTP extenders.
+        session: The session with the API server; its writes pass the fence.
+        lease_session: A session for the election alone, on the thread's loop.
+        thread: Runs the election and serves the probes.
+        machine: The machine on which the process runs.
+        extenders: Sends requests to HTTP extenders.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class Operator:
                 recorder=self.recorder,
             ),
             self.clock,
-            # A source of its own: what is measured must not change what is decided.
+            # A separate source: measurements must not change decisions.
             machine.randomness(settings.seed),
             self.observer,
             WingParts(
@@ -230,7 +230,7 @@ class Operator:
 
     @property
     def live_views(self) -> LiveViews:
-        """What the live page shows."""
+        """The views of the live page."""
         return LiveViews(
             self.queue,
             self.cache,
@@ -262,7 +262,7 @@ class Operator:
         )
 
     def _stalled(self) -> Mapping[str, int]:
-        """Stalled pods by profile; a standby tries none."""
+        """Stalled pods by profile; a standby schedules none."""
         if not self.leadership.acquired.is_set():
             return {}
         now = self.clock.monotonic()
@@ -281,7 +281,7 @@ class Operator:
         )
 
     def unready(self) -> str:
-        """Why the operator is not ready, "" when it is."""
+        """Why the operator is not ready, "" when it is ready."""
         return self.supervision.unready() or self.startup.unready()
 
     def broken(self) -> str:
@@ -296,7 +296,7 @@ class Operator:
 
     @property
     def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
-        """Tasks that run as long as the process, keyed by name; :mod:`plimsoll.app.process` starts them."""
+        """Long-running tasks of the process, keyed by name; :mod:`plimsoll.app.process` starts them."""
         policies = reconcile(self.policies, PolicyResources(self.session), self.clock, self.observer)
         return {
             "heartbeat": self.supervision.beat(),
@@ -338,7 +338,7 @@ class Operator:
             group.create_task(self.orphans.run(self.policies.claimed), name="orphaned pods")
             group.create_task(self.rebalancing.read(), name="readings of usage")
             group.create_task(self.rebalancing.run(), name="rebalancing")
-            with suppress(TimeoutError):  # the records may not be readable: pods are placed then, too
+            with suppress(TimeoutError):  # records may be unreadable; pods are scheduled nevertheless
                 async with asyncio.timeout(RECOVERY_S):
                     await self.rebalancing.recovered.wait()
             group.create_task(self.wing.run(), name="scheduling wing")

@@ -1,6 +1,6 @@
-"""Runs the operator until SIGTERM, or until a task that it cannot work without ends.
+"""Runs the operator until SIGTERM, or until a task that it depends on ends.
 
-Whatever ends it is said in one line; then Kubernetes starts the container again.
+The reason is reported in one line; then Kubernetes restarts the container.
 """
 
 import asyncio
@@ -42,11 +42,11 @@ from plimsoll.leadership.leader import LeadershipLost
 from plimsoll.telemetry.logs import configure
 from plimsoll.telemetry.outages import KopfLines
 
-#: New objects until garbage is looked for among them, such looks until among the survivors, and those until
-#: among all objects. Python's own are 700, 10 and 10.
+#: Allocations before a collection of the youngest generation, such collections before one of the middle
+#: generation, and those before one of the oldest. Python's defaults are 700, 10 and 10.
 THRESHOLDS = (20_000, 20, 20)
 
-#: Seconds that kopf has to end.
+#: Seconds for kopf to end.
 KOPF_END_S = 10.0
 
 
@@ -54,17 +54,17 @@ CarryPolicies = Callable[[asyncio.Event], Awaitable[asyncio.Task[None]]]
 
 
 class TaskEnded(PlimsollError):
-    """A task that must run as long as the process does has ended."""
+    """A task that must run as long as the process has ended."""
 
 
 class OperatorProcess:
-    """One life of an operator."""
+    """One run of an operator."""
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
 
     async def run(self, thread: LoopThread) -> None:
-        """Run until SIGTERM or SIGINT; raises what :func:`run` does."""
+        """Run until SIGTERM or SIGINT; raises the exceptions of :func:`run`."""
         log = structlog.get_logger("plimsoll")
         operator, stop = self._operator, asyncio.Event()
         _heed_signals(stop)
@@ -90,12 +90,13 @@ class OperatorProcess:
         log.info("stopped")
 
     async def live(self, stop: asyncio.Event, carry_policies: CarryPolicies) -> None:
-        """Do the operator's work until ``stop`` is set, or one of its tasks ends; raises what ended it.
+        """Do the operator's work until ``stop`` is set or one of its tasks ends; raises the cause.
 
         Args:
-            stop: Set to end it; set at its end.
-            carry_policies: Begins to hand policies to the operator; returns the task that does, which ends
-                when ``stop`` is set.
+            stop: Set to end the work; also set at its end.
+            carry_policies: Begins to pass policies to the operator; returns the task that does this, which
+                ends when
+                ``stop`` is set.
         """
         operator, supervision = self._operator, self._operator.supervision
         front: asyncio.Task[None] | None = None
@@ -118,7 +119,7 @@ class OperatorProcess:
         raise_first(ended)
 
     async def _begin_kopf(self, stop: asyncio.Event) -> asyncio.Task[None]:
-        """Start kopf and watch each of its root tasks: if one ends, kopf ends, and we do."""
+        """Start kopf and watch each of its root tasks: if one ends, kopf ends, and so does the process."""
         registry = kopf.OperatorRegistry()
         login = KopfLogin(self._operator.session, self._operator.clock)
         opened: list[kopf.AiohttpSession] = []
@@ -134,7 +135,7 @@ class OperatorProcess:
 
         async def ended() -> None:
             await self._end_tasks()
-            # kopf would wait five seconds for its requests that are about to be repeated.
+            # kopf would wait five seconds for its requests that are about to be retried.
             for task in asyncio.all_tasks() - others - {asyncio.current_task()}:
                 if task.get_name() != "kopf":
                     task.cancel()
@@ -156,8 +157,9 @@ class OperatorProcess:
 
     def _endpoints(self) -> Endpoints:
         here = asyncio.get_running_loop()
-        # A switch of the whole process. The series double every counter and histogram, and no rule or
-        # dashboard reads them.
+        # Affects the whole process. These series double every counter and histogram, and no rule or dashboard
+        # uses
+        # them.
         disable_created_metrics()  # type: ignore[no-untyped-call]
 
         async def shown() -> bytes:
@@ -200,27 +202,27 @@ class OperatorProcess:
         )
 
     async def _end_tasks(self) -> None:
-        """End what is ours; called again by kopf, which would wait five seconds for tasks not its own."""
+        """End our tasks; kopf calls it again, since it would wait five seconds for tasks not its own."""
         self._operator.supervision.end()
         await self._operator.leadership.drain()
         await self._operator.supervision.cancel()
 
 
 def _heed_signals(stop: asyncio.Event) -> None:
-    """Stop on SIGTERM and SIGINT."""
+    """Set ``stop`` on SIGTERM and SIGINT."""
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
 
 
 async def _settled(task: asyncio.Task[None], patience_s: float) -> None:
-    """Wait until a task has ended, however it does."""
+    """Wait until a task has ended in any way."""
     await asyncio.wait([task], timeout=patience_s)
     if task.done() and not task.cancelled():
         task.exception()
 
 
 def raise_first(ended: list[tuple[str, asyncio.Task[object]]]) -> None:
-    """Raise what ended the process; nothing when a signal ended it."""
+    """Raise the error that ended the process; nothing if a signal ended it."""
     for name, task in ended:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, LeadershipLost):
@@ -249,10 +251,10 @@ async def run(settings: Settings, log: logging.Handler) -> None:
 
 
 def loop_factory(wanted: Literal["auto", "asyncio"]) -> Callable[[], asyncio.AbstractEventLoop]:
-    """Makes the event loop: ``auto`` is uvloop's where it is installed."""
+    """The factory of the event loop: ``auto`` is uvloop's where it is installed."""
     if wanted == "auto":
         try:
-            import uvloop  # noqa: PLC0415 - there are platforms without it
+            import uvloop  # noqa: PLC0415 - not available on every platform
         except ImportError:
             pass
         else:
@@ -273,7 +275,7 @@ def run_to_end(work: Coroutine[Any, Any, None], wanted: Literal["auto", "asyncio
 
 
 def main(settings: Settings) -> int:
-    """Run in an event loop of our own; the exit status."""
+    """Run in a new event loop; returns the exit status."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     log = configure(settings.log_format, settings.log_level)
     try:

@@ -1,8 +1,8 @@
 """Approves or rejects proposed moves of policies in mode Approve, from the command line.
 
-All names are checked before anything is written: a wrong name changes nothing. Each answer is written at the
-version that was read, so a record that has changed meanwhile is not approved; it is rejected if it still
-waits. The moves of a bundle are carried out together or not at all, so one name answers for the whole bundle.
+All names are checked before anything is written: a wrong name changes nothing. Each decision is written at
+the version that was read, so a record that has changed meanwhile is not approved; it is rejected if it still
+waits. The moves of a bundle are executed together or not at all, so one name decides for the whole bundle.
 """
 
 from collections import Counter
@@ -18,22 +18,22 @@ from plimsoll.kube.session.errors import Conflict, NotFound
 from plimsoll.kube.session.session import MERGE_PATCH, Session
 from plimsoll.rebalancing.moves.outcomes import ANSWERS, APPROVED
 
-#: How often a rejection is written at most, each time at the version that has come meanwhile.
+#: Maximum number of attempts to write a rejection, each at the latest version.
 TRIES = 5
 
 
 class ProposalError(PlimsollError):
-    """The proposals cannot be answered; nothing was written."""
+    """The proposals cannot be approved or rejected; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which proposals to answer.
+    """The selection of proposals to approve or reject.
 
     Attributes:
-        namespace: Of the records; "" means all, without names.
-        names: Of single records, whose answer may still be changed; none means all that have none.
-        policy: Only those of this policy, "" of any.
+        namespace: The namespace of the records; "" for all, if there are no names.
+        names: The names of records, whose decision may still be changed; empty for all undecided ones.
+        policy: The policy of the records; "" for any.
     """
 
     namespace: str
@@ -42,11 +42,11 @@ class Question:
 
 
 async def answer(session: Session, question: Question, *, approved: bool) -> Sequence[str]:
-    """Write the answers; returns a line for each record, as kubectl says it, and one a bundle that waits.
+    """Write the decisions; returns a line for each record, as in kubectl, and one for each waiting bundle.
 
     Raises:
-        ProposalError: A name is wrong, waits for no answer, or has changed meanwhile.
-        APIError: The server refused, or did not answer.
+        ProposalError: A name is wrong, or its record does not wait for a decision or has changed meanwhile.
+        APIError: The server refused a request, or did not respond.
     """
     chosen = _chosen(await _records(session, question.namespace), question)
     lines: list[str] = []
@@ -66,7 +66,7 @@ async def _write(session: Session, record: Mapping[str, Any], *, approved: bool)
     """Annotate one record.
 
     Raises:
-        Conflict: It has changed meanwhile, and is to be approved, or waits no more.
+        Conflict: The record has changed meanwhile, and is to be approved, or no longer waits.
     """
     metadata = record["metadata"]
     path = f"{GROUP}/namespaces/{metadata['namespace']}/evictions/{metadata['name']}"
@@ -95,7 +95,7 @@ async def _records(session: Session, namespace: str) -> Sequence[Mapping[str, An
 
 
 def _chosen(records: Sequence[Mapping[str, Any]], question: Question) -> Sequence[Mapping[str, Any]]:
-    """The records to annotate, each bundle as a whole."""
+    """The records to annotate, with complete bundles."""
     waiting = [
         record
         for record in records
@@ -123,7 +123,7 @@ def _chosen(records: Sequence[Mapping[str, Any]], question: Question) -> Sequenc
 
 
 def _elsewhere(chosen: Sequence[Mapping[str, Any]]) -> Sequence[str]:
-    """Of which bundles other namespaces have a part that must be approved, too."""
+    """The bundles with a part in another namespace that must be approved, too."""
     here = Counter(map(_bundle, chosen))
     moves = {_bundle(record): record["spec"]["bundle"]["moves"] for record in chosen if _bundle(record)}
     return [

@@ -1,4 +1,4 @@
-"""Gives the rebalancing wing its adapters to the API server."""
+"""Provides the rebalancing wing with its adapters to the API server."""
 
 import functools
 
@@ -29,7 +29,7 @@ def rebalancing_wing(
     statuses: RetriedStatuses,
     namespace: str,
 ) -> RebalancingWing:
-    """The wing with its adapters; ``forecast`` is the profile for pods of schedulers that are not ours."""
+    """The wing with its adapters; ``forecast`` is the profile for pods of foreign schedulers."""
     session, clock, observer = parts.session, parts.clock, parts.observer
     requester = PodEvictionRequester(session, clock, parts.machine.randomness(parts.seed), observer)
     return RebalancingWing(

@@ -1,7 +1,7 @@
 """Builds the scheduling wing: queue, loop, binding pipeline and the optional parts that are enabled.
 
-Everything gets its collaborators when it is built, so the order here is the order of dependence. Gangs,
-extenders and fair share are optional: without one, no object of it exists, and no other looks for it.
+Every object receives its collaborators when it is built, so the order here is the order of dependencies.
+Gangs, extenders and fair share are optional: a disabled one has no objects, and no other object refers to it.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ from plimsoll.timing.timer import Timer
 
 @dataclass(frozen=True, slots=True)
 class PodPorts:
-    """What the wing writes to the API server."""
+    """The wing's writers to the API server."""
 
     binder: PodBinding
     volumes: VolumeWriter
@@ -73,7 +73,7 @@ class PodPorts:
 
 @dataclass(frozen=True, slots=True)
 class GangParts:
-    """What gangs need."""
+    """The parts that gangs need."""
 
     groups: Groups
     writer: PodGroupStatusWriter
@@ -85,12 +85,12 @@ class WingParts:
     """The optional parts.
 
     Attributes:
-        evictor: Evicts victims for policies that do not want them deleted.
-        gangs: Which pods start together; None: each pod by itself.
-        extending: Asks the extenders of profiles; None: profiles have none.
-        fair_share: Whether FairShare plugins divide what the queue pops.
-        shares: The nodes that this replica binds to; None: all.
-        refreshed: Notified when the load book has been refreshed; None: no book is kept.
+        evictor: Evicts victims for policies that do not delete them.
+        gangs: Decides which pods start together; None to schedule each pod by itself.
+        extending: Calls the extenders of profiles; None if profiles have none.
+        fair_share: Whether FairShare plugins order what the queue pops.
+        shares: The nodes that this replica binds to; None for all.
+        refreshed: Notified when the load book has been refreshed; None without a load book.
     """
 
     access: Access | None = None
@@ -106,9 +106,9 @@ class SchedulingWing:
     """The objects of the wing.
 
     Attributes:
-        shares: Divides what the queue pops; None without fair share.
+        shares: Orders what the queue pops; None without fair share.
         reports: Writes the status of PodGroups; None without gangs.
-        subscribers: What observes events, in order, the mirror among them.
+        subscribers: The observers of events, in order, including the mirror.
     """
 
     def __init__(
@@ -222,15 +222,15 @@ class SchedulingWing:
         )
 
     def ingestion(self, others: Sequence[EventSubscriber | OfTypes], observer: Observer) -> Ingestion:
-        """The way of events into the wing, and on to the other subscribers."""
+        """The ingestion of events into the wing and the other subscribers."""
         return Ingestion((*self.subscribers, *others), observer)
 
     def _freed(self, change: ClusterEvent) -> None:
-        """Devices that were promised to a pod are free, and nothing of it was written."""
+        """Handle devices that were promised to a pod and are free again without a write."""
         self.queue.move_all_to_active_or_backoff_queue(change, self._clock.monotonic(), is_ours=True)
 
     def serve_devices(self, *, is_served: bool, why_not: str = "") -> None:
-        """Claims are served from now on, or not: pods that have some are tried again."""
+        """Start or stop serving claims; pods with claims are tried again."""
         objects = self._cache.cluster.objects
         objects.ledger(DeviceBook).serve(is_served=is_served, why_not=why_not)
         objects.version += 1
@@ -250,7 +250,7 @@ class SchedulingWing:
     def serve(
         self, schedulers: Mapping[str, ProfileScheduler], others: Collection[str] = frozenset()
     ) -> None:
-        """The profiles are these from now on; other replicas place the pods of some of them."""
+        """Set the served profiles; other replicas place the pods of some of them."""
         self.served.replace(schedulers, others)
         schedulers = self.served.schedulers
         hints, changed = self._plugins.serve(schedulers)
@@ -266,11 +266,11 @@ class SchedulingWing:
         self._feed.requeue_all()
 
     def take_over(self, scheduler: str | None = None) -> None:
-        """This process leads from now on; with a scheduler name, for that one."""
+        """Begin to lead; with a scheduler name, for that name only."""
         self._feed.take_over(scheduler)
 
     async def until_settled(self, scheduler: str) -> None:
-        """Wait until nothing is under way for a scheduler name that is served no longer."""
+        """Wait until nothing is under way for a scheduler name that is no longer served."""
         pods = self._cache.cluster.pods
         for uid in [uid for uid in self._cache.assumed if pods[uid].pod.spec.scheduler_name == scheduler]:
             self.cycle.call_off(uid, "", "another replica places pods of this scheduler name")

@@ -1,4 +1,4 @@
-"""Flags of ``plimsoll run`` as checked values."""
+"""Flags of ``plimsoll run`` as validated values."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,23 +10,23 @@ from plimsoll.leadership.election import JITTER_FACTOR, Terms
 
 
 def _seconds(given: object) -> object:
-    """A duration as Kubernetes' flags take it; ``0`` needs no unit there."""
+    """A duration as Kubernetes' flags accept it; ``0`` needs no unit here."""
     return duration_s("0s" if given == "0" else given) if isinstance(given, str) else given
 
 
 Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
 
-#: A name of the API: RFC 1123.
+#: A name in the API: RFC 1123.
 NAME = r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
 
 
 class Settings(BaseModel):
-    """How one operator process runs; what it decides is the policies' business."""
+    """Settings of one operator process; decisions depend on policies instead."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kubeconfig: Path | None = Field(default=None, description="In-cluster or the default one when None.")
-    bind_address: str = "0.0.0.0"  # noqa: S104 - probes and Prometheus come from outside the pod
+    bind_address: str = "0.0.0.0"  # noqa: S104 - probes and Prometheus connect from outside the pod
     metrics_port: int = Field(default=8081, ge=0, le=65535, description="0 takes a free port.")
     health_port: int = Field(default=8080, ge=0, le=65535, description="0 takes a free port.")
     log_format: Literal["json", "text"] = "json"

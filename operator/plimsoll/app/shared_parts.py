@@ -1,4 +1,4 @@
-"""SharedParts holds what the wings, the election and the start have in common."""
+"""SharedParts holds the objects that the wings, the election and the start share."""
 
 from dataclasses import dataclass
 
@@ -17,14 +17,14 @@ from plimsoll.timing.timer import Timer
 
 @dataclass(frozen=True, slots=True)
 class SharedParts:
-    """What both wings, the election and the start use.
+    """The objects that both wings, the election and the start use.
 
     Attributes:
-        session: The connection; its writes pass the fence.
-        machine: Below the process.
-        access: What the API server allows.
+        session: The session with the API server; its writes pass the fence.
+        machine: The machine on which the process runs.
+        access: The rights that the API server grants.
         conditions: Notified when sentences in the status of policies have changed.
-        forks_plans: Whether long plans are made in forks of the process.
+        forks_plans: Whether long plans run in forks of the process.
     """
 
     session: Session
@@ -42,5 +42,5 @@ class SharedParts:
 
     @property
     def clock(self) -> Clock:
-        """Time."""
+        """The machine's clock."""
         return self.machine.clock

@@ -1,4 +1,4 @@
-"""Mirrors the cluster, and takes the process from its first lists to the lead."""
+"""Mirrors the cluster, and takes the process from its first lists to leading."""
 
 import functools
 import gc
@@ -21,19 +21,20 @@ from plimsoll.scheduling.shared_nodes.pods_elsewhere import PodsElsewhere
 
 PODS, NODES = "pods", "nodes"
 
-#: What a leader writes to: one that takes over lists these again, for a watch may lag behind. Of nodes,
-#: leaders write a taint, of PodGroups the status; a standby does not notice that its picture of them is old.
+#: The resources that leaders write. A new leader lists these again, because a watch may lag behind. Leaders
+#: write taints of nodes and the status of PodGroups; a standby does not notice that its view of them is
+#: stale.
 WRITTEN = frozenset((PODS, NODES, "podgroups", "persistentvolumes", "persistentvolumeclaims"))
 
 
 class Startup:
-    """The reflectors, and the steps before the first decision.
+    """Runs the reflectors, and the steps before the first decision.
 
     Args:
-        wing: Whose mirror takes the events.
-        rebalancing: Takes those of Eviction records.
-        subscribers: What observes all other events behind the wing.
-        was_led: Whether another process may have led this cluster before; asked when its lists are complete.
+        wing: Its mirror receives the events.
+        rebalancing: Receives events of Eviction records.
+        subscribers: Observe all other events after the wing.
+        was_led: Whether another process may have led this cluster before; called when the lists are complete.
     """
 
     def __init__(
@@ -91,22 +92,22 @@ class Startup:
         self._observer.batch_taken_in(resource, len(events), self._clock.monotonic() - began)
 
     def _list_nodes(self) -> None:
-        """List nodes again: what their watch has shown is in doubt."""
+        """List nodes again, because the state from their watch is in doubt."""
         for each in self._reflectors:
             if each.resource.name == NODES:
                 each.list_since(self._clock.monotonic())
 
     def pass_on_pods(self) -> None:
-        """Other scheduler names are served: pods that waited elsewhere may wait here now."""
+        """Emit the pods again after a change of the served scheduler names: some may now be ours."""
         self._ingestion.apply(self._elsewhere.released())
 
     def unready(self) -> str:
-        """Which lists are missing, "" for none."""
+        """The missing lists, "" when all are complete."""
         missing = {resource.name for resource in WATCHED} - self._wing.mirror.synced
         return f"waiting for the first list of {', '.join(sorted(missing))}" if missing else ""
 
     async def until_leading(self) -> None:
-        """Wait until the cluster is known and this process leads, then for all that earlier leaders wrote."""
+        """Wait until the cluster is known and this process leads, then for all writes of earlier leaders."""
         await self.until_elected()
         await self.until_listed(self._leadership.since or 0.0)
         self._wing.take_over()
@@ -120,7 +121,7 @@ class Startup:
         await self._leadership.acquired.wait()
 
     async def until_listed(self, since: float) -> None:
-        """Wait for all that others wrote before this monotonic time."""
+        """Wait for everything that other processes wrote before this monotonic time."""
         written = [each for each in self._reflectors if each.resource.name in WRITTEN]
         for each in written:
             each.list_since(since)
@@ -131,10 +132,10 @@ class Startup:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Until the first lists are complete no garbage is looked for; what was listed is never looked through.
+    """Disable garbage collection until the first lists are complete, and exclude their objects from it.
 
-    At 100,000 pods a collection of all objects takes half a second, in which no thread runs. Reference counts
-    still free them.
+    At 100,000 pods a full collection takes half a second, in which no thread runs. Reference counts still
+    free these objects.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -1,6 +1,6 @@
 """Supervises the long-running tasks of the process and its event loop.
 
-Read by the probes and by the election from another thread, so it keeps numbers and finished tasks only.
+The probes and the election read it from another thread, so it holds only numbers and finished tasks.
 """
 
 import asyncio
@@ -16,14 +16,14 @@ from plimsoll.timing.task_sets import first_of
 #: Seconds between two beats of a loop.
 BEAT_S = 0.5
 
-#: Seconds without a beat of the main loop after which the process is not ready, does not renew its lease, and
-#: should be restarted. The first list of a large cluster never takes that long at a stretch.
+#: Seconds without a beat of the main loop after which the process is not ready, and after which it does not
+#: renew its lease and should be restarted. The first list of a large cluster never blocks the loop that long.
 STALLED_S, STUCK_S = 10.0, 60.0
 
-#: Seconds for which the use of processors is averaged.
+#: Seconds over which CPU use is averaged.
 USED_S = 10.0
 
-#: Seconds in which a process must end, once it has started to.
+#: Maximum seconds from the beginning of shutdown to the end of the process.
 END_S = 25.0
 
 #: The exit status of a process that did not end by itself.
@@ -31,11 +31,11 @@ FAILED = 1
 
 
 class Supervision:
-    """The long-running tasks of one process.
+    """Supervises the long-running tasks of one process.
 
     Args:
-        machine: Below the process.
-        observer: Told how late each loop is.
+        machine: The machine on which the process runs.
+        observer: Notified of the delays of each loop.
     """
 
     def __init__(self, machine: Machine, observer: Observer) -> None:
@@ -68,11 +68,11 @@ class Supervision:
 
     @property
     def ended(self) -> list[tuple[str, asyncio.Task[Any]]]:
-        """Those that run no more."""
+        """The tasks that have ended."""
         return [(name, task) for name, task in list(self._tasks.items()) if task.done()]
 
     def fail(self, problem: str) -> None:
-        """Something has ended that is no task of ours and without which we are of no use."""
+        """Report that something other than our tasks has ended on which the process depends."""
         self.failure = self.failure or problem
         self._over.set()
 
@@ -89,7 +89,7 @@ class Supervision:
         await asyncio.gather(*self._own, return_exceptions=True)
 
     def end(self) -> None:
-        """The process has started to end; if it has not ended in time, it is killed."""
+        """Note the beginning of shutdown; if it does not end in time, the process is killed."""
         if self._ending_since is None:
             self._ending_since = self._clock.monotonic()
             self._machine.call_later(END_S, self._end_by_force)
@@ -101,7 +101,7 @@ class Supervision:
     # -- probes, from another thread -------------------------------------------------------------------
 
     def problem(self) -> str:
-        """Why the process cannot work and should be restarted, "" when it can."""
+        """Why the process cannot work and should be restarted, "" when it can work."""
         if self._ending_since is None:
             if self.failure:
                 return self.failure
@@ -110,17 +110,17 @@ class Supervision:
         return self._stall(STUCK_S)
 
     def unready(self) -> str:
-        """Why the process is of no use now, "" when it is."""
+        """Why the process is currently not usable, "" when it is."""
         if self._ending_since is not None:
             return "ending"
         return self.problem() or self._stall(STALLED_S)
 
     def hindrance(self) -> str:
-        """Why the process must not lead, "" when it may."""
+        """Why the process must not lead, "" when it may lead."""
         return self._stall(STUCK_S)
 
     def pressure(self) -> str:
-        """What may have kept threads of this process from running, in words."""
+        """What may have prevented threads of this process from running, in words."""
         now, used = self._clock.monotonic(), self._machine.used_s()
         since_s = max(0.001, now - self._used_at)
         lag_s = max([now - self._beaten - BEAT_S, *(late for at, late in list(self._worst) if at > now - 30)])
@@ -150,7 +150,7 @@ class Supervision:
             self._observer.loop_lagged("main", late_s)
 
     async def measure(self) -> None:
-        """Measure the other thread's loop until cancelled."""
+        """Measure the delay of the other thread's loop until cancelled."""
         while True:
             due = self._clock.monotonic() + BEAT_S
             await self._clock.sleep(BEAT_S)

@@ -1,18 +1,18 @@
-"""A child process: a fork of this one that answers questions through a pipe until it is ended.
+"""A child process: a fork of this one that answers requests through a pipe until it is ended.
 
 The child has all objects as they are at the fork, and shares their memory until one side writes to it
-(copy on write). Of the operator it has nothing else:
+(copy on write). It is isolated from the operator in every other respect:
 
-* only the thread that forked goes on in it. It never returns to the event loop: it ends with ``os._exit``, so
-  that no handler, buffer or destructor of the operator runs a second time;
-* its copies of sockets, files and the loop's selector are replaced by ``/dev/null`` before it computes: no
-  connection is kept open by it, no port, and no lease, which only the operator's own threads renew;
-* signals have their default effect, and none reaches the operator's loop through it;
+* only the thread that forked continues in the child. It never returns to the event loop but ends with
+  ``os._exit``, so that no handler, buffer or destructor of the operator runs a second time;
+* its copies of sockets, files and the loop's selector are replaced by ``/dev/null`` before it computes. It
+  keeps no connection and no port open, and no lease: only the operator's own threads renew these;
+* its signals have their default effect, and none reaches the operator's loop through it;
 * it has a lower priority than the operator (``NICE``), and is the first to be killed when memory runs out;
-* it ends when the operator does: a thread reads the questions, from a pipe that only the operator holds.
+* it ends when the operator does: a thread reads the requests from a pipe that only the operator holds.
 
-Locks that other threads hold at the fork stay locked in the child, except for those that Python, its logging
-and the C library make new: what is computed takes no lock of the operator.
+Locks that other threads hold at the fork stay locked in the child, except those that Python, its logging and
+the C library reinitialise. Computations therefore take no lock of the operator.
 """
 
 import contextlib
@@ -27,10 +27,10 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import NoReturn
 
-#: How much lower the child's priority is: under contention it gets about a tenth of the operator's share.
+#: The child's niceness: under contention it gets about a tenth of the operator's CPU time.
 NICE = 10
 
-#: What stands before an answer, and before the text of an exception; then comes the length.
+#: The prefixes of a result and of the text of an exception; the length follows.
 ANSWER, PROBLEM = b"=", b"!"
 
 _DESCRIPTORS = Path("/dev/fd")
@@ -38,10 +38,10 @@ _LENGTH = struct.Struct("<Q")
 
 
 class ChildProcess:
-    """One child, from its fork until it has been waited for.
+    """One child, from its fork until its exit status was read.
 
     Attributes:
-        pid: Its process id.
+        pid: The process id.
     """
 
     def __init__(self, pid: int, answers: int, questions: int) -> None:
@@ -52,7 +52,7 @@ class ChildProcess:
         self._is_gone = False
 
     def ask(self, question: bytes) -> tuple[bytes, bytes] | None:
-        """``ANSWER`` or ``PROBLEM``, and what it says; None when the child has ended instead. Blocks."""
+        """Send a request; returns ``ANSWER`` or ``PROBLEM`` and its content, None at the end. Blocks."""
         with contextlib.suppress(BrokenPipeError):
             _write(self._questions, _LENGTH.pack(len(question)) + question)
         head = self._answers.read(1 + _LENGTH.size)
@@ -63,13 +63,13 @@ class ChildProcess:
         return (head[:1], text) if len(text) == length else None
 
     def kill(self) -> None:
-        """End it now, unless it has ended; from any thread."""
+        """Kill the child unless it has ended; any thread may call it."""
         with self._ending:
             if not self._is_gone:
                 os.kill(self.pid, signal.SIGKILL)
 
     def wait(self) -> int:
-        """Wait until it has ended; its exit status, negative for a signal. Blocks; call it once."""
+        """Wait for the child's end; returns its exit status, negative for a signal. Blocks; call it once."""
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
         with self._ending:
             self._is_gone = True
@@ -80,7 +80,7 @@ class ChildProcess:
 
 
 def fork(function: Callable[[bytes], bytes]) -> ChildProcess:
-    """Fork a child that answers each question by a function.
+    """Fork a child that answers each request by a function.
 
     Raises:
         OSError: The system has no room for another process.
@@ -91,7 +91,7 @@ def fork(function: Callable[[bytes], bytes]) -> ChildProcess:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             with warnings.catch_warnings():
-                # Python 3.12 and later warn of forks of processes with threads; see above.
+                # Python 3.12 and later warn when a process with threads forks; see the module's docstring.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 pid = os.fork()
             if not pid:
@@ -109,7 +109,7 @@ def fork(function: Callable[[bytes], bytes]) -> ChildProcess:
 
 
 def _serve(function: Callable[[bytes], bytes], answers: int, questions: int) -> NoReturn:
-    """All that the child does."""
+    """Run the child."""
     try:
         _leave_the_operator({answers, questions})
         asked: SimpleQueue[bytes] = SimpleQueue()
@@ -118,7 +118,7 @@ def _serve(function: Callable[[bytes], bytes], answers: int, questions: int) -> 
             question = asked.get()
             try:
                 kind, said = ANSWER, function(question)
-            except BaseException as exc:  # noqa: BLE001 - it is raised where the answer is awaited
+            except BaseException as exc:  # noqa: BLE001 - it is raised where the result is awaited
                 kind, said = PROBLEM, repr(exc).encode(errors="replace")
             _write(answers, kind + _LENGTH.pack(len(said)))
             _write(answers, said)
@@ -133,17 +133,17 @@ def _write(pipe: int, text: bytes) -> None:
 
 
 def _leave_the_operator(own: set[int]) -> None:
-    """Give up what the fork has of the operator besides its objects."""
-    gc.freeze()  # what is there stays: looking through it would copy its memory
+    """Drop everything that the fork inherited from the operator except its objects."""
+    gc.freeze()  # a collection of existing objects would copy their memory
     signal.set_wakeup_fd(-1)
     for terminal in (signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(terminal, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the operator, which ends its children
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the operator handles Ctrl-C and ends its children
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in [int(each.name) for each in _DESCRIPTORS.iterdir()]:
-        if number > 2 and number not in own:  # standard output and errors stay
-            with contextlib.suppress(OSError):  # the listing's own is closed already
+        if number > 2 and number not in own:  # standard output and error stay open
+            with contextlib.suppress(OSError):  # the directory's own descriptor is closed already
                 os.fstat(number)
                 os.dup2(nothing, number)
     with contextlib.suppress(OSError):
@@ -153,7 +153,7 @@ def _leave_the_operator(own: set[int]) -> None:
 
 
 def _take(pipe: int, asked: "SimpleQueue[bytes]") -> None:
-    """Take questions from the operator, and end with it."""
+    """Receive requests from the operator, and end with it."""
     with os.fdopen(pipe, "rb") as questions:
         while len(head := questions.read(_LENGTH.size)) == _LENGTH.size:
             asked.put(questions.read(*_LENGTH.unpack(head)))

@@ -1,4 +1,4 @@
-"""Computes in forks of this process, so that the event loop shares neither its lock nor its processor."""
+"""Computes in forks of this process, so that the event loop shares neither its lock nor its CPU."""
 
 import asyncio
 import contextlib
@@ -15,15 +15,15 @@ from plimsoll.ports.clock import Ask, ComputationFailed, ComputationLost, NoRoom
 
 T = TypeVar("T")
 
-#: Bytes of memory that are to be left when a child has copied all that it shares.
+#: Bytes that must remain free after a child has copied all of its shared memory.
 MARGIN = 64 * 2**20
 
 
 class ForkedComputer:
-    """Forks a child for each computation; one that is cancelled, or whose loop ends, is killed."""
+    """Forks a child for each computation; kills it if the computation is cancelled or its loop ends."""
 
     def obstacle(self) -> str:
-        """Why no child can be had now, "" when one can."""
+        """Why no child can be forked now; "" when one can."""
         if sys.platform != "linux":
             return "processes are forked on Linux only"
         room, own = memory_room.room_bytes(), memory_room.resident_bytes()
@@ -32,19 +32,19 @@ class ForkedComputer:
         return ""
 
     async def compute(self, function: Callable[[], bytes]) -> bytes:
-        """What the function returns, computed on the objects of this moment.
+        """Return the function's result, computed on the objects as they are now.
 
         Raises:
             NoRoomForProcess: The system refused another process.
             ComputationFailed: The function raised.
-            ComputationLost: The child ended without an answer.
+            ComputationLost: The child ended without a result.
         """
         async with self.conversation(lambda _: function()) as ask:
             return await ask(b"")
 
     @asynccontextmanager
     async def conversation(self, function: Callable[[bytes], bytes]) -> AsyncIterator[Ask]:
-        """Ask a child, one question after the other; it ends with the block.
+        """Start a child that answers one request after the other; it ends with the context.
 
         Raises:
             NoRoomForProcess: The system refused another process.
@@ -74,7 +74,7 @@ class ForkedComputer:
 
 
 async def _in_thread(work: Callable[[], T], child: ChildProcess) -> T:
-    """Do what blocks until the child answers or ends; cancelled, kill it, and see that through."""
+    """Run blocking work until the child answers or ends; if cancelled, kill the child and await its end."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
@@ -98,7 +98,7 @@ async def _in_thread(work: Callable[[], T], child: ChildProcess) -> T:
 
 
 def _story(status: int) -> str:
-    """What became of a child that gave no answer."""
+    """A sentence about how a child without a result ended."""
     if status >= 0:
         return f"the process that made the plan ended with {status} and without a plan"
     hint = ", as the kernel does when memory runs out" if -status == signal.SIGKILL else ""

@@ -1,29 +1,29 @@
-"""Memory that this process may still take, by the limit of its container and by its machine (Linux).
+"""The memory that this process may still use, according to its container's limit and its machine (Linux).
 
-A fork shares its memory with the process that it is a fork of, until one of them writes to it; counting
-references is writing. So a child may come to need as much again as the process has.
+A fork shares its memory with its parent until one of them writes to it, and counting references is writing.
+So a child may eventually need as much memory again as the process has.
 """
 
 from pathlib import Path
 
-#: Where the limits of the process's control group are: version 2, then version 1.
+#: The files with the limits of the process's control group: version 2, then version 1.
 GROUPS = (
     ("memory.max", "memory.current", "inactive_file "),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "total_inactive_file "),
 )
 
-#: Where a container sees its control group, and where processes and the machine are described.
+#: Where a container sees its control group, and where the kernel describes processes and the machine.
 CONTROL_GROUP, PROCESSES = Path("/sys/fs/cgroup"), Path("/proc")
 
 
 def room_bytes(group: Path = CONTROL_GROUP, processes: Path = PROCESSES) -> int | None:
-    """Bytes that are free; None where nothing says."""
+    """Free bytes; None if unknown."""
     free = [each for each in (_group_room(group), _amount(processes / "meminfo", "MemAvailable:")) if each]
     return min((each[0] for each in free), default=None)
 
 
 def resident_bytes(processes: Path = PROCESSES) -> int:
-    """Bytes that this process has; 0 where nothing says."""
+    """Resident bytes of this process; 0 if unknown."""
     found = _amount(processes / "self/status", "VmRSS:")
     return found[0] if found else 0
 
@@ -32,16 +32,16 @@ def _group_room(group: Path) -> tuple[int] | None:
     for limit, used, cached in GROUPS:
         try:
             most, taken = (int((group / name).read_text(encoding="ascii")) for name in (limit, used))
-        except (OSError, ValueError):  # no such file, or "max"
+        except (OSError, ValueError):  # the file is missing, or has "max"
             continue
-        # Pages of files that were not used lately are given up before anything is killed.
+        # Inactive pages of files are reclaimed before any process is killed.
         given_up = _amount((group / used).parent / "memory.stat", cached)
         return (max(0, most - taken + (given_up[0] if given_up else 0)),)
     return None
 
 
 def _amount(file: Path, name: str) -> tuple[int] | None:
-    """An amount in bytes, of a line such as ``VmRSS:  12 kB``; in a tuple, as 0 is an amount, too."""
+    """An amount in bytes from a line such as ``VmRSS:  12 kB``; in a tuple, because 0 is an amount too."""
     try:
         lines = file.read_text(encoding="ascii").splitlines()
     except OSError:

@@ -1,1 +1,1 @@
-"""The machine below an operator: its clocks, random numbers, threads and names."""
+"""Provides the machine on which an operator runs: its clocks, random numbers, threads and names."""

@@ -12,7 +12,7 @@ from typing import TypeVar, cast
 
 T = TypeVar("T")
 
-#: Goes on while the machine sleeps, where there is such a clock: a lease expires meanwhile.
+#: A clock that goes on while the machine sleeps, if there is one, because leases expire meanwhile.
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -28,35 +28,35 @@ class SystemClock:
         return time.clock_gettime(_STEADY)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for a number of seconds."""
         await asyncio.sleep(seconds)
 
 
 class SeededRandomness:
-    """Random numbers that are the same again for the same seed."""
+    """Random numbers that are reproducible by their seed."""
 
     def __init__(self, seed: int | None = None) -> None:
         self._random = random.Random(seed)  # noqa: S311 - breaks ties and spreads retries
 
     def below(self, n: int) -> int:
-        """A number in 0..n-1."""
+        """A random integer in 0..n-1."""
         return self._random.randrange(n)
 
     def fraction(self) -> float:
-        """A number in 0..1."""
+        """A random number in 0..1."""
         return self._random.random()
 
 
-#: Seconds after which a thread that computes gives up the interpreter's lock when the loop wants it, which it
-#: does several times for each pod (5 ms by default).
+#: Seconds after which a computing thread releases the GIL when the loop requests it, which happens several
+#: times for each pod (5 ms by default).
 SWITCH_S = 0.0005
 
 
 class ThreadComputer:
-    """Runs each computation in a thread of its own, so that pods are placed meanwhile.
+    """Runs each computation in its own thread, so that pods are scheduled meanwhile.
 
-    The threads are daemons and belong to no pool: one that never ends takes no place from later ones, and
-    does not keep the process from ending. While there are any, the lock changes hands more often.
+    The threads are daemons and do not belong to a pool: an endless one does not take a slot from later ones,
+    and does not prevent the process from exiting. While a thread computes, the GIL is switched more often.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class ThreadComputer:
         self._interval_s = 0.0
 
     async def compute(self, function: Callable[[], T]) -> T:
-        """The function's result."""
+        """Return the function's result."""
         loop = asyncio.get_running_loop()
         result: asyncio.Future[T] = loop.create_future()
 

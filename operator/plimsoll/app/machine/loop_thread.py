@@ -1,7 +1,7 @@
-"""Runs an event loop in a thread of its own, for work that the main loop must not delay.
+"""Runs an event loop in its own thread, for work that the main loop must not delay.
 
-The election and the probes run there. Of the interpreter's lock they get their share every few milliseconds,
-whatever the main loop computes.
+The election and the probes run there. They get their share of the GIL every few milliseconds, whatever the
+main loop computes.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """Runs while an ``async with`` block does."""
+    """Runs for the duration of an ``async with`` block."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
@@ -37,11 +37,11 @@ class LoopThread:
         await asyncio.to_thread(self._thread.join)
 
     def call(self, function: Callable[[], object]) -> None:
-        """Call a function in the thread's loop, soon; from any thread."""
+        """Call a function in the thread's loop soon; any thread may call this."""
         self._loop.call_soon_threadsafe(function)
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine there; one that is cancelled has ended when this returns."""
+        """Run a coroutine there; when a cancelled call returns, the coroutine has ended."""
         here = asyncio.get_running_loop()
         ended: asyncio.Future[None] = here.create_future()
         tasks: list[asyncio.Task[T]] = []
@@ -75,7 +75,7 @@ class LoopThread:
 
     @asynccontextmanager
     async def entered(self, context: AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
-        """A context that is entered and left there."""
+        """Enter and exit a context manager there."""
         value = await self.run(_begun(context))
         try:
             yield value

@@ -1,6 +1,6 @@
-"""Machine holds what the operator takes from the machine it runs on: time, chance, names, threads, processes.
+"""Machine holds the operator's dependencies on its machine: time, randomness, names, threads, processes.
 
-A simulation hands in its own (docs/adr/0033).
+Simulations pass their own (docs/adr/0033).
 """
 
 import os
@@ -20,41 +20,41 @@ T = TypeVar("T")
 
 
 class SideLoop(Protocol):
-    """Where work runs that the main loop must not delay (:mod:`plimsoll.app.machine.loop_thread`)."""
+    """Runs work that the main loop must not delay (:mod:`plimsoll.app.machine.loop_thread`)."""
 
     def call(self, function: Callable[[], object]) -> None:
-        """Call a function there, soon."""
+        """Call a function there soon."""
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine there; one that is cancelled has ended when this returns."""
+        """Run a coroutine there; when a cancelled call returns, the coroutine has ended."""
 
 
 def call_later(seconds: float, function: Callable[[], object]) -> None:
-    """Call a function in a thread of its own, even if the event loop hangs."""
+    """Call a function later in its own thread, even if the event loop hangs."""
     timer = threading.Timer(seconds, function)
     timer.daemon = True
     timer.start()
 
 
 def load() -> str:
-    """What else the processors had to do, in words."""
+    """The other load of the CPUs, in words."""
     return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs"
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The machine below one operator.
+    """The machine on which one operator runs.
 
     Attributes:
-        randomness: Makes random numbers by seed; None differs each time.
-        hostname: In the names of candidates and in events.
-        unique: A text that no other process has.
-        computer: Makes plans outside the event loop.
-        forks: Makes long plans on a snapshot; None makes all by ``computer``.
-        call_later: Calls a function after so many seconds, even if the event loop hangs.
-        terminate: Ends the process on the spot, with an exit status.
-        used_s: Processor time of this process, in seconds.
-        load: What else the processors have to do, in words.
+        randomness: Creates random numbers from a seed; with None they differ each time.
+        hostname: Used in the names of candidates and in events.
+        unique: A string that differs from every other process's.
+        computer: Runs plans outside the event loop.
+        forks: Runs long plans on a snapshot; None to run all of them by ``computer``.
+        call_later: Calls a function after a number of seconds, even if the event loop hangs.
+        terminate: Ends the process immediately, with an exit status.
+        used_s: CPU time of this process, in seconds.
+        load: The other load of the CPUs, in words.
     """
 
     clock: Clock = field(default_factory=SystemClock)

@@ -1,1 +1,1 @@
-"""The memory of the operator, for callers of ``plimsoll explain``."""
+"""Serves the operator's in-memory state to callers of ``plimsoll explain``."""

@@ -1,4 +1,4 @@
-"""MemoryAnswers say what the operator's memory has of a pod or node; they run in the main loop's thread."""
+"""MemoryAnswers report the in-memory state of a pod or node; they run in the main loop's thread."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from plimsoll.inspection.operator_memory import NodeMemory, PodMemory, QueueMemo
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 
-#: Pods and reservations that one answer lists.
+#: Maximum number of pods and reservations that one response lists.
 MOST = 500
 
 
@@ -17,7 +17,7 @@ class MemoryAnswers:
     """Reads the queue, the cache and the reservation book; writes nothing.
 
     Attributes:
-        standing: Whether this process leads, in words.
+        standing: The state of the election, in words.
     """
 
     queue: SchedulingQueue
@@ -26,7 +26,7 @@ class MemoryAnswers:
     standing: Callable[[], str]
 
     def pod(self, namespace: str, name: str) -> PodMemory:
-        """Of a pod; one that is not known has an empty answer."""
+        """The state of a pod; empty for an unknown pod."""
         key = f"{namespace}/{name}"
         cache = self.book.cache
         uids = [each.pod.uid for each in self.queue if each.pod.key == key]
@@ -41,7 +41,7 @@ class MemoryAnswers:
         )
 
     def node(self, name: str) -> NodeMemory:
-        """Of a node; one that is not known has an empty answer."""
+        """The state of a node; empty for an unknown node."""
         cache = self.book.cache
         assumed = [cache.cluster.pods[uid].key for uid, node in cache.assumed.items() if node == name]
         held = [self.book.held_by_uid(uid) for uid in self.book.nominator.by_node.get(name, {})]

@@ -1,8 +1,8 @@
-"""CallerGate lets callers with a valid token and the right to a path through; outcomes are kept for seconds.
+"""CallerGate admits callers with a valid token and the right to a path; results are cached for seconds.
 
 The caller's bearer token is reviewed (TokenReview), then the right to get the path (SubjectAccessReview of a
-non-resource URL). A caller behind the API server's proxy shows a token of the audience plimsoll.dev in a
-header of its own, and no other token is accepted there.
+non-resource URL). A caller behind the API server's proxy sends a token for the audience plimsoll.dev in a
+separate header, which accepts no other token.
 """
 
 import hashlib
@@ -17,32 +17,32 @@ from plimsoll.kube.session.errors import APIError, Unauthorized
 from plimsoll.ports.audience import AUDIENCE, HEADER
 from plimsoll.ports.clock import Clock
 
-#: Seconds that the outcome of a review is kept, and outcomes that are.
+#: Seconds for which the result of a review is cached, and maximum number of cached results.
 KEPT_S, KEPT = 10.0, 256
 
-#: What to do so that the operator may review.
+#: The remedy if the operator may not review.
 GRANTS = "apply deploy/components/explain (chart: explain.enabled: true)"
 
 
 class CallerReviewer(Protocol):
-    """Says who calls, and what they may; raises APIError."""
+    """Authenticates callers and reviews their rights; raises APIError."""
 
     async def caller(self, token: str, audience: str = "") -> Caller | None:
-        """Whose token it is, None when it is no valid one for the audience; "" is the API server's."""
+        """The user of a token; None if it is not valid for the audience ("" is the API server's)."""
 
     async def may_get(self, caller: Caller, path: str) -> bool:
-        """Whether they may get a path."""
+        """Whether the caller may get a path."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallerRefusal:
-    """A status and a sentence."""
+    """The status and message of a rejected request."""
 
     status: int
     text: str
 
     def response(self) -> web.Response:
-        """As an answer."""
+        """The refusal as a response."""
         headers = {"WWW-Authenticate": "Bearer"} if self.status == 401 else {}
         return web.Response(status=self.status, text=f"{self.text}\n", headers=headers)
 
@@ -58,11 +58,11 @@ class CallerGate:
     )
 
     async def refusal(self, headers: Mapping[str, str], path: str) -> CallerRefusal | None:
-        """Why the caller receives no answer; None when they do."""
+        """Why the caller is rejected; None when it is admitted."""
         audience = AUDIENCE if HEADER in headers else ""
         authorization = headers.get(HEADER if audience else "Authorization", "")
         scheme, _, token = authorization.partition(" ")
-        # Bytes that are not ASCII are no token, and come as lone surrogates.
+        # Bytes that are not ASCII arrive as lone surrogates, and cannot be part of a token.
         if scheme.lower() != "bearer" or not token.strip() or not token.isascii():
             return CallerRefusal(401, "a bearer token of the cluster is needed")
         key = (hashlib.sha256(token.encode()).digest(), audience, path)

@@ -1,11 +1,11 @@
-"""The endpoint /explain/ serves the operator's memory of pods and nodes to authorized callers.
+"""The endpoint /explain/ serves the operator's in-memory state of pods and nodes to authorized callers.
 
 ::
 
     GET /explain/pods/NAMESPACE/NAME     PodMemory
     GET /explain/nodes/NAME              NodeMemory
 
-Callers pass the gate first. Requests are few a second, and their answers short.
+Callers pass the gate first. A few requests per second are allowed, and responses are short.
 """
 
 import asyncio
@@ -20,20 +20,20 @@ from plimsoll.timing.rate_limit import Pace
 
 PREFIX = "/explain/"
 
-#: Requests in a second in the long run, and simultaneously.
+#: Requests per second in the long run, and in a burst.
 PER_S, BURST = 5.0, 10
 
-#: Seconds that an answer waits for the main loop.
+#: Maximum wait of a response for the main loop, in seconds.
 ANSWER_S = 5.0
 
 
 @dataclass(eq=False)
 class ExplainEndpoint:
-    """Answers requests below the prefix, in the thread of the endpoints.
+    """Handles requests below the prefix, in the thread of the endpoints.
 
     Attributes:
-        pod: What is known of a pod; awaits the main loop.
-        node: What is known of a node; likewise.
+        pod: Returns the state of a pod; awaits the main loop.
+        node: Returns the state of a node; awaits the main loop.
     """
 
     gate: CallerGate
@@ -42,11 +42,11 @@ class ExplainEndpoint:
     _pace: Pace = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin with a full bucket."""
+        """Start with a full token bucket."""
         self._pace = Pace(self.gate.clock, PER_S, BURST)
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
-        """Answer one request."""
+        """Respond to one request."""
         if not self._pace.try_accept():
             return CallerRefusal(429, "too many requests; try again in a second").response()
         names: tuple[str, str] | tuple[str]

@@ -1,12 +1,12 @@
-"""The live page: /ui is a page without any data, which asks /explain/live for what it shows.
+"""The live page: /ui is a page without data, which requests its content from /explain/live.
 
 ::
 
-    GET /ui               HTML, for everybody; it asks for a token and keeps it until its tab closes
-    GET /explain/live     server-sent events, each a LiveView, for callers whom the gate lets through
+    GET /ui               HTML, for everyone; it prompts for a token and keeps it until its tab closes
+    GET /explain/live     server-sent events, each a LiveView, for callers that the gate admits
 
-A stream ends after some seconds, before the endpoints would cut the connection, and the page asks again. So a
-page outlives a fail-over, and a page that was closed costs nothing.
+A stream ends after some seconds, before the endpoints would cut its connection, and the page reconnects. The
+page thus survives a fail-over, and a closed page costs nothing.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ from plimsoll.web_pages.html_page import live_page
 
 PAGE, STREAM = "/ui", "/explain/live"
 
-#: Seconds between two views, and of a stream; the endpoints cut connections later.
+#: Seconds between two views, and maximum seconds of a stream; the endpoints cut connections later.
 PERIOD_S, STREAM_S = 2.0, 12.0
 
-#: Streams that are served simultaneously.
+#: Maximum number of concurrent streams.
 STREAMS = 10
 
-#: Seconds that a view waits for the main loop.
+#: Maximum wait of a view for the main loop, in seconds.
 ANSWER_S = 5.0
 
 HEADERS = {
@@ -41,10 +41,10 @@ HEADERS = {
 
 @dataclass(eq=False)
 class LivePage:
-    """Answers requests for the page and its stream, in the thread of the endpoints.
+    """Handles requests for the page and its stream, in the thread of the endpoints.
 
     Attributes:
-        look: What the operator is like, since the nodes that were seen; awaits the main loop.
+        look: Returns the current view, given the nodes seen earlier; awaits the main loop.
     """
 
     gate: CallerGate
@@ -52,7 +52,7 @@ class LivePage:
     _open: int = field(default=0, init=False)
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request for the page or its stream."""
+        """Respond to one request for the page or its stream."""
         return self._page() if request.path == PAGE else await self._stream(request)
 
     def _page(self) -> web.Response:

@@ -1,4 +1,4 @@
-"""LiveViews looks at the operator for the live page, in the main loop's thread, while somebody looks."""
+"""LiveViews collects the operator's state for an open live page, in the main loop's thread."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -22,18 +22,18 @@ from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 
-#: Pods and moves that a view lists, and ended moves.
+#: Maximum number of waiting pods, of moves, and of ended moves in a view.
 WAITING, MOVES, ENDED = 100, 100, 50
 
-#: A node as a view has it: pods, percent of cpu and memory, whether it is open.
+#: A node in a view: number of pods, percent of cpu and of memory, whether it is schedulable.
 NodeRow = tuple[int, int, int, bool]
 
 
 class ConditionSource(Protocol):
-    """Knows the policies."""
+    """Provides the conditions of policies."""
 
     def described(self) -> Iterable[tuple[str, tuple[Condition, ...]]]:
-        """Of each policy: its name and its conditions."""
+        """For each policy: its name and its conditions."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class LiveViews:
 
     Attributes:
         records: Eviction records by ``namespace/name``.
-        standing: Whether this process leads, in words.
+        standing: The state of the election, in words.
     """
 
     queue: SchedulingQueue
@@ -53,7 +53,7 @@ class LiveViews:
     standing: Callable[[], str]
 
     def since(self, seen: Mapping[str, NodeRow]) -> tuple[LiveView, dict[str, NodeRow]]:
-        """The operator now, with the nodes that are not as ``seen``; and all nodes as they are."""
+        """The current view, with the nodes that differ from ``seen``; and the rows of all nodes."""
         rows = self._rows()
         cluster = self.cache.cluster
         moves, ended = self._records()
@@ -110,7 +110,7 @@ class LiveViews:
             )
 
     def _records(self) -> tuple[tuple[LiveRecord, ...], tuple[LiveRecord, ...]]:
-        """Moves under way, and those that ended last."""
+        """Moves under way, and the latest ended moves."""
         under_way = [each for each in self.records.values() if not each.is_finished]
         ended = sorted(
             (each for each in self.records.values() if each.is_finished and each.status.transitions),

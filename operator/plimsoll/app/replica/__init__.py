@@ -1,1 +1,1 @@
-"""A replica among others that share the work: its roles, its duties, its nodes."""
+"""Runs a replica that shares the work with others: its roles, its duties, its nodes."""

@@ -1,8 +1,8 @@
-"""Holds the roles that replicas share, for as long as their leases are held, and passes them on.
+"""Holds the roles that replicas share for as long as their leases are held, and passes them on.
 
 The elections run in the election's thread (:mod:`plimsoll.leadership.role_elections`). Here, in the main
 loop, each role has a task: it waits for the lease, has the work begun (:class:`Duties`), and ends it before
-the lease is given to another replica. A lease that is lost ends the process, as for a single leader.
+the lease is given to another replica. A lost lease ends the process, as for a single leader.
 """
 
 import asyncio
@@ -20,21 +20,21 @@ T = TypeVar("T")
 
 
 class Duties(Protocol):
-    """The work of roles."""
+    """Begins and ends the work of roles."""
 
     async def begin(self, role: Role, since: float) -> None:
-        """Begin the work; no other process has done it since this monotonic time."""
+        """Begin the work of a role; no other process has done it since this monotonic time."""
 
     async def end(self, role: Role) -> bool:
-        """End it; whether nothing of it is under way any more. If not, it goes on."""
+        """End the work; returns whether nothing of it is under way any more. If False, the work continues."""
 
 
 class SharedLeadership:
-    """This process's part in what replicas share: a :class:`plimsoll.leadership.leader.Leadership`.
+    """This process's part in the shared work: a :class:`plimsoll.leadership.leader.Leadership`.
 
     Attributes:
-        tried: Set once it is known who has the lease of the group.
-        acquired: Set once this process takes part in sharing the work.
+        tried: Set once the holder of the group's lease is known.
+        acquired: Set once this process takes part in the shared work.
     """
 
     def __init__(self, thread: SideLoop) -> None:
@@ -45,14 +45,14 @@ class SharedLeadership:
         self._spare: dict[Role, Signal] = {}
 
     def enter(self, elections: RoleElections) -> None:
-        """The elections that it takes part in."""
+        """Set the elections in which it takes part."""
         self._elections = elections
         self._group: Elected = elections.group.elected
         self.tried, self.acquired = self._group.tried, self._group.acquired
 
     @property
     def since(self) -> float | None:
-        """The monotonic time since which no process outside of the group has led."""
+        """The monotonic time since which no process outside the group has led."""
         return self._group.since
 
     @property
@@ -65,7 +65,7 @@ class SharedLeadership:
 
     @property
     def standing(self) -> str:
-        """In words."""
+        """The state in words."""
         if self._group.since is None:
             return self._group.standing
         roles = ", ".join(map(str, self.held))
@@ -73,21 +73,21 @@ class SharedLeadership:
         return f"leading as {me}: {roles}" if roles else f"standing by as {me}; the work is shared"
 
     def stand(self, *, was_led: bool = False) -> None:
-        """Take part from now on."""
+        """Take part in the elections from now on."""
         self._thread.call(partial(self._group.stand, was_led=was_led))
 
     def overdue_s(self) -> float:
-        """Seconds since the latest election should have made its next step."""
+        """Seconds by which the latest election's next step is overdue."""
         return self._elections.overdue_s()
 
     def serve(self, schedulers: Collection[str], bound: Collection[str]) -> None:
-        """There is a role for each of these scheduler names; the bound ones go with rebalancing."""
+        """Have one role for each of these scheduler names; the bound ones go with rebalancing."""
         self._elections.bound = frozenset(map(scheduler_role, bound))
         self._schedulers = frozenset(schedulers)
         self._changed.notify()
 
     def spare(self, role: Role) -> None:
-        """Another replica should have this role."""
+        """Give this role to another replica."""
         if role in self._spare:
             self._spare[role].notify()
 
@@ -100,7 +100,7 @@ class SharedLeadership:
             await _ended(looking)
 
     async def share(self, duties: Duties) -> None:
-        """Hold roles, do their work, and pass them on until cancelled or deposed.
+        """Hold roles, do their work, and pass them on, until cancelled or deposed.
 
         Raises:
             LeadershipLost: A lease could not be renewed in time.
@@ -142,7 +142,7 @@ class SharedLeadership:
             await self._thread.run(elected.give_up())
 
     async def _retire(self, role: Role, task: asyncio.Task[None], duties: Duties) -> None:
-        """There is no such role any more: the policy is gone."""
+        """Retire a role that does not exist any more, because its policy was deleted."""
         await _ended(task)
         candidate = self._elections.candidates[role]
         self._elections.leave(role)
@@ -152,16 +152,16 @@ class SharedLeadership:
             await self._thread.run(candidate.elected.give_up())
 
     async def drain(self) -> None:
-        """Send nothing more, and wait a little for what was sent."""
+        """Stop sending writes, and wait a little for those under way."""
         await self._group.drain()
 
     async def release(self) -> None:
-        """Give the leases of roles away; that of the group expires, unless others renew it."""
+        """Release the leases of roles; the group's lease expires, unless others renew it."""
         await self._thread.run(self._elections.release())
 
 
 async def _unless(election: "asyncio.Future[None]", work: Coroutine[Any, Any, T]) -> T:
-    """Work while an election goes on; raises what ended the election."""
+    """Run work while an election continues; raises the error that ended the election."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.wait((task, election), return_when=asyncio.FIRST_COMPLETED)
@@ -174,7 +174,7 @@ async def _unless(election: "asyncio.Future[None]", work: Coroutine[Any, Any, T]
 
 
 async def _ended(*tasks: "asyncio.Future[Any]") -> None:
-    """Cancel, and wait until they have ended."""
+    """Cancel tasks, and wait until they have ended."""
     for each in tasks:
         each.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

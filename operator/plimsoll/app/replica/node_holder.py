@@ -1,4 +1,4 @@
-"""Builds what lets several replicas bind at the same time, by nodes that each of them holds."""
+"""Builds the parts that let several replicas bind simultaneously, each to its own share of the nodes."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from plimsoll.scheduling.shared_nodes.binder import SharedNodeBinder
 
 
 class NodeHolder:
-    """The nodes of this replica, and its dealings with the replicas that hold the others.
+    """The nodes of this replica, and its communication with the replicas that hold the others.
 
     Attributes:
         shares: The nodes that this replica binds to.
@@ -42,19 +42,19 @@ class NodeHolder:
 
     @property
     def home(self) -> NodeShares | None:
-        """What decisions prefer; None where one process does all the work."""
+        """The nodes that decisions prefer; None where one process does all the work."""
         return self.shares if self._is_shared else None
 
     @property
     def rebalancing_parts(self) -> SharedParts:
-        """The parts of the rebalancing wing: its writes belong to the role of rebalancing."""
+        """The parts of the rebalancing wing; its writes belong to the role of rebalancing."""
         if not self._is_shared:
             return self._parts
         only = RoleFence(self._fence, self.rebalances.is_set)
         return replace(self._parts, session=self._parts.session.fenced(only))
 
     def answers(self, wing: SchedulingWing) -> RequestAnswers:
-        """What answers other replicas."""
+        """The object that answers requests of other replicas."""
         confirmed = ConfirmedBinder(self._shared, self._parts.clock)
         return RequestAnswers(
             wing.served,
@@ -68,7 +68,7 @@ class NodeHolder:
         )
 
     def subscribers(self, answers: RequestAnswers) -> Sequence[OfTypes]:
-        """What observes events, behind the mirror."""
+        """The subscribers to events, after the mirror."""
         if not self._is_shared:
             return ()
         return (
@@ -77,5 +77,5 @@ class NodeHolder:
         )
 
     def duties(self, startup: Startup, wing: SchedulingWing, answers: RequestAnswers) -> RoleDuties:
-        """The work of roles."""
+        """The object that begins and ends the work of roles."""
         return RoleDuties(startup, wing, self.shares, self._shared, answers, self.rebalances, self._fence)

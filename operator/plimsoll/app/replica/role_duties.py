@@ -13,7 +13,8 @@ from plimsoll.leadership.roles import Role, RoleKind
 from plimsoll.scheduling.shared_nodes.answers import RequestAnswers
 from plimsoll.scheduling.shared_nodes.binder import SharedNodeBinder
 
-#: Seconds that what is under way gets to end when a role is passed on, and without a lost answer before.
+#: Seconds for work under way to end when a role is passed on, and seconds without a lost response before
+#: that.
 END_S, ANSWERED_S = 10.0, 5.0
 
 
@@ -22,10 +23,10 @@ class RoleDuties:
 
     Args:
         startup: Lists what other replicas wrote.
-        wing: Places the pods of the scheduler names that are held.
-        shares: The nodes that are held; written here.
-        binder: Binds to them.
-        answers: Answers other replicas that ask for them.
+        wing: Schedules the pods of the held scheduler names.
+        shares: The held nodes; written here.
+        binder: Binds to the held nodes.
+        answers: Handles other replicas' requests for bindings to them.
         rebalancing: Set when this replica rebalances.
     """
 
@@ -50,14 +51,14 @@ class RoleDuties:
         self._held: frozenset[str] = frozenset()
 
     def serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
-        """The policies' schedulers are these from now on."""
+        """Set the policies' schedulers."""
         self._known = schedulers
         self._wing.serve(schedulers, schedulers.keys() - self._held)
         self._startup.pass_on_pods()
         self._answers.look_at_all()
 
     async def begin(self, role: Role, since: float) -> None:
-        """Begin the work; no other process has done it since this monotonic time."""
+        """Begin the work of a role; no other process has done it since this monotonic time."""
         await self._startup.until_listed(since)
         match role.kind:
             case RoleKind.REBALANCING:
@@ -69,7 +70,7 @@ class RoleDuties:
                 self._hold_nodes(self._shares.held | {int(role.name)})
 
     async def end(self, role: Role) -> bool:
-        """End it; whether nothing of it is under way any more. If not, it goes on."""
+        """End the work; returns whether nothing of it is under way any more. If False, the work continues."""
         match role.kind:
             case RoleKind.SCHEDULER:
                 self._hold(self._held - {role.name})
@@ -84,7 +85,7 @@ class RoleDuties:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(END_S):
                         await self._binder.until_idle(share)
-                    if self._fence.is_answered(ANSWERED_S):  # a binding that was lost may happen yet
+                    if self._fence.is_answered(ANSWERED_S):  # a binding without a response may still happen
                         return True
                 self._hold_nodes(self._shares.held | {share})
         return False
