@@ -1,4 +1,4 @@
-"""The answer of ``plimsoll check``."""
+"""The machine-readable output of ``plimsoll check``."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +22,7 @@ class CheckFinding(AnswerPart):
 
 
 class Check(Answer):
-    """What ``plimsoll check`` found."""
+    """The findings of ``plimsoll check``."""
 
     level: Level = Field(description="The worst level of all findings.")
     server: str = Field(description="Address of the API server.")
@@ -39,7 +39,7 @@ class Check(Answer):
 
 
 def check_answer(checked: Checked, *more: Finding) -> Check:
-    """The answer with what was found, and further findings."""
+    """The output with the findings of a check, and further ones."""
     findings = (*checked.findings, *more)
     return Check(
         level=worst(findings),

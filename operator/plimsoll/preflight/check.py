@@ -1,4 +1,4 @@
-"""Checks an installation: asks the server, judges the answers."""
+"""Checks an installation: reads from the server, judges the results."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -23,11 +23,11 @@ from plimsoll.preflight.unserved_pods import judged_pods
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The result.
+    """The result of a check.
 
     Attributes:
-        is_reachable: Whether the server answered, so that more than the connection was checked.
-        grants: The manifest that grants the missing rights; None when none is missing.
+        is_reachable: Whether the server responded, so that more than the connection was checked.
+        grants: The manifest that grants the missing rights; None if no right is missing.
     """
 
     findings: tuple[Finding, ...]
@@ -40,7 +40,7 @@ class Checked:
 
 
 async def check(session: Session, choice: Choice) -> Checked:
-    """Check the installation that a server has."""
+    """Check the installation in a server's cluster."""
     made = await contact(session)
     first = tuple(judged_contact(made))
     if not made.is_usable:
@@ -98,7 +98,7 @@ def judged_review(found: Survey, reviewed: Review) -> Iterator[Finding]:
 
 
 def _leads(found: Survey) -> bool:
-    """Whether an operator is seen to lead; also where that cannot be seen."""
+    """Whether an operator leads; True also where that cannot be read."""
     if isinstance(found.leases, Unread) or isinstance(found.installed, Unread):
         return True
     leases = our_leases(found.leases, found.installed)

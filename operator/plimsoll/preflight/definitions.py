@@ -1,4 +1,4 @@
-"""Compares the installed CustomResourceDefinitions with those of this version, and finds names taken."""
+"""Compares the installed CustomResourceDefinitions with those of this version, and detects name conflicts."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -9,13 +9,13 @@ from plimsoll.api.schema.resource import GROUP, VERSION, CustomResource
 from plimsoll.api.v1alpha1 import KINDS
 from plimsoll.preflight.findings import Area, Finding, Level, Unread, unchecked
 
-#: Paths of fields that are named in a sentence.
+#: Maximum number of field paths that a sentence names.
 NAMED = 3
 
-#: What is compared of a field besides its presence; descriptions may differ.
+#: The compared properties of a field; descriptions may differ.
 COMPARED = ("type", "enum", "required", "x-kubernetes-preserve-unknown-fields")
 
-#: Who installs them.
+#: The command that installs the definitions.
 INSTALL = "plimsoll crds | kubectl apply -f -"
 
 Document = Mapping[str, Any]
@@ -24,11 +24,11 @@ Document = Mapping[str, Any]
 def judged_definitions(
     found: Mapping[str, Document | Unread | None], *, tells_missing: bool = True
 ) -> Iterator[Finding]:
-    """Findings about each of our definitions, and one of those that could not be read.
+    """Findings about each of our definitions, and one about those that could not be read.
 
     Args:
-        found: By the name of the definition: the object, None when it does not exist.
-        tells_missing: Whether there are findings about those that do not exist.
+        found: The object by the name of the definition; None if it does not exist.
+        tells_missing: Whether missing definitions are findings.
     """
     for kind in KINDS:
         name = kind.definition.name
@@ -72,13 +72,13 @@ def _judged(kind: type[CustomResource], document: Document) -> Finding:
 
 @cache
 def _wanted(kind: type[CustomResource]) -> Document:
-    """The schema of this version; a start asks for it again and again while the API server is unavailable."""
+    """The schema of this version; cached, because a start repeats the check while the API server is down."""
     schema: Document = crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return schema
 
 
 def _unusable(kind: type[CustomResource], document: Document) -> tuple[str, str] | None:
-    """Why the server does not serve a definition as it should, and what to do."""
+    """Why the server does not serve a definition as it should, and the remedy."""
     spec, definition = document.get("spec") or {}, kind.definition
     conditions = {each.get("type"): each for each in (document.get("status") or {}).get("conditions") or ()}
     if (document.get("metadata") or {}).get("deletionTimestamp"):
@@ -116,7 +116,7 @@ def _version(spec: Document) -> Document | None:
 
 
 def _missing(wanted: Document, installed: Document, path: str = "") -> Iterator[str]:
-    """Paths of fields that one schema has and the other has not; of a missing object only its own."""
+    """Paths of fields that only the first schema has; for a missing object only its own path."""
     if installed.get("x-kubernetes-preserve-unknown-fields") and "properties" not in installed:
         return
     others = installed.get("properties") or {}
@@ -124,7 +124,7 @@ def _missing(wanted: Document, installed: Document, path: str = "") -> Iterator[
         here = f"{path}.{name}" if path else name
         if name in others:
             yield from _missing(field, others[name], here)
-        elif path or name in {"spec", "status"}:  # apiVersion, kind and metadata are the server's
+        elif path or name in {"spec", "status"}:  # the server adds apiVersion, kind and metadata
             yield here
     for key, mark in (("items", "[]"), ("additionalProperties", ".*")):
         if isinstance(wanted.get(key), Mapping) and isinstance(installed.get(key), Mapping):
@@ -132,7 +132,7 @@ def _missing(wanted: Document, installed: Document, path: str = "") -> Iterator[
 
 
 def _changed(wanted: Document, installed: Document, path: str = "") -> Iterator[str]:
-    """Paths of fields that mean something else."""
+    """Paths of fields whose meaning differs."""
     if path and any(_plain(wanted.get(key)) != _plain(installed.get(key)) for key in COMPARED):
         yield path
     others = installed.get("properties") or {}
@@ -145,7 +145,7 @@ def _changed(wanted: Document, installed: Document, path: str = "") -> Iterator[
 
 
 def _plain(value: object) -> object:
-    """Values that mean the same compare equal: absent, null, false and empty do."""
+    """A value that compares equal to its equivalents: absent, null, false and empty are the same."""
     return sorted(map(str, value)) if isinstance(value, list) and value else value or None
 
 
@@ -159,20 +159,20 @@ def names() -> tuple[str, ...]:
     return tuple(f"{kind.definition.plural}.{GROUP}" for kind in KINDS)
 
 
-#: The reason under which policies report a name that is taken.
+#: The reason with which policies report a name conflict.
 SHADOWED = "EvictionsShadowed"
 
 
 def shadowed(built_in: str) -> str:
-    """The sentence about a built-in resource that kubectl means by a bare ``evictions``."""
+    """The sentence about a built-in resource that kubectl reads for a bare ``evictions``."""
     return f'kubectl takes "evictions" for the built-in {built_in}; say evictions.plimsoll.dev or plev'
 
 
 def judged_names(built_in: str) -> Iterator[Finding]:
-    """Findings about names.
+    """Findings about name conflicts.
 
     Args:
-        built_in: Of :func:`plimsoll.kube.custom_resources.shadowing_evictions`.
+        built_in: The result of :func:`plimsoll.kube.custom_resources.shadowing_evictions`.
     """
     if built_in:
         message, _, remedy = shadowed(built_in).partition("; ")

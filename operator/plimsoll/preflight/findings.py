@@ -8,7 +8,7 @@ from plimsoll.access.rights import Right, listed
 
 
 class Level(StrEnum):
-    """How bad it is."""
+    """The severity of a finding."""
 
     OK = "ok"
     WARNING = "warning"
@@ -16,14 +16,14 @@ class Level(StrEnum):
 
 
 class Certainty(StrEnum):
-    """How sure a finding is: seen, or concluded from names."""
+    """The certainty of a finding: observed, or concluded from names."""
 
     CERTAIN = "certain"
     LIKELY = "likely"
 
 
 class Area(StrEnum):
-    """What was checked, in the order in which findings are shown."""
+    """The checked areas, in the order in which findings are shown."""
 
     SERVER = "server"
     DEFINITIONS = "definitions"
@@ -41,8 +41,8 @@ class Finding:
     """One result.
 
     Attributes:
-        subject: The object that it is about, such as ``lease plimsoll/plimsoll``.
-        remedy: What to do, "" when there is nothing to do.
+        subject: The object concerned, such as ``lease plimsoll/plimsoll``.
+        remedy: The remedy, "" if nothing has to be done.
     """
 
     area: Area
@@ -58,10 +58,10 @@ class Unread:
     """A read that failed.
 
     Attributes:
-        right: The right that it needs.
-        namespace: Where it needs it; "" for everywhere.
-        status: HTTP status; 0 without an answer.
-        message: What the server said.
+        right: The right that the read needs.
+        namespace: The namespace in which it needs the right; "" for all.
+        status: HTTP status; 0 without a response.
+        message: The server's message.
     """
 
     right: Right
@@ -71,12 +71,12 @@ class Unread:
 
     @property
     def is_forbidden(self) -> bool:
-        """Whether a right is missing."""
+        """Whether the read failed because of a missing right."""
         return self.status == 403
 
 
 def unchecked(area: Area, subject: str, *unread: Unread) -> Finding:
-    """What could not be read could not be checked; where reads failed in several ways, the first is said."""
+    """A finding that something was not checked; of several reasons it reports the first."""
     first = unread[0]
     rights = list(dict.fromkeys(each.right for each in unread if each.status == first.status))
     where = f" in namespace {first.namespace}" if first.namespace and len(rights) == 1 else ""
@@ -98,6 +98,6 @@ def worst(findings: Iterable[Finding]) -> Level:
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """By area, in each the worst first."""
+    """Findings sorted by area, in each the worst first."""
     areas, levels = list(Area), list(Level)
     return tuple(sorted(findings, key=lambda each: (areas.index(each.area), -levels.index(each.level))))

@@ -1,4 +1,4 @@
-"""Writes the manifest that grants missing rights, and no more: roles and bindings as a List."""
+"""Writes the manifest that grants exactly the missing rights: roles and bindings as a List."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ Document = dict[str, Any]
 
 
 def granting(account: Account, missing: Iterable[Asked]) -> Document | None:
-    """A List for ``kubectl apply``; None when nothing is missing."""
+    """A List for ``kubectl apply``; None if no right is missing."""
     by_namespace: dict[str, list[Asked]] = {}
     for one in dict.fromkeys(missing):
         by_namespace.setdefault(one.namespace, []).append(one)
@@ -38,7 +38,7 @@ def granting(account: Account, missing: Iterable[Asked]) -> Document | None:
 
 
 def rules(asked: Sequence[Asked]) -> list[Document]:
-    """The rules of a role, resources with the same verbs in one."""
+    """The rules of a role; resources with the same verbs share a rule."""
     verbs: dict[tuple[str, str, str], list[str]] = {}
     for right, _, name in asked:
         verbs.setdefault((right.group, right.resource, name), []).append(right.verb)

@@ -11,18 +11,18 @@ from plimsoll.ports.leases import Lease
 from plimsoll.preflight.findings import Area, Finding, Level, Unread, unchecked
 from plimsoll.preflight.workloads import Installation
 
-#: The name of our lease where no Deployment says another.
+#: The name of our lease unless a Deployment sets another.
 NAME = "plimsoll"
 
-#: Characters of a holder that are read: the name of a pod, and as much again.
+#: Maximum length of a holder in characters: twice the maximum of a pod's name.
 LONGEST_HOLDER = 512
 
-#: By namespace and name.
+#: Leases by namespace and name.
 Leases = Mapping[tuple[str, str], Lease]
 
 
 def lease_of(document: Mapping[str, Any]) -> Lease:
-    """A Lease as the API has it; what is malformed counts as absent."""
+    """A Lease from the API's document; malformed fields count as absent."""
     spec = document.get("spec") or {}
     return Lease(
         holder=str(spec.get("holderIdentity") or "")[:LONGEST_HOLDER],
@@ -42,12 +42,12 @@ def _seconds(text: object) -> float:
 
 
 def is_renewed(lease: Lease, now: float) -> bool:
-    """Whether a lease is held, and its holder still renews it; by this machine's clock."""
+    """Whether a lease is held and its holder renews it, according to this machine's clock."""
     return bool(lease.holder) and now < lease.renewed + lease.duration_s
 
 
 def pod_of(holder: str) -> str:
-    """The pod (or host) that a holder's identity begins with."""
+    """The pod (or host) with which a holder's identity begins."""
     return holder.rpartition("_")[0] or holder
 
 
@@ -60,7 +60,7 @@ def our_leases(found: Leases, installed: Iterable[Installation]) -> tuple[tuple[
 def judged_leases(
     found: Leases | Unread, installed: Sequence[Installation] | Unread, now: float
 ) -> Iterator[Finding]:
-    """Findings about the leader at a time, in seconds since the epoch."""
+    """Findings about the leader at the time ``now``, in seconds since the epoch."""
     if isinstance(found, Unread):
         yield unchecked(Area.LEASE, "lease", found)
         return
@@ -130,7 +130,7 @@ def _judged(
 
 
 def _judged_roles(group: tuple[str, str], found: Leases, now: float) -> Iterator[Finding]:
-    """Findings about replicas that share the work: the roles of each, and roles without a holder."""
+    """Findings about replicas that share the work: their roles, and roles without a holder."""
     namespace, base = group
     names = {role.lease(base): role for role in (REBALANCING, *NODE_ROLES)}
     schedulers = f"{base}-{RoleKind.SCHEDULER}-"
@@ -146,7 +146,7 @@ def _judged_roles(group: tuple[str, str], found: Leases, now: float) -> Iterator
             held.setdefault(pod_of(lease.holder), []).append(str(role))
         elif (
             role.kind is not RoleKind.SCHEDULER
-        ):  # of a scheduler name that is served no longer, a lease stays
+        ):  # the lease of a scheduler name remains when the name is no longer served
             yield Finding(
                 Area.LEASE,
                 Level.ERROR,

@@ -1,7 +1,7 @@
-"""Finds other schedulers, deschedulers and autoscalers that decide about the same nodes and pods.
+"""Finds other schedulers, deschedulers and autoscalers that act on the same nodes and pods.
 
-What is seen (a lease that is renewed, an event of the last hour, a ready pod of its image) is certain that it
-runs; what only has its name is likely.
+A program is certain to run if it was observed: by a renewed lease, an event of the last hour, or a ready pod
+of its image. A match of names only makes it likely.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,12 +14,12 @@ from plimsoll.preflight.findings import Area, Certainty, Finding, Level, Unread,
 from plimsoll.preflight.leases import Leases, is_renewed, pod_of
 from plimsoll.preflight.workloads import RunningWorkload
 
-#: Evidence that is named in a sentence.
+#: Maximum number of observations that a sentence names.
 NAMED = 3
 
 
 class Work(Enum):
-    """What a program decides."""
+    """The kinds of decisions that a program makes."""
 
     PLACES = "places pods"
     MOVES = "evicts pods"
@@ -28,13 +28,13 @@ class Work(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program that is known by its names.
+    """A program that is recognised by its names.
 
     Attributes:
-        words: Parts of image paths, and names of executables.
-        lease: The name of its lease by default, in any namespace.
+        words: Parts of its images' paths, and names of its executables.
+        lease: The default name of its lease, in any namespace.
         reporter: Its name in events.
-        scheduler_name: What it serves by default.
+        scheduler_name: The scheduler name that it serves by default.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Program:
     scheduler_name: str = ""
 
 
-#: Names as in the manifests, charts and sources of each project.
+#: Names from the manifests, charts and sources of each project.
 PROGRAMS = (
     Program(
         "kube-scheduler",
@@ -92,19 +92,19 @@ PROGRAMS = (
     ),
 )
 
-#: Parts of image paths of any of them.
+#: Parts of image paths of all programs.
 WORDS = frozenset().union(*(program.words for program in PROGRAMS))
 
-#: The names of reporters that the cluster's events are searched for.
+#: The reporters to search the cluster's events for.
 REPORTERS = tuple(program.reporter for program in PROGRAMS if program.reporter)
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A program at work.
+    """A running program.
 
     Attributes:
-        evidence: What shows it, the surest first.
+        evidence: The observations that show it, the most certain first.
     """
 
     program: Program
@@ -115,7 +115,7 @@ class Seen:
 def seen_programs(
     workloads: Iterable[RunningWorkload], leases: Leases, reporters: Iterable[str], now: float
 ) -> Iterator[Seen]:
-    """The programs at work, and how we know; ``reporters`` are names in the cluster's events."""
+    """The running programs with their evidence; ``reporters`` are names in the cluster's events."""
     runs, reported = tuple(workloads), frozenset(reporters)
     for program in PROGRAMS:
         sure = [
@@ -144,12 +144,12 @@ def seen_programs(
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """What our policies do, as far as others can be in the way.
+    """The decisions of our policies with which other programs could conflict.
 
     Attributes:
-        serves: By scheduler name: the policy that serves it.
+        serves: The serving policy by scheduler name.
         moves: Policies that evict pods.
-        consolidates: Those that empty nodes.
+        consolidates: Policies that empty nodes.
     """
 
     serves: Mapping[str, str]
@@ -158,7 +158,7 @@ class Doing:
 
     @classmethod
     def of(cls, policies: Iterable[SchedulingPolicy]) -> "Doing":
-        """What these policies, which are at work, do."""
+        """The decisions of policies that are in effect."""
         serves: dict[str, str] = {}
         moves, consolidates = [], []
         for policy in policies:

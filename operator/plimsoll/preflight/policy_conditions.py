@@ -23,7 +23,7 @@ def name_of(document: Document) -> str:
 
 
 def at_work(documents: Sequence[Document]) -> tuple[SchedulingPolicy, ...]:
-    """The policies that an operator would carry out, the oldest first."""
+    """The policies that an operator would put into effect, the oldest first."""
     found = []
     for document in sorted(documents, key=_age):
         policy = parsed(document)
@@ -33,7 +33,7 @@ def at_work(documents: Sequence[Document]) -> tuple[SchedulingPolicy, ...]:
 
 
 def parsed(document: Document) -> SchedulingPolicy | str:
-    """The policy, or what is wrong with its spec."""
+    """The policy, or the error in its spec."""
     try:
         return SchedulingPolicy.model_validate({key: document[key] for key in document if key != "status"})
     except ValidationError as exc:
@@ -70,7 +70,7 @@ def _condition(document: Document, kind: str) -> Condition | None:
 
 
 def judged_policies(documents: Sequence[Document] | Unread, *, leads: bool) -> Iterator[Finding]:
-    """Findings about policies, one for each problem; where no operator leads, statuses are old."""
+    """Findings about policies, one for each problem; if no operator leads, statuses are stale."""
     if isinstance(documents, Unread):
         yield unchecked(Area.POLICIES, "schedulingpolicies", documents)
         return
@@ -99,9 +99,9 @@ def _judged(document: Document, *, leads: bool) -> Iterator[Finding]:
         ):
             continue
         if found.observed_generation is not None and generation and found.observed_generation < generation:
-            continue  # about an earlier spec
+            continue  # it is about an earlier spec
         if kind == READY and not isinstance(policy, str) and policy.spec.suspend:
-            continue  # as it was asked for
+            continue  # it is as the spec requests
         problems.append(found)
         message = f"{kind} is {found.status}, {found.reason}: {found.message}{age}"
         yield Finding(Area.POLICIES, level, subject, message, f"kubectl describe spol {name_of(document)}")

@@ -1,4 +1,4 @@
-"""Finds out whether ports can be listened on; the sentence why not, also for the operator's start."""
+"""Checks whether ports can be listened on; the operator's start uses the same error messages."""
 
 import errno
 import socket
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from plimsoll.preflight.findings import Area, Finding, Level
 
-#: What to do about a port that cannot be listened on.
+#: The remedy if a port cannot be listened on.
 REMEDY = "choose another --metrics-port, --health-port or --bind-address"
 
 
@@ -16,7 +16,7 @@ def obstacle(exc: OSError) -> str:
 
 
 def judged_ports(address: str, ports: dict[str, int]) -> Iterator[Finding]:
-    """Findings about ports of this machine, by what they serve; 0 is any port, and always free."""
+    """Findings about ports of this machine, by their purpose; 0 is any port, and always free."""
     for purpose, port in ports.items():
         subject = f"port {address}:{port}"
         try:
@@ -29,10 +29,10 @@ def judged_ports(address: str, ports: dict[str, int]) -> Iterator[Finding]:
 
 
 def _listen(address: str, port: int) -> None:
-    """Listen for a moment.
+    """Listen briefly on a port.
 
     Raises:
-        OSError: It cannot be listened on.
+        OSError: The port cannot be listened on.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.create_server((address, port), family=family, reuse_port=False):

@@ -1,4 +1,4 @@
-"""Judges the rights of the operator's account: those that it needs, those that it lacks, their manifests."""
+"""Judges the rights of the operator's account: needed rights, missing rights, and their manifests."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from plimsoll.preflight.findings import Area, Finding, Level
 LEASES = "leases"
 COORDINATION = "coordination.k8s.io"
 
-#: What the operator reads, whatever its policies are.
+#: The rights to read that the operator needs whatever its policies are.
 READING = frozenset(
     Right(verb, right.group, right.resource)
     for verb in ("list", "watch")
@@ -39,28 +39,28 @@ READING = frozenset(
     )
 )
 
-#: What the election needs; ``create`` cannot be limited to a name.
+#: The rights that the election needs; ``create`` cannot be limited to a name.
 ELECTING = (
     Right("create", COORDINATION, LEASES),
     Right("get", COORDINATION, LEASES),
     Right("update", COORDINATION, LEASES),
 )
 
-#: What policies with metrics of metrics.k8s.io read.
+#: The rights that policies with metrics of metrics.k8s.io need.
 MEASURING = (Right("list", "metrics.k8s.io", "nodes"), Right("list", "metrics.k8s.io", "pods"))
 
-#: Who grants these.
+#: The manifest that grants these.
 _BASE: Grants = (("deploy/dry-run", "rbac.create: true", READING | {*ELECTING, *MEASURING}),)
 
-#: Without the rights on devices.
+#: The consequence of missing rights on devices.
 WAITING = "pods with resource claims wait, all others are served"
 
-#: What the user name of a ServiceAccount begins with.
+#: The prefix of a ServiceAccount's user name.
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 
 
 class Asked(NamedTuple):
-    """A right in a namespace ("" for all), for an object of a name ("" for any)."""
+    """A right in a namespace ("" for all), for one object name ("" for any)."""
 
     right: Right
     namespace: str = ""
@@ -69,12 +69,12 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Whose rights are judged.
+    """The account whose rights are judged.
 
     Attributes:
-        user: As the API server knows it.
-        namespace: Of the ServiceAccount; "" where it is another kind of user.
-        found_by: How the check came to it.
+        user: The user name in the API server.
+        namespace: The namespace of the ServiceAccount; "" for another kind of user.
+        found_by: How the check found the account.
     """
 
     user: str
@@ -83,12 +83,12 @@ class Account:
 
     @property
     def name(self) -> str:
-        """Of the ServiceAccount, or the user."""
+        """The name of the ServiceAccount, or of the user."""
         return self.user.rpartition(":")[2] if self.namespace else self.user
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Groups that every ServiceAccount of the namespace is in."""
+        """The groups of every ServiceAccount in the namespace."""
         if not self.namespace:
             return ()
         return ("system:serviceaccounts", f"system:serviceaccounts:{self.namespace}", "system:authenticated")
@@ -100,7 +100,7 @@ def service_account(namespace: str, name: str, found_by: str) -> Account:
 
 
 def service_account_of(user: str) -> tuple[str, str]:
-    """Namespace and name of the ServiceAccount that a user is; empty for another user."""
+    """Namespace and name of the ServiceAccount behind a user name; empty for another user."""
     prefix, _, rest = user.partition(_SERVICE_ACCOUNT)
     namespace, colon, name = rest.partition(":")
     return (namespace, name) if not prefix and colon else ("", "")
@@ -112,11 +112,11 @@ class Wanted:
 
     Attributes:
         subject: The policy, or the operator itself.
-        asked: Each right, wherever it is needed.
-        stops: The part of a policy that does not work without a right; other rights are missed less.
+        asked: Each right, for every place where it is needed.
+        stops: By right, the part of a policy that does not work without it; other rights are less essential.
         is_base: Whether every operator needs them.
-        otherwise: What comes of it where one is missing, if no part of a policy stops.
-        is_unused: Whether the cluster has nothing yet that they are needed for.
+        otherwise: The consequence of a missing right, if no part of a policy stops.
+        is_unused: Whether nothing in the cluster needs them yet.
     """
 
     subject: str
@@ -128,7 +128,7 @@ class Wanted:
 
 
 class DevicePresence(Enum):
-    """What the cluster has of dynamic resource allocation."""
+    """The cluster's support and use of dynamic resource allocation."""
 
     NOT_SERVED = "the API server does not serve it"
     UNUSED = "there are neither devices nor claims"
@@ -140,12 +140,12 @@ def wanted_rights(
     leases: Iterable[tuple[str, str]],
     devices: DevicePresence = DevicePresence.NOT_SERVED,
 ) -> Iterator[Wanted]:
-    """What the operator needs for itself, for each policy, and for devices.
+    """The rights that the operator needs for itself, for each policy, and for devices.
 
     Args:
-        policies: Those at work.
-        leases: Namespace and name of its lease.
-        devices: Whether the cluster has some.
+        policies: The policies in effect.
+        leases: Namespace and name of its leases.
+        devices: Whether the cluster has devices.
     """
     own = [Asked(right) for right in sorted(READING)]
     for namespace, name in leases:
@@ -175,7 +175,7 @@ def _is_measuring(policy: SchedulingPolicy) -> bool:
     return spec is not None and any(each.source == KUBERNETES_METRICS for each in spec.metrics_providers)
 
 
-#: What the authorizer said; None where it gave no answer.
+#: Results of the authorizer; None without a response.
 Answers = Mapping[Asked, bool | None]
 
 

@@ -8,19 +8,19 @@ from http import HTTPStatus
 
 from plimsoll.preflight.findings import Area, Finding, Level
 
-#: The oldest minor version that Plimsoll supports (docs/install.md), and the newest that it was tried with.
+#: The oldest supported minor version (docs/install.md), and the newest tested one.
 OLDEST, NEWEST = (1, 33), (1, 36)
 
 
 #: The subject of all findings here.
 SUBJECT = "API server"
 
-#: In place of a version that may not be read.
+#: Replaces a version that may not be read.
 UNKNOWN = "unknown"
 
 
 class Obstacle(StrEnum):
-    """Why there is no answer."""
+    """The reasons why there is no response."""
 
     NAME = "name"
     CONNECTION = "connection"
@@ -40,15 +40,15 @@ _REMEDIES = {
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """What became of the first requests.
+    """The result of the first requests.
 
     Attributes:
-        proxy: Through which they went, "" for none.
-        obstacle: Why there was no answer.
+        proxy: The proxy that they used, "" for none.
+        obstacle: Why there was no response.
         status: HTTP status of a refusal; 0 without one.
-        message: What the server, or the library, said of it.
-        version: As the server says it, such as ``v1.36.0``.
-        user: Who we are to the server; "" where it does not say.
+        message: The message of the server or the library about it.
+        version: The server's version, such as ``v1.36.0``.
+        user: Our user name in the server; "" if it does not say.
     """
 
     address: str
@@ -61,7 +61,7 @@ class Contact:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it makes sense to ask more."""
+        """Whether further requests make sense."""
         return bool(self.version) and self.status != HTTPStatus.UNAUTHORIZED
 
 
@@ -113,7 +113,7 @@ def _identity(contact: Contact) -> Finding:
 
 
 def judged_version(version: str) -> Finding:
-    """The finding about the server's version, as it says it or :data:`UNKNOWN`."""
+    """The finding about the server's version, which may be :data:`UNKNOWN`."""
     found = re.match(r"v?(\d+)\.(\d+)", version)
     if version == UNKNOWN:
         message = "not checked: you may not read its version; Kubernetes 1.33 and newer are supported"

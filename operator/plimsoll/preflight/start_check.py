@@ -1,7 +1,7 @@
 """Checks the installation when the operator begins to lead, and logs each problem in one line.
 
-It judges as ``plimsoll check`` does, reads few objects, and nothing waits for it. What concerns a policy is
-in its status as well.
+It judges as ``plimsoll check`` does and reads few objects; nothing waits for it. Findings about a policy are
+also in the policy's status.
 """
 
 import asyncio
@@ -26,19 +26,19 @@ from plimsoll.preflight.unserved_pods import judged_pods, waiting_names
 from plimsoll.preflight.workloads import RunningWorkload, image_words, running_pod
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
 
-#: Seconds for all of it.
+#: Timeout of the whole check in seconds.
 TIMEOUT_S = 60.0
 
 OPERATOR = Account("the operator", "", "as reviewed by itself")
 
 
 class StartCheck:
-    """The check at the start.
+    """The check at start-up.
 
     Args:
-        cluster: As mirrored, once it is known.
-        orphans: The pods that wait, and the schedulers that were seen.
-        degrade: Tells every policy a reason and a sentence.
+        cluster: The mirrored cluster, once complete.
+        orphans: The pending pods that no scheduler serves, and the schedulers that were seen.
+        degrade: Degrades every policy with a reason and a sentence.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class StartCheck:
         self._observer = observer
 
     async def run(self) -> None:
-        """Check once; whatever comes of it, the operator goes on."""
+        """Check once; whatever the result, the operator continues."""
         log = structlog.get_logger("plimsoll")
         try:
             async with asyncio.timeout(TIMEOUT_S):
@@ -80,13 +80,13 @@ class StartCheck:
         _, documents = await PolicyResources(self._session).list()
         return [
             *judged_names(shadow),
-            # Of those that are missing the outage log has a line, and says when they are there.
+            # The outage log reports missing definitions, and when they are installed.
             *judged_definitions(defined, tells_missing=False),
             *self._of_policies(documents),
         ]
 
     def _of_policies(self, documents: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
-        """What rights, others at work, and pods without a scheduler mean for these policies."""
+        """Findings about these policies from rights, other programs, and pods without a scheduler."""
         policies = at_work(documents)
         wanted = [each for each in wanted_rights(policies, ()) if not each.is_base]
         asked = {one for each in wanted for one in each.asked}
@@ -99,7 +99,7 @@ class StartCheck:
         yield from judged_pods(waiting, claims_of(documents), self._orphans.seen, leads=True)
 
     def _programs(self) -> list[RunningWorkload]:
-        """Ready pods of schedulers, deschedulers and autoscalers; one pod of each template is looked at."""
+        """Ready pods of schedulers, deschedulers and autoscalers; one pod of each template is examined."""
         is_one: dict[int, bool] = {}
         found = []
         for each in tuple(self._cluster.pods.values()):

@@ -1,4 +1,4 @@
-"""Judges pending pods whose scheduler name no scheduler serves; as the operator does, at one moment."""
+"""Judges pending pods whose scheduler name no scheduler serves, by the operator's rules, once."""
 
 from collections.abc import Collection, Iterable, Iterator
 
@@ -13,12 +13,12 @@ from plimsoll.scheduling.orphaned_pods import (
     sentence,
 )
 
-#: Pods that are named in a sentence.
+#: Maximum number of pods that a sentence names.
 NAMED = 3
 
 
 def waiting_names(pods: Iterable[Pod], now: float) -> dict[str, list[Pod]]:
-    """Pods that wait for a minute or longer without a word of a scheduler, by scheduler name."""
+    """Pods pending for a minute or longer without a report of a scheduler, by scheduler name."""
     found: dict[str, list[Pod]] = {}
     served = {DEFAULT_SCHEDULER}
     for pod in pods:
@@ -36,10 +36,10 @@ def judged_pods(
     """Findings about pods that no scheduler seems to place.
 
     Args:
-        waiting: Of :func:`waiting_names`.
-        claimed: By scheduler name, the policy that has it, and why that does not serve it.
+        waiting: The result of :func:`waiting_names`.
+        claimed: For each scheduler name, the policy that has it, and why it does not serve it.
         seen: Scheduler names of pods that were placed.
-        leads: Whether an operator leads, which serves the policies.
+        leads: Whether an operator leads and thus serves the policies.
     """
     if isinstance(waiting, Unread):
         yield unchecked(Area.PODS, "pods", waiting)

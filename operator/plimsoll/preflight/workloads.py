@@ -1,4 +1,4 @@
-"""Workloads and pods of the cluster, cut down to what shows which programs run: images and commands."""
+"""Workloads and pods, reduced to the data that shows which programs run: images and commands."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 
 from plimsoll.model.kinds.pod import Pod
 
-#: The end of an image's name for one kind of machine.
+#: The suffix of an image's name for one architecture.
 _MACHINE = re.compile(r"-(amd64|arm64|arm|ppc64le|s390x)$")
 
 #: A tag that is a version.
@@ -20,12 +20,12 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RunningWorkload:
-    """A Deployment, StatefulSet, DaemonSet, CronJob, or a pod.
+    """A Deployment, StatefulSet, DaemonSet, CronJob or pod.
 
     Attributes:
-        ready: Pods of it that are ready.
-        images: Of its containers.
-        commands: Of each container, command and arguments in one.
+        ready: Number of its ready pods.
+        images: The images of its containers.
+        commands: For each container, command and arguments in one.
     """
 
     kind: str
@@ -39,7 +39,7 @@ class RunningWorkload:
 
     @property
     def text(self) -> str:
-        """Such as ``Deployment plimsoll/plimsoll``."""
+        """Its kind and key, such as ``Deployment plimsoll/plimsoll``."""
         return f"{self.kind} {self.namespace}/{self.name}"
 
     @property
@@ -49,14 +49,14 @@ class RunningWorkload:
 
     @property
     def programs(self) -> frozenset[str]:
-        """Base names of the first two words of each command, for ``hyperkube kube-scheduler``."""
+        """Base names of the first two words of each command, because of ``hyperkube kube-scheduler``."""
         return frozenset(
             word.rpartition("/")[2] for command in self.commands for word in command[:2] if word[:1] != "-"
         )
 
     @property
     def version(self) -> str:
-        """By its image's tag, else by its label; "" when neither says one."""
+        """The version from its image's tag, else from its label; "" if neither has one."""
         for image in self.images:
             tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
             if _VERSION.match(tag):
@@ -64,7 +64,7 @@ class RunningWorkload:
         return self.labels.get(VERSION_LABEL, "").removeprefix("v")
 
     def flag(self, name: str) -> str:
-        """The value of a flag of its containers, "" without one."""
+        """The value of a flag in its containers' commands, "" without it."""
         for command in self.commands:
             for place, word in enumerate(command):
                 if word == name and place + 1 < len(command):
@@ -75,7 +75,7 @@ class RunningWorkload:
 
 
 def workload(kind: str, document: Document) -> RunningWorkload:
-    """A workload of an API object; what is malformed counts as absent."""
+    """A workload from an API object; malformed fields count as absent."""
     metadata, status, spec = (_mapping(document.get(key)) for key in ("metadata", "status", "spec"))
     pod = spec
     match kind:
@@ -102,7 +102,7 @@ def workload(kind: str, document: Document) -> RunningWorkload:
 
 
 def running_pod(pod: Pod) -> RunningWorkload:
-    """A pod of the mirrored cluster, of which commands are not kept."""
+    """A pod of the mirrored cluster; its commands are not mirrored."""
     return RunningWorkload(
         "Pod",
         pod.namespace,
@@ -134,7 +134,7 @@ def _mapping(value: object) -> Document:
 
 
 def image_words(image: str) -> Iterator[str]:
-    """The parts of an image's path, without registry, tag, digest and the name of a machine."""
+    """The parts of an image's path, without registry, tag, digest and architecture."""
     path = image.partition("@")[0]
     parts: Sequence[str] = path.split("/")
     if len(parts) > 1 and ("." in parts[0] or ":" in parts[0] or parts[0] == "localhost"):
@@ -158,7 +158,7 @@ class Installation:
 
 
 def installations(workloads: Iterable[RunningWorkload]) -> tuple[Installation, ...]:
-    """The Deployments among the workloads that run Plimsoll."""
+    """The Deployments that run Plimsoll."""
     found = []
     for each in workloads:
         is_ours = each.labels.get(NAME_LABEL) == "plimsoll" or "plimsoll" in each.image_words | each.programs

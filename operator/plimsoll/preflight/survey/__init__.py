@@ -1,1 +1,1 @@
-"""Asks the API server what a check judges: contact, state of the cluster, rights."""
+"""Reads the state that a check judges: contact, state of the cluster, rights."""

@@ -1,4 +1,4 @@
-"""Reads what a check judges; each read that fails is part of the result."""
+"""Reads the state that a check judges; each failed read is part of the result."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ PODS = "/api/v1/pods"
 LEASES = "/apis/coordination.k8s.io/v1/leases"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-#: Where other schedulers are looked for; of pods those that kubelets run by themselves.
+#: The resources to search for other schedulers; of pods only static ones.
 WORKLOADS = (
     ("Deployment", "/apis/apps/v1/deployments"),
     ("StatefulSet", "/apis/apps/v1/statefulsets"),
@@ -39,23 +39,23 @@ WORKLOADS = (
     ("Pod", "/api/v1/namespaces/kube-system/pods"),
 )
 
-#: Scheduler names that pods are looked for one by one.
+#: Maximum number of scheduler names whose pods are looked up one by one.
 MOST_NAMES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What was found.
+    """The state of the cluster.
 
     Attributes:
-        now: When, in seconds since the epoch.
+        now: The time of the survey, in seconds since the epoch.
         definitions: Our CustomResourceDefinitions, keyed by name.
-        shadow: The built-in resource that kubectl takes for ours.
-        waiting: Pending pods by a scheduler name that no scheduler is known to serve.
-        placed: Of these names, those whose pods were placed before.
-        reporters: Names in the cluster's events.
-        devices: Whether it has devices that are allocated dynamically.
-        unread: What of workloads and events could not be read.
+        shadow: The built-in resource that kubectl reads instead of ours.
+        waiting: Pending pods by scheduler name, for names that no known scheduler serves.
+        placed: The scheduler names among these whose pods were placed before.
+        reporters: Reporters of the cluster's events.
+        devices: Whether the cluster has dynamically allocated devices.
+        unread: Failed reads of workloads and events.
     """
 
     now: float
@@ -73,7 +73,7 @@ class Survey:
 
 
 async def survey(session: Session, now: float, namespace: str) -> Survey:
-    """Read everything but rights; of leases only ours in a namespace, where all may not be listed."""
+    """Read everything except rights; if not all leases may be listed, only ours in a namespace."""
     async with asyncio.TaskGroup() as group:
         defined = group.create_task(read_definitions(session))
         shadow = group.create_task(shadowing_evictions(session))
@@ -104,7 +104,7 @@ async def survey(session: Session, now: float, namespace: str) -> Survey:
 
 
 async def read_definitions(session: Session) -> Mapping[str, Document | Unread | None]:
-    """Our CustomResourceDefinitions, keyed by name; None for one that does not exist."""
+    """Our CustomResourceDefinitions, keyed by name; None for a missing one."""
 
     async def one(name: str) -> Document | Unread | None:
         found = await attempt(
@@ -120,7 +120,7 @@ async def read_definitions(session: Session) -> Mapping[str, Document | Unread |
 
 
 async def attempt(path: str, read: Callable[[str], Awaitable[T]]) -> T | Unread:
-    """What a path holds, or why it could not be read."""
+    """The content of a path, or the failed read."""
     try:
         return await read(path)
     except APIError as exc:
@@ -128,7 +128,7 @@ async def attempt(path: str, read: Callable[[str], Awaitable[T]]) -> T | Unread:
 
 
 def unread_of(exc: APIError) -> Unread:
-    """A read that failed, with the right that it needs."""
+    """A failed read, with the right that it needs."""
     method, _, path = exc.attempt.partition(" ")
     right, namespace = right_of(method, path)
     return Unread(right, namespace, exc.status, exc.message)
@@ -168,7 +168,7 @@ def _workloads(session: Session, kind: str) -> Callable[[str], Awaitable[tuple[R
 
 
 def _runs_by_itself(kind: str, document: Document) -> bool:
-    """Of pods those without a controller that is read, too: a static pod is its node's."""
+    """Whether a workload belongs to no other that is read; a static pod belongs only to its node."""
     owners = (document.get("metadata") or {}).get("ownerReferences") or ()
     return kind != "Pod" or all(each.get("kind") == "Node" for each in owners)
 
@@ -184,7 +184,7 @@ async def _reporters(session: Session, path: str) -> frozenset[str]:
 
 
 async def _devices(session: Session) -> DevicePresence:
-    """Whether there are devices or claims; where that cannot be read, there may be."""
+    """Whether there are devices or claims; if unreadable, there may be."""
     if not (await ResourceClaims(session).offered()).is_done:
         return DevicePresence.NOT_SERVED
     for name in ("resourceslices", "resourceclaims"):
@@ -217,5 +217,5 @@ async def _is_placed(session: Session, name: str) -> bool:
 
 async def _pods(session: Session, path: str, selector: str) -> AsyncIterator[Pod]:
     async for each in objects(session, path, {"fieldSelector": selector}):
-        with suppress(DecodeError):  # the operator names those that it cannot read
+        with suppress(DecodeError):  # the operator reports objects that it cannot decode
             yield convert(Pod, each)

@@ -1,4 +1,4 @@
-"""Makes the first requests of a check, and says in a word why there is no answer."""
+"""Sends the first requests of a check, and classifies why no response came."""
 
 import ssl
 from http import HTTPStatus
@@ -11,7 +11,7 @@ from plimsoll.kube.session.errors import APIError, NotFound, Unavailable
 from plimsoll.kube.session.session import Session
 from plimsoll.preflight.server import UNKNOWN, Contact, Obstacle
 
-#: Seconds for an answer.
+#: Timeout of a response in seconds.
 TIMEOUT_S = 10.0
 
 VERSION = "/version"
@@ -19,7 +19,7 @@ _REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
 async def contact(session: Session) -> Contact:
-    """Ask for the server's version, and who we are."""
+    """Request the server's version, and our identity."""
     address, proxy = session.address, proxy_of(session)
     try:
         version = await session.object("GET", VERSION, timeout_s=TIMEOUT_S)
@@ -53,7 +53,7 @@ async def _identity(session: Session) -> tuple[int, str, str]:
 
 
 def proxy_of(session: Session) -> str:
-    """The proxy that requests go through, without credentials; "" for none."""
+    """The proxy of our requests, without credentials; "" for none."""
     url = urlsplit(session.address)
     proxies = getproxies_environment()
     proxy = str(session.configuration.proxy or "")
@@ -64,7 +64,7 @@ def proxy_of(session: Session) -> str:
 
 
 def obstacle_of(exc: APIError, proxy: str) -> Obstacle:
-    """Why no answer came."""
+    """The reason why no response came."""
     cause = exc.__cause__
     match cause:
         case aiohttp.ClientConnectorDNSError():

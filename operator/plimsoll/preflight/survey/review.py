@@ -1,4 +1,4 @@
-"""Reviews the rights of the operator's account, which it looks for."""
+"""Finds the operator's account and reviews its rights."""
 
 import asyncio
 from collections.abc import Sequence
@@ -21,17 +21,17 @@ from plimsoll.preflight.rights import (
 )
 from plimsoll.preflight.survey.cluster import Survey, unread_of
 
-#: Reviews that are under way at a time.
+#: Maximum number of concurrent reviews.
 REVIEWS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Whose rights are reviewed.
+    """The account whose rights are reviewed.
 
     Attributes:
         account: Namespace and name of a ServiceAccount; None to look for the operator's.
-        is_self: Whether our own are.
+        is_self: Whether to review our own rights.
     """
 
     account: tuple[str, str] | None = None
@@ -40,10 +40,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Rights of an account.
+    """The reviewed rights of an account.
 
     Attributes:
-        account: Whose; None where the operator's is not known.
+        account: The account; None if the operator's is unknown.
         refused: Why they were not reviewed; None when they were.
     """
 
@@ -54,13 +54,13 @@ class Review:
 
     @property
     def missing(self) -> tuple[Asked, ...]:
-        """What the account lacks of what the cluster has a use for."""
+        """The rights that the account lacks, of those that the cluster has a use for."""
         used = (each for each in self.wanted if not each.is_unused)
         return tuple(one for each in used for one in each.asked if self.answers.get(one) is False)
 
 
 async def review(session: Session, found: Survey, choice: Choice, user: str) -> Review:
-    """Review the rights of the operator's account, or of the one that was chosen; ``user`` is who we are."""
+    """Review the rights of the operator's account, or of the chosen one; ``user`` is our own user name."""
     account = await _account(session, found, choice, user)
     if account is None:
         return Review()
@@ -85,7 +85,7 @@ async def review(session: Session, found: Survey, choice: Choice, user: str) -> 
                 return None
 
     try:
-        first = await ask(asked[0])  # a refusal of the review itself is the same for all
+        first = await ask(asked[0])  # if the server refuses the review itself, all of them fail the same way
         answers = await asyncio.gather(*map(ask, asked[1:]))
     except APIError as exc:
         return Review(account, wanted, {}, unread_of(exc))
@@ -103,7 +103,7 @@ async def _account(session: Session, found: Survey, choice: Choice, user: str) -
     if leading:
         return service_account(*leading[0].account, f"the account of {leading[0].workload.text}")
     namespace, name = service_account_of(user)
-    if namespace and isinstance(found.installed, Unread):  # as the operator, which may not read Deployments
+    if namespace and isinstance(found.installed, Unread):  # for the operator, which may not read Deployments
         return service_account(namespace, name, "the account that this runs as")
     for namespace, name in our_leases(leases, ()):
         pod = pod_of(leases[namespace, name].holder)
