@@ -1,7 +1,7 @@
 """Structured logs: one line for each event, in JSON or text, of our code and of libraries.
 
 Keys: ``pod``, ``node``, ``policy``, ``strategy``, ``plugin``, ``resource``, ``reason``; and ``decision``,
-which lines about one decision share: for a placement the pod's uid, for a move the record's key.
+which is the same in all lines about one decision: for a placement the pod's uid, for a move the record's key.
 """
 
 import logging
@@ -25,7 +25,7 @@ REMEMBERED = 10_000
 
 
 def configure(log_format: LogFormat, level: str) -> logging.Handler:
-    """Send all logging to standard error in one format; called once, at start."""
+    """Send all logging to standard error in one format; called once, at the start."""
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -51,7 +51,7 @@ def configure(log_format: LogFormat, level: str) -> logging.Handler:
     root.setLevel(level)
     for noisy in ("kopf", "apscheduler", "aiohttp.access"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    # What is wrong with a kubeconfig or a login program is part of our own error.
+    # Our own error includes the problem of a kubeconfig or an exec plugin.
     logging.getLogger("kubernetes_asyncio").setLevel(logging.CRITICAL)
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
@@ -74,11 +74,11 @@ class LoggingObserver(Observer):
         self._skipped: dict[tuple[str, str, str], None] = {}
 
     def watch_listed(self, resource: str, objects: int) -> None:
-        """A list is complete."""
+        """Log a complete list."""
         self._log.debug("listed", resource=resource, objects=objects)
 
     def object_skipped(self, resource: str, name: str, problem: str) -> None:
-        """An object cannot be read, or not as a whole: logged once, however often it arrives."""
+        """Log an object that cannot be read, or only in part; once, however often it arrives."""
         shown = problem if len(problem) <= SHOWN else f"{problem[:SHOWN]}..."
         key = (resource, name, shown)
         if key in self._skipped:
@@ -89,24 +89,24 @@ class LoggingObserver(Observer):
         self._log.warning("object cannot be read", resource=resource, name=name, problem=shown)
 
     def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
-        """A plugin broke."""
+        """Log a plugin's failure."""
         self._log.error("plugin failed", plugin=plugin, point=point, problem=problem)
 
     def placement_told(self, decision: str, step: str, facts: Mapping[str, object]) -> None:
-        """A step of a placement."""
+        """Log a step of a placement."""
         if "verdict" in facts:
             self._log.warning(f"placement: {step}", decision=decision, **facts)
         elif _ROOT.isEnabledFor(logging.DEBUG):
             self._log.debug(f"placement: {step}", decision=decision, **facts)
 
     def move_told(self, decision: str, step: str, facts: Mapping[str, object]) -> None:
-        """A step of a move."""
+        """Log a step of a move."""
         self._log.info(f"move: {step}", decision=decision, **facts)
 
     def pod_refused(
         self, profile: str, reason: str, *, pod: str, node: str, decision: str, after_s: float | None
     ) -> None:
-        """A kubelet had the last word."""
+        """Log a kubelet's rejection of a pod."""
         self._log.warning(
             "pod not admitted",
             profile=profile,
@@ -118,14 +118,14 @@ class LoggingObserver(Observer):
         )
 
     def extender_asked(self, extender: str, point: str, result: str, seconds: float, problem: str) -> None:
-        """An extender failed; successful calls are not logged."""
+        """Log an extender's failure; successful calls are not logged."""
         if result == "error":
             self._log.warning(
                 "extender failed", extender=extender, point=point, seconds=round(seconds, 3), problem=problem
             )
 
     def run_ended(self, policy: str, considered: int, planned: int, refused: Mapping[str, int]) -> None:
-        """A run has planned."""
+        """Log the plan of a run."""
         self._log.info(
             "rebalancing planned",
             policy=policy,
@@ -135,24 +135,24 @@ class LoggingObserver(Observer):
         )
 
     def record_dropped(self, policy: str, why: str) -> None:
-        """A record was dropped."""
+        """Log a dropped record."""
         self._log.debug("record dropped", policy=policy, why=why)
 
     def leadership_changed(self, name: str, *, is_leading: bool) -> None:
-        """Who we are."""
+        """Log whether this process leads."""
         self._log.info("leading" if is_leading else "standing by", lease=name)
 
     def leader_seen(self, name: str, holder: str) -> None:
-        """Who leads."""
+        """Log the holder of a lease."""
         self._log.info("leader", lease=name, holder=holder or "none")
 
     def renewal_delayed(self, name: str, late_s: float, why: str) -> None:
-        """A renewal came late."""
+        """Log a late renewal."""
         self._log.warning("lease renewed late", lease=name, late_s=round(late_s, 1), why=why)
 
     def failed(self, where: str, problem: str) -> None:
-        """Something of ours broke."""
-        if where == "election":  # the process ends by itself if that lasts
+        """Log an internal error."""
+        if where == "election":  # the process ends by itself if the failure persists
             self._log.warning("the lease cannot be read or written", problem=problem)
         else:
             self._log.error("contained failure", where=where, problem=problem)

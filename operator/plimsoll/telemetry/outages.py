@@ -1,7 +1,7 @@
 """Logs outages of the API server: one line for each change, then one a minute.
 
-Each watched resource, and kopf, fails and retries independently; the log reports what is wrong once, with a
-remedy. Single failures are counted in metrics.
+Each watched resource, and kopf, fails and retries independently. The log reports each problem once, with a
+remedy; metrics count single failures.
 """
 
 import asyncio
@@ -14,23 +14,23 @@ import structlog
 
 from plimsoll.ports.observer import Observer
 
-#: Seconds between two checks, and between two lines about a state that lasts.
+#: Seconds between two checks, and between two lines about a lasting state.
 LOOK_S, REPEAT_S = 1.0, 60.0
 
 #: Seconds after which a failure that did not recur is forgotten; all requests are retried sooner.
 FORGOTTEN_S = 100.0
 
-#: Characters of a problem that are shown, and resources that are named.
+#: Maximum length of a problem in characters, and maximum number of named resources.
 SHOWN, NAMED = 200, 6
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A kind of trouble.
+    """A kind of outage.
 
     Attributes:
-        over: The message when it has ended.
-        is_whole: Whether it is the server that fails, whatever was requested of it.
+        over: The message at its end.
+        is_whole: Whether the whole server fails, not single requests.
     """
 
     event: str
@@ -100,21 +100,21 @@ class OutageLog(Observer):
         self._told: dict[State, _Told] = {}
 
     def watch_failed(self, resource: str, problem: str, status: int = 0) -> None:
-        """A list or watch broke."""
+        """Record that a list or watch failed."""
         state = _STATES.get(status, FAILING)
         self._failures[resource] = _Failure(state, problem, self._now())
         self._trouble.set()
 
     def watch_heard(self, resource: str, now: float) -> None:  # noqa: ARG002 - the hook's
-        """The server answered."""
+        """Record that the server responded."""
         self._failures.pop(resource, None)
 
     def watch_recovered(self, resource: str) -> None:
-        """It can be read again."""
+        """Record that a resource can be read again."""
         self._failures.pop(resource, None)
 
     async def run(self) -> None:
-        """Look while something is wrong, until cancelled."""
+        """Check during outages, until cancelled."""
         while True:
             await self._trouble.wait()
             await asyncio.sleep(LOOK_S)
@@ -123,7 +123,7 @@ class OutageLog(Observer):
                 self._trouble.clear()
 
     def look(self) -> None:
-        """Log what has changed, and once a minute what has not."""
+        """Log changes, and unchanged outages once a minute."""
         now = self._now()
         present: dict[State, dict[str, str]] = {}
         for name, failure in list(self._failures.items()):
@@ -156,10 +156,10 @@ class OutageLog(Observer):
 # -- kopf's requests ---------------------------------------------------------------------------------
 
 _ATTEMPT = re.compile(r"Request attempt #\S+ failed; .*?: \S+ (?P<url>\S+)(?: -> (?P<error>.*))?$", re.DOTALL)
-#: What requests end with that are under way when kopf logs in again; they are repeated.
+#: The error of requests that are under way when kopf logs in again; they are repeated.
 CLOSED = "Connector is closed"
 
-#: kopf's message about one of its own tasks that has ended and must not.
+#: kopf's message about one of its tasks that has ended and must not.
 _ENDED = re.compile(r"^\S.* has (failed: |finished unexpectedly)")
 
 _CANCELLED = re.compile(r"Activity \S+ is cancelled")
@@ -175,10 +175,10 @@ _ERRORS = (
 
 
 class KopfLines(logging.Filter):
-    """Passes kopf's lines about its requests on to the outage log, and the rest through.
+    """Forwards kopf's log lines about its requests to the outage log; other lines pass.
 
     Args:
-        failed: Called when a task of kopf's has ended that must not: it may be one that kopf does not miss.
+        failed: Called when a task of kopf has ended that must not; kopf may not notice.
     """
 
     def __init__(self, outages: OutageLog, failed: Callable[[str], object]) -> None:
@@ -187,7 +187,7 @@ class KopfLines(logging.Filter):
         self._failed = failed
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the line is shown."""
+        """Whether the line is logged."""
         if not record.name.startswith("kopf"):
             return True
         message = record.getMessage()
@@ -205,5 +205,5 @@ class KopfLines(logging.Filter):
             return False
         if _ENDED.search(message):
             self._failed(message.partition("\n")[0])
-            return False  # the process ends with this sentence
+            return False  # the process ends with this message
         return True

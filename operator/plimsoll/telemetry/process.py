@@ -64,18 +64,18 @@ class ProcessMetrics(Observer):
         )
 
     def request_answered(self, method: str, status: int, seconds: float) -> None:
-        """Count and time."""
+        """Count and time requests."""
         self.requests.add(method, str(status) if status else NO_ANSWER)
         self.seconds.observe(seconds, method)
 
     def watch_heard(self, resource: str, now: float) -> None:
-        """Remember."""
+        """Store the time of the last response."""
         self.heard.labels(resource).set(now)
 
     def loop_lagged(self, loop: str, seconds: float) -> None:
-        """Observe a delay."""
+        """Observe a delay of an event loop."""
         self.lag.labels(loop).observe(seconds)
 
     def leadership_changed(self, name: str, *, is_leading: bool) -> None:
-        """Set the gauge."""
+        """Set the gauge of leadership."""
         self.status.labels(name).set(is_leading)

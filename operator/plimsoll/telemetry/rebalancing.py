@@ -9,14 +9,14 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.runs.status import RunResult
 
-#: Descheduler's, v0.36, ``metrics/metrics.go``.
+#: The buckets of descheduler v0.36, ``metrics/metrics.go``.
 RUN_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500)
 STRATEGY_BUCKETS = RUN_BUCKETS[:-2]
 
-#: Seconds: metrics-server reads every 15 to 60, and a reading counts for 300 at most.
+#: Seconds: metrics-server reads every 15 to 60 s, and a reading is valid for at most 300 s.
 AGE_BUCKETS = (5, 15, 30, 45, 60, 90, 120, 300, 600)
 
-#: Shares of what a pod was expected to use.
+#: Shares of a pod's expected usage.
 ERROR_BUCKETS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 2, 5)
 
 
@@ -100,14 +100,14 @@ class RebalancingMetrics(Observer):
         )
 
     def run_ended(self, policy: str, considered: int, planned: int, refused: Mapping[str, int]) -> None:
-        """Count."""
+        """Count candidates, planned moves and rejections."""
         self.candidates.labels(policy).inc(considered)
         self.planned.labels(policy).inc(planned)
         for reason, count in refused.items():
             self.refused.labels(policy, reason).inc(count)
 
     def run_finished(self, policy: str, result: str, seconds: float) -> None:
-        """Count and time."""
+        """Count and time runs."""
         for each in RunResult:  # a rate needs the series before its first increase
             self.runs.labels(policy, each.value)
         self.reversed.labels(policy)
@@ -116,35 +116,35 @@ class RebalancingMetrics(Observer):
             self.run_seconds.labels(policy).observe(seconds)
 
     def strategy_ended(self, policy: str, strategy: str, seconds: float) -> None:
-        """Time."""
+        """Time a strategy."""
         self.strategy_seconds.labels(policy, strategy).observe(seconds)
 
     def record_changed(self, policy: str, strategy: str, phase: str) -> None:
-        """Count."""
+        """Count records by phase."""
         for each in Phase:  # the series must exist before its first increase
             self.phases.labels(policy, strategy, each.value)
         self.phases.labels(policy, strategy, phase).inc()
 
     def move_reversed(self, policy: str) -> None:
-        """Count."""
+        """Count reversed moves."""
         self.reversed.labels(policy).inc()
 
     def usage_asked(self, source: str, result: str) -> None:
-        """Count."""
+        """Count requests for usage."""
         for each in ("answered", "refused", "unanswered"):  # the series must exist before its first increase
             self.sources.labels(source, each)
         self.sources.labels(source, result).inc()
 
     def usage_read(self, source: str, ages: Sequence[float]) -> None:
-        """Count."""
+        """Observe the ages of readings."""
         observed = self.reading_ages.labels(source)
         for age in ages:
             observed.observe(age)
 
     def forecast_checked(self, resource: str, error: float) -> None:
-        """Count."""
+        """Observe the error of a forecast."""
         self.forecast_errors.labels(resource).observe(error)
 
     def record_dropped(self, policy: str, why: str) -> None:
-        """Count."""
+        """Count dropped records."""
         self.dropped.labels(policy, why).inc()

@@ -1,8 +1,8 @@
-"""Metrics of scheduling, watches and failures, counted in the observer's hooks.
+"""Metrics of scheduling, watches and failures, recorded in the observer's hooks.
 
-Names and meanings are kube-scheduler's under our prefix: where it has ``scheduler_x``, we have
-``plimsoll_scheduler_x``. Label values are enumerable: profiles, plugins, extension points, results,
-policies, strategies, phases, resources; never a pod. docs/metrics.md is generated from here.
+Names and meanings are kube-scheduler's, with our prefix: its ``scheduler_x`` is our ``plimsoll_scheduler_x``.
+Label values are enumerable (profiles, plugins, extension points, results, policies, strategies, phases,
+resources), never a pod. docs/metrics.md is generated from this module.
 
 Source: kube-scheduler v1.36, ``pkg/scheduler/metrics/metrics.go``. Differs: buckets begin at 0.1 ms where
 upstream's begin at 1 ms.
@@ -23,7 +23,7 @@ POINT_BUCKETS = tuple(0.0001 * 2**power for power in range(12))
 EVENT_BUCKETS = tuple(0.00001 * 2**power for power in range(16))
 PLUGIN_BUCKETS = tuple(0.00001 * 1.5**power for power in range(20))
 
-#: Resources that a kubelet may lack; the names of others are unbounded.
+#: Resources in a kubelet's reasons for rejection; the names of others are unbounded.
 LACKING = frozenset(("OutOfcpu", "OutOfmemory", "OutOfpods", "OutOfephemeral-storage"))
 
 #: Pods with at least this many attempts share one label value.
@@ -31,12 +31,12 @@ MANY_ATTEMPTS = 15
 
 
 def upstream_point(point: str) -> str:
-    """An extension point as kube-scheduler's metrics write it: ``PreFilter``."""
+    """An extension point as in kube-scheduler's metrics, such as ``PreFilter``."""
     return point[:1].upper() + point[1:]
 
 
 class MetricsObserver(Observer):
-    """Counts and times what the hooks report of watches, queues, attempts and plugins."""
+    """Counts and times the hooks for watches, queues, attempts and plugins."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         counter, histogram = partial(Counter, registry=registry), partial(Histogram, registry=registry)
@@ -200,58 +200,58 @@ class MetricsObserver(Observer):
         )
 
     def watch_failed(self, resource: str, problem: str, status: int = 0) -> None:  # noqa: ARG002 - for the log
-        """Count."""
+        """Count failures of watches."""
         self.watch_failures.labels(resource).inc()
 
     def watch_listed(self, resource: str, objects: int) -> None:  # noqa: ARG002 - for the log
-        """Count."""
+        """Count lists."""
         self.watch_lists.labels(resource).inc()
         # The series must exist before its first increase, or a rate misses it.
         self.watch_failures.labels(resource)
         self.skipped.labels(resource)
 
     def batch_taken_in(self, resource: str, events: int, seconds: float) -> None:
-        """Count and time."""
+        """Count and time batches of events."""
         self.watch_events.add(resource, amount=events)
         self.batch_seconds.observe(seconds, resource)
 
     def object_skipped(self, resource: str, name: str, problem: str) -> None:  # noqa: ARG002 - for the log
-        """Count."""
+        """Count skipped objects."""
         self.skipped.labels(resource).inc()
 
     def cycle_ended(self, seconds: float) -> None:
-        """Time."""
+        """Time cycles."""
         self.algorithm_seconds.observe(seconds)
 
     def attempt_ended(self, profile: str, result: str, seconds: float) -> None:
-        """Count and time."""
+        """Count and time attempts."""
         self.attempts.add(result, profile)
         self.attempt_seconds.observe(seconds, result, profile)
 
     def plugin_called(self, plugin: str, point: str, failed: bool, seconds: float) -> None:
-        """Time."""
+        """Time calls of plugins."""
         self.plugin_seconds.observe(seconds, plugin, upstream_point(point), _status(failed))
 
     def point_passed(self, profile: str, point: str, failed: bool, seconds: float) -> None:
-        """Time."""
+        """Time extension points."""
         self.point_seconds.observe(seconds, upstream_point(point), _status(failed), profile)
 
     def plugin_failed(self, plugin: str, point: str, problem: str) -> None:  # noqa: ARG002 - for the log
-        """Count."""
+        """Count failures of plugins."""
         self.plugin_failures.labels(plugin, upstream_point(point)).inc()
 
     def permit_waited(self, result: str, seconds: float) -> None:
-        """Time."""
+        """Time waits on permit plugins."""
         self.permit_seconds.labels(result).observe(seconds)
 
     def pod_bound(self, attempts: int, seconds: float) -> None:
-        """Time and count."""
+        """Count and time bound pods."""
         label = str(attempts) if attempts < MANY_ATTEMPTS else f"{MANY_ATTEMPTS}+"
         self.sli_seconds.observe(seconds, label)
         self.pod_attempts.observe(attempts)
 
     def binding_failed(self, profile: str, verdict: str, message: str) -> None:  # noqa: ARG002 - for the log
-        """Count."""
+        """Count failed bindings."""
         self.binding_failures.labels(profile, verdict).inc()
 
     def pod_refused(
@@ -264,52 +264,52 @@ class MetricsObserver(Observer):
         decision: str,  # noqa: ARG002 - for the log
         after_s: float | None,  # noqa: ARG002 - for the log
     ) -> None:
-        """Count."""
+        """Count pods that kubelets rejected."""
         named = reason if reason in LACKING or not reason.startswith("OutOf") else "OutOfOther"
         self.refusals.labels(profile, named).inc()
 
     def extender_asked(self, extender: str, point: str, result: str, seconds: float, problem: str) -> None:  # noqa: ARG002 - for the log
-        """Count, and time requests that were sent."""
+        """Count calls of extenders, and time those that were sent."""
         self.extender_asks.labels(extender, point, result).inc()
         if result != "skipped":
             self.extender_seconds.labels(extender, point).observe(seconds)
 
     def preempted(self, victims: int) -> None:
-        """Count."""
+        """Count preemptions, and observe the number of victims."""
         self.preemptions.inc()
         self.victims.observe(victims)
 
     def failed(self, where: str, problem: str) -> None:  # noqa: ARG002 - for the log
-        """Count by the first word: the rest may name an object."""
+        """Count errors by their first word: the rest may name an object."""
         self.failures.labels(where.split(" ", 1)[0]).inc()
 
     def pod_queued(self, queue: str, event: str) -> None:
-        """Count."""
+        """Count queued pods."""
         self.incoming.add(queue, event)
 
     def event_handled(self, event: str, seconds: float) -> None:
-        """Time."""
+        """Time the handling of events."""
         self.event_seconds.observe(seconds, event)
 
     def hint_asked(self, plugin: str, event: str, hint: str, seconds: float) -> None:
-        """Time."""
+        """Time queueing hints."""
         self.hint_seconds.observe(seconds, plugin, event, hint)
 
     def bound_after_flush(self) -> None:
-        """Count."""
+        """Count pods that were bound after a flush."""
         self.after_flush.inc()
 
     def claim_created(self, status: str) -> None:
-        """Count."""
+        """Count created claims."""
         self.claims_created.labels(status).inc()
 
     def devices_awaited(self, profile: str, driver: str, status: str, seconds: float) -> None:
-        """Count and time."""
+        """Count and time the preparation of devices."""
         self.awaited_allocations.labels(profile, driver, status).inc()
         self.device_waits.labels(profile, driver, status).observe(seconds)
 
     def devices_contested(self, profile: str) -> None:
-        """Count."""
+        """Count contested devices."""
         self.contested.labels(profile).inc()
 
 

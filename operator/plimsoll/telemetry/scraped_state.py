@@ -1,7 +1,7 @@
-"""Collects figures of queues, caches and plugin calls at each scrape.
+"""Collects figures about queues, caches and plugin calls at each scrape.
 
-These figures change with every pod and are read every few seconds. They are read from the state itself when
-Prometheus scrapes, in the event loop that owns it.
+These figures change with every pod but are scraped only every few seconds. At a scrape they are computed from
+the state itself, in the event loop that owns it.
 """
 
 from collections import Counter
@@ -19,18 +19,18 @@ from plimsoll.telemetry.scheduling import upstream_point
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The sources of the figures.
+    """Functions that return the figures.
 
     Attributes:
-        rejections: For each pod that waits: its profile, and the plugins that rejected its last attempt.
+        rejections: For each waiting pod: its profile, and the plugins that rejected its last attempt.
         in_flight: Binding cycles and preemptions under way.
-        calls: By profile: calls by plugin and extension point.
-        events_dropped: Events that were not written.
-        tasks: Tasks of the main event loop.
-        conditions: Policy, type of its condition, whether it is true.
-        degraded: Policy, and a reason why it is degraded.
+        calls: By profile: numbers of calls by plugin and extension point.
+        events_dropped: Number of events that were not written.
+        tasks: Number of tasks of the main event loop.
+        conditions: For each policy and condition: the policy, the condition's type, whether it is true.
+        degraded: For each degraded policy and reason: the policy and the reason.
         runs: Figures of the runs by policy.
-        load: Of the cluster, where readings are collected.
+        load: The load of the cluster, if readings are collected.
     """
 
     queues: Callable[[], Mapping[str, int]]
@@ -54,11 +54,11 @@ class StateCollector(Collector):
         self._sources = sources
 
     def describe(self) -> Sequence[Metric]:
-        """The families, empty."""
+        """The metric families without samples."""
         return list(_families().values())
 
     def collect(self) -> Iterator[Metric]:
-        """The families with their samples."""
+        """The metric families with samples."""
         sources, families = self._sources, _families()
         for queue, depth in sources.queues().items():
             families["pending"].add_metric([queue], depth)

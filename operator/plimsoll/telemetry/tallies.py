@@ -1,7 +1,7 @@
-"""Counters and histograms for what happens many times a pod: counted in plain lists, shaped when scraped.
+"""Counters and histograms for frequent observations: counted in plain lists, converted when scraped.
 
-They are exposed as prometheus-client's own would be, and an observation costs a third of theirs:
-labels are looked up once, buckets are found by bisection, and one lock is held instead of three.
+They are exposed like prometheus-client's own, at a third of the cost of an observation: labels are looked up
+once, buckets are found by bisection, and one lock is held instead of three.
 """
 
 from bisect import bisect_left
@@ -15,7 +15,7 @@ from prometheus_client.utils import floatToGoString
 
 
 class Occurrences(Collector):
-    """A counter; its values of labels are given in the order of their names."""
+    """A counter; label values are passed in the order of the label names."""
 
     def __init__(self, name: str, text: str, labels: Sequence[str], *, registry: CollectorRegistry) -> None:
         self._name, self._text, self._labels = name, text, tuple(labels)
@@ -24,16 +24,16 @@ class Occurrences(Collector):
         registry.register(self)
 
     def add(self, *labels: str, amount: float = 1.0) -> None:
-        """Count; any thread may."""
+        """Increase a counter; any thread may call it."""
         with self._lock:
             self._counts[labels] = self._counts.get(labels, 0.0) + amount
 
     def describe(self) -> Sequence[Metric]:
-        """The family, empty."""
+        """The metric family without samples."""
         return [CounterMetricFamily(self._name, self._text, labels=self._labels)]
 
     def collect(self) -> Iterator[Metric]:
-        """The family with its samples."""
+        """The metric family with samples."""
         family = CounterMetricFamily(self._name, self._text, labels=self._labels)
         with self._lock:
             counts = list(self._counts.items())
@@ -60,23 +60,23 @@ class Durations(Collector):
         self._counts: dict[tuple[str, ...], list[int]] = {}
         self._sums: dict[tuple[str, ...], float] = {}
         self._lock = Lock()
-        if not labels:  # as prometheus-client's, it is there before the first observation
+        if not labels:  # as in prometheus-client, it exists before the first observation
             self._begin(())
         registry.register(self)
 
     def observe(self, value: float, *labels: str) -> None:
-        """Take a value; any thread may."""
+        """Observe a value; any thread may call it."""
         with self._lock:
             counts = self._counts.get(labels) or self._begin(labels)
             counts[bisect_left(self._bounds, value)] += 1
             self._sums[labels] += value
 
     def describe(self) -> Sequence[Metric]:
-        """The family, empty."""
+        """The metric family without samples."""
         return [HistogramMetricFamily(self._name, self._text, labels=self._labels)]
 
     def collect(self) -> Iterator[Metric]:
-        """The family with its samples."""
+        """The metric family with samples."""
         family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
         with self._lock:
             found = [(labels, list(counts), self._sums[labels]) for labels, counts in self._counts.items()]
