@@ -1,1 +1,1 @@
-"""Code shared by several plugins or strategies, not part of the API for authors."""
+"""Code shared by several plugins or strategies, not part of the API for plugin authors."""

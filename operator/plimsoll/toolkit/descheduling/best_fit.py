@@ -1,7 +1,8 @@
-"""Chooses targets of directed moves by best fit: the node with the least room left afterwards.
+"""Chooses targets of directed moves by best fit: the node with the least remaining room.
 
-Left over is counted in shares of the largest node, and what a pod does not ask for and few nodes have
-(GPUs, other scalar resources) counts eightfold: a pod without GPUs goes to a node without free ones first.
+Remaining room is measured in shares of the largest node. Resources that the pod does not request and few
+nodes have (GPUs, other scalar resources) count eightfold, so that a pod without GPUs prefers nodes without
+free ones.
 
 Axis letters: N nodes, R resources.
 """
@@ -24,9 +25,9 @@ Allowed = Callable[[IntArray, IntArray], BoolArray]
 
 
 class BestFit:
-    """Directed moves, found one after the other on the present cluster and accounted for, not made.
+    """Finds directed moves one by one on the current cluster and accounts for them without executing them.
 
-    The search uses the nodes that ``allowed`` selects; all that are feasible unless given.
+    The search covers the nodes that ``allowed`` selects; by default all that are feasible.
     """
 
     def __init__(self, context: StrategyContext, allowed: Allowed | None = None) -> None:
@@ -41,21 +42,21 @@ class BestFit:
         self._nowhere: set[PodTemplate] = set()
 
     def copy(self) -> "BestFit":
-        """The same, to go on from here in another way."""
+        """An independent copy, to try other moves from here."""
         twin = object.__new__(BestFit)
         twin._context = self._context
         twin._allowed = self._allowed
         twin._weights = self._weights
-        twin._nowhere = self._nowhere  # room only shrinks, in every copy
+        twin._nowhere = self._nowhere  # shared by all copies: room only shrinks
         twin.free = self.free.copy()
         return twin
 
     def knows_no_place_for(self, pod: PodInfo) -> bool:
-        """Whether one like it was looked for a place in vain."""
+        """Whether the search for a target has failed for an equal pod."""
         return pod.template in self._nowhere
 
     def move(self, pod: PodInfo, source: int, reason: str) -> Candidate | None:
-        """Send a pod from a row to the node that it fits best, and count it there; None if none fits."""
+        """Move a pod from a row to its best fit, and account for it there; None if it fits nowhere."""
         if pod.template in self._nowhere:
             return None
         rows = self._context.prospects.feasible(pod)

@@ -19,20 +19,20 @@ def statuses_of(pod: Pod, *, init: bool = False, ephemeral: bool = False) -> Ite
 
 
 def waiting_reasons(statuses: Iterable[ContainerStatus]) -> Iterator[str]:
-    """Why containers have not started."""
+    """The reasons why containers have not started."""
     return (each.state.waiting.reason for each in statuses if each.state.waiting is not None)
 
 
 def terminated_reasons(statuses: Iterable[ContainerStatus]) -> Iterator[str]:
-    """Why containers have ended (and were not started again)."""
+    """The reasons why containers have ended (and were not restarted)."""
     return (each.state.terminated.reason for each in statuses if each.state.terminated is not None)
 
 
 def exit_codes(statuses: Iterable[ContainerStatus]) -> Iterator[int]:
-    """With what containers have ended."""
+    """The exit codes of containers that have ended."""
     return (each.state.terminated.exit_code for each in statuses if each.state.terminated is not None)
 
 
 def age_s(since: datetime | None, now: datetime) -> float:
-    """Seconds since a time, negative for one to come; a time that is missing is infinitely long ago."""
+    """Seconds since a time, negative for a future time; infinite for a missing one."""
     return float("inf") if since is None else (now - since).total_seconds()

@@ -1,7 +1,7 @@
-"""Orders pods for eviction: by importance and cost, equals interleaved by owner and node.
+"""Orders pods for eviction by importance and cost, and interleaves equals by owner and node.
 
-Upstream sorts them unstably, so that on average each group gives its share too; what is drawn here lies
-in the middle of what it may do, and is the same each time.
+Upstream's sort is unstable, so that on average each group contributes its share as well. The order here is
+one of upstream's possible orders, near their average, and deterministic.
 """
 
 from collections import Counter
@@ -15,20 +15,20 @@ from plimsoll.model.priority import PREFER_NO_EVICTION, importance, low_to_high
 
 
 class Comparable(Protocol):
-    """What can be sorted and counted."""
+    """A sortable and hashable value."""
 
     def __lt__(self, other: Any, /) -> bool:
-        """Whether it comes first."""
+        """Whether it sorts before the other value."""
 
     def __hash__(self) -> int:
-        """As of all that is counted."""
+        """A hash, equal for equal values."""
 
 
 RankT = TypeVar("RankT", bound=Comparable)
 
 
 def in_turn(ranked: Iterable[tuple[RankT, PodInfo]], context: StrategyContext) -> list[PodInfo]:
-    """Pods ascending by rank; exactly, equals of each owner and node are spread evenly, else as they come."""
+    """Pods ascending by rank; equals keep their order, or in exact mode interleave by owner and node."""
     if not context.is_exact:
         return [pod for _, pod in sorted(ranked, key=lambda each: each[0])]
     listed = sorted(ranked, key=lambda each: (each[0], each[1].key))
@@ -42,7 +42,7 @@ def in_turn(ranked: Iterable[tuple[RankT, PodInfo]], context: StrategyContext) -
 
 
 def least_important_first(pods: Iterable[PodInfo], context: StrategyContext) -> list[PodInfo]:
-    """In descheduler's order: exactly, equals in turn; else the cheapest of equals first."""
+    """Pods in descheduler's order; in exact mode, equals are interleaved, else the cheapest goes first."""
     if context.is_exact:
         return in_turn(((importance(pod.pod), pod) for pod in pods), context)
     return sorted(pods, key=cheapest_first)
@@ -53,16 +53,17 @@ def _group(pod: PodInfo) -> tuple[str, str, tuple[str, ...]]:
     return pod.pod.node_name, pod.namespace, owners
 
 
-#: Lower goes first when a ReplicaSet shrinks, and here (Kubernetes v1.36, KEP-2255).
+#: Pods with a lower value go first when a ReplicaSet shrinks, and here (Kubernetes v1.36, KEP-2255).
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 EvictionCost = tuple[int, bool, int, bool, int, float]
 
 
 def eviction_cost(pod: PodInfo) -> EvictionCost:
-    """Sort key, the cheapest first.
+    """A sort key: the cheapest pod first.
 
-    Low priority, not asking to be spared, low deletion cost, not serving, restless, young.
+    Criteria in order: low priority, no preference against eviction, low deletion cost, not serving, many
+    restarts, young.
     """
     status = pod.pod.status
     restarts = sum(each.restart_count for each in status.container_statuses)
@@ -72,13 +73,13 @@ def eviction_cost(pod: PodInfo) -> EvictionCost:
 
 
 def cheapest_first(pod: PodInfo) -> tuple[tuple[int, ...], EvictionCost, str]:
-    """Sort key: descheduler's order (priority, quality of service, wish to be spared), then the cost."""
+    """A sort key: descheduler's order (priority, QoS class, preference against eviction), then the cost."""
     *order, key = low_to_high(pod.pod)
     return tuple(order), eviction_cost(pod), key
 
 
 def deletion_cost(pod: PodInfo) -> int:
-    """The annotation's number; 0 without one that is a number."""
+    """The value of the annotation; 0 if it is missing or not a number."""
     text = pod.pod.metadata.annotations.get(DELETION_COST, "0")
     try:
         return int(text)

@@ -1,16 +1,16 @@
-"""FewestMoves picks pods of an over-used node such that few of them bring it below its target.
+"""FewestMoves orders the pods of an over-used node such that few of them bring it below its target.
 
-Order, at equal importance (priority, quality of service, wish to be spared)::
+The order among pods of equal importance (priority, quality of service, preference against eviction)::
 
     the smallest pod that covers the node's excess in every resource that is above its target
     else the largest that fits on one of the destinations
 
-A pod that fits on none of them below its target is no candidate (``TooLarge``).
+A pod that fits on no destination below its target is rejected (``TooLarge``).
 
-Units: billionths by resource, as :mod:`plimsoll.toolkit.descheduling.node_usage` has them.
-Edges: a resource without a target is not asked for.
+Units: billionths by resource, as in :mod:`plimsoll.toolkit.descheduling.node_usage`.
+Edges: a resource without a target is ignored.
 Source: koordinator a7a1b76b, ``pkg/descheduler/framework/plugins/loadaware``, which sorts pods by whether
-they alone bring the node below the line.
+each alone brings the node below the line.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.toolkit.descheduling.eviction_order import cheapest_first
 from plimsoll.toolkit.descheduling.node_usage import NodeUsage, UsageError, UsageSource
 
-#: Percentage points below the line that triggers moves at which targets must stay.
+#: Minimum distance of targets below the line that triggers moves, in percentage points.
 BAND = 5.0
 
 Amounts = Mapping[str, int]
@@ -31,11 +31,11 @@ Amounts = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class FewestMoves:
-    """The order in which pods leave one node after the other.
+    """Decides the order in which pods leave one node after the other.
 
     Attributes:
-        excess: What a node uses above its target, by resource.
-        rooms: What each destination has left, by resource, below its target.
+        excess: The usage of a node above its target, by resource.
+        rooms: The remaining room of each destination below its target, by resource.
     """
 
     usage: UsageSource
@@ -45,13 +45,13 @@ class FewestMoves:
     def order(
         self, source: NodeUsage, pods: Sequence[PodInfo], reason: str, context: StrategyContext
     ) -> Iterator[PodInfo]:
-        """The next pod, by what the node uses when it is asked for."""
+        """Yield the next pod, according to the node's usage at that moment."""
         left: list[tuple[tuple[int, ...], Amounts, PodInfo]] = []
         for pod in sorted(pods, key=cheapest_first):
             try:
                 used = self.usage.pod(pod, context) or {}
             except UsageError:
-                continue  # what it uses is unknown
+                continue  # its usage is unknown
             if self.rooms and not self._fits(used):
                 refusal = Refusal("TooLarge", "no under-used node would stay below its target with it")
                 context.protected.append(Protected(pod, reason, refusal))
@@ -70,7 +70,7 @@ class FewestMoves:
 
 
 def _rank(used: Amounts, excess: Amounts) -> tuple[bool, float]:
-    """Sort key: those that cover the excess, the smallest first; then the others, the largest first."""
+    """A sort key: the smallest pods that cover the excess come first; then the others, the largest first."""
     covered = min((used.get(name, 0) / amount for name, amount in excess.items() if amount > 0), default=0.0)
     is_enough = covered >= 1.0
     return not is_enough, covered if is_enough else -covered

@@ -1,6 +1,6 @@
-"""MeasuredUsage is the yardstick of what nodes use: the load book, or readings of a source without one.
+"""MeasuredUsage reads the usage of nodes from the load book, or else from readings of a source.
 
-Units, edges and source as :mod:`plimsoll.toolkit.descheduling.node_usage` has them.
+Units, edges and source: see :mod:`plimsoll.toolkit.descheduling.node_usage`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,10 +22,10 @@ from plimsoll.toolkit.descheduling.node_usage import (
     tell_left_out,
 )
 
-#: Percent of a node above which its pods slow one another down, whatever the thresholds say.
+#: Percent of a node's capacity above which its pods slow each other down, whatever the thresholds are.
 HOT = 80.0
 
-#: The resources that are measured of nodes and pods.
+#: The resources that are measured on nodes and pods.
 MEASURED = frozenset({"cpu", "memory"})
 
 Amounts = Mapping[str, Mapping[str, int]]
@@ -33,12 +33,12 @@ Amounts = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where readings come from, for messages and for the time before there is a load book.
+    """The origin of readings, for messages and for the time before there is a load book.
 
     Attributes:
-        name: With its article, in the singular.
-        nodes: Amounts by node and resource, in billionths; None without an answer.
-        pods: Likewise by ``namespace/name``.
+        name: The name with its article, in the singular.
+        nodes: Amounts by node and resource, in billionths; None without a response.
+        pods: Amounts by ``namespace/name`` and resource, in billionths; None without a response.
     """
 
     name: str
@@ -48,12 +48,12 @@ class Source:
 
 METRICS_API = Source("the metrics API", lambda known: known.nodes, lambda known: known.pods)
 
-#: Queries of the policy that measure both resources of nodes and of pods.
+#: The policy's queries, if they measure both resources on nodes and on pods.
 BY_QUERIES = Source("Prometheus", lambda known: known.queried, lambda known: known.queried_pods)
 
 
 def no_room(nodes: Sequence[NodeUsage], high: Mapping[str, float]) -> str:
-    """Why moves cannot help, where the nodes together use too much for that; "" when they may.
+    """Why moves cannot help, because the nodes together use too much; "" when they may help.
 
     Formula, for each resource with an upper threshold, sums over the nodes that have it::
 
@@ -72,9 +72,10 @@ def no_room(nodes: Sequence[NodeUsage], high: Mapping[str, float]) -> str:
 
 
 class MeasuredUsage:
-    """What a source says of cpu and memory; pods are counted.
+    """Measured usage of cpu and memory; the resource ``pods`` is counted.
 
-    Where there is a load book, Proven and Optimal planners read that: what nodes use with their pods of now.
+    If there is a load book, the Proven and Optimal planners use it: the usage of nodes with their current
+    pods.
     """
 
     def __init__(self, resources: Iterable[str], source: Source = METRICS_API) -> None:
@@ -84,7 +85,7 @@ class MeasuredUsage:
         self._unknown = ", ".join(unknown)
 
     def nodes(self, context: StrategyContext) -> list[NodeUsage]:
-        """As measured."""
+        """The measured usage of the nodes under consideration."""
         if self._unknown:
             raise UsageError(
                 f"{self._source.name} measures {', '.join(BASIC)} only;"
@@ -97,7 +98,7 @@ class MeasuredUsage:
         return found
 
     def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
-        """As measured."""
+        """The measured usage of the named nodes."""
         if context.load_book is not None:
             return self._by_book(context.load_book, names, context)
         measured = self._source.nodes(context.measurements)
@@ -130,7 +131,7 @@ class MeasuredUsage:
         return found
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
-        """As measured."""
+        """The measured usage of a pod."""
         if context.load_book is not None:
             share = context.load_book.share(pod.uid)
             if share is None or not share.is_measured:

@@ -1,8 +1,8 @@
 """Descheduler's check whether a pod fits a node (NodeFit), cheaper and weaker than the scheduler's filters.
 
-Used where upstream uses it (evictor option ``nodeFit``, candidates of two strategies). It knows nothing
-of spreading, pod affinity, other pods' anti-affinity, volumes, ports and of moves decided before; the
-Proven planner therefore asks the scheduler's own code afterwards.
+Used where upstream uses it (evictor option ``nodeFit``, candidates of two strategies). It ignores spreading,
+pod affinity, other pods' anti-affinity, volumes, ports and earlier moves of the plan; the Proven planner
+therefore runs the scheduler's own filters afterwards.
 
 Source: descheduler v0.36, ``pkg/descheduler/node/node.go`` (NodeFit) and ``pkg/utils/predicates.go``.
 """
@@ -21,29 +21,29 @@ from plimsoll.toolkit.descheduling.node_usage import BASIC, exact_requests, requ
 
 @dataclass(frozen=True, slots=True)
 class AntiAffinityTerm:
-    """A required anti-affinity term as upstream reads it: names of namespaces and the selector only."""
+    """A required anti-affinity term as upstream reads it: only names of namespaces and the selector."""
 
     namespaces: frozenset[str]
     selector: Selector
     topology_key: str
 
     def matches(self, pod: PodInfo) -> bool:
-        """Whether the pod is one to stay away from."""
+        """Whether the term selects the pod."""
         return pod.namespace in self.namespaces and self.selector.matches(pod.labels)
 
 
 def anti_affinity_terms(pod: PodInfo) -> tuple[AntiAffinityTerm, ...]:
-    """The pod's own required anti-affinity terms, up to the first whose selector means nothing."""
+    """The pod's required anti-affinity terms, up to the first with an invalid selector."""
     return pod.template.memo("own anti-affinity", lambda: _terms(pod))
 
 
 def has_malformed_term(pod: PodInfo) -> bool:
-    """Whether the selector of one of them means nothing."""
+    """Whether one of the terms has an invalid selector."""
     return len(anti_affinity_terms(pod)) < len(pod.template.sample.spec.required_anti_affinity)
 
 
 def refusal_of(pod: PodInfo, node: Node, context: StrategyContext) -> str:
-    """Why the pod does not fit the node, in upstream's words; empty when it does."""
+    """Why the pod does not fit the node, in upstream's words; "" when it fits."""
     if node.spec.unschedulable:
         return "node is not schedulable"
     if not pod.template.required_nodes.matches(node.labels, node.name):
@@ -67,19 +67,19 @@ def refusal_of(pod: PodInfo, node: Node, context: StrategyContext) -> str:
 
 
 def fits_any_other_node(pod: PodInfo, nodes: Iterable[str], context: StrategyContext) -> bool:
-    """Whether the pod fits one of the nodes that is not its own."""
+    """Whether the pod fits one of the nodes other than its own."""
     return fits_any_node(pod, (name for name in nodes if name != pod.pod.node_name), context)
 
 
 def fits_any_node(pod: PodInfo, nodes: Iterable[str], context: StrategyContext) -> bool:
-    """Whether the pod fits one of the nodes; on its own node resources are not counted."""
+    """Whether the pod fits one of the nodes; its own node is not checked for resources."""
     return any(not refusal_of(pod, context.node(name), context) for name in nodes)
 
 
 def fits_some_node(pod: PodInfo, context: StrategyContext) -> bool:
-    """Whether the pod fits one of the nodes under consideration, maybe its own.
+    """Whether the pod fits one of the nodes under consideration, which may include its own.
 
-    The node that the latest pod fitted is asked first.
+    The node that the previous pod fitted is checked first.
     """
     latest = context.kept.get(_LATEST)
     if latest in context.considered and not refusal_of(pod, context.node(latest), context):
@@ -91,7 +91,7 @@ def fits_some_node(pod: PodInfo, context: StrategyContext) -> bool:
     return False
 
 
-#: What :func:`fits_some_node` keeps for the run.
+#: The key under which :func:`fits_some_node` keeps that node for the run.
 _LATEST = "fits some node"
 
 
@@ -101,7 +101,7 @@ def _lacking(pod: PodInfo, node: Node, context: StrategyContext) -> str:
     for name in [*wanted, "pods"]:
         known = name in BASIC or name in node.status.allocatable
         allocatable = node.status.allocatable.get(name, 0)
-        # What a node does not have its pods do not use up: a request of 0 still fits.
+        # Pods cannot use up a resource that the node does not have, so a request of 0 fits.
         free = to_integer(name, allocatable) - rounded(name, used[name]) if known else 0
         if free < (1 if name == "pods" else rounded(name, wanted[name])):
             return name

@@ -1,13 +1,12 @@
 """Usage of each node by requests, the metrics API, or Prometheus queries.
 
-Units: billionths, so that sums of odd quantities stay exact; rounded up to milli-cpu and whole units
-where upstream rounds. A query's pseudo-resource is in percent of 100. Percentages are floats.
-Edges: capacity is ``status.allocatable`` when it has any entry, else ``status.capacity``; of no capacity
-0 % is used; a resource that a node does not have has no percentage.
-Source: descheduler v0.36, ``pkg/framework/plugins/nodeutilization/usageclients.go``.
-Differs: under the Proven planner a node without a sound measurement, or with two that contradict one
-another, is left out and told; upstream then does nothing at all, or takes the last one. A resource that no
-node has stops the strategy there, with a sentence.
+Units: billionths, so that sums of odd quantities stay exact; rounded up to milli-cpu and whole units where
+upstream rounds. A query's pseudo-resource is in percent of 100. Percentages are floats. Edges: capacity is
+``status.allocatable`` when it has any entry, else ``status.capacity``; a capacity of 0 is used to 0 %; a
+resource that a node does not have has no percentage. Source: descheduler v0.36,
+``pkg/framework/plugins/nodeutilization/usageclients.go``. Differs: the Proven planner leaves out and reports
+a node without a valid measurement, or with two that contradict each other; upstream then does nothing at all,
+or takes the last one. If no node has a resource, the Proven planner stops the strategy with a message.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,20 +32,20 @@ BASIC = ("cpu", "memory", "pods")
 
 BILLION = 10**9
 
-#: Nodes that a sentence names.
+#: Maximum number of nodes that a sentence names.
 SHOWN = 5
 
 
 @dataclass(slots=True)
 class NodeUsage:
-    """One node's room and what of it is used.
+    """The capacity of a node and its usage.
 
     Attributes:
         node: The node.
-        used: Billionths by resource; the eviction loop lowers them as pods go.
-        capacity: Billionths by resource; resources that the node does not have are missing. Nodes that are
-            alike share it.
-        percent: Shares by resource as they were at the start.
+        used: Billionths by resource; the eviction loop lowers them with each eviction.
+        capacity: Billionths by resource; resources that the node does not have are missing. Equal nodes share
+            the mapping.
+        percent: Usage as percentages by resource at the start.
     """
 
     node: Node
@@ -58,7 +57,7 @@ class NodeUsage:
         self.percent = {}
         for name, amount in self.used.items():
             if name in self.capacity:
-                # What does not fit 64 bits reads as 0, as upstream has it.
+                # Amounts that do not fit 64 bits read as 0, as upstream.
                 room = rounded(name, self.capacity[name])
                 self.percent[name] = rounded(name, amount) / room * 100 if room > 0 else 0.0
 
@@ -69,16 +68,16 @@ class NodeUsage:
 
     @property
     def bulk(self) -> int:
-        """The plain sum of all amounts, milli-cores and bytes alike: what upstream orders nodes by."""
+        """The plain sum of all amounts, milli-cores and bytes alike: upstream's sort key of nodes."""
         return sum(rounded(name, amount) for name, amount in self.used.items())
 
 
 class UsageError(CannotJudgeError):
-    """Usage is unknown; the strategy does nothing in this cycle and reports the reason."""
+    """Usage is unknown; the strategy does nothing in this run and reports the reason."""
 
 
 class UsageSource(Protocol):
-    """A yardstick."""
+    """Provides the usage of nodes and pods."""
 
     resources: tuple[str, ...]
 
@@ -86,33 +85,33 @@ class UsageSource(Protocol):
         """The nodes under consideration, sorted by name.
 
         Raises:
-            UsageError: The source is not there, or lacks a node and exactness is wanted.
+            UsageError: The source is unavailable, or in exact mode lacks a node.
         """
 
     def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
-        """Those of the named nodes that the source knows.
+        """The named nodes that the source knows.
 
         Raises:
-            UsageError: The source is not there.
+            UsageError: The source is unavailable.
         """
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
-        """What a pod uses, in billionths; None when the source does not measure pods.
+        """The usage of a pod in billionths; None when the source does not measure pods.
 
         Raises:
-            UsageError: The source can tell, but not of this pod.
+            UsageError: The source measures pods, but not this one.
         """
 
 
 class RequestedUsage:
-    """The sum of the pods' requests."""
+    """Usage as the sum of the pods' requests."""
 
     def __init__(self, resources: Iterable[str]) -> None:
         self._asked = tuple(resources)
         self.resources = tuple(dict.fromkeys((*self._asked, *BASIC)))
 
     def nodes(self, context: StrategyContext) -> list[NodeUsage]:
-        """As the pods ask for it."""
+        """The requests on the nodes under consideration."""
         found = self.some(context.nodes, context)
         known = {name for each in found for name in each.capacity} - {METRIC_RESOURCE}
         unknown = ", ".join(name for name in self._asked if name not in known)
@@ -121,9 +120,9 @@ class RequestedUsage:
         return found
 
     def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
-        """As their pods ask for it."""
+        """The requests on the named nodes."""
         nodes = list(map(context.node, names))
-        rooms: dict[tuple[object, ...], dict[str, int]] = {}  # most nodes are alike
+        rooms: dict[tuple[object, ...], dict[str, int]] = {}  # most nodes are equal
         found = []
         for node, used in zip(nodes, requested_of(nodes, self.resources, context), strict=True):
             amounts = node.status.allocatable or node.status.capacity
@@ -134,14 +133,14 @@ class RequestedUsage:
         return found
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
-        """Its requests."""
+        """The pod's requests."""
         return {**exact_requests(pod), "pods": BILLION}
 
 
 class RequestedMeans:
-    """Mean shares of requests over the nodes under consideration, for asking again after each move.
+    """Mean shares of requests over the nodes under consideration, to be recomputed after each move.
 
-    The nodes and their room are those of the moment at which it is made.
+    Nodes and capacities are those at its creation.
     """
 
     def __init__(self, resources: Iterable[str], context: StrategyContext) -> None:
@@ -157,7 +156,7 @@ class RequestedMeans:
             self._rooms.append((name, axis, table[:, 0], table[:, 1]))
 
     def means(self, cluster: Cluster) -> dict[str, float]:
-        """Percent by resource, 0 where no node has it; as :class:`NodeUsage` has the shares."""
+        """Percent by resource, 0 where no node has it; rounded as in :class:`NodeUsage`."""
         found = {}
         for name, axis, rows, room in self._rooms:
             used = np.zeros(len(rows)) if axis is None else cluster.requested[rows, axis]
@@ -167,7 +166,7 @@ class RequestedMeans:
 
 
 class QueriedUsage:
-    """What a Prometheus query says: one value from 0 to 1 a node, labelled ``instance``."""
+    """Usage from a Prometheus query: one value from 0 to 1 for each node, labelled ``instance``."""
 
     resources: tuple[str, ...] = (METRIC_RESOURCE,)
 
@@ -175,7 +174,7 @@ class QueriedUsage:
         self._query = query
 
     def nodes(self, context: StrategyContext) -> list[NodeUsage]:
-        """In whole percent, cut off."""
+        """The usage of the nodes under consideration, in whole percent, truncated."""
         found = self.some(context.nodes, context)
         if not found and context.nodes:
             raise UsageError(_of_no_node((context.measurements.samples or {}).get(self._query, ())))
@@ -183,7 +182,7 @@ class QueriedUsage:
         return found
 
     def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
-        """In whole percent, cut off."""
+        """The usage of the named nodes, in whole percent, truncated."""
         shares = _shares(context.measurements, self._query, exact=context.is_exact)
         found = []
         for name in names:
@@ -197,12 +196,12 @@ class QueriedUsage:
         return found
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
-        """The query knows nothing of pods."""
+        """None: the query does not measure pods."""
         return None
 
 
 class NoUsage:
-    """An unknown source: every call is an error."""
+    """An unknown source: every call raises an error."""
 
     resources: tuple[str, ...] = ()
 
@@ -210,18 +209,18 @@ class NoUsage:
         self._source = source
 
     def nodes(self, context: StrategyContext) -> list[NodeUsage]:
-        """Never."""
+        """Raise an error."""
         known = "use KubernetesMetrics or Prometheus"
         if not self._source:
             raise UsageError(f"metricsUtilization names no source; {known}")
         raise UsageError(f'there is no metrics source "{self._source}"; {known}')
 
     def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
-        """Never."""
+        """Raise an error."""
         return self.nodes(context)
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
-        """Never asked."""
+        """Raise an error."""
         return None
 
 
@@ -249,7 +248,7 @@ def _shares(measurements: Measurements, query: str, *, exact: bool) -> dict[str,
 
 
 def _of_no_node(samples: Sequence[Sample]) -> str:
-    """What is wrong with an answer that says nothing of any node."""
+    """Why a result of the query contains no node."""
     wanted = "one value from 0 to 1 for each node, in the label instance the node's name"
     if not samples:
         return f"the Prometheus query returned nothing; it must return {wanted}"
@@ -260,12 +259,12 @@ def _of_no_node(samples: Sequence[Sample]) -> str:
 
 
 def _labelled(sample: Sample) -> str:
-    """The names of a sample's labels; its values are not for everybody who may write a policy."""
+    """The names of a sample's labels; their values may be confidential to authors of policies."""
     return f"labelled {', '.join(sorted(sample.labels)[:SHOWN]) or 'nothing'}"
 
 
 def tell_left_out(lacking: str, found: Iterable[NodeUsage], context: StrategyContext) -> None:
-    """Say of which nodes nothing is known: they are neither emptied nor filled in this run."""
+    """Report the nodes without known usage: they are neither emptied nor filled in this run."""
     left_out = sorted(set(context.nodes) - {each.name for each in found})
     if left_out:
         named = ", ".join(left_out[:SHOWN]) + (", ..." if len(left_out) > SHOWN else "")
@@ -275,27 +274,27 @@ def tell_left_out(lacking: str, found: Iterable[NodeUsage], context: StrategyCon
 
 
 def because(sentence: str, context: StrategyContext) -> str:
-    """A sentence, and what is wrong with the source."""
+    """A sentence, followed by the problem of the source."""
     problem = context.measurements.problem
     return f"{sentence}: {problem}" if problem else sentence
 
 
 def capacity_of(node: Node, resources: Iterable[str]) -> dict[str, int]:
-    """The node's room for those of the resources that it has, in billionths; all have 100 % of a query's."""
+    """The node's capacity of those of the resources that it has, in billionths; 100 % for a query's."""
     amounts = {**(node.status.allocatable or node.status.capacity), METRIC_RESOURCE: "100"}
     return {name: nanos(amounts[name]) for name in resources if name in amounts}
 
 
 def exact_requests(pod: PodInfo) -> Mapping[str, int]:
-    """What a pod requests, in billionths."""
+    """The pod's requests in billionths."""
     return pod.template.memo("exact requests", lambda: exact(pod.template.sample))
 
 
 def requested(node: str, resources: Iterable[str], context: StrategyContext) -> dict[str, int]:
-    """What the pods of a node request, in billionths; pods are counted.
+    """The requests of a node's pods in billionths; the resource ``pods`` is counted.
 
-    Exactly, pod by pod, when upstream's decisions are to be reproduced; else as the scheduler's columns
-    have it, each pod rounded up.
+    In exact mode, which reproduces upstream's decisions, the sum is exact; else it comes from the scheduler's
+    columns, in which each pod is rounded up.
     """
     if context.is_exact:
         pods = [pod for pod in context.placed(node) if not pod.pod.is_terminal]
@@ -309,7 +308,7 @@ def requested(node: str, resources: Iterable[str], context: StrategyContext) -> 
 def requested_of(
     nodes: Sequence[Node], resources: Iterable[str], context: StrategyContext
 ) -> list[dict[str, int]]:
-    """The same of several nodes."""
+    """The requests on several nodes."""
     if context.is_exact:
         return [requested(node.name, resources, context) for node in nodes]
     return _columns([node.name for node in nodes], resources, context.cluster)
@@ -322,7 +321,7 @@ def _columns(nodes: Sequence[str], resources: Iterable[str], cluster: Cluster) -
 
 
 def unit_of(resource: str) -> int:
-    """Billionths in the unit that the resource is counted in: milli for cpu, else one."""
+    """Billionths in the resource's unit: milli for cpu, else one."""
     return 10**6 if resource == "cpu" else BILLION
 
 

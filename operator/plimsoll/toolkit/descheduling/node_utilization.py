@@ -4,14 +4,14 @@ Formula, for each candidate of a source node::
 
     room[r] = sum over destinations of cap[r] - used[r]
 
-Pods go while the source may go on and ``room`` is positive for every resource; after each accepted pod
-its usage is taken from the source and from the room.
+Pods are evicted while ``may_go_on`` holds for the source and ``room`` is positive for every resource. After
+each accepted pod its usage is subtracted from the source and from the room.
 
-Edges: the room of all destinations is one pool, and is looked at after a pod went, so it may end below 0.
+Edges: the room of all destinations is one pool, checked after each eviction, so it may end below 0.
 Source: descheduler v0.36, ``pkg/framework/plugins/nodeutilization``.
-Differs: of equal pods of a node the Proven planner takes the one first that costs least (deletion cost, not
-serving, restarts, age), upstream any; upstream wants as many tolerations as a destination has taints, the
-Proven planner does not; by the load book few large pods leave instead of many small ones.
+Differs: among equal pods of a node the Proven planner takes the cheapest first (deletion cost, not serving,
+restarts, age), upstream any. Upstream requires as many tolerations as a destination has taints, the Proven
+planner does not. With a load book, few large pods leave instead of many small ones.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ from plimsoll.toolkit.descheduling.eviction_order import least_important_first
 from plimsoll.toolkit.descheduling.fewest_moves import FewestMoves
 from plimsoll.toolkit.descheduling.node_usage import NodeUsage, UsageError, UsageSource
 
-#: Room, in billionths, that no pods fill.
+#: An amount of room, in billionths, that pods cannot fill.
 ENDLESS = 2**200
 
 Percentages = dict[StrictStr, StrictInt | StrictFloat]
@@ -44,20 +44,20 @@ class EvictableNamespacesArg(PluginArgs):
 
 
 def check_evictable_namespaces(namespaces: EvictableNamespacesArg | None) -> None:
-    """Refuse an include list.
+    """Reject an include list.
 
     Raises:
-        ValueError: There is one.
+        ValueError: There is an include list.
     """
     if namespaces is not None and namespaces.include:
         raise ValueError("only Exclude namespaces can be set, inclusion is not supported")
 
 
 def check_thresholds(thresholds: Mapping[str, float]) -> None:
-    """Refuse an empty map, and what is no percentage.
+    """Reject an empty map, and values that are not percentages.
 
     Raises:
-        ValueError: With upstream's words.
+        ValueError: In upstream's words.
     """
     if not thresholds:
         raise ValueError("no resource threshold is configured")
@@ -67,7 +67,7 @@ def check_thresholds(thresholds: Mapping[str, float]) -> None:
 
 
 def why_idle(under: Sequence[NodeUsage], nodes: Sequence[NodeUsage], number_of_nodes: int) -> str:
-    """Why nothing happens with so many nodes under-used, in upstream's words; "" when something may."""
+    """Why nothing happens with these under-used nodes, in upstream's words; "" when something may happen."""
     if not under:
         return "no node is underutilized, nothing to do here, you might tune your thresholds further"
     if len(under) <= number_of_nodes:
@@ -82,16 +82,16 @@ def why_idle(under: Sequence[NodeUsage], nodes: Sequence[NodeUsage], number_of_n
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """How pods are taken from the source nodes, in order, and where they may go.
+    """How pods are evicted from the source nodes, in order, and where they may go.
 
     Attributes:
-        room: Amounts left on all destinations together.
-        may_go_on: Whether a source is still to be taken from, the room apart.
-        removable: Whether a pod of a source is worth taking.
-        targets: Where pods should go, for planners that choose their places.
-        excluded: Namespaces whose pods stay.
-        node_limit: Pods to take from one node at most.
-        fewest: In which order pods leave instead, so that few of them do.
+        room: Total room of all destinations.
+        may_go_on: Whether to evict further pods from a source, apart from the room.
+        removable: Whether a pod of a source is worth evicting.
+        targets: The preferred targets, for planners that choose them.
+        excluded: Namespaces whose pods are not evicted.
+        node_limit: Maximum number of pods to evict from one node.
+        fewest: An alternative order of pods, in which few of them leave; None for the usual order.
     """
 
     usage: UsageSource
@@ -107,7 +107,7 @@ class Draining:
     fewest: FewestMoves | None = None
 
     def candidates(self, context: StrategyContext) -> Candidates:  # noqa: C901, PLR0912 - upstream's balancing loop in one piece
-        """The pods of the sources, those that matter least first, until there is no need or no room."""
+        """Yield the pods of the sources, the least important first, until neither need nor room is left."""
         for source in self.sources:
             reason = self.reason(source)
             pods = [
@@ -136,7 +136,7 @@ class Draining:
                     continue
                 taken += 1
                 if used is None:
-                    # The pod's usage is unknown: one a node, or as many as the limit allows.
+                    # The pod's usage is unknown: evict one per node, or as many as the limit allows.
                     if self.node_limit is None:
                         break
                     continue
@@ -148,7 +148,7 @@ class Draining:
                     break
 
     def surplus(self, context: StrategyContext) -> Candidates:
-        """The same as if the destinations had room for all."""
+        """Yield the candidates as if the destinations had room for all."""
         self.room.update(dict.fromkeys(self.room, ENDLESS))
         yield from self.candidates(context)
 

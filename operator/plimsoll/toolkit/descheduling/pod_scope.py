@@ -1,4 +1,4 @@
-"""The arguments that most strategies share: which namespaces, and which pods by label.
+"""The arguments that most strategies share: namespaces, and a label selector of pods.
 
 Source: descheduler v0.36, ``pkg/api/types.go`` (Namespaces) and ``pkg/descheduler/pod/pods.go``
 (BuildFilterFunc).
@@ -45,7 +45,7 @@ class LabelSelectorArg(PluginArgs):
 
     @property
     def compiled(self) -> Selector:
-        """What it matches."""
+        """The compiled selector."""
         return self._compiled
 
 
@@ -62,14 +62,14 @@ class NamespacesArg(PluginArgs):
         return self
 
     def covers(self, namespace: str) -> bool:
-        """Whether pods of the namespace count."""
+        """Whether pods of the namespace are included."""
         if self.include and namespace not in self.include:
             return False
         return namespace not in self.exclude
 
 
 class ScopedArgs(PluginArgs):
-    """Arguments of a strategy that looks at some namespaces and some pods only."""
+    """Arguments of a strategy that considers only some namespaces and pods."""
 
     namespaces: NamespacesArg | None = Field(
         default=None, description="Namespaces whose pods are looked at; left out, all."
@@ -79,7 +79,7 @@ class ScopedArgs(PluginArgs):
     )
 
     def covers(self, pod: PodInfo) -> bool:
-        """Whether the strategy looks at the pod."""
+        """Whether the strategy considers the pod."""
         if self.namespaces is not None and not self.namespaces.covers(pod.namespace):
             return False
         return self.label_selector is None or self.label_selector.compiled.matches(pod.labels)

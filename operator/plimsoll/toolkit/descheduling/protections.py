@@ -1,4 +1,4 @@
-"""Arguments of DefaultEvictor that name protections, and a parser of durations as Go writes them."""
+"""Arguments of DefaultEvictor that name protections, and a parser of Go's durations."""
 
 import re
 from datetime import timedelta
@@ -12,7 +12,7 @@ DEFAULTS = ("SystemCriticalPods", "FailedBarePods", "PodsWithLocalStorage", "Dae
 
 EXTRAS = ("PodsWithPVC", "PodsWithoutPDB", "PodsWithResourceClaims")
 
-#: Characters of a duration: the search for terms takes time that grows with the cube of them.
+#: Maximum length of a duration in characters: parsing takes time that grows with its cube.
 LONGEST = 128
 
 _DURATION = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|[µμ]s|ms|s|m|h)")
@@ -71,12 +71,12 @@ class PodProtectionsArg(PluginArgs):
 
 
 def duration(text: str) -> timedelta:
-    """A duration as Go writes it: ``300ms``, ``1h30m``, ``0``; 292 years, which fill 64 bits, at most.
+    """A duration in Go's format: ``300ms``, ``1h30m``, ``0``; at most 292 years, which fill 64 bits.
 
-    Differs: upstream reads texts of any length.
+    Differs: upstream accepts texts of any length.
 
     Raises:
-        ValueError: The text is no duration.
+        ValueError: The text is not a duration.
     """
     sign, rest = (-1, text[1:]) if text[:1] == "-" else (1, text.removeprefix("+"))
     if rest == "0":

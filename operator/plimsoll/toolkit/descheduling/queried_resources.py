@@ -1,7 +1,7 @@
 """Usage of each node by the Prometheus queries of a policy: any number of named resources.
 
-Units: billionths of cpu and memory; of other resources percent of a hundred.
-Edges: a node without a sound value of each resource is left out, and Upstream then stops.
+Units: billionths of cpu and memory; percent of a hundred for other resources.
+Edges: a node without a valid value of each resource is left out, and Upstream then stops.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,13 +19,13 @@ from plimsoll.toolkit.descheduling.node_usage import (
 
 
 class QueriedResources:
-    """What the policy's Prometheus queries say of the resources that thresholds name."""
+    """Usage from the policy's Prometheus queries, for the resources that thresholds name."""
 
     def __init__(self, resources: Iterable[str]) -> None:
         self.resources = tuple(resources)
 
     def nodes(self, context: StrategyContext) -> list[NodeUsage]:
-        """As measured."""
+        """The measured usage of the nodes under consideration."""
         found = self.some(context.nodes, context)
         if not found and context.nodes:
             measured = ", ".join(self.resources)
@@ -34,7 +34,7 @@ class QueriedResources:
         return found
 
     def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
-        """As measured."""
+        """The measured usage of the named nodes."""
         measured = context.measurements.queried
         if measured is None:
             raise UsageError(because("there is no answer to the Prometheus queries", context))
@@ -52,7 +52,7 @@ class QueriedResources:
         return found
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
-        """As measured; None where a resource is measured of nodes only."""
+        """The measured usage of a pod; None if a resource is measured on nodes only."""
         measured = context.measurements.queried_pods
         if measured is None or not set(self.resources) <= {"cpu", "memory"}:
             return None

@@ -1,9 +1,9 @@
-"""Finds the fewest and cheapest pods to move off a node so that an amount is free there.
+"""Finds the fewest and cheapest pods to move off a node so that a given amount becomes free there.
 
-For each node the deficit is what is wanted beyond what is free. Nodes whose movable pods cannot cover it
-are left out; the others are ranked in one step by the least number of pods that could: each pod is worth
-the sum of the shares of the deficit that it covers, and as many are needed as it takes the largest of these
-to add up. On the most promising nodes pods are then chosen one by one and sent to where they fit best.
+The deficit of a node is the wanted amount minus the free amount. Nodes whose movable pods cannot cover it are
+left out. The others are ranked in one step by a lower bound on the number of pods: each pod is worth the sum
+of the shares of the deficit that it covers, and the bound is how many of the largest values add up to the
+whole. On the most promising nodes, pods are then chosen one by one and moved to their best fits.
 
 Axis letters: N nodes, K places (of :class:`PodsByImportance`), R resources.
 """
@@ -27,10 +27,10 @@ def promising(
 
     Args:
         rows: Shape (N,).
-        deficits: Shape (N, R); rows that lack nothing are left out.
+        deficits: Shape (N, R); rows without a deficit are left out.
         snapshot: The whole cluster.
-        most: How many pods may leave one node.
-        highest: The highest priority of a pod that may leave.
+        most: Maximum number of pods that may leave one node.
+        highest: The highest priority of pods that may leave.
     """
     pods = snapshot.index(PodsByImportance)
     pods.refresh(snapshot)
@@ -67,11 +67,11 @@ def moves_off(
 ) -> tuple[Candidate, ...]:
     """Moves of at most ``most`` pods of one node, none above a priority, that cover the deficit, shape (R,).
 
-    Empty if impossible. ``fit`` finds their targets and is not changed.
+    Empty if impossible. ``fit`` finds the targets and is not changed.
     """
     snapshot = context.snapshot
     node = snapshot.node(row).name
-    # Who is nominated, or about to be bound, counts as placed and does not run there yet.
+    # A nominated or assumed pod counts as placed but does not run there yet.
     pods = [each for each in context.pods(node) if each.pod.node_name == node and not each.is_terminating]
     amounts = {each.uid: snapshot.requests_row(each.requests) for each in pods if each.priority <= highest}
     left = {each.uid: each for each in pods if each.uid in amounts and not fit.knows_no_place_for(each)}
@@ -99,7 +99,7 @@ def moves_off(
 def _needed(
     chosen: list[Candidate], amounts: dict[str, IntArray], deficit: IntArray
 ) -> tuple[Candidate, ...]:
-    """The same without those that later ones have made superfluous, the dearest looked at first."""
+    """The moves without those that later ones made superfluous; the most expensive is checked first."""
     kept = list(chosen)
     for each in sorted(chosen, key=lambda move: eviction_cost(move.pod), reverse=True):
         rest = [amounts[other.pod.uid] for other in kept if other is not each]

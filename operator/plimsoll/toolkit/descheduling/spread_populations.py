@@ -1,11 +1,11 @@
-"""Topology spread constraints as plain values, and the pods that they tie together, counted by domain.
+"""Topology spread constraints as plain values, and the populations of pods that they count, by domain.
 
-The constraints of one namespace whose selectors share pods form a population: a move that mends one of them
-may break another, so they are judged together. The excess of a constraint is::
+The constraints of one namespace whose selectors share pods form a population. A move that repairs one of them
+may violate another, so they are judged together. The excess of a constraint is::
 
     excess = sum over domains of max(size - smallest size - maxSkew, 0)
 
-Units: counts of pods. Pods that ended or terminate do not count.
+Units: counts of pods. Ended and terminating pods do not count.
 Source: Kubernetes v1.36, ``pod.spec.topologySpreadConstraints``; KEP-3094 (node inclusion policies) and
 KEP-3243 (matchLabelKeys).
 """
@@ -29,11 +29,11 @@ Covers = Callable[[PodInfo], bool]
 
 @dataclass(frozen=True, slots=True)
 class SpreadConstraint:
-    """A spread constraint without what does not tell it from others; hashable.
+    """A spread constraint reduced to the fields that distinguish it; hashable.
 
     Attributes:
-        nodes: Only nodes that match count; None when the constraint ignores node affinity.
-        tolerations: Only nodes whose taints these tolerate count; None when it ignores taints.
+        nodes: Matches the nodes that count; None when the constraint ignores node affinity.
+        tolerations: Only nodes whose taints these tolerate count; None when the constraint ignores taints.
     """
 
     max_skew: int
@@ -52,7 +52,7 @@ class SpreadConstraint:
 
 
 def spread_constraints_of(pod: PodInfo, wanted: tuple[str, ...]) -> tuple[SpreadConstraint, ...]:
-    """A pod's constraints of the wanted kinds, such as ``DoNotSchedule``; remembered by template."""
+    """A pod's constraints of the wanted kinds, such as ``DoNotSchedule``; cached by template."""
     return pod.template.memo(("spread constraints", wanted), lambda: tuple(_compiled(pod, wanted)))
 
 
@@ -75,12 +75,12 @@ def _compiled(pod: PodInfo, wanted: tuple[str, ...]) -> Iterator[SpreadConstrain
 
 @dataclass(slots=True)
 class DomainSizes:
-    """One constraint and how many matching pods each domain has.
+    """A constraint with the number of matching pods in each domain.
 
     Attributes:
         domain_of: The domain of each node that counts, keyed by name.
-        templates: Of the pods that count.
-        sizes: Pods by domain; domains without pods are among them.
+        templates: Templates of the pods that count.
+        sizes: Number of pods by domain, including domains without pods.
     """
 
     constraint: SpreadConstraint
@@ -90,18 +90,18 @@ class DomainSizes:
 
     @property
     def line(self) -> int:
-        """The largest size that no pod is in excess of."""
+        """The largest size of a domain without excess."""
         return min(self.sizes.values(), default=0) + self.constraint.max_skew
 
     @property
     def excess(self) -> int:
-        """Pods above the line, over all domains."""
+        """Number of pods above the line, over all domains."""
         line = self.line
         return sum(size - line for size in self.sizes.values() if size > line)
 
     @property
     def sentence(self) -> str:
-        """What is wrong while there is an excess."""
+        """A sentence about the violation while there is an excess."""
         rule = self.constraint
         pods = f"pods that match {_written(rule.selector)}"
         return f"{pods} are spread unevenly over {rule.topology_key} (maxSkew {rule.max_skew})"
@@ -112,7 +112,7 @@ class DomainSizes:
         return None if domain is None else self.sizes[domain]
 
     def excess_after(self, source: str, target: str) -> int:
-        """The excess when one pod has moved between two nodes."""
+        """The excess after a move of one pod between two nodes."""
         left, entered = self.domain_of.get(source), self.domain_of.get(target)
         if left == entered:
             return self.excess
@@ -139,7 +139,7 @@ class Population:
 
     @property
     def excess(self) -> int:
-        """Over all constraints."""
+        """The total excess of all constraints."""
         return sum(each.excess for each in self.constraints)
 
     def counting(self, template: PodTemplate) -> list[DomainSizes]:
@@ -182,7 +182,7 @@ def sizes_of(
 
 
 def _about(rules: Iterable[SpreadConstraint], only: PodInfo | None) -> list[SpreadConstraint]:
-    """Those that count the pod."""
+    """The constraints that count the pod."""
     return [each for each in rules if only is None or each.selector.matches(only.template.labels)]
 
 
@@ -205,7 +205,7 @@ def populations(
 
 
 def _connected(found: Iterable[DomainSizes]) -> list[list[DomainSizes]]:
-    """Constraints by shared templates, directly or through others."""
+    """Constraints grouped by shared templates, directly or through others."""
     groups: list[tuple[set[PodTemplate], list[DomainSizes]]] = []
     for each in found:
         templates, members = set(each.templates), [each]
@@ -221,7 +221,7 @@ def _connected(found: Iterable[DomainSizes]) -> list[list[DomainSizes]]:
 
 
 def _written(selector: Selector) -> str:
-    """The selector as kubectl takes it, or nearly so."""
+    """The selector in kubectl's syntax, or close to it."""
     parts = []
     for each in selector.requirements:
         values = f" ({', '.join(sorted(each.values))})" if each.values else ""
@@ -232,9 +232,9 @@ def _written(selector: Selector) -> str:
 def _domains(
     constraint: SpreadConstraint, context: StrategyContext
 ) -> tuple[Mapping[str, str], Mapping[str, int]]:
-    """The domain of each node that counts, and the domains, sorted, each with 0.
+    """The domain of each node that counts, and the sorted domains, each with 0.
 
-    Kept for the run, in which nodes do not change.
+    Cached for the run, in which nodes do not change.
     """
     key = ("spread domains", constraint.topology_key, constraint.nodes, constraint.tolerations)
     if key not in context.kept:

@@ -1,1 +1,1 @@
-"""Searches of strategies for devices: groups of free ones, and pods that leave so that others get them."""
+"""Searches by strategies for devices: groups of free ones, and pods to move so that devices become free."""

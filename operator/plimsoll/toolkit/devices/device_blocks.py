@@ -1,7 +1,7 @@
 """DeviceBlocks counts the groups of free devices on nodes, such as eight of one link group.
 
-The groups of a node are found one after the other, each by the search that a claim for such a group starts,
-so what is counted can be had. Counts are kept until something changes on a pool of the node.
+The groups of a node are found one by one, each by the search that a claim for such a group starts; every
+counted group can therefore be allocated. Counts are cached until a pool of the node changes.
 """
 
 from dataclasses import dataclass
@@ -29,13 +29,13 @@ from plimsoll.model.kinds.node import Node
 
 @dataclass(frozen=True, slots=True)
 class DeviceGroup:
-    """Devices that are of use together.
+    """A kind of group of devices that are useful together.
 
     Attributes:
         device_class: The name of their class.
-        count: How many.
-        selector: What each must be like, in CEL; "" for any.
-        match_attribute: What all of them have in common, such as a link group; "" for nothing.
+        count: Number of devices.
+        selector: The requirement on each device, in CEL; "" for any.
+        match_attribute: An attribute with one value for all of them, such as a link group; "" for none.
     """
 
     device_class: str
@@ -45,7 +45,7 @@ class DeviceGroup:
 
     @property
     def claim(self) -> ResourceClaim:
-        """A claim for them."""
+        """A claim for such a group."""
         cel = (DeviceSelector(cel=CELSelector(expression=self.selector)),) if self.selector else ()
         asked = ExactDeviceRequest(device_class_name=self.device_class, count=self.count, selectors=cel)
         alike = (DeviceConstraint(match_attribute=self.match_attribute),) if self.match_attribute else ()
@@ -57,11 +57,11 @@ class DeviceGroup:
 
 
 class BlockCount(NamedTuple):
-    """Groups of one node.
+    """Number of groups on one node.
 
     Attributes:
-        free: Those that are free.
-        most: Those that are there.
+        free: Number of free groups.
+        most: Number of groups if no device were taken.
     """
 
     free: int
@@ -69,18 +69,18 @@ class BlockCount(NamedTuple):
 
 
 class DeviceBlocks:
-    """The groups of one kind, by node.
+    """Counts the groups of one kind, by node.
 
     Args:
-        group: What makes a group.
+        group: The kind of group.
     """
 
     def __init__(self, group: DeviceGroup) -> None:
         self._group = group
         self._wanted: WantedClaim | None = None
         self._counts: dict[str, tuple[Node, BlockCount]] = {}
-        self._most: dict[str, tuple[Node, int]] = {}  #: if nothing were taken
-        self._names_of: dict[PoolKey, set[str]] = {}  #: nodes that were counted, by what they reach
+        self._most: dict[str, tuple[Node, int]] = {}  #: as if no device were taken
+        self._names_of: dict[PoolKey, set[str]] = {}  #: counted nodes, by the pools that they reach
         self._version = self._shape_version = -1
 
     def on(self, node: Node, book: DeviceBook) -> BlockCount:
@@ -100,7 +100,7 @@ class DeviceBlocks:
         return known[1]
 
     def if_taken(self, node: Node, book: DeviceBook, taken: Taken) -> int:
-        """How many groups would be free on a node if that were taken."""
+        """The number of free groups on a node if these devices were taken."""
         pools = book.slices.pools_of(node)
         least = self._group.count
         if self._wanted is None or open_devices(pools, taken) < least:
@@ -111,7 +111,7 @@ class DeviceBlocks:
         ):
             count += 1
             if any(each.capacity is not None for given in found.given for each in given):
-                break  # of shares there is no end
+                break  # shares are unlimited
             for each in allocations((self._wanted,), found, node.name, str):
                 taken.add(each)
         return count
@@ -152,12 +152,12 @@ def _wanted(group: DeviceGroup, book: DeviceBook) -> WantedClaim | None:
 
 
 def usable_devices(pools: tuple[Pool, ...]) -> int:
-    """How many devices may be handed out at all."""
+    """The number of devices that can be allocated at all."""
     return sum(len(pool.devices) for pool in pools if pool.state is PoolState.COMPLETE)
 
 
 def open_devices(pools: tuple[Pool, ...], taken: Taken) -> int:
-    """How many of these are free or may be shared, if that is taken."""
+    """The number of these that are free or can be shared if ``taken`` are taken."""
     return sum(
         each.device.allow_multiple_allocations or not taken.is_consumed(each.id)
         for pool in pools
@@ -167,5 +167,5 @@ def open_devices(pools: tuple[Pool, ...], taken: Taken) -> int:
 
 
 def blocks_of(group: DeviceGroup, book: DeviceBook) -> DeviceBlocks:
-    """The groups of one kind, as far as they are counted."""
+    """The groups of one kind, with the counts cached so far."""
     return book.kept(group, lambda: DeviceBlocks(group))

@@ -1,9 +1,9 @@
-"""DeviceRoom finds the fewest and cheapest pods to move off a node so that devices are free there.
+"""DeviceRoom finds the fewest and cheapest pods to move off a node so that devices become free there.
 
-Which devices a pod gives back, and whether that is enough, is searched for: a link group, a partition or a
-share of counters is no number. Small sets of pods are tried in order of size and cost; of more pods than can
-be tried, those are left out one after the other, the dearest first, that are not needed. Each pod is then
-sent to where the fewest devices are left free.
+Which devices a pod releases, and whether these suffice, requires a search, because a link group, a partition
+or a share of counters is not a number. Small sets of pods are tried in order of size and cost. If there are
+more pods than can be tried, pods that are not needed are left out one by one, the most expensive first. Each
+pod is then moved to the node with the fewest remaining free devices.
 
 Axis letters: N nodes, R resources.
 """
@@ -33,19 +33,19 @@ Enough = Callable[[Taken], bool]
 Keeps = Callable[[Node], bool]
 """Whether a node may have the pod that has just been sent there on trial."""
 
-#: Sets of pods that are tried on one node; targets that are tried for one pod; pods of a node that are left
-#: out for want of a target.
+#: Maximum number of sets of pods to try on one node; of targets to try for one pod; and of pods of a node to
+#: leave out because they have no target.
 MOST_SETS, MOST_TARGETS, MOST_GIVEN_UP = 300, 12, 4
 
 
 class DeviceRoom:
-    """Moves of pods with devices, found on the present cluster.
+    """Finds moves of pods with devices on the current cluster.
 
     Args:
-        context: The strategy's.
-        most: How many pods may leave one node.
-        highest: The highest priority of a pod that may leave.
-        reason: Of the moves.
+        context: The strategy's context.
+        most: Maximum number of pods that may leave one node.
+        highest: The highest priority of pods that may leave.
+        reason: The reason of the moves.
     """
 
     def __init__(self, context: StrategyContext, *, most: int, highest: int, reason: str) -> None:
@@ -56,7 +56,7 @@ class DeviceRoom:
 
     @property
     def free_devices(self) -> IntArray:
-        """Shape (N,): how many devices of those that each node reaches are not in use."""
+        """The number of devices that each node reaches and that are not in use, shape (N,)."""
         free: IntArray = self._free.values()[:, 0]
         return free
 
@@ -71,11 +71,11 @@ class DeviceRoom:
         """Moves of pods off the node of a row; empty if impossible.
 
         Args:
-            row: Of the node.
-            enough: Whether its devices suffice.
-            deficit: Shape (R,): what else is lacking there.
-            keeps: Whether a target may have a pod that was sent there.
-            missing: Devices that must come free at least.
+            row: The row of the node.
+            enough: Whether the node's devices suffice.
+            deficit: The other missing amounts there, shape (R,).
+            keeps: Whether a target may keep a pod that was moved there.
+            missing: Minimum number of devices that must become free.
         """
         pods = self._movable(row, with_others=bool(deficit.any()))
         for _ in range(MOST_GIVEN_UP):
@@ -92,14 +92,14 @@ class DeviceRoom:
         return ()
 
     def _least(self, pods: Sequence[PodInfo], missing: int) -> int:
-        """How many pods must leave at least so that so many devices come free; too many where all do not."""
+        """The minimum number of pods whose devices add up to ``missing``; too many if all do not suffice."""
         if missing <= 0:
             return 1
         sizes = sorted((self.size(each) for each in pods), reverse=True)
         return 1 + sum(total < missing for total in accumulate(sizes))
 
     def _movable(self, row: int, *, with_others: bool) -> list[PodInfo]:
-        """Pods of a node that may leave and hold devices there, or also others, the cheapest first."""
+        """The movable pods of a node, only those with devices unless ``with_others``, the cheapest first."""
         name = self._context.snapshot.node(row).name
         pods = (
             each
@@ -117,7 +117,7 @@ class DeviceRoom:
         return own_devices(pod.pod, self._book.claims, self._book.left_over(pod.pod))
 
     def _suffice(self, pods: Sequence[PodInfo], enough: Enough, deficit: IntArray) -> bool:
-        """Whether it is enough when these pods have left."""
+        """Whether devices and amounts suffice after these pods have left."""
         freed = deficit * 0
         for each in pods:
             freed = freed + self._context.snapshot.requests_row(each.requests)[: len(deficit)]
@@ -128,7 +128,7 @@ class DeviceRoom:
     def _sent(
         self, pods: Sequence[PodInfo], row: int, keeps: Keeps
     ) -> tuple[tuple[Candidate, ...], PodInfo | None]:
-        """All of the pods with their targets, or the first one that has none."""
+        """The moves of all pods with their targets, or the first pod without a target."""
         source = self._context.snapshot.node(row).name
         moves: list[Candidate] = []
         with ExitStack() as trials:
@@ -140,11 +140,11 @@ class DeviceRoom:
         return tuple(moves), None
 
     def size(self, pod: PodInfo) -> int:
-        """How many devices a pod has."""
+        """The number of a pod's devices."""
         return sum(len(each.devices.results) for each in self._devices(pod))
 
     def _target(self, pod: PodInfo, source: int, trials: ExitStack, keeps: Keeps) -> str:
-        """Send a pod on trial to the node where the fewest devices are left free; "" where none takes it."""
+        """Move a pod on trial to the node with the fewest remaining free devices; "" if it fits nowhere."""
         context = self._context
         rows = context.prospects.feasible(pod)
         if rows is None:
@@ -167,13 +167,13 @@ class DeviceRoom:
 def fewest(
     pods: Sequence[PodInfo], is_enough: Callable[[Sequence[PodInfo]], bool], most: int, least: int = 1
 ) -> tuple[PodInfo, ...]:
-    """The smallest set of pods that is enough, the first of equals; empty where none of ``most`` is.
+    """The smallest sufficient set of pods, the first of equals; empty if no set of ``most`` pods suffices.
 
     Args:
         pods: The cheapest first.
-        is_enough: Of a set; of more pods it is never false where it is true of fewer.
-        most: How many.
-        least: No set of fewer pods is enough.
+        is_enough: Whether a set suffices; must be monotonic: a superset of a sufficient set suffices.
+        most: Maximum size.
+        least: A lower bound of the size.
     """
     if not pods or not is_enough(pods):
         return ()

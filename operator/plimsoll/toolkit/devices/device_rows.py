@@ -1,6 +1,6 @@
-"""DeviceRows keeps numbers of each node that follow from its devices, such as how many are free.
+"""DeviceRows caches numbers of each node that depend on its devices, such as how many are free.
 
-They are computed again where devices were taken or freed since, as the log of the book of devices says.
+They are recomputed where devices were taken or freed since, according to the log of the device book.
 
 Axis letters: N nodes, as rows of the cluster; K numbers of each.
 """
@@ -20,10 +20,10 @@ class DeviceRows:
     """Numbers by row.
 
     Args:
-        cluster: Of the nodes.
-        book: Of their devices.
-        numbers: K numbers of a node, which only the devices that it reaches decide.
-        count: K.
+        cluster: The cluster with the nodes.
+        book: The book with their devices.
+        numbers: Returns K numbers of a node, which depend only on the devices that it reaches.
+        count: The number K.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class DeviceRows:
         self._version = self._shape_version = self._node_tick = -1
 
     def values(self) -> IntArray:
-        """Shape (N, K); not to be written to, and of this moment only."""
+        """The numbers, shape (N, K); read-only, and valid only until the next change."""
         book = self._book
         if self._version == book.version and self._node_tick == self._cluster.node_tick:
             return self._values

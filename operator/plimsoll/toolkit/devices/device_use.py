@@ -1,4 +1,4 @@
-"""DeviceUse says how many of a node's devices of a class are in use."""
+"""DeviceUse reports the percentage of a node's devices of a class that are in use."""
 
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.pools import DeviceID, PooledDevice
@@ -10,13 +10,13 @@ from plimsoll.model.kinds.node import Node
 
 
 class DeviceUse:
-    """The use of one class of devices, by node; slices and classes stay what they are.
+    """The use of one class of devices, by node; slices and classes must not change.
 
-    Devices that more than one node reaches are left out: they are no node's.
+    Devices that several nodes reach are left out, because they belong to no single node.
 
     Args:
-        book: What is taken, also later.
-        device_class: The name of the class; of one that does not exist there are no devices.
+        book: The allocated devices, also later ones.
+        device_class: The name of the class; a class that does not exist has no devices.
     """
 
     def __init__(self, book: DeviceBook, device_class: str) -> None:
@@ -25,7 +25,7 @@ class DeviceUse:
         self._known: dict[str, tuple[DeviceID, ...]] = {}
 
     def percent(self, node: Node, more: int = 0) -> float:
-        """Percent of the node's devices that are in use, 0 without any, if ``more`` were taken."""
+        """Percent of the node's devices in use if ``more`` were taken; 0 without any devices."""
         known = self._known.get(node.name)
         if known is None:
             known = self._known[node.name] = self._found(node)

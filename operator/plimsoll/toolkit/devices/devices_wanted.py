@@ -17,20 +17,20 @@ from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.toolkit.devices.device_blocks import usable_devices
 from plimsoll.toolkit.scheduling.pod_devices import PodDevices, pod_devices
 
-#: Nodes that are looked at for one pod, those that lack the fewest devices.
+#: Maximum number of nodes to examine for one pod: those that lack the fewest devices.
 MOST_NODES = 64
 
-#: As the plugin's default arguments.
+#: The plugin's default arguments.
 MOST_STEPS, TIMEOUT_S = 10 * STEPS_A_SECOND, 600.0
 
 
 class DevicesWanted:
-    """What one pod wants.
+    """The devices and amounts that one pod wants.
 
     Args:
         pod: The pod.
         devices: Its claims.
-        codes: Shape (N,): what keeps them from each node now.
+        codes: The obstacles of its claims on each node now, shape (N,).
     """
 
     def __init__(self, pod: PodInfo, devices: PodDevices, codes: IntArray) -> None:
@@ -39,7 +39,7 @@ class DevicesWanted:
         self._codes = codes
 
     def rows(self, context: StrategyContext) -> list[int]:
-        """Nodes that have as many devices, those first that lack the fewest."""
+        """Nodes with enough devices in total, those that lack the fewest free ones first."""
         book = context.objects.ledger(DeviceBook)
         found = []
         for name in context.nodes:
@@ -54,12 +54,12 @@ class DevicesWanted:
         return [row for _, _, row in sorted(found)[:MOST_NODES]]
 
     def suffice(self, row: int, context: StrategyContext, taken: Taken) -> bool:
-        """Whether a node has devices for all claims if those are taken."""
+        """Whether a node has devices for all claims if ``taken`` are taken."""
         pools = context.objects.ledger(DeviceBook).slices.pools_of(context.cluster.nodes[row])
         return first_found(self._devices.wanted(row), pools, taken, is_selected) is not None
 
     def deficit(self, row: int, context: StrategyContext) -> IntArray:
-        """Shape (R,): what else is lacking on a node; an extended resource that devices serve is not."""
+        """Other missing amounts on a node, shape (R,); without extended resources that devices serve."""
         snapshot = context.snapshot
         wanted = snapshot.requests_row(self._pod.requests)
         lacking: IntArray = np.maximum(snapshot.requested[row] + wanted - snapshot.allocatable[row], 0)
@@ -68,7 +68,7 @@ class DevicesWanted:
 
 
 def wanted_devices(pod: PodInfo, context: StrategyContext) -> DevicesWanted | None:
-    """What a pending pod wants; None where it wants no devices, or its claims are not there or allocated."""
+    """The devices that a pending pod wants; None if it wants none, or its claims are missing or allocated."""
     book = context.objects.known_ledger(DeviceBook)
     devices = None if book is None or not book.is_served else pod_devices(pod, book)
     if devices is None or any(claim.is_allocated for claim in devices.claims):

@@ -1,7 +1,7 @@
-"""Pods whose removal would violate a PodDisruptionBudget, counted as preemption or as the Eviction API does.
+"""Pods whose removal would violate a PodDisruptionBudget, by the rules of preemption or of the Eviction API.
 
-They differ in a budget with an empty selector, and in pods without labels: such a budget covers every pod of
-its namespace for the Eviction API, and none for kube-scheduler's preemption.
+The rules differ in budgets with an empty selector and in pods without labels: under the Eviction API such a
+budget covers every pod of its namespace, under kube-scheduler's preemption none.
 
 Source: kube-scheduler v1.36, ``defaultpreemption`` (filterPodsWithPDBViolation); kube-apiserver v1.36,
 ``registry/core/pod/storage/eviction.go``.
@@ -25,11 +25,11 @@ class _Compiled:
 
 
 class DisruptionBudgets:
-    """The budgets of a cluster, compiled; asked again for each choice of victims.
+    """The compiled budgets of a cluster, for repeated choices of victims.
 
     Args:
-        objects: Of the cluster.
-        evicting: Whether pods leave through the Eviction API, so that its rules count.
+        objects: The objects of the cluster.
+        evicting: Whether pods leave through the Eviction API, so that its rules apply.
     """
 
     def __init__(self, objects: ClusterObjects, *, evicting: bool = False) -> None:
@@ -42,11 +42,11 @@ class DisruptionBudgets:
 
     @property
     def protect_anybody(self) -> bool:
-        """Whether there is a budget at all."""
+        """Whether any budget exists."""
         return bool(self._by_namespace)
 
     def violating(self, pods: Sequence[PodInfo]) -> list[bool]:
-        """For each pod, in this order, whether a budget of its is used up before or by it."""
+        """For each pod, in this order, whether its removal exceeds one of its budgets."""
         allowed: dict[str, int] = {}
         violating = []
         for pod in pods:
@@ -59,7 +59,7 @@ class DisruptionBudgets:
         return violating
 
     def covering(self, pod: PodInfo) -> int:
-        """How many budgets cover a pod; the Eviction API lets no pod go that several cover."""
+        """The number of budgets that cover a pod; the Eviction API rejects an eviction with several."""
         return sum(1 for _ in self._of(pod))
 
     def _of(self, pod: PodInfo) -> Iterator[PodDisruptionBudget]:
@@ -72,7 +72,7 @@ class DisruptionBudgets:
 
 
 def _by_namespace(budgets: Iterable[PodDisruptionBudget]) -> dict[str, list[Selecting]]:
-    """A budget whose selector is absent or malformed protects no pod here."""
+    """Budgets with their selectors, by namespace; one with a missing or malformed selector is left out."""
     by_namespace: dict[str, list[Selecting]] = {}
     for budget in budgets:
         try:

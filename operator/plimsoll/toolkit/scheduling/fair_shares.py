@@ -3,22 +3,22 @@
 Formula, for queues q with weight w, demand d and dominant share D = max_r d[q, r] / total[r]::
 
     raise every queue's dominant share at the rate w[q], its amounts in the proportions of d[q], until
-    it has all it demands, or its capability, or a resource that it demands is used up
+    it has its whole demand, or its capability, or a resource that it demands is used up
 
-Weighted max-min fairness of dominant shares: no queue gets more than it demands, the rest goes to the
-others by weight, and a larger weight never means less.
+This is weighted max-min fairness of dominant shares: no queue gets more than it demands, the rest is divided
+among the others by weight, and a larger weight never means a smaller share.
 
-Victims of reclaim are pods of queues above their deserved share. They are chosen greedily, twice: the least
-important first, which disturbs little; where that fails because a queue may give up no more, the largest
-first. Then those whose going was not needed are put back.
+Victims of reclaim are pods of queues above their deserved share. They are chosen greedily, in up to two
+passes: the least important first, which disturbs little; if that fails because a queue may give up no more,
+the largest first. Then victims that were not needed are put back.
 
 Units: cpu in milli, the rest in units; shares are fractions of the cluster.
-Edges: a resource that the cluster has not got counts in no share.
+Edges: a resource that the cluster does not have counts in no share.
 Source: Ghodsi et al., "Dominant Resource Fairness", NSDI 2011, progressive filling; kube-batch's plugins drf
 and proportion, action reclaim.
-Differs: proportion fills each resource by itself, and then a queue that leaves one resource alone can never
-be above what it deserves of it; here a queue has one share. Reclaim frees room on one node, and only if the
-pod fits afterwards.
+Differs: proportion fills each resource by itself, so that a queue that does not use one resource can never be
+above its deserved amount of it; here a queue has one share. Reclaim frees room on one node, and only if the
+pod then fits there.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,15 +41,15 @@ from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 #: Shares that differ by less are equal: a thousandth of a milli-CPU on a cluster of a million.
 EPSILON = 1e-9
 
-#: The largest weight; Volcano's.
+#: The largest weight, as in Volcano.
 LARGEST_WEIGHT = 65_535
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one queue brings into the division: what its placed and waiting pods request, weight, and ceiling.
+    """The input of one queue: the requests of its placed and waiting pods, its weight and its capability.
 
-    Resources that the capability does not name have no ceiling.
+    Resources that the capability does not name are unlimited.
     """
 
     demand: Mapping[str, int]
@@ -59,7 +59,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """The cluster's resources, what each queue uses of them, and the dominant share that is due to each."""
+    """The cluster's resources, the usage of each queue, and the deserved dominant share of each."""
 
     total: Mapping[str, int]
     usage: Mapping[str, Amounts]
@@ -70,7 +70,7 @@ class Division:
         return dominant_share(self.usage.get(queue, {}), self.total)
 
     def deserved(self, queue: str) -> float:
-        """The dominant share that it deserves."""
+        """A queue's deserved dominant share."""
         return self.due.get(queue, 0.0)
 
 
@@ -78,7 +78,7 @@ def amounts_of(quantities: Mapping[str, str | int]) -> Amounts:
     """Quantities by resource as integers.
 
     Raises:
-        QuantityError: One is no quantity.
+        QuantityError: A value is not a quantity.
     """
     return {name: milli(text) if name == "cpu" else units(text) for name, text in quantities.items()}
 
@@ -91,7 +91,7 @@ def dominant_share(amounts: Mapping[str, int], total: Mapping[str, int]) -> floa
 
 
 def deserved(total: Mapping[str, int], claims: Mapping[str, Claim]) -> dict[str, Amounts]:
-    """What each queue deserves of the cluster.
+    """The deserved amounts of each queue.
 
     Returns:
         Amounts by queue and resource: never more than its demand or its capability, together never more than
@@ -110,7 +110,7 @@ def deserved(total: Mapping[str, int], claims: Mapping[str, Claim]) -> dict[str,
     }
     for name, most in total.items():
         over = sum(amounts.get(name, 0) for amounts in shares.values()) - max(0, most)
-        if over > 0:  # by rounding
+        if over > 0:  # because of rounding
             largest = max((queue for queue in shares if name in shares[queue]), key=lambda q: shares[q][name])
             shares[largest][name] -= over
     return shares
@@ -119,10 +119,10 @@ def deserved(total: Mapping[str, int], claims: Mapping[str, Claim]) -> dict[str,
 def _filled(
     total: Mapping[str, int], wanted: Mapping[str, Mapping[str, int]], claims: Mapping[str, Claim]
 ) -> dict[str, float]:
-    """The fraction of its demand that each queue gets, by progressive filling."""
+    """The satisfied fraction of each queue's demand, by progressive filling."""
     filled = dict.fromkeys(wanted, 0.0)
     ceilings = {queue: _ceiling(amounts, claims[queue].capability) for queue, amounts in wanted.items()}
-    #: Fraction of its demand by which a queue grows while dominant shares grow by its weight.
+    #: The fraction of its demand by which a queue grows while dominant shares grow by its weight.
     rates = {
         queue: claims[queue].weight / share
         for queue, amounts in wanted.items()
@@ -162,13 +162,13 @@ def _ceiling(amounts: Mapping[str, int], capability: Mapping[str, int]) -> float
 
 @runtime_checkable
 class FairQueues(Plugin, Protocol):
-    """A plugin that divides the cluster among queues; the scheduling queue pops by it."""
+    """A plugin that divides the cluster among queues; the scheduling queue pops pods by it."""
 
     def queue_of(self, pod: PodInfo) -> str:
-        """The queue that a pod is in."""
+        """The queue of a pod."""
 
     def standing(self, queue: str, scheduler: str, snapshot: Snapshot) -> float:
-        """A queue's dominant share by its weight, among the pods of a scheduler: the lowest goes first."""
+        """A queue's dominant share divided by its weight, among a scheduler's pods: the lowest goes first."""
 
 
 def victims_to_reclaim(
@@ -178,9 +178,10 @@ def victims_to_reclaim(
     budgets: DisruptionBudgets,
     trial: NodeTrial,
 ) -> tuple[PodInfo, ...]:
-    """The victims on one node, most important first; empty when nothing helps.
+    """The victims on one node, the most important first; empty if no set of victims suffices.
 
-    Candidates may go, but for their budgets and for what their queues deserve. The caller closes the trial.
+    Candidates may be evicted within their budgets and their queues' deserved shares. The caller closes the
+    trial.
     """
     orders = (
         sorted(candidates, key=lambda each: (each.priority, -started(each))),
@@ -218,7 +219,7 @@ def _fewest_needed(
 
 
 def _without_needless(victims: Sequence[PodInfo], trial: NodeTrial) -> tuple[PodInfo, ...]:
-    """The last one was needed; of the others the most important are put back first, if they may stay."""
+    """Put back pods that may stay, the most important first; the last victim is known to be needed."""
     needed = [victims[-1]]
     for each in sorted(victims[:-1], key=lambda each: (-each.priority, started(each))):
         trial.add(each)

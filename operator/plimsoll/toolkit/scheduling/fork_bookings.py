@@ -1,6 +1,6 @@
-"""DecidedBookings: devices of pods that are placed together on a fork, kept until they are reserved.
+"""DecidedBookings hold the devices of pods that are placed together on a fork until they are reserved.
 
-Answers of nodes change as further pods take devices there, so what a pod gets is kept when it is decided.
+Results of searches change as further pods take devices there, so the bookings are stored when decided.
 """
 
 from collections.abc import Callable
@@ -20,16 +20,16 @@ from plimsoll.toolkit.scheduling.pod_devices import PodDevices
 
 @dataclass(frozen=True, slots=True)
 class DecidedBookings:
-    """What a pod gets that was placed on a fork together with others, as kept in its cycle state.
+    """The bookings of a pod that was placed on a fork together with others, stored in its cycle state.
 
     Attributes:
-        bookings: As decided; shares of devices have no names yet.
+        bookings: The decided bookings; shares of devices have no ids yet.
     """
 
     bookings: tuple[Booking, ...]
 
     def named(self, share_id: Callable[[], str]) -> tuple[Booking, ...]:
-        """The bookings, each share with a name of its own."""
+        """The bookings, with an id for each share."""
         return tuple(_with_shares(each, share_id) for each in self.bookings)
 
 
@@ -46,7 +46,7 @@ def _with_shares(booking: Booking, share_id: Callable[[], str]) -> Booking:
 
 
 def decide_on_fork(state: CycleState, pod: PodInfo, node: str, fork: Cluster) -> None:
-    """Keep what a pod gets on a node of a fork, and count it there as allocated for the next pods."""
+    """Store the bookings of a pod on a node of a fork, and allocate them there for the next pods."""
     devices = state.find(PodDevices)
     if devices is None or devices.is_empty:
         return
@@ -61,7 +61,7 @@ def decide_on_fork(state: CycleState, pod: PodInfo, node: str, fork: Cluster) ->
 
 
 def _named(claim: ResourceClaim, pod: PodInfo) -> ResourceClaim:
-    """A claim that is to be created, told apart from those of other pods."""
+    """A claim to create, with a name that distinguishes it from those of other pods."""
     name = f"{claim.name}-{pod.uid}"
     return msgspec.structs.replace(
         claim, metadata=msgspec.structs.replace(claim.metadata, name=name, uid=name)

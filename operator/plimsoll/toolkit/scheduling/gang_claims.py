@@ -1,4 +1,4 @@
-"""GangClaims: claims without devices that several members of a gang name; the first one chooses for all.
+"""GangClaims: claims without devices that several gang members share; the first member chooses for all.
 
 Axis letter: N nodes.
 """
@@ -16,20 +16,20 @@ from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.selectors import NodeSelector, compile_node_matcher
 from plimsoll.toolkit.scheduling.node_matching import matching_nodes
 
-#: How often a gang is placed again because its members have no room by the devices of their claim.
+#: Maximum number of times that a gang is placed again because members do not fit near their claim's devices.
 MOST_TURNS = 8
 
 
 class GangClaims:
-    """Claims that have no devices yet, and that several members name.
+    """Unallocated claims that several members share.
 
-    A member that gets devices for one decides where all others may go: to the nodes that reach these. So it
-    chooses first among nodes with room for all of them; and where they have none, for ports or affinities
-    say, the gang is placed again, and the devices are looked for elsewhere.
+    The member that gets devices for such a claim restricts all others to the nodes that reach these. So it
+    chooses first among nodes with room for all of them. If the others do not fit there nevertheless, for
+    example because of ports or affinities, the gang is placed again with devices elsewhere.
 
     Args:
-        members: Those that are to be placed.
-        cluster: Only read.
+        members: The members to place.
+        cluster: The cluster; it is only read.
     """
 
     def __init__(self, members: Sequence[PodInfo], cluster: Cluster) -> None:
@@ -49,16 +49,16 @@ class GangClaims:
         self._users = {key: pods for key, pods in users.items() if len(pods) > 1}
 
     def decides(self, pod: PodInfo) -> bool:
-        """Whether others go where this member goes."""
+        """Whether this member's node decides where others may go."""
         return any(self._open(pod))
 
     def home(self, pod: PodInfo, rows: RowArray, fork: Cluster) -> BoolArray | None:
-        """Nodes that come before all others for a member that decides, shape (N,); None for no difference.
+        """Preferred nodes of a member that decides, shape (N,); None without a preference.
 
         Args:
             pod: The member.
-            rows: Of its feasible nodes.
-            fork: With the members before it.
+            rows: The rows of its feasible nodes.
+            fork: The fork with the members placed before it.
         """
         snapshot = Snapshot(fork)
         nodes: BoolArray = np.zeros(len(fork), dtype=np.bool_)
@@ -72,7 +72,7 @@ class GangClaims:
         return roomy if roomy.any() else nodes
 
     def note(self, pod: PodInfo, fork: Cluster) -> None:
-        """A member was placed, and what it gets is in the fork's book."""
+        """Note that a member was placed; its devices are in the fork's book."""
         book = fork.objects.ledger(DeviceBook)
         for key in list(self._open(pod)):
             allocation = book.claims[key].status.allocation
@@ -80,7 +80,7 @@ class GangClaims:
                 self._given[key] = allocation.node_selector
 
     def look_elsewhere(self, refused: Iterable[PodInfo]) -> bool:
-        """Whether these members may have room by other devices, which are looked for in the next turn."""
+        """Whether these members may fit near other devices, which the next turn searches."""
         found = False
         for pod in refused:
             for key in _named(pod):
@@ -97,7 +97,7 @@ class GangClaims:
         return (key for key in _named(pod) if key in self._users and key not in self._given)
 
     def _has_room(self, pod: PodInfo, fork: Cluster) -> BoolArray:
-        """Where all that name a claim of this member have room, shape (N,); devices do not count."""
+        """Where all members that share a claim with this one have room, shape (N,), devices apart."""
         book = fork.objects.ledger(DeviceBook)
         users = {each.uid: each for key in self._open(pod) for each in self._users[key]}
         waiting = [each for each in users.values() if each.uid not in fork.pods]
@@ -106,7 +106,7 @@ class GangClaims:
             amounts.update(each.requests)
         wanted = fork.requests_row(dict(amounts))
         wanted[PODS] = len(waiting)
-        # Where devices serve a resource, nodes have none of it themselves.
+        # Nodes do not have a resource themselves where devices serve it.
         is_own = [book.class_of_resource(name) is None for name in fork.resources]
         counts = np.array(is_own, dtype=np.bool_) & (wanted > 0)
         nodes = len(fork)

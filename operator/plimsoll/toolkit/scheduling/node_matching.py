@@ -1,7 +1,7 @@
 """Matches node selectors, names and tolerations against all nodes of a snapshot in one step.
 
-Shared by the plugins that narrow nodes down (NodeAffinity, TaintToleration, PodTopologySpread). A label is a
-column of small integers, so a requirement costs one comparison an operator, not one a node.
+Shared by the plugins that restrict nodes (NodeAffinity, TaintToleration, PodTopologySpread). A label is a
+column of small integers, so a requirement costs one vectorised comparison per operator, not one per node.
 
 Source: kube-scheduler v1.36, ``component-helpers/scheduling/corev1``.
 """
@@ -62,7 +62,7 @@ def requirement_nodes(requirement: Requirement, snapshot: Snapshot) -> BoolArray
             absent: BoolArray = ids == ABSENT
             return absent
         case "In" | "NotIn":
-            # A value that no node has would be found as ABSENT, and match the nodes without the label.
+            # A value that no node has would be found as ABSENT and match the nodes without the label.
             known = [found for value in requirement.values if (found := label.find(value)) != ABSENT]
             within: BoolArray = ids == known[0] if len(known) == 1 else np.isin(ids, known)
             return within if requirement.operator == "In" else ~within
@@ -73,7 +73,7 @@ def requirement_nodes(requirement: Requirement, snapshot: Snapshot) -> BoolArray
 
 
 def by_taints(judge: Callable[[tuple[Taint, ...]], int], snapshot: Snapshot) -> IntArray:
-    """``judge`` of each node's taints, shape (N,) int64; asked once for each distinct list of taints."""
+    """``judge`` of each node's taints, shape (N,) int64; called once for each distinct list of taints."""
     ids = snapshot.taint_ids
     taint_sets = snapshot.taint_sets
     if len(taint_sets) == 1:

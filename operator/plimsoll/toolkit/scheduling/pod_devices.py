@@ -1,6 +1,6 @@
 """PodDevices: the claims of a pod in one attempt, with their devices on each node.
 
-Nodes are asked in groups: on some nodes devices serve an extended resource that others have themselves.
+Nodes are searched in groups: on some, devices serve an extended resource that other nodes have themselves.
 
 Axis letter: N nodes. Source: kube-scheduler v1.36, ``dynamicresources/dynamicresources.go``.
 """
@@ -35,7 +35,7 @@ from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.selectors import compile_node_matcher
 from plimsoll.toolkit.scheduling.node_matching import matching_nodes
 
-#: The code of a node from which an allocated claim cannot be used, in addition to those of the search.
+#: The code of nodes from which an allocated claim cannot be used, in addition to the codes of the search.
 UNAVAILABLE = 16
 
 
@@ -43,10 +43,10 @@ class NodeGroup(NamedTuple):
     """Nodes on which devices serve the same extended resources.
 
     Attributes:
-        rows: Shape (N,): which nodes.
-        claims: What is searched for there.
-        extended: What the claim for extended resources asks for there; None without one.
-        answers: Of the search; None where nothing is searched for.
+        rows: Which nodes, shape (N,).
+        claims: The claims to search devices for.
+        extended: The requests of the claim for extended resources; None without one.
+        answers: The results of the search; None if there are no claims to search for.
     """
 
     rows: BoolArray
@@ -56,13 +56,13 @@ class NodeGroup(NamedTuple):
 
 
 class PodDevices:
-    """The claims of a pod.
+    """The claims of a pod, and the search for their devices.
 
     Args:
         pod: The pod.
-        claims: Those that it names, in order.
-        resources: Extended resources that it requests and that a class serves.
-        left_over: The claim for these of an earlier attempt.
+        claims: The claims that it names, in order.
+        resources: The requested extended resources that a class serves.
+        left_over: The claim for these from an earlier attempt.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class PodDevices:
         self._resources = resources
         self._book: DeviceBook | None = None
         self._groups: list[NodeGroup] = []
-        self._opened: dict[int, NodeAnswer] = {}  #: of rows where devices are held that are open to the pod
+        self._opened: dict[int, NodeAnswer] = {}  #: by row, where devices are held that the pod may use
         self._unavailable: set[int] = set()
 
     @property
@@ -88,20 +88,20 @@ class PodDevices:
 
     @property
     def unused(self) -> tuple[ResourceClaim, ...]:
-        """Claims that keep the pod from some node, and that no other pod may use."""
+        """Claims that exclude the pod from some node, and that no other pod may use."""
         claims = (self.claims[place] for place in sorted(self._unavailable))
         return tuple(claim for claim in claims if is_usable_by(claim, self._pod))
 
     def codes(
         self, snapshot: Snapshot, most_steps: int, timeout_s: float, only: int | None = None
     ) -> IntArray:
-        """What keeps the pod from each node, shape (N,).
+        """The obstacles on each node as codes, shape (N,).
 
         Args:
-            snapshot: Of all nodes.
-            most_steps: Of a search on one node.
-            timeout_s: How long drivers have to prepare devices.
-            only: The row of the one node that is asked; what is said of others then means nothing.
+            snapshot: A snapshot of all nodes.
+            most_steps: Maximum number of steps of the search on one node.
+            timeout_s: Seconds that drivers have to prepare devices.
+            only: The row of the only node to search; the codes of other nodes are then meaningless.
         """
         book = snapshot.objects.ledger(DeviceBook)
         if self._book is None:
@@ -122,11 +122,11 @@ class PodDevices:
         return codes
 
     def search_part(self, snapshot: Snapshot, most_steps: int) -> bool:
-        """Search for devices on some nodes, beforehand; whether enough nodes are left for another part.
+        """Search for devices on some nodes in advance; returns whether enough nodes remain for another part.
 
         Args:
-            snapshot: Of all nodes.
-            most_steps: Of a search on one node.
+            snapshot: A snapshot of all nodes.
+            most_steps: Maximum number of steps of the search on one node.
         """
         book = snapshot.objects.ledger(DeviceBook)
         return any(
@@ -136,13 +136,13 @@ class PodDevices:
         )
 
     def held_on(self, snapshot: Snapshot, row: int, most_steps: int, timeout_s: float) -> DeviceHold | None:
-        """The devices that the pod would get on one node, to be held for it; None where it gets none.
+        """The devices that the pod would get on one node, to hold for it; None if it would get none.
 
         Args:
-            snapshot: Of all nodes.
-            row: Of the node.
-            most_steps: Of the search.
-            timeout_s: How long drivers have to prepare devices.
+            snapshot: A snapshot of all nodes.
+            row: The row of the node.
+            most_steps: Maximum number of steps of the search.
+            timeout_s: Seconds that drivers have to prepare devices.
         """
         if self.codes(snapshot, most_steps, timeout_s, row)[row] != FREE:
             return None
@@ -153,12 +153,12 @@ class PodDevices:
         return DeviceHold(self._pod.uid, self._pod.priority, node, given)
 
     def wanted(self, row: int) -> tuple[WantedClaim, ...]:
-        """What is searched for on the node of a row, once the nodes were asked."""
+        """The claims to search devices for on the node of a row, once nodes were searched."""
         group = next((each for each in self._groups if each.rows[row]), None)
         return () if group is None else group.claims
 
     def failure(self, rows: RowArray) -> str:
-        """Why the search failed on the first of these rows where it did; "" where it did on none."""
+        """The first error of the search among these rows; "" without an error."""
         for group in self._groups:
             if group.answers is not None:
                 may_fail = group.answers.codes[rows] == FAILED
@@ -169,7 +169,7 @@ class PodDevices:
         return ""
 
     def points(self, snapshot: Snapshot) -> IntArray:
-        """For early alternatives of lists, shape (N,); 0 where nothing is to be allocated."""
+        """Points for early alternatives of lists, shape (N,); 0 where nothing has to be allocated."""
         points = np.zeros(len(snapshot), dtype=np.int64)
         for group in self._groups:
             if group.answers is not None:
@@ -182,12 +182,12 @@ class PodDevices:
         return points
 
     def bookings(self, row: int, node: str, share_id: Callable[[], str]) -> tuple[Booking, ...]:
-        """What the claims get on a feasible node, in order; that for extended resources is the last one.
+        """The bookings of the claims on a feasible node, in order; that for extended resources is the last.
 
         Args:
-            row: Of the node.
-            node: Its name.
-            share_id: Makes the name of a share of a device, a UUID.
+            row: The row of the node.
+            node: The node's name.
+            share_id: Returns a new id, a UUID, for a share of a device.
         """
         group = next((each for each in self._groups if each.rows[row]), None)
         if group is None:
@@ -216,7 +216,7 @@ class PodDevices:
         return groups
 
     def _served(self, snapshot: Snapshot) -> list[tuple[list[str], BoolArray]]:
-        """The extended resources that devices serve, and on which nodes, shape (N,): those that have none."""
+        """The extended resources that devices serve, with the nodes, shape (N,), that do not have them."""
         if not self._resources:
             return [([], np.ones(len(snapshot), dtype=np.bool_))]
         lacking = np.ones((len(snapshot), len(self._resources)), dtype=np.bool_)
@@ -237,7 +237,7 @@ class PodDevices:
         return self._opened.get(row) or answers.answer(row)
 
     def _open(self, snapshot: Snapshot, book: DeviceBook) -> None:
-        """Ask the nodes again where devices are held that this pod may have, as if they were free."""
+        """Repeat the search where this pod may use held devices, as if these were free."""
         self._opened.clear()
         holds = book.open_to(self._pod) if book.holds else ()
         if not holds:
@@ -252,7 +252,7 @@ class PodDevices:
                         self._opened[row] = group.answers.answer_if(group.claims, node, book, taken)
 
     def _leave_out(self, snapshot: Snapshot, begun_by: float, codes: IntArray) -> None:
-        """Refuse nodes from which an allocated claim cannot be used, and remember the claim."""
+        """Reject nodes from which an allocated claim cannot be used, and note the claim."""
         free = codes == FREE
         for place, claim in enumerate(self.claims):
             allocation = claim.status.allocation
@@ -272,7 +272,7 @@ class PodDevices:
 
 
 def resources_of(template: PodTemplate, book: DeviceBook) -> tuple[str, ...]:
-    """Extended resources that pods of a template request and that a class serves, in order."""
+    """Extended resources that pods of a template request and a class serves, in order."""
     if not book.classes:
         return ()
     names = sorted(name for name, amount in template.requests.items() if amount > 0 and may_be_served(name))
@@ -280,21 +280,21 @@ def resources_of(template: PodTemplate, book: DeviceBook) -> tuple[str, ...]:
 
 
 def needs_devices(pod: PodInfo, book: DeviceBook) -> bool:
-    """Whether a pod has resource claims, or requests what devices serve."""
+    """Whether a pod has resource claims, or requests resources that devices serve."""
     return bool(pod.pod.spec.resource_claims) or bool(resources_of(pod.template, book))
 
 
 def claims_wanted(pod: PodInfo, book: DeviceBook) -> tuple[ResourceClaim, ...]:
-    """The claims of a pod, or those that the pod will have for which it stands in.
+    """The claims of a pod; for a stand-in, the claims that its pod will have.
 
     Raises:
-        ClaimProblem: One cannot be used.
+        ClaimProblem: A claim cannot be used.
     """
     return (claims_of if pod.stands_in_for is None else claims_in_stead)(pod.pod, book.claims)
 
 
 def pod_devices(pod: PodInfo, book: DeviceBook) -> PodDevices | None:
-    """The claims of a pod, or of what stands in for one; None without any, or where they cannot be used."""
+    """The claims of a pod or of a stand-in; None without claims, or if they cannot be used."""
     try:
         devices = PodDevices(pod.pod, claims_wanted(pod, book), resources_of(pod.template, book))
     except ClaimProblem:
@@ -305,14 +305,14 @@ def pod_devices(pod: PodInfo, book: DeviceBook) -> PodDevices | None:
 def held_for(
     pod: PodInfo, snapshot: Snapshot, row: int, most_steps: int, timeout_s: float
 ) -> DeviceHold | None:
-    """The devices that a pod, or what stands in for one, would get on a node; None where it gets none.
+    """The devices that a pod, or a stand-in, would get on a node; None if it would get none.
 
     Args:
         pod: The pod.
-        snapshot: Of all nodes.
-        row: Of the node.
-        most_steps: Of the search.
-        timeout_s: How long drivers have to prepare devices.
+        snapshot: A snapshot of all nodes.
+        row: The row of the node.
+        most_steps: Maximum number of steps of the search.
+        timeout_s: Seconds that drivers have to prepare devices.
     """
     devices = pod_devices(pod, snapshot.objects.ledger(DeviceBook))
     try:
@@ -322,7 +322,7 @@ def held_for(
 
 
 def answers_to(claims: Sequence[WantedClaim], book: DeviceBook, most_steps: int) -> NodeAnswers | None:
-    """What nodes answer to claims of this shape, as far as it is known; None without claims."""
+    """The cached results of nodes for claims of this shape; None without claims."""
     if not claims:
         return None
     return book.kept((shape_of(claims), most_steps), lambda: NodeAnswers(is_selected, most_steps))

@@ -31,16 +31,16 @@ def weighted(columns: NDArray[Any], weights: Sequence[int]) -> NDArray[Any]:
 def least_allocated(
     room: IntArray, weights: Sequence[int], capacity: NDArray[np.float64], points: NDArray[np.float64]
 ) -> IntArray:
-    """The default strategy in doubles, several times as quick as in integers.
+    """The default strategy in doubles, several times as fast as in integers.
 
-    Exact for capacities below 2**46: 100 times that is a double, and the correctly rounded quotient of two
-    integers that are doubles reaches no integer that the true one does not.
+    Exact for capacities below 2**46: 100 times such a capacity is a double, and if the quotient of two
+    integers is below an integer, so is the correctly rounded quotient.
 
     Args:
-        room: What is left with the pod, shape (K, N), at most the capacity; overwritten.
-        weights: Of the K resources.
+        room: The remaining amounts with the pod, shape (K, N), at most the capacity; overwritten.
+        weights: The weights of the K resources.
         capacity: Shape (K, N), positive.
-        points: Shape (K, N), to compute in.
+        points: Working memory, shape (K, N).
     """
     np.maximum(room, 0, out=room)
     np.multiply(room, float(MAX_SCORE), out=points)
@@ -57,14 +57,14 @@ def least_allocated(
 
 
 def divided(numerator: IntArray, divisor: IntArray | int) -> IntArray:
-    """The quotient truncated towards zero; products of absurd amounts wrap around and are negative."""
+    """The quotient truncated towards zero; products of absurd amounts wrap around and become negative."""
     if len(numerator) and numerator.min() < 0:
         numerator -= np.fmod(numerator, divisor)
     return numerator // divisor
 
 
 def interpolated(shape: Sequence[tuple[int, int]]) -> IntArray:
-    """A function's value at 0, 1, ... 100, shape (101,), from its points: linear between them, then flat."""
+    """A function's values at 0, 1, ... 100, shape (101,): linear between its points, constant beyond them."""
     xs, ys = zip(*shape, strict=True)
     values = []
     for u in range(101):
@@ -75,7 +75,7 @@ def interpolated(shape: Sequence[tuple[int, int]]) -> IntArray:
         else:
             upper = next(i for i, x in enumerate(xs) if u <= x)
             rise = (ys[upper] - ys[upper - 1]) * (u - xs[upper - 1])
-            # Towards zero, as integers divide upstream: a falling segment is rounded up.
+            # Truncated towards zero, as integers divide upstream: a falling segment is rounded up.
             values.append(ys[upper - 1] + int(rise / (xs[upper] - xs[upper - 1])))
     return np.array(values, dtype=np.int64)
 

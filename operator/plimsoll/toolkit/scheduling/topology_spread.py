@@ -25,7 +25,7 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 class Included:
-    """The nodes that make domains: with all the keys, and passing the inclusion policies."""
+    """The nodes that form domains: they have all the keys, and pass the inclusion policies."""
 
     __slots__ = ("_content", "_hash")
 
@@ -45,13 +45,13 @@ class Included:
         return self is other or (isinstance(other, Included) and self._content == other._content)
 
     def among(self, snapshot: Snapshot) -> BoolArray:
-        """Shape (N,): which nodes belong to the set."""
+        """Which nodes belong to the set, shape (N,)."""
         keys, matcher, tolerations = self._content
         included: BoolArray = np.ones(len(snapshot), dtype=np.bool_)
         for key in keys:
             included &= snapshot.label_ids(key) != ABSENT
             if not included.any():
-                return included  # a key that no node has, and maybe hundreds of them after it
+                return included  # no node has the key; hundreds may follow
         if matcher is not None:
             included &= matching_nodes(matcher, snapshot)
         if tolerations is not None:
@@ -73,15 +73,15 @@ class Constraint:
     nodes: Included | None
 
     def means(self, pod: PodInfo) -> bool:
-        """Whether the pod's namespace and labels are meant, terminating or not."""
+        """Whether the pod matches by namespace and labels, whether or not it is terminating."""
         return pod.namespace == self.namespace and self.selector.matches(pod.labels)
 
     def counts(self, snapshot: Snapshot) -> DomainSums:
-        """Matching pods by domain."""
+        """Numbers of matching pods by domain."""
         return snapshot.index(PodCounts).of(self.pods).sums(self.topology_key, snapshot, self.nodes)
 
     def without_key(self, snapshot: Snapshot) -> int:
-        """Matching pods on all nodes without the key: the defaults count them to a domain named ""."""
+        """Number of matching pods on nodes without the key: the defaults count them to a domain named ""."""
         whole = snapshot.whole
         lacking = whole.label_ids(self.topology_key) == ABSENT
         if self.nodes is not None:
@@ -92,9 +92,9 @@ class Constraint:
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """The constraints of one template: the hard ones refuse nodes, the soft ones score them.
+    """The constraints of one template: the hard ones reject nodes, the soft ones score them.
 
-    Unless ``all_keys_required``, a node without one of the soft keys is scored by the others.
+    Unless ``all_keys_required``, a node without one of the soft keys is scored by the other constraints.
     """
 
     hard: tuple[Constraint, ...] = ()
@@ -112,7 +112,7 @@ NONE = Constraints()
 
 
 def own_constraints(template: PodTemplate, own: Iterable[TopologySpreadConstraint]) -> Constraints:
-    """The constraints that the pods of a template state, or why one cannot be parsed."""
+    """The constraints in a template's pod spec, or the error of one that cannot be parsed."""
     try:
         pairs = [(each, selector_of(each, template.labels)) for each in own]
     except SelectorError as exc:
@@ -124,7 +124,7 @@ def selector_of(constraint: TopologySpreadConstraint, labels: Mapping[str, str])
     """The pods that a constraint counts for a pod with these labels.
 
     Raises:
-        SelectorError: its selector means nothing.
+        SelectorError: The selector is invalid.
     """
     return compile_selector(constraint.label_selector).and_equal(
         {key: labels[key] for key in constraint.match_label_keys if key in labels}
@@ -137,7 +137,7 @@ def compiled(
     *,
     all_keys_required: bool,
 ) -> Constraints:
-    """Constraints with their selectors, as hard and soft ones."""
+    """The compiled constraints, divided into hard and soft ones."""
     matcher = template.required_nodes
     groups: dict[bool, tuple[Constraint, ...]] = {}
     for hard in (True, False):
@@ -180,7 +180,7 @@ def _compile(
 
 
 def default_selector(template: PodTemplate, objects: ClusterObjects) -> Selector:
-    """What the Services of the pod's namespace, and its controller, select it by; empty when nothing does."""
+    """The combined selectors of the pod's Services and controller; empty if none selects it."""
     services = objects.derived("selectors of Services by namespace", lambda: _service_selectors(objects))
     pairs: dict[str, str] = {}
     for wanted in services.get(template.namespace, ()):

@@ -1,8 +1,8 @@
-"""Victims of preemption, on one node by trial or on many nodes with arrays.
+"""Victims of preemption, found on one node by trial or on many nodes with arrays.
 
-Both ways are the same procedure: take away every pod of lower priority; if the pod fits then, put them
-back one by one, those that their disruption budget protects first, then by importance; who cannot stay is
-a victim.
+Both ways follow the same procedure: remove every pod of lower priority; if the pod then fits, put them back
+one by one, those that a disruption budget protects first, then by importance. A pod that does not fit any
+more is a victim.
 
 Axis letters: N nodes, K places of :class:`PodsByImportance`, R resources.
 Source: kube-scheduler v1.36, ``defaultpreemption`` (SelectVictimsOnNode) and ``framework/preemption``.
@@ -24,23 +24,23 @@ from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 PRIORITY_OFFSET = 2**31
-#: In ``KeptVictims.kinds``, in addition to WhatIf's kinds of refusal, which are positive.
+#: Values of ``KeptVictims.kinds``, in addition to WhatIf's kinds of refusal, which are positive.
 CANDIDATE, UNKNOWN, NONE_LOWER = 0, -1, -2
 
 
 @dataclass(frozen=True, slots=True)
 class VictimsFound:
-    """One candidate: a row, who leaves it (the most important first), how many against their budget."""
+    """One candidate: a row, its victims (the most important first), and how many violate a budget."""
 
     row: int
     victims: tuple[PodInfo, ...]
     violations: int
 
     def cost(self) -> tuple[int, int, int, int, float]:
-        """The lowest is picked.
+        """A sort key: the candidate with the lowest cost is picked.
 
-        Violations; the highest priority; the sum of (priority + 2^31); the number of victims; and minus the
-        earliest start among the victims of the highest priority.
+        It consists of: the violations; the highest priority; the sum of (priority + 2^31); the number of
+        victims; and minus the earliest start among the victims of the highest priority.
         """
         highest = max((victim.priority for victim in self.victims), default=-PRIORITY_OFFSET)
         starts = [started(victim) for victim in self.victims if victim.priority == highest]
@@ -56,7 +56,7 @@ class VictimsFound:
 def victims_by_trial(
     pod: PodInfo, row: int, pods: Sequence[PodInfo], budgets: DisruptionBudgets, what_if: WhatIf
 ) -> VictimsFound | Status:
-    """The victims among the pods of a node (the most important first); or why it is no candidate."""
+    """The victims among a node's pods (the most important first), or why the node is not a candidate."""
     lower = [other for other in pods if other.priority < pod.priority]
     if not lower:
         return NO_VICTIMS
@@ -85,18 +85,18 @@ def victims_by_trial(
 
 
 class KeptVictims:
-    """The victims on every node, for filters that know pods only by the sums of their requests.
+    """The victims on every node, for filters that depend on pods only through the sums of their requests.
 
-    Kept between the attempts of one template: only nodes that changed are looked at again. Shapes (N,), and
-    (K, N) for ``victims``; what is said of a node holds where ``kinds`` is CANDIDATE.
+    Cached between the attempts of one template; only changed nodes are searched again. Shapes are (N,), and
+    (K, N) for ``victims``; the values of a node are valid where ``kinds`` is CANDIDATE.
 
     Args:
-        snapshot: Of the cluster.
+        snapshot: A snapshot of the cluster.
         evicting: Whether victims leave through the Eviction API.
 
     Attributes:
-        kinds: CANDIDATE, NONE_LOWER, UNKNOWN, or the kind of refusal that remains in an empty place.
-        victims: Which places have to go.
+        kinds: CANDIDATE, NONE_LOWER, UNKNOWN, or the kind of refusal that remains without lower pods.
+        victims: The places of the victims.
         costs: The criteria of ``VictimsFound.cost``, in order.
     """
 
@@ -114,9 +114,9 @@ class KeptVictims:
         self._ahead = np.zeros(count, dtype=np.int64)  #: WhatIf.ahead_marks
 
     def is_current(self, snapshot: Snapshot, what_if: WhatIf) -> bool:
-        """Whether nodes and budgets are still what they were.
+        """Whether nodes and budgets are unchanged.
 
-        Forgets the rows whose pods, or whose nominated pods, changed.
+        Invalidates the rows whose pods, or whose nominated pods, changed.
         """
         changed = snapshot.changed_since(self._tick)
         if changed is None or self._mark != _mark(snapshot):
@@ -129,7 +129,7 @@ class KeptVictims:
         return True
 
     def complete(self, pod: PodInfo, rows: RowArray, snapshot: Snapshot, what_if: WhatIf) -> None:
-        """Find the victims on those of the rows where they are not known."""
+        """Find the victims on those of the rows where they are unknown."""
         self._ahead = what_if.ahead_marks
         rows = rows[self.kinds[rows] == UNKNOWN]
         if not len(rows):
@@ -140,7 +140,7 @@ class KeptVictims:
         if not preemptible.all():
             self.kinds[rows[~preemptible]] = NONE_LOWER
             rows, lower = rows[preemptible], lower[:, preemptible]
-        # Slices are views where an array of all rows would be a copy.
+        # Slices are views; an array of all rows would be a copy.
         whole = len(rows) == len(snapshot)
         taken = pods.requests[: len(lower), : len(snapshot)] if whole else pods.requests[: len(lower), rows]
         taken = taken[:, :, : len(snapshot.resources)]
@@ -177,12 +177,12 @@ class KeptVictims:
         return VictimsFound(row, victims, int(self.costs[0][row]))
 
     def count(self, rows: RowArray) -> tuple[int, int]:
-        """How many of the rows are candidates, and how many of these without a violation."""
+        """The number of rows that are candidates, and how many of these have no violation."""
         costs = self.costs[0][rows[self.kinds[rows] == CANDIDATE]]
         return len(costs), len(costs) - int(np.count_nonzero(costs))
 
     def best(self, rows: RowArray) -> RowArray:
-        """Those of the rows that are candidates, equal by every criterion, and better than the others."""
+        """The best candidates among the rows: equal to each other by every criterion."""
         rows = rows[self.kinds[rows] == CANDIDATE]
         for cost in self.costs:
             if len(rows) > 1:
@@ -209,7 +209,7 @@ class KeptVictims:
 
 
 def _mark(snapshot: Snapshot) -> tuple[tuple[int, int], int, int]:
-    """What nodes and budgets are at."""
+    """The versions of nodes and budgets."""
     return snapshot.node_mark, snapshot.objects.version, snapshot.objects.budget_version
 
 
@@ -220,9 +220,9 @@ def _reprieve(
     victims: BoolArray,
     fits: Callable[[RowArray | slice, IntArray], BoolArray],
 ) -> None:
-    """Put back pods, place by place, on all nodes; note in ``victims``, shape (K, N), who cannot stay.
+    """Put back pods, place by place, on all nodes; mark in ``victims``, shape (K, N), those that cannot stay.
 
-    ``lower``, (K, N), says which; ``taken``, (K, N, R), what they request; ``requested``, (N, R), is changed.
+    ``lower``, (K, N), are the pods; ``taken``, (K, N, R), their requests; ``requested``, (N, R), is changed.
     """
     for place, there in enumerate(lower):
         if there.all():
@@ -241,7 +241,7 @@ def _reprieve(
 def _violating(
     rows: RowArray, lower: BoolArray, pods: PodsByImportance, budgets: DisruptionBudgets
 ) -> BoolArray:
-    """Which of the places ``lower`` are protected by a budget, shape (K, N)."""
+    """Which of the places ``lower`` violate a budget, shape (K, N)."""
     violating = np.zeros_like(lower)
     if budgets.protect_anybody:
         for position, row in enumerate(rows.tolist()):

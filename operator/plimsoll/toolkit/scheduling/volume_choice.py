@@ -1,4 +1,4 @@
-"""Volumes that a pod's claims use or would get on each node, for VolumeBinding.
+"""Chooses the volumes that a pod's claims use or would get on each node, for VolumeBinding.
 
 Axis letters: N nodes.
 Source: kube-scheduler v1.36, ``volumebinding/binder.go``.
@@ -35,18 +35,18 @@ from plimsoll.model.selectors import (
 )
 from plimsoll.toolkit.scheduling.node_matching import requirement_nodes, term_nodes
 
-#: Whose arithmetic this is, in the sentences of its errors.
+#: The plugin that the error messages name.
 NAME = "VolumeBinding"
-#: Refusals by bit, in the order in which they are listed.
+#: Refusals as bits, in the order in which they are listed.
 VOLUME_MISSING, AFFINITY, NOTHING_TO_BIND, NO_SPACE = 1, 2, 4, 8
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
-#: In ``VolumeChoice.volumes``: nothing was found, so the claim is provisioned.
+#: A value of ``VolumeChoice.volumes``: no volume was found, so the claim is provisioned.
 PROVISION = -1
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeChoice:
-    """What a delayed claim would get on each node: the index of a candidate, or PROVISION; shape (N,)."""
+    """The choice for a delayed claim on each node: the index of a candidate, or PROVISION; shape (N,)."""
 
     claim: PersistentVolumeClaim
     candidates: tuple[PersistentVolume, ...]
@@ -54,11 +54,11 @@ class VolumeChoice:
 
 
 def _requested(claim: PersistentVolumeClaim) -> int:
-    """The claim's size in nano-bytes: quantities compare exactly."""
+    """The claim's size in nano-bytes, so that quantities compare exactly."""
     return nanos(claim.spec.resources.requests.get("storage", 0))
 
 
-# -- volumes that exist ------------------------------------------------------------------------------
+# -- existing volumes --------------------------------------------------------------------------------
 
 
 def reached(bound: Iterable[PersistentVolumeClaim], snapshot: Snapshot) -> IntArray:
@@ -105,13 +105,13 @@ def _selected(selector: NodeSelector | None, snapshot: Snapshot) -> BoolArray:
     return selected
 
 
-# -- claims that wait --------------------------------------------------------------------------------
+# -- delayed claims ----------------------------------------------------------------------------------
 
 
 def choose(
     delayed: tuple[PersistentVolumeClaim, ...], snapshot: Snapshot
 ) -> tuple[IntArray, list[VolumeChoice]]:
-    """What each claim gets on each node, and what is wrong where it gets nothing."""
+    """The choice for each claim on each node, and the refusals where a claim gets no volume."""
     objects = snapshot.objects
     refused: IntArray = np.zeros(len(snapshot), dtype=np.int64)
     assigned = [claim for claim in delayed if SELECTED_NODE in claim.metadata.annotations]
@@ -137,7 +137,7 @@ def _row_of(claim: PersistentVolumeClaim, snapshot: Snapshot) -> int:
 
 
 def _smallest(claim: PersistentVolumeClaim, earlier: list[VolumeChoice], snapshot: Snapshot) -> VolumeChoice:
-    """The volume that the claim takes on each node."""
+    """The volume that the claim would take on each node."""
     candidates = _candidates(claim, snapshot.objects)
     reserved = [at for at, volume in enumerate(candidates) if volume.spec.claim_ref is not None]
     volumes: IntArray = np.full(len(snapshot), PROVISION, dtype=np.int64)
@@ -151,7 +151,7 @@ def _smallest(claim: PersistentVolumeClaim, earlier: list[VolumeChoice], snapsho
 
 
 def _candidates(claim: PersistentVolumeClaim, objects: ClusterObjects) -> tuple[PersistentVolume, ...]:
-    """Volumes that the claim may take somewhere, the smallest first; one reserved for it excludes others."""
+    """Volumes that the claim may take on any node, the smallest first; a reserved one excludes others."""
     class_name = claim_class(claim)
     by_class = objects.derived("volumes by class", lambda: _by_class(objects))
     try:
@@ -172,7 +172,7 @@ def _candidates(claim: PersistentVolumeClaim, objects: ClusterObjects) -> tuple[
 
 
 def _fits(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
-    """Whether size and mode are right, and no other claim has it."""
+    """Whether size and mode match, and no other claim has the volume."""
     reserved = volume.spec.claim_ref
     if reserved is not None and (
         (reserved.namespace, reserved.name) != (claim.metadata.namespace, claim.metadata.name)
@@ -202,7 +202,7 @@ def _by_class(objects: ClusterObjects) -> dict[str, list[PersistentVolume]]:
 
 
 def _obstacles(claim: PersistentVolumeClaim, objects: ClusterObjects, snapshot: Snapshot) -> IntArray:
-    """NOTHING_TO_BIND or NO_SPACE where no volume can be made for the claim, shape (N,)."""
+    """NOTHING_TO_BIND or NO_SPACE where no volume can be provisioned for the claim, shape (N,)."""
     storage_class = objects.storage_classes[claim_class(claim)]
     codes = all_feasible(snapshot)
     if storage_class.provisioner in ("", NO_PROVISIONER):
@@ -224,7 +224,7 @@ def _obstacles(claim: PersistentVolumeClaim, objects: ClusterObjects, snapshot: 
 
 
 def _room(capacity: CSIStorageCapacity) -> int:
-    """Bytes of the largest volume that can be made, -1 if unknown."""
+    """Size in bytes of the largest volume that can be provisioned, -1 if unknown."""
     limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
     return -1 if limit is None else units(limit)
 
@@ -247,7 +247,7 @@ def _labelled(selector: Selector, snapshot: Snapshot) -> BoolArray:
 
 
 def _allowed(storage_class: StorageClass, snapshot: Snapshot) -> BoolArray:
-    """Where the class may make volumes: terms are alternatives, their expressions add up."""
+    """Where the class may provision volumes: terms are ORed, the expressions of a term are ANDed."""
     if not storage_class.allowed_topologies:
         return np.ones(len(snapshot), dtype=np.bool_)
     allowed: BoolArray = np.zeros(len(snapshot), dtype=np.bool_)
