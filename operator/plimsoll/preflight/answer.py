@@ -22,7 +22,7 @@ class CheckFinding(AnswerPart):
 
 
 class Check(Answer):
-    """The findings of ``plimsoll check``."""
+    """What ``plimsoll check`` found."""
 
     level: Level = Field(description="The worst level of all findings.")
     server: str = Field(description="Address of the API server.")
