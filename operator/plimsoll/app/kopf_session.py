@@ -2,9 +2,10 @@
 
 kopf repeats requests whose connection breaks before the response headers, and watches whose body breaks. It
 ends the operator, and with it a leader, when the body of another response breaks, or when a watch ends in the
-middle of a line; proxies and restarted API servers cause both. Also, it gives a resource up if a request gets
-a 404 before kopf has received the deletion of its definition. If the definition is recreated before kopf
-notices, kopf never requests the resource again.
+middle of a line. Proxies and restarted API servers cause both.
+
+Also, kopf gives a resource up if a request gets a 404 before kopf has received the deletion of its
+definition. If the definition is recreated before kopf notices, kopf never requests the resource again.
 """
 
 import asyncio

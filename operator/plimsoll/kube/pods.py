@@ -125,8 +125,9 @@ class PodEvictor:
     async def evict(self, pod: Pod) -> WriteResult:
         """Evict this very pod if unchanged since it was judged; the uid spares a later pod of its name.
 
-        Returns GONE when the pod has left or is terminating, CONFLICT when it has changed, and BUSY when the
-        eviction was refused for now or the pod could not be read; then the call may be repeated.
+        Returns GONE when the pod has left or is terminating, and CONFLICT when it has changed. Returns BUSY,
+        after which the call may be repeated, when the pod could not be read, or the server was busy or got a
+        conflict although the pod still exists.
         """
         standing = await self.standing(pod)
         return await self._evict(pod) if standing.is_done else standing

@@ -3,10 +3,9 @@
 A list is streamed if the server supports it (WatchList: the watch begins with all objects, and a bookmark
 marks their end); a stream holds only a slice in memory. Otherwise the list is read page by page.
 
-``app`` runs one reflector for each hot resource. A reflector survives every failure of the server: after a
-410 or long silence it lists again, after a refusal it backs off with jitter, and an object that cannot be
-decoded is reported, counted and skipped. Bookmarks keep the resource version fresh, so that a resumed watch
-rarely has to list.
+``app`` runs one reflector for each hot resource. A reflector survives every failure of the server. After a
+410 or long silence it lists again; after a refusal it backs off with jitter; an object that cannot be decoded
+is reported, counted and skipped. Bookmarks keep the resource version fresh, so a resume rarely has to list.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """Allocates, reserves, creates and deletes ResourceClaims (resource.k8s.io/v1).
 
-The status is patched, not replaced. Like an update, a patch with the resourceVersion that was read is refused
-as a conflict if the claim has changed; unlike an update, it keeps what drivers wrote and fields that this
-version does not know.
+The status is patched, not replaced. A patch with the resourceVersion that was read is refused as a conflict
+if the claim has changed, as an update would be. Unlike an update, it keeps what drivers wrote and fields that
+this version does not know.
 """
 
 from collections.abc import Mapping, Sequence

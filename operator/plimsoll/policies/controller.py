@@ -1,8 +1,8 @@
 """Turns policies into profiles and rebalancers; a change takes effect immediately, for its policy only.
 
 Each policy is validated by itself. Errors that the API server could not reject (unknown plugins, bad
-arguments, two policies with one scheduler name) become ``Accepted=False`` with the exact field, and the last
-accepted state of the policy stays in effect until it is corrected.
+arguments, two policies with one scheduler name) become ``Accepted=False`` with the exact field. Until they
+are corrected, the policy's last accepted state stays in effect.
 """
 
 import asyncio

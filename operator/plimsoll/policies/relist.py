@@ -1,10 +1,12 @@
 """Relists policies periodically to catch changes that the watch missed.
 
 kopf resumes a broken watch by listing; it reports what exists, but not what was deleted meanwhile. A policy
-that does not exist must not stay in effect. Also, kopf 1.45 does not watch policies at all if their
-definition is created between its discovery of the served resources and its watch of definitions, because it
-ignores the definitions in its first list. Deleting the definition deletes its policies; two lists in a row
-that do not find the resource mean that.
+that does not exist must not stay in effect.
+
+Also, kopf 1.45 ignores the definitions in its first list. If the policies' definition is created between
+kopf's discovery of the served resources and its watch of definitions, kopf does not watch policies at all.
+
+Deleting the definition deletes its policies. Two lists in a row that do not find the resource mean that.
 """
 
 from plimsoll.policies.controller import Policies

@@ -1,8 +1,8 @@
 """Opens kubernetes-asyncio's client so that no connection outlives it.
 
 When a request over TLS is aborted, its connection performs a TLS shutdown: the socket stays open until the
-server has responded to that. aiohttp's connector no longer knows the connection and does not wait for it on
-close, so a command would end its event loop with the socket still open.
+server has responded to that. By then aiohttp's connector no longer knows the connection, and closing it does
+not wait for the socket. A command would thus end its event loop with the socket still open.
 """
 
 import asyncio

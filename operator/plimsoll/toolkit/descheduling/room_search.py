@@ -1,9 +1,9 @@
 """Finds the fewest and cheapest pods to move off a node so that a given amount becomes free there.
 
 The deficit of a node is the wanted amount minus the free amount. Nodes whose movable pods cannot cover it are
-left out. The others are ranked in one step by a lower bound on the number of pods: each pod is worth the sum
-of the shares of the deficit that it covers, and the bound is how many of the largest values add up to the
-whole. On the most promising nodes, pods are then chosen one by one and moved to their best fits.
+left out. The others are ranked in one step by a lower bound on the number of pods. Each pod is worth the sum
+of the shares of the deficit that it covers; the bound is how many of the largest values add up to the whole.
+On the most promising nodes, pods are then chosen one by one and moved to their best fits.
 
 Axis letters: N nodes, K places (of :class:`PodsByImportance`), R resources.
 """
