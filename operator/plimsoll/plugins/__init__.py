@@ -1,4 +1,4 @@
-"""The scheduling plugins, one file each. ``IN_TREE`` is the whole registration."""
+"""The scheduling plugins, one file each. ``IN_TREE`` registers all of them."""
 
 from collections.abc import Mapping
 

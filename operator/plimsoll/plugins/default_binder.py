@@ -1,11 +1,11 @@
-"""DefaultBinder: write the binding, as ``kubectl`` would see it.
+"""DefaultBinder: write the binding.
 
-Formula: none; ``POST pods/<name>/binding`` with the node as target and the pod's uid, through the port that
-the shell put into the cycle state.
+Formula: none; ``POST pods/<name>/binding`` with the node as target and the pod's uid, through the port in the
+cycle state.
 Units: none.
-Edges: what the API server answers comes back as the status; nothing is retried here.
+Edges: the API server's response becomes the status; nothing is retried here.
 Source: kube-scheduler v1.36, ``defaultbinder/default_binder.go``.
-Differs: the write is the adapter's, so that the same plugin binds in a simulation.
+Differs: an adapter sends the write, so that the same plugin binds in a simulation.
 """
 
 from typing import ClassVar

@@ -1,24 +1,25 @@
-"""DefaultPreemption: when a pod fits nowhere, find the node where the least has to go to make room for it.
+"""DefaultPreemption: make room for an unschedulable pod on the node that loses the least by it.
 
 Formula, per node that refused the pod with UNSCHEDULABLE::
 
     remove every pod of lower priority; the pod must fit then
     put them back one by one, those that their disruption budget protects first, then by importance
-    (priority, then earlier start); who cannot stay is a victim
+    (priority, then earlier start); those that cannot be put back are the victims
 
-and of these nodes the one with, in this order, the fewest victims against their budget, the lowest
+and among these nodes the one with, in this order, the fewest victims against their budget, the lowest
 highest priority among the victims, the lowest sum of (priority + 2^31), the fewest victims, the latest of
 the earliest starts among the victims of the highest priority.
 
 Units: priorities and pods, int64; starts in seconds since the epoch.
 Edges: pods of equal priority are never victims; a pod whose victims are still terminating on its
-nominated node waits; a pod that has not started is the least important of its priority; a nomination that
-leads nowhere is cleared.
+nominated node waits; a pod that has not started is the least important of its priority; if
+preemption helps on no node, the pod's nomination is cleared.
 Source: kube-scheduler v1.36, ``defaultpreemption/default_preemption.go`` and ``framework/preemption``.
-Differs: where a policy says ``preemption.viaEviction``, a node whose victims their budget protects is no
-candidate, and the pod waits for victims on their way out through the Eviction API, too. Nodes where only
-requests of pods matter are all tried simultaneously; the others after them, in row order instead of from a
-random one, until minCandidateNodes* are found. Victims are only named here (``toolkit.scheduling.victims``).
+Differs: where a policy sets ``preemption.viaEviction``, a node whose victims are protected by their budget is
+no candidate, and the pod also waits for victims that terminate after a call of the Eviction API. Nodes where
+only the pods' requests matter are all tried simultaneously. The others follow in row order, instead of from a
+random one, until minCandidateNodes* are found. This plugin only names victims
+(``toolkit.scheduling.victims``).
 """
 
 from collections.abc import Collection
@@ -40,9 +41,9 @@ from plimsoll.toolkit.scheduling.victims import (
     victims_by_trial,
 )
 
-#: Of a node whose victims cannot be evicted.
+#: Refusal of a node whose victims cannot be evicted.
 PROTECTED = fwk.unresolvable("node(s) whose victims a PodDisruptionBudget protects")
-#: Why a pod leaves that was deleted, or evicted, to make room: reasons of its DisruptionTarget condition.
+#: Reasons of the DisruptionTarget condition of pods that were deleted or evicted to make room.
 LEAVING = ("PreemptionByScheduler", "EvictionByEvictionAPI")
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 
@@ -66,12 +67,12 @@ class DefaultPreemptionArgs(fwk.PluginArgs):
 
 @dataclass(slots=True)
 class PreemptionSearch:
-    """What was tried, and what came of it.
+    """The tried nodes and their outcomes.
 
     Attributes:
         rows: Nodes that were tried simultaneously; ``kept`` has the outcome.
         found: Candidates among the nodes that were tried one by one; ``refused`` has the others.
-        is_walled: Whether a budget stands before some of them.
+        is_walled: Whether a budget excludes some of them.
     """
 
     snapshot: fwk.Snapshot
@@ -83,9 +84,9 @@ class PreemptionSearch:
     is_walled: bool = False
 
     def leave_protected(self) -> None:
-        """Nodes where a victim's budget is used up, or where several cover one, are no candidates.
+        """Drop nodes where a victim's budget is exhausted, or where several budgets cover one victim.
 
-        The Eviction API would refuse those victims.
+        The Eviction API would refuse these evictions.
         """
         budgets = DisruptionBudgets(self.snapshot.objects, evicting=True)
         if not budgets.protect_anybody:
@@ -103,7 +104,7 @@ class PreemptionSearch:
         self.is_walled |= bool(rows)
 
     def best(self) -> VictimsFound | None:
-        """The candidate to pick; the first by row of those that are equal by every rule."""
+        """The best candidate; the first by row among equals."""
         equal = self.kept.best(self.rows)
         best = [self.kept.at(int(equal[0]), self.snapshot)] if len(equal) else []
         if not self.found:
@@ -111,7 +112,7 @@ class PreemptionSearch:
         return min([*best, *self.found], key=lambda each: (each.cost(), each.row))
 
     def candidates(self) -> dict[str, fwk.PreemptionCandidate]:
-        """By node name."""
+        """Candidates keyed by node name."""
         together = self.rows[self.kept.kinds[self.rows] == CANDIDATE].tolist()
         every = [*(self.kept.at(row, self.snapshot) for row in together), *self.found]
         return {
@@ -120,7 +121,7 @@ class PreemptionSearch:
         }
 
     def selected(self) -> tuple[str, ...]:
-        """The best, by node name."""
+        """The best candidate, keyed by node name."""
         best = self.best()
         if best is None:
             return ()
@@ -129,7 +130,7 @@ class PreemptionSearch:
         return tuple(self.snapshot.node(each.row).name for each in equal if each.cost() == best.cost())
 
     def statuses(self) -> dict[str, fwk.Status]:
-        """By node name, of nodes that were tried and are no candidates."""
+        """The statuses, keyed by node name, of tried nodes that are no candidates."""
         kinds = self.kept.kinds[self.rows]
         statuses = dict(self.refused)
         for kind in np.unique(kinds[kinds != CANDIDATE]).tolist():
@@ -168,7 +169,7 @@ class DefaultPreemption(fwk.PostFilterPlugin, fwk.EnqueueExtensions):
     def post_filter(
         self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot, rejections: fwk.Rejections
     ) -> fwk.Nomination:
-        """Name a node and its victims, or the reason why none helps."""
+        """Name a node and its victims, or the reason for which no node helps."""
         obstacle = _ineligible(pod, snapshot, rejections)
         if obstacle:
             return fwk.Nomination(fwk.unschedulable(f"preemption: {obstacle}"))
@@ -243,7 +244,7 @@ class DefaultPreemption(fwk.PostFilterPlugin, fwk.EnqueueExtensions):
 
 
 def _allows_more(_: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """It allows more disruptions than before, or is gone."""
+    """The budget allows more disruptions than before, or was deleted."""
     if change.new is None:
         return fwk.QueueingHint.QUEUE
     before, now = change.old.status, change.new.status
@@ -251,7 +252,7 @@ def _allows_more(_: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
 
 
 def _ineligible(pod: fwk.PodInfo, snapshot: fwk.Snapshot, rejections: fwk.Rejections) -> str:
-    """Why the pod may not preempt now; empty when it may."""
+    """Why the pod may not preempt now; empty if it may."""
     if pod.pod.spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."
     row = snapshot.row_of(rejections.nominated_node or pod.pod.nominated_node_name)

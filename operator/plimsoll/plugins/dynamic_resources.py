@@ -1,19 +1,19 @@
-"""DynamicResources: a pod goes where its resource claims get the devices that they ask for.
+"""DynamicResources: place pods on nodes where their resource claims can be allocated.
 
 Formula: none for pods without claims: every node is feasible and scores 0. Otherwise, per node, the first
-solution of a search through the devices that the node reaches, in the order of claims, requests and devices
-(:mod:`plimsoll.devices.allocator`); no node is feasible without one. Score: for each list of alternatives 8
-for the first, 7 for the second, and so on, normalised to 100 for the highest sum.
+solution of a search over the devices available to the node, in the order of claims, requests and devices
+(:mod:`plimsoll.devices.allocator`); a node without a solution is not feasible. Score: for each list of
+alternatives 8 for the first, 7 for the second, and so on, normalised to 100 for the highest sum.
 
-Reserve books the devices in memory, PreBind writes the allocation and the reservation for the pod, and waits
-until the devices are prepared, at most ``bindingTimeout``. Where no node is feasible, PostFilter takes the
-allocation of one claim back that is unused and keeps the pod from nodes.
+Reserve books the devices in memory. PreBind writes the allocation and the reservation for the pod, and waits
+until the devices are prepared, at most ``bindingTimeout``. If no node is feasible, PostFilter deallocates one
+unused claim that keeps the pod from nodes.
 
 Units: points; seconds.
-Edges: a node on which some claim cannot be allocated is refused with that alone, whatever else is wrong with
-it. Refusals are final for the node: removing pods frees no devices before their claims are released.
+Edges: a node on which some claim cannot be allocated is refused with that reason alone. Refusals are final
+for the node: removing pods frees no devices before their claims are released.
 Source: kube-scheduler v1.36, ``dynamicresources/dynamicresources.go``, with its default feature gates.
-Differs: of several allocations that could be taken back the first is, not one at random.
+Differs: among several claims that could be deallocated, the first is, not a random one.
 """
 
 import re
@@ -52,10 +52,10 @@ NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
 NOT_FOUND = "claim allocation not found for node"
 STILL_NOT_SCHEDULABLE = "still not schedulable"
 
-#: Kinds of pods that are known to need no preparation.
+#: Number of pod shapes that are known to need no preparation.
 MOST_PREPARED = 256
 
-#: Of a search without a limit.
+#: Steps of a search without a limit.
 ANY_STEPS = 1 << 60
 
 #: The code of every node while a claim of an earlier attempt exists.
@@ -69,7 +69,7 @@ REASONS = {
 }
 
 
-#: Of pods that ask for none.
+#: Devices of a pod that requests none.
 NO_DEVICES = PodDevices(fwk.Pod())
 
 
@@ -96,19 +96,19 @@ class DynamicResourcesArgs(fwk.PluginArgs):
 
     @property
     def most_steps(self) -> int:
-        """Steps of the search on a node."""
+        """Maximum number of steps of the search on a node."""
         seconds = _seconds(self.filter_timeout)
         return int(seconds * STEPS_A_SECOND) if seconds else ANY_STEPS
 
     @property
     def binding_timeout_s(self) -> float:
-        """Seconds."""
+        """The binding timeout in seconds."""
         return _seconds(self.binding_timeout)
 
 
 @dataclass(frozen=True, slots=True)
 class _Booked:
-    """What Reserve booked."""
+    """Devices booked by Reserve."""
 
     bookings: tuple[Booking, ...]
 
@@ -135,15 +135,15 @@ class DynamicResources(
     def __init__(self, args: DynamicResourcesArgs) -> None:
         self._most_steps = args.most_steps
         self._binding_timeout_s = args.binding_timeout_s
-        self._prepared: set[Hashable] = set()  #: kinds of pods for whose claims all nodes were searched
+        self._prepared: set[Hashable] = set()  #: shapes of pods for whose claims all nodes were searched
         self._prepared_mark: Hashable = None
 
     def pre_enqueue(self, pod: fwk.PodInfo) -> fwk.Status:
-        """Nothing is known of a pod by itself."""
+        """Success: without the cluster, nothing is known about the claims."""
         return fwk.SUCCESS
 
     def pre_enqueue_on(self, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
-        """Hold a pod back until its claims exist and are its own."""
+        """Gate a pod until its claims exist and belong to it."""
         book = snapshot.objects.known_ledger(DeviceBook)
         if book is None or not book.is_served or not pod.pod.spec.resource_claims:
             return fwk.SUCCESS
@@ -156,23 +156,23 @@ class DynamicResources(
         return fwk.unresolvable(f"resource claim {waiting} {STILL_USED}") if waiting else fwk.SUCCESS
 
     def mark(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> Hashable:
-        """Another one after any change of devices, for pods that ask for some."""
+        """A mark that changes with every change of devices, for pods that request some."""
         book = snapshot.objects.known_ledger(DeviceBook)
         if book is None:
             return None
         if not template.sample.spec.resource_claims and not resources_of(template, book):
             return None
-        # A claim of an earlier attempt, or devices that are held, concern single pods of the template.
+        # A claim of an earlier attempt, or held devices, concern single pods of the template.
         return (book.version, object()) if book.has_left_over or book.holds else book.version
 
     def signature(self, template: fwk.PodTemplate) -> Hashable:
-        """Shared by all that ask for no devices."""
-        # Only names with a domain can be served by devices.
+        """A signature shared by all pods that request no devices."""
+        # Devices can serve only names with a domain.
         asks = template.sample.spec.resource_claims or any("/" in name for name in template.requests)
         return None if asks else ()
 
     def prepare(self, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> bool:
-        """Search on some of the nodes; the first pod whose claims have a new shape would search on all."""
+        """Search on some of the nodes, since the first pod with claims of a new shape would search on all."""
         book = snapshot.objects.known_ledger(DeviceBook)
         if book is None or not book.is_served:
             return False
@@ -183,7 +183,7 @@ class DynamicResources(
         if mark != self._prepared_mark:
             self._prepared_mark = mark
             self._prepared.clear()
-        # Claims of one name, or from one template, have one shape as a rule; where not, the attempt searches.
+        # Claims with the same name or template usually have the same shape; otherwise the attempt searches.
         written = tuple(
             (each.resource_claim_name, each.resource_claim_template_name)
             for each in pod.pod.spec.resource_claims
@@ -203,7 +203,7 @@ class DynamicResources(
         return False
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
-        """Look at the pod's claims, and ask the nodes about those that have no devices yet."""
+        """Look up the pod's claims, and search the nodes for devices of those without an allocation."""
         book = snapshot.objects.known_ledger(DeviceBook)
         state.write(NO_DEVICES)
         resources = () if book is None else resources_of(pod.template, book)
@@ -232,7 +232,7 @@ class DynamicResources(
         return fwk.SKIP if devices.is_empty else fwk.SUCCESS
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
-        """What keeps the pod from each node, shape (N,)."""
+        """The code of each node's refusal, shape (N,)."""
         devices = state.find(PodDevices)
         if devices is None or devices.is_empty:
             return fwk.all_feasible(snapshot)
@@ -246,13 +246,13 @@ class DynamicResources(
         return "" if devices is None else devices.failure(rows)
 
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
-        """In upstream's words."""
+        """The refusal in upstream's words."""
         return fwk.unresolvable(REASONS[code])
 
     def post_filter(
         self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot, rejections: fwk.Rejections
     ) -> fwk.Nomination:
-        """Give an unused claim's devices back that keep the pod from nodes; leave the rest to preemption."""
+        """Deallocate an unused claim that keeps the pod from nodes; leave the rest to preemption."""
         if rejections.absent.plugin == self.name:
             book = snapshot.objects.known_ledger(DeviceBook)
             is_served = book is not None and book.is_served
@@ -278,12 +278,12 @@ class DynamicResources(
         return snapshot.cut(devices.points(snapshot.whole))
 
     def normalize(self, state: fwk.CycleState, pod: fwk.PodInfo, scores: fwk.IntArray) -> fwk.IntArray:
-        """The highest becomes 100, shape (F,)."""
+        """Scale the highest score to 100, shape (F,)."""
         most = int(scores.max()) if len(scores) else 0
         return scores * fwk.MAX_SCORE // most if most else scores
 
     def reserve(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> fwk.Status:
-        """Book the devices, so that no other pod is promised them."""
+        """Book the devices, so that they are not allocated to another pod."""
         devices, port = state.find(PodDevices), state.find(DevicesPort)
         if devices is None or devices.is_empty:
             return fwk.SUCCESS
@@ -300,13 +300,13 @@ class DynamicResources(
         return fwk.SUCCESS
 
     def unreserve(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> None:
-        """Give them back."""
+        """Release the devices."""
         booked = state.find(_Booked)
         if booked is not None:
             state.read(DevicesPort).binder.forget(pod, booked.bookings)
 
     def pre_bind_preflight(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> fwk.Status:
-        """There is something to write if something was booked."""
+        """Success if anything was booked, which is then written."""
         return fwk.SKIP if state.find(_Booked) is None else fwk.SUCCESS
 
     async def pre_bind(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> fwk.Status:
@@ -315,7 +315,7 @@ class DynamicResources(
         return await binder.bind(pod, node, state.read(_Booked).bookings, self._binding_timeout_s)
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
-        """Nodes, claims, classes and slices."""
+        """Changes of nodes, claims, classes and slices."""
         either = fwk.ActionType.ADD | fwk.ActionType.UPDATE
         node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_LABEL | fwk.ActionType.UPDATE_NODE_ALLOCATABLE
         generated = fwk.ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
@@ -329,7 +329,7 @@ class DynamicResources(
 
 
 def _after_claim(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """Devices became free, or a claim of the pod was created or has another status."""
+    """Devices became free, or a claim of the pod was created or changed its status."""
     old, new = change.old, change.new
     if old is not None and old.is_allocated and not new.is_allocated:
         return fwk.QueueingHint.QUEUE
@@ -340,7 +340,7 @@ def _after_claim(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint
 
 
 def _after_pod(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """It is this pod, whose claims were made."""
+    """The update is of this pod, whose claims were created."""
     return fwk.QueueingHint.of(change.new.uid == pod.uid)
 
 
@@ -349,7 +349,7 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1
 
 
 def _seconds(text: str) -> float:
-    """A duration as Go writes it.
+    """Convert a Go duration to seconds.
 
     Raises:
         ValueError: The text is not a duration.

@@ -1,22 +1,22 @@
-"""FairShare: queues have weights, ceilings and, if asked for, the right to what they deserve.
+"""FairShare: divide the cluster among queues by weights, ceilings and, optionally, shares that they deserve.
 
 Formula, per queue q (the value of the pod label ``plimsoll.dev/queue``)::
 
     share[q]  = max over resources of requested[q] / allocatable of the cluster
     first     = the queue with the lowest share[q] / weight[q], then the order of the queue sort
     refused   : requested[q] + pod > capability[q], in some resource
-    reclaim   : q may take victims, if share[q] with the pod is at most what q deserves, on the node where the
-                fewest have to go; victims are of reclaimable queues, and none of these falls below what it
-                deserves
+    reclaim   : q may take victims, if share[q] with the pod is at most what q deserves, on the node with
+                the fewest victims; victims are of reclaimable queues, and none of these falls below
+                what it deserves
 
 Units: cpu in milli, the rest in units; weights are plain numbers.
-Edges: a pod that names no queue, or none that is listed, is in "default" (weight 1 unless listed); pods
-that leave count as gone where victims are chosen; pods protected by a disruption budget, in kube-system, or
-of system-critical priority are never victims; priorities of different queues are not compared.
+Edges: a pod without a queue, or with an unlisted one, is in "default" (weight 1 unless listed). Terminating
+pods count as gone when victims are chosen. Pods protected by a disruption budget, in kube-system, or of
+system-critical priority are never victims. Priorities of different queues are not compared.
 Source: kube-batch, plugins drf and proportion, action reclaim; Volcano, Queue.spec; "Dominant Resource
 Fairness", NSDI 2011.
-Differs: kube-scheduler has no queues. What a queue deserves is worked out by dominant share, in kube-batch
-resource by resource; there a queue that leaves one resource alone never has too much of it.
+Differs: kube-scheduler has no queues. What a queue deserves is computed by dominant share, in kube-batch
+resource by resource; there a queue that does not use one resource never exceeds its share.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ DEFAULT_QUEUE = "default"
 SYSTEM_NAMESPACE = "kube-system"
 SYSTEM_PRIORITY = 2_000_000_000
 
-#: Nodes that are tried one by one for a reclaim.
+#: Maximum number of nodes tried one by one for a reclaim.
 MOST_NODES = 100
 
 
@@ -93,21 +93,21 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
 
     @property
     def names_no_node(self) -> bool:
-        """It nominates only those for whom it takes room back."""
+        """Whether it never nominates a node: True unless it reclaims room."""
         return self.args.reclaim == "Never"
 
     def queue_of(self, pod: fwk.PodInfo) -> str:
-        """By its label; "default" where that names no queue of ours."""
+        """The queue of the pod's label; "default" if the label names no listed queue."""
         named = pod.labels.get(QUEUE_LABEL, "")
         return named if named in self._queues else DEFAULT_QUEUE
 
     def standing(self, queue: str, scheduler: str, snapshot: fwk.Snapshot) -> float:
-        """Dominant share by weight."""
+        """Dominant share divided by the weight."""
         usage = self._by_queue(snapshot.index(QueueUsage).requested, scheduler).get(queue, {})
         return dominant_share(usage, self._total(snapshot)) / self._queues[queue].weight
 
     def _by_queue(self, sums: Mapping[QueueKey, Amounts], scheduler: str) -> dict[str, Amounts]:
-        """Sums of one scheduler's pods; labels that name no queue come together."""
+        """Sums of one scheduler's pods; labels of unlisted queues are merged."""
         found: dict[str, Amounts] = {}
         for (of, label), amounts in sums.items():
             if of == scheduler:
@@ -115,14 +115,14 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         return found
 
     def _total(self, snapshot: fwk.Snapshot) -> dict[str, int]:
-        """What the nodes can take together, by resource; summed again when a node changed."""
+        """Allocatable of all nodes by resource; recomputed when a node changes."""
         if self._summed[0] != snapshot.node_mark:
             sums = snapshot.allocatable.sum(axis=0).tolist()
             self._summed = (snapshot.node_mark, dict(zip(snapshot.resources, sums, strict=True)))
         return self._summed[1]
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
-        """Refuse a pod that its queue's capability has no room for; no victim elsewhere would help."""
+        """Refuse a pod that exceeds its queue's capability; preemption would not help."""
         queue = self.queue_of(pod)
         capability = self._capability[queue]
         if not capability:
@@ -138,7 +138,7 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         return fwk.unresolvable(f"queue {queue} has no capability left for this pod: {', '.join(over)}")
 
     def events_to_register(self) -> Sequence[fwk.EventWithHint]:
-        """A pod of the same queue leaves, or one of any queue where room is wanted."""
+        """Deletions of pods of the same queue, or of any queue where room is reclaimed."""
         changes = fwk.ActionType.DELETE | fwk.ActionType.UPDATE_POD_SCALE_DOWN
         return (fwk.EventWithHint(fwk.EventResource.ASSIGNED_POD, changes, self._frees, by_template=True),)
 
@@ -152,7 +152,7 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         snapshot: fwk.Snapshot,
         rejections: fwk.Rejections,
     ) -> fwk.Nomination:
-        """Take back room from queues above what they deserve, for one below."""
+        """Reclaim room from queues above their deserved shares for a queue below its own."""
         if self.args.reclaim == "Never" or rejections.what_if is None:
             return fwk.Nomination(fwk.unschedulable())
         self._forget(pod, snapshot)
@@ -187,7 +187,7 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         return fwk.Nomination(node=snapshot.node(row).name, victims=victims)
 
     def _forget(self, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> None:
-        """Claims that have come to an end: the pod is placed or tries again, or its victims have left."""
+        """Remove ended claims: the pod was placed or is tried again, or its victims have left."""
         for uid, (_, victims) in list(self._claimed.items()):
             if (
                 uid == pod.uid
@@ -197,7 +197,7 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
                 del self._claimed[uid]
 
     def _division(self, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> Division:
-        """Who has what, counting the pod, earlier claims and pods on their way out; and who deserves what."""
+        """Usage and deserved shares, counting the pod, earlier claims and terminating pods."""
         scheduler = _scheduler(pod)
         index = snapshot.index(QueueUsage)
         demand = self._by_queue(index.requested, scheduler)
@@ -233,7 +233,7 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
     def _promising(
         self, pod: fwk.PodInfo, snapshot: fwk.Snapshot, rejections: fwk.Rejections, division: Division
     ) -> Iterator[int]:
-        """Rows where room would be large enough if every candidate went, the first of them."""
+        """The first rows where evicting every candidate would make enough room."""
         assert rejections.what_if is not None
         found = 0
         over = {
@@ -259,7 +259,7 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         rejections: fwk.Rejections,
         division: Division,
     ) -> tuple[fwk.PodInfo, ...]:
-        """Who leaves a node so that the pod fits; empty when it never does."""
+        """The victims of a node that make the pod fit; empty if none do."""
         assert rejections.what_if is not None
         condemned = {each.uid for _, victims in self._claimed.values() for each in victims}
         candidates = [

@@ -1,14 +1,14 @@
-"""ImageLocality: favour the nodes that have the pod's images already.
+"""ImageLocality: favour nodes that already have the pod's images.
 
-Formula, over the images of the pod that node n has::
+Formula, over the pod's images on node n::
 
     sum[n]   = sum of int(size * (nodes that have the image / nodes))
     low      = 23 MiB,  high = 1000 MiB * containers
     score[n] = 100 * (clamp(sum[n], low, high) - low) // (high - low)
 
 Units: bytes in; points out, int64, 0..100, higher is better.
-Edges: init containers and image volumes count, an image counts once a container; a name without a tag means
-``latest``. Spreading the size keeps all pods from going to the one node that has the image.
+Edges: init containers and image volumes count; an image counts once per container; a name without a tag means
+``latest``. Scaling the size by the share of nodes keeps pods from all going to the one node with the image.
 Source: kube-scheduler v1.36, ``imagelocality/image_locality.go``.
 Differs: not at all.
 """
@@ -25,7 +25,7 @@ HIGH_BYTES = 1000 * 2**20
 
 
 class ImageLocality(fwk.ScorePlugin):
-    """Favour nodes that need not pull."""
+    """Favour nodes that need not pull images."""
 
     name: ClassVar = "ImageLocality"
     reads: ClassVar = fwk.Reads.NODE
@@ -63,5 +63,5 @@ def _images(pod: fwk.Pod) -> tuple[tuple[str, ...], int]:
 
 
 def normalized(image: str) -> str:
-    """The name with its tag: a colon behind the last slash is one, ``latest`` is meant without."""
+    """The name with its tag, which follows a colon after the last slash; without one, ``latest``."""
     return image if ":" in image.rpartition("/")[2] else f"{image}:latest"

@@ -1,4 +1,4 @@
-"""InterPodAffinity: near some pods, far from others, "near" meaning nodes with one value of a label.
+"""InterPodAffinity: place pods near some pods and far from others; "near" means equal values of a node label.
 
 Formula, filter, with counts by (topology key, value) over all nodes::
 
@@ -17,11 +17,11 @@ Formula, score::
 hardPodAffinityWeight for each of its required affinity terms that matches the pod.
 
 Units: pods and weights, int64; points out, int64, 0..100, higher is better.
-Edges: a pod that matches its own affinity terms may go first, when no other pod matches anywhere; a node
-without an anti-affinity term's key passes that term; terminating pods count; all equal scores 0. A
+Edges: a pod that matches its own affinity terms passes them if no other pod matches them anywhere; a node
+without an anti-affinity term's key passes that term; terminating pods count; equal points give score 0. A
 namespace selector of the pod's own terms that accepts a namespace without labels selects every namespace.
 Source: kube-scheduler v1.36, ``interpodaffinity/filtering.go`` and ``scoring.go``.
-Differs: counts are kept by (term, domain) on every pod event instead of summed at each attempt.
+Differs: counts by (term, domain) are updated on every pod event instead of summed at each attempt.
 """
 
 from collections.abc import Collection, Hashable, Iterable
@@ -37,7 +37,7 @@ from plimsoll.framework.columns import DomainSums, PodClass, PodCounts, PodTerm,
 AFFINITY_UNMET = fwk.unresolvable("node(s) didn't match pod affinity rules")
 ANTI_AFFINITY_UNMET = fwk.unschedulable("node(s) didn't match pod anti-affinity rules")
 EXISTING_ANTI_AFFINITY_UNMET = fwk.unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
-#: So many domains are compared one by one to see whether verdicts have changed.
+#: Maximum number of domains compared one by one to detect changed verdicts.
 FEW_DOMAINS = 256
 NOTHING = fwk.Edition(())
 REFUSALS = (AFFINITY_UNMET, ANTI_AFFINITY_UNMET, EXISTING_ANTI_AFFINITY_UNMET)
@@ -56,7 +56,7 @@ class InterPodAffinityArgs(fwk.PluginArgs):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnTerms:
-    """The terms of one template, with the pods each of them means.
+    """The terms of one template, with the pods that each term matches.
 
     Attributes:
         affinity: The pods that match all required affinity terms; None without such terms.
@@ -78,7 +78,7 @@ NO_TERMS = OwnTerms(None, (), (), (), is_first=False)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
-    """What Score reads: by topology key, points by coded label value; the last cell is of no value."""
+    """Input of Score: points by topology key and coded label value; the last cell is for no value."""
 
     by_key: dict[str, fwk.IntArray]
 
@@ -86,7 +86,7 @@ class Points:
 class InterPodAffinity(
     fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.PreScorePlugin, fwk.NormalizingPlugin, fwk.EnqueueExtensions
 ):
-    """Near some pods, far from others."""
+    """Place pods near some pods and far from others."""
 
     name: ClassVar = "InterPodAffinity"
     concerns_own_namespace: ClassVar = False
@@ -97,7 +97,7 @@ class InterPodAffinity(
         self.args = args
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
-        """SKIP when the pod requires nothing and no placed pod keeps it away."""
+        """SKIP if the pod has no required terms and no placed pod's anti-affinity matches it."""
         if pod.template.terms_error:
             return fwk.unresolvable(f"parsing pod: {pod.template.terms_error}")
         own = _own_terms(pod.template, snapshot.objects)
@@ -106,7 +106,7 @@ class InterPodAffinity(
         return fwk.SKIP
 
     def edition(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.Edition | None:
-        """Which domains are near to which pods; nothing of them where each domain is a node."""
+        """Domains near matching pods; without them for keys whose domains are single nodes."""
         terms = snapshot.index(TermCounts)
         if not template.terms and not terms.are_any and not template.terms_error:
             return NOTHING
@@ -158,15 +158,15 @@ class InterPodAffinity(
         return codes
 
     def eased(self, template: fwk.PodTemplate) -> bool:
-        """Unless the pod needs others near it, only those matter that keep it away."""
+        """True unless the pod has required affinity: then only pods that keep it away matter."""
         return not template.terms_of(TermKind.REQUIRED_AFFINITY)
 
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
-        """Which of the three rules."""
+        """The violated rule, one of three."""
         return REFUSALS[code - 1]
 
     def pre_score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
-        """Add up the points by domain; SKIP when no term of anybody matched."""
+        """Sum the points by domain; SKIP if no term of any pod matched."""
         own = _own_terms(pod.template, snapshot.objects)
         if self.args.ignore_preferred_terms_of_existing_pods and not own.preferred:
             return fwk.SKIP
@@ -196,14 +196,14 @@ class InterPodAffinity(
         return raw
 
     def normalize(self, state: fwk.CycleState, pod: fwk.PodInfo, scores: fwk.IntArray) -> fwk.IntArray:
-        """The least becomes 0, the most 100."""
+        """Scale the points: the lowest become 0, the highest 100."""
         lowest, highest = int(scores.min()), int(scores.max())
         if lowest == highest:
             return np.zeros_like(scores)
         return (fwk.MAX_SCORE * ((scores - lowest) / (highest - lowest))).astype(np.int64)
 
     def _weight_of_existing(self, term: PodTerm) -> int:
-        """What a placed pod's term that matches the pod adds to its domain."""
+        """The points that a placed pod's term adds to its domain if it matches the pod."""
         match term.kind:
             case TermKind.REQUIRED_AFFINITY:
                 return self.args.hard_pod_affinity_weight
@@ -215,7 +215,7 @@ class InterPodAffinity(
                 return 0
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
-        """Pods that come, go and change their labels, and nodes in other domains."""
+        """Creations, deletions and relabellings of pods, and nodes that change domains."""
         label = fwk.ActionType.UPDATE_POD_LABEL
         node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_LABEL
         assigned = fwk.EventResource.ASSIGNED_POD
@@ -229,14 +229,14 @@ class InterPodAffinity(
 
 
 def _after_added(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """It matches all required affinity terms of the pod."""
+    """The pod of the event matches all required affinity terms of the waiting pod."""
     return fwk.QueueingHint.of(
         _matches(pod.template.terms_of(TermKind.REQUIRED_AFFINITY), change.new, change)
     )
 
 
 def _after_deleted(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """It matched all required anti-affinity terms of the pod, or the pod all of its own."""
+    """The deleted pod matched all required anti-affinity terms of the pod, or the pod all of its own."""
     gone: fwk.PodInfo = change.old
     kind = TermKind.REQUIRED_ANTI_AFFINITY
     return fwk.QueueingHint.of(
@@ -246,7 +246,7 @@ def _after_deleted(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHi
 
 
 def _after_relabelled(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """It matches all required affinity terms only now, or all required anti-affinity terms no longer."""
+    """Its labels now match all required affinity terms, or no longer all required anti-affinity terms."""
     old, new = change.old, change.new
     near = pod.template.terms_of(TermKind.REQUIRED_AFFINITY)
     if _matches(near, new, change) and not _matches(near, old, change):
@@ -256,7 +256,7 @@ def _after_relabelled(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.Queuein
 
 
 def _after_node(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """A node came into a domain of an affinity term, or is new or left one of an anti-affinity term."""
+    """The node joined an affinity term's domain, or is new in or left an anti-affinity term's domain."""
     near = pod.template.terms_of(TermKind.REQUIRED_AFFINITY)
     far = pod.template.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
     new = change.new.labels
@@ -274,7 +274,7 @@ def _after_node(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
 
 
 def _matches(terms: Collection[PodTerm], pod: fwk.PodInfo, change: fwk.ClusterEvent) -> bool:
-    """Whether a pod matches all of the terms; of none, it does not."""
+    """Whether the pod matches all of the terms; False without terms."""
     labels = _namespace_labels(pod, change.objects)
     return bool(terms) and all(term.matches(pod.namespace, pod.labels, labels) for term in terms)
 
@@ -286,7 +286,7 @@ def _add_points(by_key: dict[str, fwk.IntArray], key: str, counts: DomainSums, w
 
 
 def _keeping_away(pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> Iterable[tuple[str, fwk.IntArray]]:
-    """Topology key and counts by domain of placed pods whose required anti-affinity means this pod."""
+    """Topology key and counts by domain of placed pods whose required anti-affinity matches this pod."""
     away = []
     for term, counts in snapshot.index(TermCounts).concerning(
         pod.template, _namespace_labels(pod, snapshot.objects)
@@ -333,7 +333,7 @@ def _compiled(template: fwk.PodTemplate, objects: fwk.ClusterObjects) -> OwnTerm
 
 
 def _namespaces(term: PodTerm, objects: fwk.ClusterObjects) -> frozenset[str] | None:
-    """The namespaces that a term of the pod means, None for all of them."""
+    """The namespaces that a term of the pod selects, None for all of them."""
     selector = term.namespace_selector
     if selector is None:
         return term.namespaces

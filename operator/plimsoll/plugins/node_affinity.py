@@ -1,4 +1,4 @@
-"""NodeAffinity: nodes by label and by name, as the pod must have or would like them.
+"""NodeAffinity: require and prefer nodes by labels and names.
 
 Formula::
 
@@ -8,9 +8,9 @@ Formula::
     score[n]    = 100 * raw[n] // max(raw), and 0 everywhere when max(raw) is 0
 
 Units: weights in; points out, 0..100, higher is better.
-Edges: terms are alternatives; one without requirements, or one that cannot be parsed, holds nowhere, and so
-does an empty list of terms. When every required term names nodes (``metadata.name In``), no other node is
-looked at. A preferred term that cannot be parsed fails the attempt.
+Edges: terms are alternatives. A term without requirements, a term that cannot be parsed and an empty list of
+terms match no node. If every required term names nodes (``metadata.name In``), PreFilter excludes all other
+nodes. A preferred term that cannot be parsed fails the attempt.
 Source: kube-scheduler v1.36, ``nodeaffinity/node_affinity.go``.
 Differs: not at all.
 """
@@ -52,7 +52,7 @@ class NodeRequirementArgs(fwk.PluginArgs):
 
 
 class NodeTermArgs(fwk.PluginArgs):
-    """Requirements that must all hold."""
+    """Requirements that must all match."""
 
     match_expressions: tuple[NodeRequirementArgs, ...] = Field(default=(), description="On labels.")
     match_fields: tuple[NodeRequirementArgs, ...] = Field(default=(), description="On the node's name.")
@@ -66,20 +66,20 @@ class NodeTermArgs(fwk.PluginArgs):
 
 
 class NodeTermsArgs(fwk.PluginArgs):
-    """Terms of which one must hold."""
+    """Terms of which one must match."""
 
     node_selector_terms: tuple[NodeTermArgs, ...] = Field(description="One of them must hold.")
 
 
 class PreferredTermArgs(fwk.PluginArgs):
-    """A term and what it is worth."""
+    """A term and its weight."""
 
     weight: Annotated[int, Field(ge=1, le=100, description="Points for a node that matches.")]
     preference: NodeTermArgs = Field(description="What the node should have.")
 
 
 class AddedAffinityArgs(fwk.PluginArgs):
-    """A node affinity that every pod of the profile has besides its own."""
+    """A node affinity that every pod of the profile has in addition to its own."""
 
     required_during_scheduling_ignored_during_execution: NodeTermsArgs | None = Field(
         default=None, description="Nodes that do not match are refused."
@@ -100,7 +100,7 @@ class NodeAffinityArgs(fwk.PluginArgs):
 class NodeAffinity(
     fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.PreScorePlugin, fwk.NormalizingPlugin, fwk.EnqueueExtensions
 ):
-    """Refuse nodes the pod does not select, and prefer those it would like."""
+    """Refuse nodes that the pod does not select, and favour those that it prefers."""
 
     name: ClassVar = "NodeAffinity"
     args_model: ClassVar = NodeAffinityArgs
@@ -118,7 +118,7 @@ class NodeAffinity(
     def pre_filter(
         self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot
     ) -> fwk.Status | fwk.PreFilterResult:
-        """Skip without a wish; narrow to the named nodes when every term names some."""
+        """Skip without requirements; restrict nodes to the named ones if every term names some."""
         required = pod.pod.spec.node_affinity.required
         if required is None:
             nothing = self._enforced is None and not pod.pod.spec.node_selector
@@ -129,7 +129,7 @@ class NodeAffinity(
         return fwk.PreFilterResult(nodes) if nodes else fwk.unresolvable(CONFLICT)
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
-        """1 where the added affinity fails, 2 where the pod's own does, shape (N,)."""
+        """1 where the added affinity does not match, 2 where the pod's own does not, shape (N,)."""
         own = pod.template.required_nodes
         codes = np.where(matching_nodes(own, snapshot), 0, 2)
         if self._enforced is not None:
@@ -145,7 +145,7 @@ class NodeAffinity(
         )
 
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
-        """Whose affinity failed."""
+        """Refusal by the added or by the pod's own affinity."""
         return fwk.unresolvable(ENFORCED if code == 1 else NOT_SELECTED)
 
     def pre_score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
@@ -158,23 +158,23 @@ class NodeAffinity(
         return fwk.SUCCESS
 
     def score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
-        """Sum of the weights of the terms that hold, shape (N,)."""
+        """Sum of the weights of the matching terms, shape (N,)."""
         points = fwk.all_feasible(snapshot)
         for weight, term in (*_preferred(pod), *self._added):
             points += weight * term_nodes(term, snapshot)
         return points
 
     def normalize(self, state: fwk.CycleState, pod: fwk.PodInfo, scores: fwk.IntArray) -> fwk.IntArray:
-        """The share of the best node's weights, shape (F,)."""
+        """Scale the weights to the best node's, shape (F,)."""
         return scores * fwk.MAX_SCORE // max(int(scores.max(initial=0)), 1)
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
-        """Nodes that match now."""
+        """Nodes that start to match."""
         node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_LABEL
         return (fwk.EventWithHint(fwk.EventResource.NODE, node, self._after_node, by_template=True),)
 
     def _after_node(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-        """The node matches now, and did not match the pod's own part before."""
+        """The node matches now, and did not match the pod's own affinity before."""
         new, old = change.new, change.old
         if self._enforced is not None and not self._enforced.matches(new.labels, new.name):
             return fwk.QueueingHint.SKIP
@@ -184,7 +184,7 @@ class NodeAffinity(
 
 
 def _named_nodes(required: NodeSelector) -> frozenset[str] | None:
-    """The nodes that the terms name, None when some term names none."""
+    """The nodes that the terms name, None if a term names none."""
     named: frozenset[str] = frozenset()
     for term in required.node_selector_terms:
         lists = [
@@ -204,7 +204,7 @@ def _preferred(pod: fwk.PodInfo) -> tuple[tuple[int, NodeTerm], ...]:
 
 
 def _weighted(preferred: tuple[PreferredSchedulingTerm, ...]) -> tuple[tuple[int, NodeTerm], ...]:
-    """Weights and compiled terms, without the ones that can add nothing."""
+    """Weights and compiled terms, without terms that cannot add weight."""
     weighted = [
         (each.weight, compile_node_term(each.preference, f"[{index}]"))
         for index, each in enumerate(preferred)

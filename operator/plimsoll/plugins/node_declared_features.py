@@ -1,12 +1,12 @@
-"""NodeDeclaredFeatures: a pod that needs a kubelet feature goes where the kubelet declares it.
+"""NodeDeclaredFeatures: place pods that need a kubelet feature on nodes that declare it.
 
-Formula: a node is refused when ``status.declaredFeatures`` lacks a feature that follows from the pod's spec::
+Formula: a node is refused if ``status.declaredFeatures`` lacks a feature that the pod's spec implies::
 
     a container has a restart rule with action RestartAllContainers  -> RestartAllContainersOnContainerExits
     hostNetwork and hostUsers: false                                 -> UserNamespacesHostNetworkSupport
 
 Units: none.
-Edges: a pod from which nothing follows is skipped; features that only a resize needs are not looked at.
+Edges: a pod that implies no feature is skipped; features that only a resize needs are not checked.
 Source: kube-scheduler v1.36, ``nodedeclaredfeatures/nodedeclaredfeatures.go`` and
 ``component-helpers/nodedeclaredfeatures``; KEP 5328.
 Differs: not at all.
@@ -24,14 +24,14 @@ USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
 
 
 class NodeDeclaredFeatures(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExtensions):
-    """Refuse nodes that lack a feature the pod needs."""
+    """Refuse nodes that lack a feature that the pod needs."""
 
     name: ClassVar = "NodeDeclaredFeatures"
     reads: ClassVar = fwk.Reads.NODE
     framed: ClassVar = True
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
-        """Skip when nothing is needed."""
+        """Skip if the pod needs no feature."""
         return fwk.SUCCESS if _needed(pod) else fwk.SKIP
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
@@ -41,11 +41,11 @@ class NodeDeclaredFeatures(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExt
         return np.array(lacking, dtype=np.int64)
 
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
-        """The only refusal there is."""
+        """The only refusal of this plugin."""
         return fwk.unresolvable(LACKING)
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
-        """Nodes that declare other features, and a pod that needs others."""
+        """Nodes that declare other features, and updates of the pod's needs."""
         node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_DECLARED_FEATURE
         return (
             fwk.EventWithHint(fwk.EventResource.NODE, node),
@@ -56,7 +56,7 @@ class NodeDeclaredFeatures(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExt
 
 
 def _after_update(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """What the pod needs has changed."""
+    """The features that the pod needs have changed."""
     return fwk.QueueingHint.of(_needed(change.old) != _needed(change.new))
 
 

@@ -1,6 +1,6 @@
-"""NodeLoad: favour the nodes whose pods use least, by measurement; refuse busy ones if asked.
+"""NodeLoad: favour nodes with low measured usage; optionally refuse busy ones.
 
-Formula, per node n over cpu and memory, in what the load book expects (measured, or estimated)::
+Formula, per node n over cpu and memory, with the load book's expectations (measured or estimated)::
 
     used[n, r]   = min(allocatable[n, r], load[n, r] + expected[pod, r])
     LeastUsed      s[n, r] = 100 * (allocatable[n, r] - used[n, r]) // allocatable[n, r]
@@ -12,18 +12,18 @@ Formula, per node n over cpu and memory, in what the load book expects (measured
     refused        where round(100 * (load + expected) / allocatable) > usageThresholds[r]; with
                    ``aggregated`` of the peak load
 
-Units: billionths of a core and bytes in; points out, int64, 0..100, higher is better, not normalised: a
-difference of points is a difference of load.
-Edges: a node that is not measured counts with the median share of those that are, or with what its pods are
-expected to use if that is more; without any measurement, with the latter. Pods of DaemonSets are never
-refused. What a pod is expected to use is taken to five binary digits. A refused pod is tried again when the
-load of a node has fallen by three points or more and would not be above its lines with the pod any more.
+Units: billionths of a core and bytes in; points out, int64, 0..100, higher is better, not normalised: equal
+differences of points are equal differences of load.
+Edges: an unmeasured node counts with the median share of the measured ones, or with its pods' expected usage
+if that is more; without any measurement, with the latter. Pods of DaemonSets are never refused. A pod's
+expected usage is rounded to five binary digits. A refused pod is requeued when the load of a node has fallen
+by three points or more and would stay below its thresholds with the pod.
 Source: koordinator a7a1b76b, ``loadaware/load_aware.go``; scheduler-plugins 903da7df, ``trimaran``.
-Differs: one model of load for all three strategies, in which pods count as soon as they are placed; a node
-without measurement is neither best nor worst; expired measurements refuse no pod unless asked to; where load
-alone refuses every node it refuses none; no pod is preempted for load. Memory has no weight unless given one:
-on replayed days that spread cpu better, with fewer moves. Shares of requests and the age of measurements are
-the book's, not arguments.
+Differs: one model of load serves all three strategies, in which pods count as soon as they are placed. An
+unmeasured node is neither best nor worst. Expired measurements refuse no pod unless configured. If load alone
+refuses every node, it refuses none. No pod is preempted for load. Memory has no weight by default: on
+replayed days that spread cpu better, with fewer moves. Shares of requests and the age of measurements are
+settings of the load book, not arguments.
 """
 
 from collections.abc import Hashable
@@ -56,20 +56,20 @@ Resource: TypeAlias = Literal["cpu", "memory"]
 RESOURCES: tuple[Resource, Resource] = ("cpu", "memory")
 PER_UNIT = np.array(PER_COLUMN_UNIT, dtype=np.int64)
 
-#: Codes of refusals: the resource's place and one, then expired.
+#: Codes of refusals: the resource's index plus one; this one for expired measurements.
 EXPIRED = 3
 
-#: Templates whose marks are kept.
+#: Number of templates whose marks are cached.
 MOST_KEPT = 10_000
 
-#: Binary digits of what a pod is expected to use.
+#: Binary digits of a pod's expected usage.
 DIGITS = 5
 
 Percent: TypeAlias = dict[Resource, NonNegativeInt]
 
 
 class LoadScoringStrategy(fwk.PluginArgs):
-    """A formula."""
+    """A scoring formula and its parameters."""
 
     type: Literal["LeastUsed", "TargetUsed", "LowVariation"] = Field(
         default="LeastUsed",
@@ -79,7 +79,7 @@ class LoadScoringStrategy(fwk.PluginArgs):
 
 
 class AggregatedUsage(fwk.PluginArgs):
-    """Lines for the peak instead of the level."""
+    """Thresholds for the peak load instead of the mean."""
 
     usage_thresholds: Percent = Field(default={}, description="Percent by resource.")
     usage_aggregation_type: Literal["p90", "p95", "p99"] = Field(
@@ -130,7 +130,7 @@ class NodeLoadArgs(fwk.PluginArgs):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Loads:
-    """Nodes as the plugin sees them, shape (N, 2) each."""
+    """Inputs of the plugin by node, shape (N, 2) each."""
 
     room: fwk.IntArray
     load: fwk.IntArray
@@ -139,7 +139,7 @@ class _Loads:
 
 
 class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.EnqueueExtensions):
-    """Favour nodes that are used little, as measured."""
+    """Favour nodes with low measured usage."""
 
     name: ClassVar = "NodeLoad"
     args_model: ClassVar = NodeLoadArgs
@@ -156,11 +156,11 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
 
     @property
     def gives_way(self) -> bool:
-        """Unless ``whenAllOver`` is Refuse."""
+        """True unless ``whenAllOver`` is Refuse."""
         return self._args.when_all_over == "Admit"
 
     def mark(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> Hashable:
-        """What a pod of the template is expected to use, and the median of the nodes."""
+        """Expected usage of a pod of the template, and the median of the nodes."""
         book = snapshot.index(LoadBook)
         mark = book.kept.get(template)
         if mark is None or not book.is_level(snapshot.node_mark):
@@ -172,7 +172,7 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
         return mark
 
     def eased(self, template: fwk.PodTemplate) -> bool:
-        """Pods that leave lower the load."""
+        """True: pods that leave lower the load."""
         return True
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
@@ -182,7 +182,7 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
         return fwk.SKIP if is_off or (owner is not None and owner.kind == "DaemonSet") else fwk.SUCCESS
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
-        """The place of the first resource above its line, and one, shape (N,)."""
+        """One plus the index of the first resource above its threshold, 0 for none, shape (N,)."""
         found = _loads(snapshot)
         expected = _coarse(snapshot.index(LoadBook).prior(pod.template))
         used = found.peak + expected[2:] if self._by_peak else found.load + expected[:2]
@@ -196,7 +196,7 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
         return codes
 
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
-        """In koordinator's words."""
+        """The refusal in koordinator's words."""
         if code == EXPIRED:
             return fwk.unresolvable("node(s) nodeMetric expired")
         kind = "aggregated usage" if self._by_peak else "usage"
@@ -215,7 +215,7 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
                 return self._low_variation(found, expected)
 
     def score_rule(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> UsageRule | None:
-        """The same in numbers, of LeastUsed without a dominant resource, where every node has both."""
+        """Score as numbers, for LeastUsed without a dominant resource if every node has both resources."""
         args, capacity = self._args, snapshot.capacity((CPU, MEMORY))
         is_other = args.scoring_strategy.type != "LeastUsed" or args.dominant_resource_weight
         if is_other or capacity.counted is not None or not capacity.is_exact:
@@ -257,7 +257,7 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
         return lower
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
-        """New nodes, pods that leave, and nodes that are used less."""
+        """New nodes, deletions of pods, and nodes whose load has fallen."""
         return (
             fwk.EventWithHint(fwk.EventResource.NODE, fwk.ActionType.ADD),
             fwk.EventWithHint(fwk.EventResource.ASSIGNED_POD, fwk.ActionType.DELETE),
@@ -267,7 +267,7 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
         )
 
     def _cooled(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-        """A node would have been above a line with the pod, and would no longer be."""
+        """A node would have exceeded a threshold with the pod, and no longer would."""
         fall: LoadFall = change.new
         half = slice(2, 4) if self._by_peak else slice(0, 2)
         expected = np.array(_coarse(fall.book.prior(pod.template))[half], dtype=np.int64)
@@ -279,7 +279,7 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
         return fwk.QueueingHint.of(bool((was_over & ~is_over).any()))
 
     def _is_over(self, percent: FloatArray) -> BoolArray:
-        """Which nodes are above a line, shape (K,)."""
+        """Whether each node is above a threshold, shape (K,)."""
         over = np.zeros(len(percent), dtype=np.bool_)
         for at, line in self._lines:
             over |= percent[:, at] > line
@@ -287,14 +287,14 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
 
 
 def _levelled(snapshot: fwk.Snapshot) -> LoadBook:
-    """The book, brought up to the nodes."""
+    """The load book, updated to the present nodes."""
     book = snapshot.index(LoadBook)
     book.level(snapshot.node_mark, lambda: snapshot.whole.allocatable[:, [CPU, MEMORY]])
     return book
 
 
 def _amounts(book: LoadBook, pod: fwk.PodInfo) -> tuple[int, int]:
-    """What the pod is expected to use, in the units of the columns, rounded up."""
+    """The pod's expected usage in the units of the columns, rounded up."""
     cpu, memory, _, _ = _coarse(book.prior(pod.template))
     return -(-cpu // PER_COLUMN_UNIT[0]), memory
 
@@ -313,7 +313,7 @@ def _loads(snapshot: fwk.Snapshot) -> _Loads:
 
 @lru_cache(maxsize=4_096)
 def _coarse(expected: Expectation) -> tuple[int, int, int, int]:
-    """Cpu, memory and their peaks, to five binary digits."""
+    """Expected cpu, memory and their peaks, rounded to five binary digits."""
     cpu, memory, peak_cpu, peak_memory = (_rounded(each) for each in expected[:4])
     return cpu, memory, peak_cpu, peak_memory
 

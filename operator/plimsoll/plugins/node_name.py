@@ -1,8 +1,8 @@
-"""NodeName: a pod that names its node goes there or nowhere.
+"""NodeName: place a pod with ``spec.nodeName`` on that node only.
 
 Formula: a node is refused when ``spec.nodeName`` is set and is not the node's name.
 Units: none.
-Edges: a pod with ``spec.nodeName`` is normally assigned already and never gets here; simulations ask anyway.
+Edges: a pod with ``spec.nodeName`` is normally assigned already and never scheduled; simulations filter it.
 Source: kube-scheduler v1.36, ``nodename/node_name.go``.
 Differs: not at all.
 """
@@ -18,14 +18,14 @@ OTHER_NODE = "node(s) didn't match the requested node name"
 
 
 class NodeName(fwk.FilterPlugin, fwk.EnqueueExtensions):
-    """Refuse every node but the one that the pod names."""
+    """Refuse every node except the one that the pod names."""
 
     name: ClassVar = "NodeName"
     reads: ClassVar = fwk.Reads.NODE
     framed: ClassVar = True
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
-        """1 where the node is another than the one named, shape (N,)."""
+        """1 where the pod names another node, shape (N,)."""
         wanted = pod.pod.spec.node_name
         if not wanted:
             return fwk.all_feasible(snapshot)
@@ -34,11 +34,11 @@ class NodeName(fwk.FilterPlugin, fwk.EnqueueExtensions):
         return codes
 
     def signature(self, template: fwk.PodTemplate) -> Hashable:
-        """Nothing: the node that a pod names is no part of its template, and no answer about it is shared."""
+        """Empty: the named node is not part of the template, and results about it are not shared."""
         return ()
 
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
-        """The only refusal there is."""
+        """The only refusal of this plugin."""
         return fwk.unresolvable(OTHER_NODE)
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:

@@ -1,13 +1,13 @@
-"""NodePorts: a host port is taken once a node.
+"""NodePorts: use each host port of a node at most once.
 
 Formula: two host ports conflict when protocol and port are equal and one of the addresses is ``0.0.0.0``
 (or empty), or both are equal. A node is refused when a port of the pod conflicts with one in use there.
 Units: none.
-Edges: ports of containers and sidecars count, of other init containers not; the protocol is TCP unless
-given. To upstream the ports of a node are a set: a pod taken away in a simulation frees its ports even where
-another pod holds the same address, protocol and port; so it does here.
+Edges: ports of containers and sidecars count, those of other init containers do not; the protocol defaults to
+TCP. As upstream, the ports of a node are a set: a pod removed in a simulation frees its ports even if another
+pod has the same address, protocol and port.
 Source: kube-scheduler v1.36, ``nodeports/node_ports.go`` and ``framework/types.go`` (HostPortInfo).
-Differs: not at all; the ports in use are counted by column as pods come and go.
+Differs: not at all; the ports in use are counted in columns on pod events.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -27,7 +27,7 @@ HostPort = tuple[str, str, int]
 
 
 class HostPortIndex(PodIndex):
-    """How many pods of each node hold a host port, by (address, protocol, port) and by (protocol, port)."""
+    """Pods of each node with a host port, counted by (address, protocol, port) and by (protocol, port)."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.counts = CountColumns(cluster.capacity)
@@ -37,15 +37,15 @@ class HostPortIndex(PodIndex):
         self._count(pod, row, 1)
 
     def remove(self, pod: fwk.PodInfo, row: int) -> None:
-        """Count them no more."""
+        """Subtract the pod's host ports."""
         self._count(pod, row, -1)
 
     def move_row(self, source: int, target: int) -> None:
-        """Follow a node to another row."""
+        """Move a node's counts to another row."""
         self.counts.move_row(source, target)
 
     def grow(self, capacity: int) -> None:
-        """Make room for more nodes."""
+        """Extend the columns for more nodes."""
         self.counts.grow(capacity)
 
     def fork(self) -> Self:
@@ -55,7 +55,7 @@ class HostPortIndex(PodIndex):
         return twin
 
     def used(self, key: Hashable, snapshot: fwk.Snapshot) -> fwk.IntArray | None:
-        """Holders a node, shape (N,); None when it was never used."""
+        """Users of the port per node, shape (N,); None if it was never used."""
         column = self.counts.columns.get(key)
         return None if column is None else snapshot.cut(column)
 
@@ -77,14 +77,14 @@ class SimulatedPorts:
 
 
 class NodePorts(fwk.PreFilterPlugin, fwk.PreFilterExtensions, fwk.FilterPlugin, fwk.EnqueueExtensions):
-    """Refuse nodes on which a wanted host port is in use."""
+    """Refuse nodes on which a requested host port is in use."""
 
     name: ClassVar = "NodePorts"
     reads: ClassVar = fwk.Reads.ROW
     framed: ClassVar = True
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
-        """Skip when the pod wants no host port."""
+        """Skip if the pod requests no host port."""
         if not host_ports(pod):
             return fwk.SKIP
         state.write(SimulatedPorts())
@@ -93,7 +93,7 @@ class NodePorts(fwk.PreFilterPlugin, fwk.PreFilterExtensions, fwk.FilterPlugin, 
     def add_pod(
         self, state: fwk.CycleState, pod: fwk.PodInfo, added: fwk.PodInfo, node: int, snapshot: fwk.Snapshot
     ) -> fwk.Status:
-        """Its ports are in use."""
+        """Add the ports of a simulated pod."""
         used = state.read(SimulatedPorts).used
         used[node] = _used(used, node, snapshot) | frozenset(host_ports(added))
         return fwk.SUCCESS
@@ -101,13 +101,13 @@ class NodePorts(fwk.PreFilterPlugin, fwk.PreFilterExtensions, fwk.FilterPlugin, 
     def remove_pod(
         self, state: fwk.CycleState, pod: fwk.PodInfo, removed: fwk.PodInfo, node: int, snapshot: fwk.Snapshot
     ) -> fwk.Status:
-        """Rejects nodes where another pod uses its ports."""
+        """Remove the pod's ports, even if another pod of the node uses them, as upstream does."""
         used = state.read(SimulatedPorts).used
         used[node] = _used(used, node, snapshot) - frozenset(host_ports(removed))
         return fwk.SUCCESS
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
-        """1 where a wanted port is in use, shape (N,)."""
+        """1 where a requested port is in use, shape (N,)."""
         index = snapshot.index(HostPortIndex)
         taken = np.zeros(len(snapshot), dtype=np.bool_)
         for address, protocol, port in host_ports(pod):
@@ -126,15 +126,15 @@ class NodePorts(fwk.PreFilterPlugin, fwk.PreFilterExtensions, fwk.FilterPlugin, 
         return taken.astype(np.int64)
 
     def eased(self, template: fwk.PodTemplate) -> bool:
-        """Pods that leave free their ports and take none."""
+        """True: pods that leave only free ports."""
         return True
 
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
-        """The only refusal there is."""
+        """The only refusal of this plugin."""
         return fwk.unschedulable(TAKEN)
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
-        """New nodes, and pods that held a wanted port."""
+        """New nodes, and deletions of pods with a requested port."""
         return (
             fwk.EventWithHint(fwk.EventResource.NODE, fwk.ActionType.ADD),
             fwk.EventWithHint(
@@ -144,12 +144,12 @@ class NodePorts(fwk.PreFilterPlugin, fwk.PreFilterExtensions, fwk.FilterPlugin, 
 
 
 def _after_pod(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """The pod that left held a port that this one wants."""
+    """The deleted pod had a port that the waiting pod requests."""
     return fwk.QueueingHint.of(conflicts(host_ports(pod), frozenset(host_ports(change.old))))
 
 
 def host_ports(pod: fwk.PodInfo) -> tuple[HostPort, ...]:
-    """The host ports that the pod holds, or wants."""
+    """The host ports that the pod uses or requests."""
     return pod.template.memo("NodePorts.host_ports", lambda: _host_ports(pod))
 
 
@@ -170,7 +170,7 @@ def _host_ports(pod: fwk.PodInfo) -> tuple[HostPort, ...]:
 def _used(
     simulated: Mapping[int, frozenset[HostPort]], row: int, snapshot: fwk.Snapshot
 ) -> frozenset[HostPort]:
-    """The ports in use on a node: as simulated so far, or as its pods hold them."""
+    """The ports in use on a node: as simulated so far, or else those of its pods."""
     if row in simulated:
         return simulated[row]
     whole = snapshot.whole
@@ -178,7 +178,7 @@ def _used(
 
 
 def conflicts(wanted: Iterable[HostPort], used: frozenset[HostPort]) -> bool:
-    """Whether one of the ports is taken."""
+    """Whether one of the ports is in use."""
     return any(
         protocol == other_protocol
         and port == other_port

@@ -1,4 +1,4 @@
-"""NodeResourcesBalancedAllocation: favour the nodes whose resources the pod would use more evenly.
+"""NodeResourcesBalancedAllocation: favour nodes whose use of resources the pod makes more even.
 
 Formula, per node n over the counted resources r (allocatable, and requested by the pod if scalar)::
 
@@ -8,7 +8,7 @@ Formula, per node n over the counted resources r (allocatable, and requested by 
     score[n]       = 50 + (50 + balance with the pod - balance without it) // 2
 
 Units: milli-CPU, bytes and counts in; points out, int64, 50..100, higher is better; 75 is no change.
-Edges: a pod that requests none of the resources is skipped; what a container takes at least is not assumed.
+Edges: a pod that requests none of the resources is skipped; no minimum requests of containers are assumed.
 Source: kube-scheduler v1.36, ``noderesources/balanced_allocation.go``.
 Differs: not at all; IEEE doubles, and truncation where it truncates.
 """
@@ -24,14 +24,14 @@ from plimsoll import framework as fwk
 from plimsoll.framework.columns import EXACT_AMOUNT, columns_of, is_scalar
 from plimsoll.framework.resource_rules import BalanceRule
 
-#: The use of so many nodes at most is compared in one array with and without the pod.
+#: Maximum number of nodes whose balances with and without the pod are computed in one array.
 FEW = 64
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
 
 class BalancedResource(fwk.PluginArgs):
-    """A resource that is to be used evenly."""
+    """A resource to use evenly."""
 
     name: str = Field(description="Such as cpu.")
     weight: Literal[1] = Field(default=1, description="All resources weigh the same.")
@@ -57,7 +57,7 @@ class NodeResourcesBalancedAllocationArgs(fwk.PluginArgs):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Compared:
-    """What the score looks at, for one template: K axes of R, and what the pod requests, shape (K, 1)."""
+    """Input of the score for one template: K axes of R, and the pod's requests, shape (K, 1)."""
 
     template: fwk.PodTemplate
     resources: tuple[str, ...]
@@ -66,13 +66,13 @@ class _Compared:
     amounts: fwk.IntArray
 
     def without_pod(self, snapshot: fwk.Snapshot) -> fwk.IntArray:
-        """150 less the balance without the pod, shape (N,): the same for all pods compared by these axes."""
+        """150 minus the balance without the pod, shape (N,): equal for all pods compared on these axes."""
         if len(snapshot) == 1 and len(self.axes) == 2:
             return self.without_pod_on_one(snapshot)
         return 150 - self.balance(snapshot.requested.T[self.columns], snapshot)
 
     def without_pod_on_one(self, snapshot: fwk.Snapshot) -> fwk.IntArray:
-        """The same for one node, in Python's doubles: a pod was placed there."""
+        """The same for the one node on which a pod was placed, in Python's doubles."""
         capacity = snapshot.capacity(self.axes)
         taken = snapshot.requested.T[self.columns][:, 0]
         one, other = (min(each, 1.0) for each in (taken / capacity.doubles[:, 0]).tolist())
@@ -81,7 +81,7 @@ class _Compared:
         return np.array([150 - int((1 - deviation) * fwk.MAX_SCORE)], dtype=np.int64)
 
     def gain(self, snapshot: fwk.Snapshot) -> fwk.IntArray:
-        """The points of a few nodes, shape (N,): both balances in one array."""
+        """The points of a few nodes, shape (N,): computes both balances in one array."""
         capacity = snapshot.capacity(self.axes)
         taken = snapshot.requested.T[self.columns]
         both = np.empty((len(self.axes), 2, len(snapshot)), dtype=np.float64)
@@ -96,7 +96,7 @@ class _Compared:
         return points
 
     def balance(self, taken: fwk.IntArray, snapshot: fwk.Snapshot) -> fwk.IntArray:
-        """How even the use of each node is if so much is taken, shape (K, N) to (N,), 0..100."""
+        """The evenness of each node with these amounts taken, shape (K, N) to (N,), 0..100."""
         capacity = snapshot.capacity(self.axes)
         fractions = snapshot.buffer("fractions", len(self.axes), np.float64)
         np.divide(taken, capacity.doubles, out=fractions)
@@ -104,7 +104,7 @@ class _Compared:
 
 
 class NodeResourcesBalancedAllocation(fwk.PreScorePlugin, fwk.ScorePlugin):
-    """Favour nodes that the pod brings into balance."""
+    """Favour nodes whose use the pod balances."""
 
     name: ClassVar = "NodeResourcesBalancedAllocation"
     args_model: ClassVar = NodeResourcesBalancedAllocationArgs
@@ -127,7 +127,7 @@ class NodeResourcesBalancedAllocation(fwk.PreScorePlugin, fwk.ScorePlugin):
         taken = snapshot.buffer("taken", len(compared.axes), np.int64)
         np.add(snapshot.requested.T[compared.columns], compared.amounts, out=taken)
         points = compared.balance(taken, snapshot)
-        # The formula in one sum; shifting divides, and rounds down as // does.
+        # One sum for the whole formula; a right shift divides, and rounds down as // does.
         points += snapshot.kept(("150 - balance", compared.axes), compared.without_pod)
         points >>= 1
         return points
@@ -135,7 +135,7 @@ class NodeResourcesBalancedAllocation(fwk.PreScorePlugin, fwk.ScorePlugin):
     def score_rule(
         self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot
     ) -> BalanceRule | None:
-        """The same in numbers, of two resources of which every node has some, unless amounts are absurd."""
+        """Score as numbers, for two resources that every node has, unless amounts are extreme."""
         axes = self._axes(pod, snapshot)
         if len(axes) != 2:
             return None
@@ -146,7 +146,7 @@ class NodeResourcesBalancedAllocation(fwk.PreScorePlugin, fwk.ScorePlugin):
         return BalanceRule(((first, one), (second, other)))
 
     def _axes(self, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> list[tuple[int, int]]:
-        """The resources that count for this pod: axis, and what it requests."""
+        """The resources that count for this pod: axis, and requested amount."""
         requests = pod.template.requests
         axes = []
         for name in self._names:
@@ -156,7 +156,7 @@ class NodeResourcesBalancedAllocation(fwk.PreScorePlugin, fwk.ScorePlugin):
         return axes
 
     def _compared(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> _Compared:
-        """The resources that count for this pod, found once for its template."""
+        """The resources that count for this pod, determined once per template."""
         known = state.find(_Compared)
         if known is not None and known.template is pod.template and known.resources is snapshot.resources:
             return known
@@ -174,7 +174,7 @@ class NodeResourcesBalancedAllocation(fwk.PreScorePlugin, fwk.ScorePlugin):
 
 
 def _balance(fractions: FloatArray, counted: fwk.BoolArray | None) -> fwk.IntArray:
-    """How even the fractions of each node are, (K, ...) to (...), 0..100; counted where a node has any.
+    """The evenness of each node's fractions, (K, ...) to (...), 0..100; ``counted`` marks existing resources.
 
     Overwrites the fractions.
     """
@@ -195,13 +195,13 @@ def _balance(fractions: FloatArray, counted: fwk.BoolArray | None) -> fwk.IntArr
 
 
 def _deviation(fractions: FloatArray, counted: fwk.BoolArray) -> FloatArray:
-    """The standard deviation of what is counted of each column, shape (K, ...) to (...).
+    """The standard deviation of each column's counted fractions, shape (K, ...) to (...).
 
-    Of two it is half the difference: exact, where the square root would not be.
+    For two fractions it is half the difference, which is exact; the square root would not be.
     """
     count = counted.sum(axis=0)
     fractions = np.where(counted, fractions, 0.0)
-    # Added up one resource after the other, as upstream does: the order decides the last bit.
+    # Added in the order of resources, as upstream does, because the order decides the last bit.
     mean = sum(fractions) / np.maximum(count, 1)
     squares = np.where(counted, (fractions - mean) ** 2, 0.0)
     deviation = np.sqrt(sum(squares) / np.maximum(count, 1))

@@ -1,9 +1,9 @@
-"""NodeResourcesFit: the node has room for what the pod requests; score by how much is left, or used.
+"""NodeResourcesFit: require room for the pod's requests; score by the free or the used share.
 
 Formula, filter: a node is refused for each resource r that the pod requests with
-``pod[r] > allocatable[n, r] - requested[n, r]``, and when it holds as many pods as it may.
+``pod[r] > allocatable[n, r] - requested[n, r]``, and if it has its maximum number of pods.
 
-Formula, score, per node n over the strategy's resources r with allocatable[n, r] > 0 (scalar ones only when
+Formula, score, per node n over the strategy's resources r with allocatable[n, r] > 0 (scalar ones only if
 the pod requests them), with q = taken[n, r] + pod[r] and c = allocatable[n, r]::
 
     LeastAllocated            s[r] = 0 if q > c else (c - q) * 100 // c
@@ -12,15 +12,15 @@ the pod requests them), with q = taken[n, r] + pod[r] and c = allocatable[n, r]:
     score[n]                  = sum_r(weight[r] * s[r]) // sum_r(weight[r])
 
 Units: milli-CPU, bytes and counts in; points out, int64, 0..100, higher is better.
-Edges: the refusal cannot be resolved by removing pods when some request exceeds the whole node; ``shape``
-interpolates and truncates towards zero; where a node has none of an extended resource that a device class
-serves, DynamicResources finds devices; RequestedToCapacityRatio leaves scores of 0 out of the mean and
-rounds it. For scoring, a container that names no cpu or memory takes 100m and 200 MiB, and pod-level
-requests are ignored.
+Edges: removing pods cannot resolve the refusal if a request exceeds the whole node. ``shape`` interpolates
+and truncates towards zero. If a node has none of an extended resource that a device class serves,
+DynamicResources finds devices. RequestedToCapacityRatio leaves scores of 0 out of the mean and rounds it. For
+scoring, a container without cpu or memory requests counts as 100m and 200 MiB, and pod-level requests are
+ignored.
 Source: kube-scheduler v1.36, ``noderesources/fit.go``, ``least_allocated.go``, ``most_allocated.go``,
 ``requested_to_capacity_ratio.go``.
 Differs: an amount beyond 64 bits counts as it does upstream (``1e1002`` as 0, others by their lowest 64
-bits), but as 0 where that is below zero upstream, and sums over a node's pods stop at the largest amount
+bits), but as 0 where upstream's value is negative. Sums over a node's pods are clamped to the largest amount
 instead of wrapping.
 """
 
@@ -52,13 +52,13 @@ NATIVE_NAMES = frozenset(NATIVE)
 WITH_DEFAULTS = {"cpu": 0, "memory": 1}
 """Columns of ``Snapshot.nonzero_requested``."""
 FEW = 64
-"""Of so many nodes at most all resources are compared in one array."""
+"""Up to this number of nodes, all resources are compared in one array."""
 FIXED = PODS + 1
 """Resources that every cluster has: cpu, memory, ephemeral-storage, pods."""
 ANY = -(2**63)
-"""Less than what is free anywhere."""
+"""Less than the free amount of any node."""
 HOPELESS, PODS_FULL, FIRST_RESOURCE = 1, 2, 2
-"""Codes are bits: removing pods cannot help; too many pods; then (shifted) one bit a wanted resource."""
+"""Codes are bits: removing pods cannot help; too many pods; then (shifted) one bit per requested resource."""
 
 
 class NodeResourcesFitArgs(fwk.PluginArgs):
@@ -94,24 +94,24 @@ class NodeResourcesFitArgs(fwk.PluginArgs):
 
 @dataclass(frozen=True, eq=False)
 class _Wanted:
-    """What the filter looks at.
+    """Input of the filter.
 
     Attributes:
-        resources: Name and amount, in the order in which reasons are given.
+        resources: Name and amount, in the order of the reasons.
     """
 
     resources: tuple[tuple[str, int], ...]
 
     @cached_property
     def least(self) -> fwk.IntArray:
-        """What must be free of each fixed resource, shape (4, 1); ANY of those that are not requested."""
+        """Minimum free amount of each fixed resource, shape (4, 1); ANY for unrequested resources."""
         requests = dict(self.resources)
         least = [*(requests.get(name, ANY) for name in NATIVE), 1]
         return np.array(least, dtype=np.int64)[:, None]
 
     @cached_property
     def scalar(self) -> tuple[tuple[int, str, int], ...]:
-        """Position in ``resources``, name and amount of those that are not native."""
+        """Position in ``resources``, name and amount of the non-native resources."""
         return tuple(
             (position, name, amount)
             for position, (name, amount) in enumerate(self.resources, FIRST_RESOURCE)
@@ -121,15 +121,15 @@ class _Wanted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scored:
-    """What the score looks at, for one template and the axes there are.
+    """Input of the score, for one template and the present axes.
 
     Attributes:
-        columns: How to cut the K axes that count out of the R axis.
-        defaults: Of these, position and column of ``nonzero_requested`` for those that have a minimum.
+        columns: Selects the K counted axes from the R axis.
+        defaults: Position among these, and column of ``nonzero_requested``, of resources with a minimum.
         default_columns: These columns, if all K have a minimum.
-        amounts: Shape (K,): what the pod requests.
+        amounts: Shape (K,): the pod's requests.
         by_axis: The same, shape (K, 1).
-        is_modest: Whether the amounts are doubles.
+        is_modest: Whether the amounts are exact in doubles.
     """
 
     template: fwk.PodTemplate
@@ -145,7 +145,7 @@ class _Scored:
 
 
 class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.EnqueueExtensions):
-    """Refuse nodes without room, and score the others by what is requested of them."""
+    """Refuse nodes without room, and score the others by their requests."""
 
     name: ClassVar = "NodeResourcesFit"
     args_model: ClassVar = NodeResourcesFitArgs
@@ -167,7 +167,7 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         )
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
-        """List what is wanted."""
+        """List the requested resources."""
         state.write(_Wanted(self._wanted(pod)))
         return fwk.SUCCESS
 
@@ -188,7 +188,7 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         return name in self._ignored or name.partition("/")[0] in self._ignored_groups
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
-        """The bits of all that is short, shape (N,)."""
+        """The bits of all shortages, shape (N,)."""
         wanted = state.read(_Wanted)
         codes = fwk.all_feasible(snapshot)
         allocatable, requested = snapshot.allocatable.T, snapshot.requested.T
@@ -210,7 +210,7 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         return codes
 
     def filter_rule(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> RoomRule | None:
-        """The same in numbers, unless no node has a resource that the pod requests."""
+        """The filter as numbers, unless no node has a requested resource."""
         rule = [WantedRoom(PODS, 1, PODS_FULL, 0)]
         for position, (name, amount) in enumerate(state.read(_Wanted).resources, FIRST_RESOURCE):
             axis = snapshot.axis_of(name)
@@ -220,7 +220,7 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         return tuple(rule)
 
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
-        """All that is short on such a node."""
+        """All shortages of such a node."""
         reasons = [TOO_MANY_PODS] if code & PODS_FULL else []
         for position, (name, _) in enumerate(state.read(_Wanted).resources, FIRST_RESOURCE):
             if code & (1 << position):
@@ -244,7 +244,7 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         points = self._points(
             taken, allocatable, allocatable if counted is None else np.maximum(allocatable, 1)
         )
-        total = weighted(points, scored.weights)  # 0 where it is not counted
+        total = weighted(points, scored.weights)  # 0 if it is not counted
         if self._shape is None:
             if counted is None:
                 return divided(total, sum(scored.weights))
@@ -256,7 +256,7 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
     def score_rule(
         self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot
     ) -> AllocationRule | None:
-        """The same in numbers; not of a shape, absurd amounts, or resources of which some node has none."""
+        """Score as numbers; not for shapes, extreme amounts, or resources that some node lacks."""
         requests = pod.template.score_requests
         resources = []
         for name, weight in self._weights.items():
@@ -271,7 +271,7 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         return AllocationRule(tuple(resources), self._is_least)
 
     def _scored(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> _Scored:
-        """The resources that count for this pod, found once for its template."""
+        """The resources that count for this pod, determined once per template."""
         known = state.find(_Scored)
         if known is not None and known.template is pod.template and known.resources is snapshot.resources:
             return known
@@ -304,7 +304,7 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         return scored
 
     def _points(self, taken: fwk.IntArray, capacity: fwk.IntArray, some: fwk.IntArray) -> fwk.IntArray:
-        """Points of K resources, shape (N, K); 0 where the node has none of it (there ``some`` is 1)."""
+        """Points of K resources, shape (N, K); 0 if the node has none of a resource (then ``some`` is 1)."""
         points: fwk.IntArray
         if self._strategy.type == "LeastAllocated":
             room = np.subtract(capacity, taken, out=taken)
@@ -320,7 +320,7 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         return points
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
-        """Pods that left or shrank, and nodes that offer more."""
+        """Pods that left or shrank, and nodes with more allocatable."""
         node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_ALLOCATABLE
         scale_down = fwk.ActionType.UPDATE_POD_SCALE_DOWN
         return (
@@ -333,12 +333,12 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         )
 
     def _after_scale_down(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-        """It gave back some of what this pod wants."""
+        """The scaled-down pod released a resource that the waiting pod requests."""
         old, new = change.old.requests, change.new.requests
         return fwk.QueueingHint.of(any(new.get(name, 0) < old.get(name, 0) for name, _ in self._wanted(pod)))
 
     def _after_node(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-        """The pod fits the node when it is empty, and the node offers more of something than before."""
+        """The pod would fit the empty node, whose allocatable of some resource has grown."""
         wanted = self._wanted(pod)
         new = change.memo("allocatable", lambda: allocatable_of(change.new))
         if new.get("pods", 0) < 1 or any(amount > new.get(name, 0) for name, amount in wanted):
@@ -352,14 +352,14 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
 
 
 def _is_short(allocatable: fwk.IntArray, requested: fwk.IntArray, wanted: _Wanted) -> bool:
-    """Whether some node is short of a fixed resource, shape (R, N) both; on most nodes none is."""
+    """Whether any node is short of a fixed resource, shape (R, N) both; usually none is."""
     count = allocatable.shape[1]
     if not count:
         return False
     if count <= FEW:
         short = allocatable[:FIXED] - requested[:FIXED] < wanted.least
         return bool(short.item(short.argmax()))
-    # One resource after the other: what is computed on the way stays in the processor's cache.
+    # One resource after another: intermediate results stay in the processor's cache.
     for axis, amount in enumerate(wanted.least[:, 0].tolist()):
         if amount != ANY:
             short = allocatable[axis] - requested[axis] < amount
@@ -369,7 +369,7 @@ def _is_short(allocatable: fwk.IntArray, requested: fwk.IntArray, wanted: _Wante
 
 
 def _least_allocated(scored: _Scored, snapshot: fwk.Snapshot, capacity: Capacity) -> fwk.IntArray:
-    """The default strategy where no amount is absurd."""
+    """The default strategy, if no amount is extreme."""
     room = snapshot.buffer("room", len(scored.axes), np.int64)
     allocatable = snapshot.allocatable.T[scored.columns]
     if scored.default_columns is not None:
@@ -382,7 +382,7 @@ def _least_allocated(scored: _Scored, snapshot: fwk.Snapshot, capacity: Capacity
 
 
 def _taken(scored: _Scored, snapshot: fwk.Snapshot) -> fwk.IntArray:
-    """What the K resources would be taken of with the pod, a new array of shape (N, K)."""
+    """Taken amounts of the K resources with the pod, a new array of shape (N, K)."""
     if scored.default_columns is not None:
         return snapshot.nonzero_requested[:, scored.default_columns] + scored.amounts
     taken: fwk.IntArray = snapshot.requested[:, scored.columns] + scored.amounts
@@ -392,6 +392,6 @@ def _taken(scored: _Scored, snapshot: fwk.Snapshot) -> fwk.IntArray:
 
 
 def _bits(position: int, short: fwk.BoolArray, hopeless: fwk.BoolArray) -> fwk.IntArray:
-    """The codes of one resource: short of it, and short even of an empty node."""
+    """The codes of one resource: short of it, and short even if the node were empty."""
     bits: fwk.IntArray = short * np.int64(1 << position) | (short & hopeless) * np.int64(HOPELESS)
     return bits

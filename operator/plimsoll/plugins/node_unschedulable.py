@@ -37,11 +37,11 @@ class NodeUnschedulable(fwk.FilterPlugin, fwk.EnqueueExtensions):
         return template.sample.spec.tolerations
 
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
-        """The only refusal there is."""
+        """The only refusal of this plugin."""
         return fwk.unresolvable(CORDONED)
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
-        """Nodes that are not cordoned (any more), and a toleration for those that are."""
+        """Nodes that are no longer cordoned, and tolerations of cordoned ones."""
         node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_TAINT
         tolerates_now = fwk.ActionType.UPDATE_POD_TOLERATION
         return (
@@ -53,12 +53,12 @@ class NodeUnschedulable(fwk.FilterPlugin, fwk.EnqueueExtensions):
 
 
 def _after_node(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """A node that takes pods, and took none before."""
+    """The node is schedulable now, and was not before."""
     was_open = change.old is not None and not change.old.spec.unschedulable
     return fwk.QueueingHint.SKIP if was_open or change.new.spec.unschedulable else fwk.QueueingHint.QUEUE
 
 
 def _after_toleration(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """The pod tolerates cordoned nodes now."""
+    """The pod now tolerates cordoned nodes."""
     tolerations = change.new.pod.spec.tolerations
     return fwk.QueueingHint.of(any(tolerates(each, UNSCHEDULABLE_TAINT) for each in tolerations))

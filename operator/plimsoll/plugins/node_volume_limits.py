@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: no more volumes of a driver on a node than the driver can attach there.
+"""NodeVolumeLimits: attach no more volumes of a driver to a node than its limit.
 
 Formula, per driver d with a limit on the node::
 
@@ -6,9 +6,9 @@ Formula, per driver d with a limit on the node::
     refused where count(attached of d) + count(the pod's volumes of d, not those of pods there) > limit[d]
 
 Units: volumes, each once however many pods share it.
-Edges: nodes without a CSINode, or whose driver names no limit, pass; a volume that is attached but used
-by no pod there, and wanted by the pod, counts twice; a claim without a volume counts for the driver of
-its class; in-tree disks count where the node has migrated them.
+Edges: nodes without a CSINode, or whose driver has no limit, pass; an attached volume that the pod requests
+and no pod on the node uses counts twice; a claim without a volume counts for its class's driver; in-tree
+disks count on nodes that have migrated them.
 Source: kube-scheduler v1.36, ``nodevolumelimits/csi.go``.
 Differs: nothing known.
 """
@@ -37,13 +37,13 @@ TOO_MANY = fwk.unschedulable("node(s) exceed max volume count")
 
 @dataclass(frozen=True, slots=True)
 class VolumeLimitsState:
-    """Why the pod's own volumes are unknown: the same on every node."""
+    """Why the pod's own volumes are unknown; the same on every node."""
 
     status: fwk.Status
 
 
 class NodeVolumeLimits(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExtensions):
-    """Respect what drivers can attach."""
+    """Enforce the attach limits of drivers."""
 
     name: ClassVar = "NodeVolumeLimits"
     reads: ClassVar = fwk.Reads.ROW
@@ -75,7 +75,7 @@ class NodeVolumeLimits(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExtensi
         return fwk.SUCCESS
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
-        """1 where there would be too many, 2 where a claim is missing, shape (N,)."""
+        """1 where the limit would be exceeded, 2 where a claim is missing, shape (N,)."""
         codes = fwk.all_feasible(snapshot)
         objects = snapshot.objects
         if any(
@@ -90,7 +90,7 @@ class NodeVolumeLimits(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExtensi
         attachments = objects.derived("attachments by node", lambda: _attachments(objects))
         users = snapshot.index(VolumeUsers)
         rows = snapshot.rows.tolist()
-        # Volumes are few and nodes with limits may differ in what they migrated: a node at a time.
+        # Volumes are few, and nodes with limits may have migrated different disks: one node at a time.
         for position, node in enumerate(snapshot.nodes):
             limit = limits.get(node.name)
             if limit is None:
@@ -110,11 +110,11 @@ class NodeVolumeLimits(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExtensi
         return codes
 
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
-        """Too many, or the claim's problem."""
+        """The exceeded limit, or the claim's problem."""
         return TOO_MANY if code == 1 else state.read(VolumeLimitsState).status
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
-        """Higher limits, pods and attachments that left, and the pod's own claims."""
+        """Higher limits, deletions of pods and attachments, and the pod's own claims."""
         claim = fwk.EventResource.PERSISTENT_VOLUME_CLAIM
         detached = fwk.EventResource.VOLUME_ATTACHMENT
         return (
@@ -131,7 +131,7 @@ class NodeVolumeLimits(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExtensi
 
 
 def _after_limits(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """Some driver's limit rose."""
+    """The limit of some driver has risen."""
 
     def limits(node: CSINode) -> dict[str, int]:
         return {each.name: (each.allocatable and each.allocatable.count) or 0 for each in node.spec.drivers}
@@ -153,14 +153,14 @@ def _after_pod(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
 
 
 def _after_claim(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """It is a claim of the pod."""
+    """The claim belongs to the pod."""
     claim = change.new.metadata
     names = {claim_name(pod.pod, each) for each in pod.pod.spec.volumes}
     return fwk.QueueingHint.of(claim.namespace == pod.namespace and claim.name in names)
 
 
 def _after_attachment(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """What was detached may make room for a claim of the pod, or for a disk of that driver."""
+    """The detached volume may make room for a claim of the pod, or for a disk of that driver."""
     driver = change.old.spec.attacher
     return fwk.QueueingHint.of(
         any(
@@ -176,7 +176,7 @@ def _inline_plugin(volume: Volume) -> str | None:
 
 
 def _limits(objects: fwk.ClusterObjects) -> dict[str, dict[str, int]]:
-    """Node name to driver to limit, where there are any."""
+    """Limits by node name and driver, if any."""
     limits = {
         node.name: {
             driver.name: driver.allocatable.count
@@ -189,7 +189,7 @@ def _limits(objects: fwk.ClusterObjects) -> dict[str, dict[str, int]]:
 
 
 def _attachments(objects: fwk.ClusterObjects) -> dict[str, set[Attachable]]:
-    """Node name to what is attached there, according to VolumeAttachments."""
+    """The attached volumes by node name, according to VolumeAttachments."""
     attached: dict[str, set[Attachable]] = {}
     for each in objects.attachments.values():
         volume = objects.volumes.get(each.spec.source.persistent_volume_name or "")
@@ -203,7 +203,7 @@ def _attachments(objects: fwk.ClusterObjects) -> dict[str, set[Attachable]]:
 def _volumes(
     pods: Iterable[fwk.PodInfo], objects: fwk.ClusterObjects, csi_node: CSINode
 ) -> Iterable[Attachable]:
-    """What drivers attach for these pods; claims that are missing are passed over."""
+    """The volumes that drivers attach for these pods; missing claims are skipped."""
     for pod in pods:
         for volume in pod.pod.spec.volumes:
             name = claim_name(pod.pod, volume)

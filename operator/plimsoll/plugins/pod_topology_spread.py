@@ -14,14 +14,13 @@ Formula, score, over the soft constraints c whose key the node has, F feasible n
 ``counts_c[n]`` is the node's own count for ``kubernetes.io/hostname``, its domain's otherwise.
 
 Units: pods, int64; points out, int64, 0..100, higher is better.
-Edges: pods that are terminating, or of another namespace, are not counted, and an empty selector counts
-no pod. Domains are made by nodes that have all keys of the hard (or soft) constraints and pass the
-inclusion policies. A pod without constraints of its own gets the defaults, if a Service or its controller
-selects it; with the built-in defaults a node without a zone is scored by the other constraint. Where
-max(raw) is 0 all score 100.
+Edges: terminating pods and pods of another namespace are not counted, and an empty selector counts no pod.
+Domains come from nodes that have all keys of the hard (or soft) constraints and pass the inclusion policies.
+A pod without constraints of its own gets the defaults if a Service or its controller selects it; with the
+built-in defaults a node without a zone is scored by the other constraint. If max(raw) is 0, all score 100.
 Source: kube-scheduler v1.36, ``podtopologyspread/filtering.go`` and ``scoring.go``; KEP-895, KEP-3022,
 KEP-3094.
-Differs: counts are kept by (selector, domain) on every pod event instead of summed at each attempt.
+Differs: counts by (selector, domain) are updated on every pod event instead of summed at each attempt.
 """
 
 from collections.abc import Hashable
@@ -50,7 +49,7 @@ LABEL_MISSING = fwk.unresolvable(
     "node(s) didn't match pod topology spread constraints (missing required label)"
 )
 
-#: So many domains are compared one by one to see whether verdicts have changed.
+#: Maximum number of domains compared one by one to detect changed verdicts.
 FEW_DOMAINS = 256
 
 SYSTEM_DEFAULTS = (
@@ -62,7 +61,7 @@ SYSTEM_DEFAULTS = (
 
 
 class DefaultConstraint(fwk.PluginArgs):
-    """A constraint for pods that have none; its selector is made from what owns the pod."""
+    """A constraint for pods without any; its selector is built from the pod's owner."""
 
     max_skew: PositiveInt = Field(description="How many more matching pods a domain may hold than another.")
     topology_key: str = Field(description="The node label whose values are the domains.")
@@ -109,12 +108,12 @@ class PodTopologySpreadArgs(fwk.PluginArgs):
 
 @dataclass(slots=True)
 class HardState:
-    """What Filter reads: the constraints, and simulated pods that the kept counts leave out.
+    """Input of Filter: the constraints, and simulated pods that the stored counts leave out.
 
     Attributes:
         constraints: The hard ones.
-        extra: For each, pods by domain that a simulation added (or, negative, removed) although the counts
-            never had them: upstream counts terminating pods and empty selectors there, and only there.
+        extra: For each, pods by domain that a simulation added (negative: removed) and the stored counts
+            leave out: only there does upstream count terminating pods and empty selectors.
     """
 
     constraints: tuple[Constraint, ...]
@@ -127,7 +126,7 @@ class HardState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SoftState:
-    """What Score and NormalizeScore read.
+    """Input of Score and NormalizeScore.
 
     Attributes:
         constraints: All constraints of the template.
@@ -195,7 +194,7 @@ class PodTopologySpread(
         return codes
 
     def edition(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.Edition | None:
-        """Which domains hold too many pods; where each domain is a node, how many are too many."""
+        """Domains with too many pods; where each domain is a node, the limit instead."""
         marks: list[Hashable] = []
         by_row = False
         for constraint in self._constraints(template, snapshot.objects).hard:
@@ -211,29 +210,29 @@ class PodTopologySpread(
         return fwk.Edition(tuple(marks), by_row) if marks else fwk.INDIFFERENT
 
     def eased(self, template: fwk.PodTemplate) -> bool:
-        """A domain that loses a pod comes nearer to the least, or stays the least."""
+        """True: a domain that loses a pod approaches the minimum, or stays the minimum."""
         return True
 
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
-        """Missing label, or skew."""
+        """The missing label, or the skew."""
         return LABEL_MISSING if code == 1 else SKEWED
 
     def add_pod(
         self, state: fwk.CycleState, pod: fwk.PodInfo, added: fwk.PodInfo, node: int, snapshot: fwk.Snapshot
     ) -> fwk.Status:
-        """The kept counts have the pod already, unless it is of a kind they leave out."""
+        """Add a simulated pod that the stored counts leave out; they have all others already."""
         _simulate(state.read(HardState), added, node, snapshot, 1)
         return fwk.SUCCESS
 
     def remove_pod(
         self, state: fwk.CycleState, pod: fwk.PodInfo, removed: fwk.PodInfo, node: int, snapshot: fwk.Snapshot
     ) -> fwk.Status:
-        """Likewise."""
+        """Remove such a pod."""
         _simulate(state.read(HardState), removed, node, snapshot, -1)
         return fwk.SUCCESS
 
     def pre_score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
-        """Weigh the soft constraints by the number of domains among the feasible nodes."""
+        """Weight the soft constraints by the number of domains among the feasible nodes."""
         constraints = self._constraints(pod.template, snapshot.objects)
         if not constraints.soft:
             return fwk.SKIP
@@ -255,7 +254,7 @@ class PodTopologySpread(
                 seen = np.zeros(len(values) + 1, dtype=np.bool_)
                 seen[ids] = True
                 if seen[-1] and "" in values:
-                    # To upstream a missing zone and an empty one are the same domain.
+                    # Upstream treats a missing zone and an empty one as the same domain.
                     seen[values.index("")] = True
                     seen[-1] = False
                 size = int(np.count_nonzero(seen))
@@ -264,7 +263,7 @@ class PodTopologySpread(
         return fwk.SUCCESS
 
     def score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
-        """Matching pods in each node's domains, weighed; shape (F,), lower is better."""
+        """Weighted matching pods in each node's domains; shape (F,), lower is better."""
         soft = state.read(SoftState)
         points = np.zeros(len(snapshot), dtype=np.float64)
         for constraint, weight in zip(soft.constraints.soft, soft.weights, strict=True):
@@ -304,7 +303,7 @@ class PodTopologySpread(
         return normal
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
-        """Pods that are counted, nodes that make domains, and the pod's own labels and tolerations."""
+        """Counted pods, nodes that form domains, and the pod's own labels and tolerations."""
         comes_or_goes = fwk.ActionType.ADD | fwk.ActionType.DELETE
         label, toleration = fwk.ActionType.UPDATE_POD_LABEL, fwk.ActionType.UPDATE_POD_TOLERATION
         node = comes_or_goes | fwk.ActionType.UPDATE_NODE_LABEL | fwk.ActionType.UPDATE_NODE_TAINT
@@ -317,18 +316,18 @@ class PodTopologySpread(
         )
 
     def _after_pod(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-        """Some constraint of the pod counts it."""
+        """A constraint of the waiting pod counts the pod of the event."""
         other = change.old if change.new is None else change.new
         return fwk.QueueingHint.of(any(each.means(other) for each in self._hard(pod, change)))
 
     def _after_relabelled(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-        """Some constraint of the pod counts it only now, or no longer."""
+        """A constraint of the waiting pod starts or stops counting the pod of the event."""
         return fwk.QueueingHint.of(
             any(each.means(change.old) != each.means(change.new) for each in self._hard(pod, change))
         )
 
     def _after_toleration(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-        """Some constraint of the pod leaves out nodes whose taints are not tolerated."""
+        """A constraint of the pod excludes nodes whose taints are not tolerated."""
         spec = pod.pod.spec
         return fwk.QueueingHint.of(
             any(
@@ -338,7 +337,7 @@ class PodTopologySpread(
         )
 
     def _after_node(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-        """A node with all the topology keys came, went, or changed one of them or its taints."""
+        """A node with all topology keys was added or deleted, or one of these or its taints changed."""
         keys = {each.topology_key for each in self._hard(pod, change)}
         old: fwk.Node | None = change.old
         new: fwk.Node | None = change.new
@@ -355,7 +354,7 @@ class PodTopologySpread(
         return self._constraints(pod.template, change.objects).hard
 
     def _constraints(self, template: fwk.PodTemplate, objects: fwk.ClusterObjects) -> Constraints:
-        """The pod's own constraints, or else the defaults with a selector made for it."""
+        """The pod's own constraints, or else the defaults with a selector built for it."""
         own = template.sample.spec.topology_spread_constraints
         if own:
             return template.memo(PodTopologySpread.name, lambda: own_constraints(template, own))
@@ -375,7 +374,7 @@ class PodTopologySpread(
 
 
 def _most(constraint: Constraint, domains: DomainSums, counts: fwk.IntArray) -> int:
-    """How many matching pods a domain may hold before it takes this one."""
+    """The number of matching pods up to which a domain accepts this pod."""
     least = 0
     if domains.size and domains.size >= constraint.min_domains:
         whole = domains.size == len(counts) - 1
@@ -384,7 +383,7 @@ def _most(constraint: Constraint, domains: DomainSums, counts: fwk.IntArray) -> 
 
 
 def _simulate(hard: HardState, other: fwk.PodInfo, node: int, snapshot: fwk.Snapshot, amount: int) -> None:
-    """Note a pod that the kept counts leave out, though upstream counts it in a simulation."""
+    """Record a pod that the stored counts leave out, though upstream counts it in a simulation."""
     for position, constraint in enumerate(hard.constraints):
         left_out = other.is_terminating or constraint.selector.is_empty
         if left_out and constraint.means(other):

@@ -1,8 +1,8 @@
-"""PrioritySort: the most important pod first, among equals the one that has waited longest.
+"""PrioritySort: sort the active queue by priority, highest first, then by waiting time, longest first.
 
 Formula: ascending ``(-priority, timestamp)``; the priority is ``spec.priority``, 0 when unset.
-Units: the timestamp is in seconds, of the pod's entry into the queue.
-Edges: a retried pod gets a new timestamp and goes behind its peers.
+Units: the timestamp is the time, in seconds, at which the pod entered the queue.
+Edges: a retried pod gets a new timestamp and follows its peers.
 Source: kube-scheduler v1.36, ``queuesort/priority_sort.go``.
 Differs: not at all.
 """

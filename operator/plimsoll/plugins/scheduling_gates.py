@@ -1,4 +1,4 @@
-"""SchedulingGates: a pod waits until everybody who put a gate on it has taken it away.
+"""SchedulingGates: hold a pod back until all its scheduling gates are removed.
 
 Formula: gated while ``spec.schedulingGates`` is not empty.
 Units: none.
@@ -18,13 +18,13 @@ class SchedulingGates(fwk.PreEnqueuePlugin, fwk.EnqueueExtensions):
     name: ClassVar = "SchedulingGates"
 
     def pre_enqueue(self, pod: fwk.PodInfo) -> fwk.Status:
-        """Success without gates; otherwise they are named."""
+        """Success without gates; otherwise the status names them."""
         gates = pod.pod.spec.scheduling_gates
         if not gates:
             return fwk.SUCCESS
         return fwk.unresolvable(f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]")
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
-        """The last gate of the pod is gone."""
+        """Removal of the pod's last gate."""
         gone = fwk.ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
         return (fwk.EventWithHint(fwk.EventResource.UNSCHEDULABLE_POD, gone),)

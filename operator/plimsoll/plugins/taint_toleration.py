@@ -1,4 +1,4 @@
-"""TaintToleration: keep pods off tainted nodes, and away from those that would rather be left alone.
+"""TaintToleration: keep pods off nodes with hard taints, and favour nodes without soft ones.
 
 Formula::
 
@@ -8,8 +8,8 @@ Formula::
     score[n]   = 100 - 100 * raw[n] // max(raw), and 100 everywhere when max(raw) is 0
 
 Units: counts in; points out, 0..100, higher is better.
-Edges: the reason names no taint; ``tolerationSeconds`` plays no part; the numeric operators Lt and Gt cover
-nothing (their gate is off).
+Edges: the reason names no taint; ``tolerationSeconds`` has no effect; the numeric operators Lt and Gt
+tolerate nothing (their gate is off).
 Source: kube-scheduler v1.36, ``tainttoleration/taint_toleration.go``.
 Differs: not at all.
 """
@@ -27,7 +27,7 @@ UNTOLERATED = "node(s) had untolerated taint(s)"
 
 
 class TaintToleration(fwk.FilterPlugin, fwk.NormalizingPlugin, fwk.EnqueueExtensions):
-    """Refuse hard taints that are not tolerated, and count the soft ones against a node."""
+    """Refuse hard taints that are not tolerated, and count soft ones against a node."""
 
     name: ClassVar = "TaintToleration"
     reads: ClassVar = fwk.Reads.NODE
@@ -42,11 +42,11 @@ class TaintToleration(fwk.FilterPlugin, fwk.NormalizingPlugin, fwk.EnqueueExtens
         return template.sample.spec.tolerations
 
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
-        """The only refusal there is."""
+        """The only refusal of this plugin."""
         return fwk.unresolvable(UNTOLERATED)
 
     def score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
-        """Soft taints that are not tolerated, a count a node, shape (N,); lower is better."""
+        """The number of soft taints of each node that are not tolerated, shape (N,); lower is better."""
         soft = [each for each in pod.pod.spec.tolerations if each.effect in ("", PREFER_NO_SCHEDULE)]
         return by_taints(
             lambda taints: sum(
@@ -57,12 +57,12 @@ class TaintToleration(fwk.FilterPlugin, fwk.NormalizingPlugin, fwk.EnqueueExtens
         )
 
     def normalize(self, state: fwk.CycleState, pod: fwk.PodInfo, scores: fwk.IntArray) -> fwk.IntArray:
-        """Turn counts round: the most tainted node gets the least, shape (F,)."""
+        """Reverse the counts: the node with the most taints gets the lowest score, shape (F,)."""
         most = scores.max(initial=0)
         return fwk.MAX_SCORE - scores * fwk.MAX_SCORE // max(int(most), 1)
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
-        """Nodes whose hard taints are tolerated now, and tolerations."""
+        """Nodes whose hard taints become tolerated, and tolerations of the pod."""
         node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_TAINT
         return (
             fwk.EventWithHint(fwk.EventResource.NODE, node, _after_node, by_template=True),

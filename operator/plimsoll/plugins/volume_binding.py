@@ -1,20 +1,20 @@
-"""VolumeBinding: a pod goes where its bound volumes can be reached and its other claims can get a volume.
+"""VolumeBinding: place pods where their bound volumes are accessible and other claims can get a volume.
 
-Formula: per node, bound claims ask for the volume's node affinity. Each claim that waits for its first
+Formula: per node, bound claims require their volume's node affinity. Each claim that waits for its first
 consumer takes, smallest request first, the smallest available volume of its class that is large enough,
-has the mode, the access modes and the labels, reaches the node and was not taken by another claim of the
-pod; a claim that finds none is provisioned, if its class has a provisioner, allows the node's topology
-and, where the driver publishes capacity, has room for it.
+matches the mode, the access modes and the labels, is accessible from the node and was not taken by another
+claim of the pod. A claim without such a volume is provisioned if its class has a provisioner, allows the
+node's topology and, where the driver publishes capacity, has room for it.
 
-Reserve books what was found on the chosen node; PreBind writes it (the volume's ``claimRef``, the claim's
-selected node) and waits until all claims are bound, at most ``bindTimeoutSeconds``.
+Reserve books the found volumes on the chosen node. PreBind writes them (the volume's ``claimRef``, the
+claim's selected node) and waits until all claims are bound, at most ``bindTimeoutSeconds``.
 
 Units: bytes, exact; seconds.
-Edges: a volume reserved for a claim is taken whatever its size beyond the request, or else nothing is; a
-claim that names a node already is provisioned there or nowhere; capacity is checked a claim, not summed.
-All refusals are final for the node: removing pods frees no volume.
+Edges: a volume reserved for a claim is the only one that it takes, however large; a claim with a selected
+node is provisioned there or nowhere; capacity is checked per claim, not summed. All refusals are final for
+the node: removing pods frees no volume.
 Source: kube-scheduler v1.36, ``volumebinding/volume_binding.go`` and ``binder.go``.
-Differs: of equally small volumes the alphabetically first is taken; upstream's choice is random. Scoring by
+Differs: among equally small volumes the alphabetically first is taken, in upstream a random one. Scoring by
 capacity (gate StorageCapacityScoring, off) is left out.
 """
 
@@ -51,7 +51,7 @@ from plimsoll.toolkit.scheduling.volume_choice import (
 )
 
 UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
-#: The reasons of refusals by bit, in the order in which they are listed.
+#: The reasons of refusals by bit, in the order of output.
 REASONS = {
     VOLUME_MISSING: "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
     AFFINITY: "node(s) didn't match PersistentVolume's node affinity",
@@ -70,7 +70,7 @@ class VolumeBindingArgs(fwk.PluginArgs):
 
 @dataclass(frozen=True, slots=True)
 class PodClaims:
-    """The claims of one pod: with their volume, and waiting for the pod to have a node."""
+    """The claims of one pod: those with a volume, and those that wait for the pod's node."""
 
     bound: tuple[PersistentVolumeClaim, ...]
     delayed: tuple[PersistentVolumeClaim, ...]
@@ -78,7 +78,7 @@ class PodClaims:
 
 @dataclass(frozen=True, slots=True)
 class Booked:
-    """What Reserve booked, for PreBind."""
+    """Bookings of Reserve, for PreBind."""
 
     choices: VolumeChoices
 
@@ -122,7 +122,7 @@ class VolumeBinding(
         return fwk.SUCCESS
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
-        """Bits of what is wrong, shape (N,)."""
+        """Bits of the problems, shape (N,)."""
         claims = state.read(PodClaims)
         codes = reached(claims.bound, snapshot)
         if claims.delayed:
@@ -134,7 +134,7 @@ class VolumeBinding(
         return fwk.unresolvable(*(reason for bit, reason in REASONS.items() if code & bit))
 
     def reserve(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> fwk.Status:
-        """Book what the pod's claims get on the node, so that no other pod is promised it."""
+        """Book the volumes of the pod's claims on the node, so that no other pod gets them."""
         claims, port = state.find(PodClaims), state.find(VolumesPort)
         if claims is None or not claims.delayed or port is None:
             return fwk.SUCCESS
@@ -148,13 +148,13 @@ class VolumeBinding(
         return fwk.SUCCESS
 
     def unreserve(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> None:
-        """Give it back."""
+        """Release the bookings."""
         booked = state.find(Booked)
         if booked is not None:
             state.read(VolumesPort).binder.forget(booked.choices)
 
     def pre_bind_preflight(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> fwk.Status:
-        """There is something to bind if something was booked."""
+        """Success if anything was booked, which is then bound."""
         return fwk.SKIP if state.find(Booked) is None else fwk.SUCCESS
 
     async def pre_bind(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> fwk.Status:
@@ -163,9 +163,9 @@ class VolumeBinding(
         return await binder.bind(choices, node, float(self.args.bind_timeout_seconds))
 
     def volumes_on(self, state: fwk.CycleState, snapshot: fwk.Snapshot, row: int) -> dict[str, str]:
-        """What the delayed claims get on one feasible node: claim name to volume name, "" to be provisioned.
+        """The delayed claims' volumes on one feasible node: claim name to volume name, "" to provision one.
 
-        Reserve books exactly this.
+        Reserve books exactly these.
         """
         claims = state.find(PodClaims)
         if claims is None or not claims.delayed:
@@ -179,7 +179,7 @@ class VolumeBinding(
         }
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
-        """Nodes elsewhere, and everything that storage is made of."""
+        """Nodes with other topology, and changes of any storage object."""
         either = fwk.ActionType.ADD | fwk.ActionType.UPDATE
         capacity = fwk.EventResource.CSI_STORAGE_CAPACITY
         claim = fwk.EventResource.PERSISTENT_VOLUME_CLAIM
@@ -197,20 +197,20 @@ class VolumeBinding(
 
 
 def _after_claim(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """It is a claim of the pod."""
+    """The claim belongs to the pod."""
     claim = change.new.metadata
     names = {claim_name(pod.pod, each) for each in pod.pod.spec.volumes}
     return fwk.QueueingHint.of(claim.namespace == pod.namespace and claim.name in names)
 
 
 def _after_class(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """A new class, or one that allows other topologies."""
+    """The class is new, or allows other topologies."""
     old, new = change.old, change.new
     return fwk.QueueingHint.of(old is None or old.allowed_topologies != new.allowed_topologies)
 
 
 def _after_csi_node(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """A new one, or one that has migrated other plugins."""
+    """The CSINode is new, or has migrated other plugins."""
     if change.old is None:
         return fwk.QueueingHint.QUEUE
     old, new = (each.metadata.annotations.get(MIGRATED_PLUGINS, "") for each in (change.old, change.new))
@@ -218,7 +218,7 @@ def _after_csi_node(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingH
 
 
 def _after_driver(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """The driver of an inline volume of the pod looks at capacity no longer."""
+    """The driver of an inline volume of the pod no longer checks capacity."""
     if not change.old.spec.storage_capacity or change.new.spec.storage_capacity:
         return fwk.QueueingHint.SKIP
     volumes = pod.pod.spec.volumes
@@ -226,7 +226,7 @@ def _after_driver(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHin
 
 
 def _after_capacity(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """There is more than before, or one volume may be larger."""
+    """The capacity has grown, or the maximum volume size has."""
     if change.old is None:
         return fwk.QueueingHint.QUEUE
     old: CSIStorageCapacity = change.old
@@ -238,7 +238,7 @@ def _after_capacity(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingH
 
 
 def _problem(pod: fwk.PodInfo, name: str, claim: PersistentVolumeClaim | None, *, is_ephemeral: bool) -> str:
-    """Why the claim makes the pod unschedulable everywhere; empty when it does not."""
+    """Why the claim makes the pod unschedulable everywhere; empty if it does not."""
     if claim is None:
         if is_ephemeral:
             return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
@@ -254,7 +254,7 @@ def _problem(pod: fwk.PodInfo, name: str, claim: PersistentVolumeClaim | None, *
 
 
 def _is_delayed(claim: PersistentVolumeClaim, objects: fwk.ClusterObjects) -> bool:
-    """Whether an unbound claim waits for its first consumer; one that names a volume does not."""
+    """Whether an unbound claim waits for its first consumer; False if it names a volume."""
     storage_class = objects.storage_classes.get(claim_class(claim))
     if storage_class is None or claim.spec.volume_name:
         return False

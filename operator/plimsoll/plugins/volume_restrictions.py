@@ -1,13 +1,13 @@
-"""VolumeRestrictions: no disk mounted twice where it must not be, no claim used twice that is for one pod.
+"""VolumeRestrictions: prevent conflicting mounts of a disk, and a second user of a single-pod claim.
 
-Formula: a node is refused when the pod's inline disk conflicts with one of a pod there, and every node
-when a claim of the pod with access mode ReadWriteOncePod is in use anywhere::
+Formula: a node is refused if the pod's inline disk conflicts with one of a pod there; every node is refused
+if a claim of the pod with access mode ReadWriteOncePod is in use anywhere::
 
     conflicts = sum over the pod's ReadWriteOncePod claims of (1 if some placed pod mounts it)
 
 Units: none.
-Edges: two users of a GCE disk, iSCSI disk or Ceph image agree if both only read; of an EBS volume never.
-Pods that are added or removed in a simulation change ``conflicts`` by claim name, whatever their namespace.
+Edges: two users of a GCE disk, iSCSI disk or Ceph image are compatible if both only read; of an EBS volume
+never. Pods that a simulation adds or removes change ``conflicts`` by claim name, in any namespace.
 Source: kube-scheduler v1.36, ``volumerestrictions/volume_restrictions.go``.
 Differs: nothing known.
 """
@@ -28,7 +28,7 @@ ONE_POD = "ReadWriteOncePod"
 
 @dataclass(slots=True)
 class ClaimsInUse:
-    """The pod's claims that are for one pod only, and how many of their users are in the way."""
+    """The pod's single-pod claims, and the number of their other users."""
 
     claims: frozenset[str]
     conflicts: int
@@ -47,11 +47,11 @@ class VolumeRestrictions(
     reads: ClassVar = fwk.Reads.CLUSTER
 
     def edition(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.Edition | None:
-        """Pods without volumes do not concern it."""
+        """INDIFFERENT for pods without volumes, None for others."""
         return None if template.sample.spec.volumes else fwk.INDIFFERENT
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
-        """Look up the claims; SKIP when there is neither a disk nor a claim in use."""
+        """Look up the claims; SKIP without a disk and without a claim in use."""
         if not has_volumes(pod):
             return fwk.SKIP
         objects = snapshot.objects
@@ -92,17 +92,17 @@ class VolumeRestrictions(
         return codes
 
     def eased(self, template: fwk.PodTemplate) -> bool:
-        """Pods that leave give up what they hold."""
+        """True: pods that leave release their volumes."""
         return True
 
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
-        """Disk or claim."""
+        """The conflicting disk or claim."""
         return DISK_CONFLICT if code == 1 else CLAIM_IN_USE
 
     def add_pod(
         self, state: fwk.CycleState, pod: fwk.PodInfo, added: fwk.PodInfo, node: int, snapshot: fwk.Snapshot
     ) -> fwk.Status:
-        """Counts one more user of each claim that the pod shares."""
+        """Count one more user of each claim that the pod shares."""
         in_use = state.read(ClaimsInUse)
         in_use.conflicts += sum(name in in_use.claims for name in mounted_claims(added))
         return fwk.SUCCESS
@@ -110,13 +110,13 @@ class VolumeRestrictions(
     def remove_pod(
         self, state: fwk.CycleState, pod: fwk.PodInfo, removed: fwk.PodInfo, node: int, snapshot: fwk.Snapshot
     ) -> fwk.Status:
-        """One user less."""
+        """Count one user less."""
         in_use = state.read(ClaimsInUse)
         in_use.conflicts -= sum(name in in_use.claims for name in mounted_claims(removed))
         return fwk.SUCCESS
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
-        """Pods that gave up a shared volume, new nodes, and the pod's own claims."""
+        """Deletions of pods with a shared volume, new nodes, and the pod's own claims."""
         claim = fwk.EventResource.PERSISTENT_VOLUME_CLAIM
         return (
             fwk.EventWithHint(
@@ -128,7 +128,7 @@ class VolumeRestrictions(
 
 
 def _after_pod(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """The pod that left shared a claim or a disk with this one."""
+    """The deleted pod shared a claim or a disk with the waiting pod."""
     other: fwk.PodInfo = change.old
     if other.namespace != pod.namespace:
         return fwk.QueueingHint.SKIP
@@ -139,7 +139,7 @@ def _after_pod(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
 
 
 def _after_claim(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """It is a claim of the pod."""
+    """The claim belongs to the pod."""
     claim = change.new.metadata
     return fwk.QueueingHint.of(claim.namespace == pod.namespace and claim.name in mounted_claims(pod))
 
@@ -153,7 +153,7 @@ def _disks(pod: fwk.PodInfo) -> list[Volume]:
 
 
 def _conflict(one: Volume, other: Volume) -> bool:
-    """Whether two pods on one node cannot have both."""
+    """Whether two pods on one node cannot have both volumes."""
     if one.gce_persistent_disk and other.gce_persistent_disk:
         gce, its_gce = one.gce_persistent_disk, other.gce_persistent_disk
         return gce.pd_name == its_gce.pd_name and not (gce.read_only and its_gce.read_only)

@@ -1,12 +1,12 @@
-"""VolumeZone: a pod goes only to the zones and regions of its bound volumes.
+"""VolumeZone: place pods only in the zones and regions of their bound volumes.
 
-Formula: a node with any of the four zone and region labels is refused when, for some such label of a
-volume of the pod, its own value (under that key, or under the key's successor) is not among the volume's
-values, which ``__`` separates.
+Formula: a node with any of the four zone and region labels is refused if, for one such label of a volume of
+the pod, the node's value (under that key, or under the key's successor) is not among the volume's values,
+which ``__`` separates.
 
 Units: none.
-Edges: nodes without any of the labels pass; claims that wait for their first consumer and ephemeral
-volumes are passed over; a claim that can have no volume rejects the pod.
+Edges: nodes without any of the labels pass; claims that wait for their first consumer and ephemeral volumes
+are skipped; a claim that can have no volume rejects the pod.
 Source: kube-scheduler v1.36, ``volumezone/volume_zone.go``.
 Differs: nothing known.
 """
@@ -26,7 +26,7 @@ from plimsoll.framework.volumes import (
 )
 
 CONFLICT = fwk.unresolvable("node(s) had no available volume zone")
-#: Old label keys and the ones that followed them.
+#: Old label keys and their successors.
 SUCCESSOR = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
@@ -42,7 +42,7 @@ class VolumeTopology:
 
 
 class VolumeZone(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExtensions):
-    """Follow the volumes."""
+    """Refuse nodes outside the volumes' zones and regions."""
 
     name: ClassVar = "VolumeZone"
     reads: ClassVar = fwk.Reads.NODE
@@ -65,7 +65,7 @@ class VolumeZone(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExtensions):
         return fwk.SUCCESS
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
-        """1 where the zone or region is another, shape (N,)."""
+        """1 where the zone or region does not match, shape (N,)."""
         labelled = np.zeros(len(snapshot), dtype=np.bool_)
         for key in TOPOLOGY_LABELS:
             labelled |= snapshot.label_ids(key) != fwk.ABSENT
@@ -79,11 +79,11 @@ class VolumeZone(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExtensions):
         return codes
 
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
-        """The zone."""
+        """The zone conflict."""
         return CONFLICT
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
-        """Nodes and volumes elsewhere, and the pod's own claims."""
+        """Nodes and volumes with other labels, and the pod's own claims."""
         either = fwk.ActionType.ADD | fwk.ActionType.UPDATE
         claim, volume = fwk.EventResource.PERSISTENT_VOLUME_CLAIM, fwk.EventResource.PERSISTENT_VOLUME
         return (
@@ -97,13 +97,13 @@ class VolumeZone(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExtensions):
 
 
 def _after_claim(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """It is a claim of the pod."""
+    """The claim belongs to the pod."""
     claim = change.new.metadata
     return fwk.QueueingHint.of(claim.namespace == pod.namespace and claim.name in mounted_claims(pod))
 
 
 def _after_volume(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """A new volume, or one in another zone."""
+    """The volume is new, or its zone has changed."""
     if change.old is None:
         return fwk.QueueingHint.QUEUE
     old, new = change.old.metadata.labels, change.new.metadata.labels
@@ -150,7 +150,7 @@ def _topology(  # noqa: PLR0911 - upstream's checks in upstream's order
     for key in TOPOLOGY_LABELS:
         if key in labels:
             values = frozenset(part.strip() for part in labels[key].split("__"))
-            # A malformed list of zones is passed over.
+            # A malformed list of zones is skipped.
             if "" not in values:
                 found.append((key, values))
     return found
