@@ -1,28 +1,28 @@
-"""ConsolidateNodes: nodes of little use are emptied completely, or not touched.
+"""ConsolidateNodes: empty under-used nodes completely, or leave them unchanged.
 
 Formula::
 
     candidate = requested[r] <= thresholds[r] % of allocatable[r] for all r, the least used first
-    place     = a node in use, feasible for the scheduler with all moves so far made, on which then
+    place     = a node in use, feasible for the scheduler after all earlier moves, on which then
                 requested[r] + pod[r] <= (100 - headroomPercent) % of allocatable[r] for all r, and
-                load[r] + expected[r] likewise for cpu and memory, where the node is measured
+                load[r] + expected[r] likewise for cpu and memory, if the node is measured
     target    = the most used such node, and among equals the one with the highest score
 
-All pods of the node go, each to its proven place, or none of them.
+Either all pods of the node leave, each for its proven place, or none of them.
 
-With ``deviceThresholds`` a node is a candidate only if also no more of its devices of each such class are in
-use, and targets are filled up with devices first. Devices for the pods are found by the proof.
+With ``deviceThresholds`` a node is a candidate only if its use of each such class of devices is also within
+the threshold, and targets are filled up with devices first. The proof finds devices for the pods.
 
-Units: percent of a node's allocatable; sources by requests alone, targets also by what they use, where the
-metrics API measures them: then they also keep the distance from the lines of the policy's strategies and from
-the peak that moves by load keep.
-Edges: pods of DaemonSets and static pods stay, pods on their way out do not count; one pod that is
-protected, or finds no place, keeps its node as it is. Nodes in use are those with pods that could leave:
-an empty node is no target, nor is one with the taint ``plimsoll.dev/consolidating``. A node with the
-annotation ``cluster-autoscaler.kubernetes.io/scale-down-disabled: "true"`` or
-``karpenter.sh/do-not-disrupt: "true"`` is left alone. The limits of the policy hold, but for ``perNode``;
-pods of one owner leave one after the other, each when the replacement of the one before is Ready.
-Source: our own; descheduler's issues 725 and 1461 ask for it. The annotations are those of
+Units: percent of a node's allocatable. Sources are judged by requests alone, targets also by their usage
+where the metrics API measures it: then they also keep the distance from the thresholds of the policy's
+strategies and from the peak that moves by load keep.
+Edges: pods of DaemonSets and static pods stay; terminating pods do not count; a single pod that is protected,
+or has no place, keeps its node unchanged. Nodes in use are those with pods that could leave: an empty node is
+no target, nor is one with the taint ``plimsoll.dev/consolidating``. A node with the annotation
+``cluster-autoscaler.kubernetes.io/scale-down-disabled: "true"`` or ``karpenter.sh/do-not-disrupt: "true"`` is
+left unchanged. The limits of the policy apply, except ``perNode``. Pods of one owner leave one after another,
+each when the previous pod's replacement is Ready.
+Source: our own; descheduler's issues 725 and 1461 request it. The annotations are those of
 cluster-autoscaler 1.36 and Karpenter 1.8.
 Differs: there is nothing upstream to differ from; planner Proven only.
 """
@@ -53,10 +53,10 @@ from plimsoll.toolkit.descheduling.node_usage import NodeUsage, RequestedUsage
 from plimsoll.toolkit.descheduling.node_utilization import Percentages, check_thresholds
 from plimsoll.toolkit.devices.device_use import DeviceUse
 
-#: What says of a node that it is to be left alone.
+#: Annotations that exclude a node.
 LEFT_ALONE = ("cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt")
 
-#: Marks a pod that mirrors a static one.
+#: Annotation of the mirror pod of a static pod.
 MIRROR = "kubernetes.io/config.mirror"
 
 
@@ -89,7 +89,7 @@ class ConsolidateNodesArgs(PluginArgs):
 
 
 class ConsolidateNodes(Strategy):
-    """Empty nodes of little use, all of a node or nothing."""
+    """Empty under-used nodes, either of all their pods or of none."""
 
     name: ClassVar = "ConsolidateNodes"
     kind: ClassVar = StrategyKind.BALANCE
@@ -117,7 +117,7 @@ class ConsolidateNodes(Strategy):
             if emptied == self.args.nodes:
                 return
             if source.name in filled:
-                continue  # its pods have just come
+                continue  # its pods were just moved there
             bundle = self._bundle(source, targets - {source.name}, context)
             if bundle is None:
                 continue
@@ -128,7 +128,7 @@ class ConsolidateNodes(Strategy):
                 filled |= {each.target for each in bundle.candidates}
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
-        """Nodes of little use that have pods which could leave, 1 each."""
+        """Under-used nodes with pods that could leave, 1 each."""
         uses = self._device_uses(context)
         return {
             f"node {each.name} is little used and not empty": 1.0
@@ -137,7 +137,7 @@ class ConsolidateNodes(Strategy):
         }
 
     def to_be_emptied(self, context: StrategyContext, near: Vicinity) -> frozenset[str]:
-        """Nodes of little use all of whose pods may leave, if any of them does."""
+        """Under-used nodes whose pods may all leave, if they have any."""
         found, uses = set(), self._device_uses(context)
         for each in self._usage.some(nodes_near(context, near), context):
             leaving = [pod for pod in context.placed(each.name) if _may_leave(pod)]
@@ -154,7 +154,7 @@ class ConsolidateNodes(Strategy):
         )
 
     def _device_uses(self, context: StrategyContext) -> DeviceUses:
-        """The use of each class of devices with a threshold, and that."""
+        """The use of each class of devices that has a threshold, with the threshold."""
         book = context.objects.known_ledger(DeviceBook)
         if book is None:
             return ()
@@ -164,7 +164,7 @@ class ConsolidateNodes(Strategy):
         return [usage.percent.get(name, 0.0) for name in self.args.thresholds]
 
     def _bundle(self, source: NodeUsage, targets: set[str], context: StrategyContext) -> Bundle | None:
-        """All pods of the node with their places; None when one of them must stay."""
+        """All pods of the node with their places; None if one of them must stay."""
         reason = "its node is little used: " + ", ".join(
             f"{name} {usage:.0f}%"
             for name, usage in zip(self.args.thresholds, self._shares(source), strict=True)
@@ -172,7 +172,7 @@ class ConsolidateNodes(Strategy):
         pods = [pod for pod in context.pods(source.name) if _may_leave(pod)]
         if not all(context.may_go(pod, reason) for pod in pods):
             return None
-        # The largest first: small ones fit into what is left.
+        # Largest pods first: small ones fit into the remaining room.
         pods.sort(key=lambda pod: (-self._bulk(pod, source.node, context), low_to_high(pod.pod), pod.key))
         placed = []
         with context.prospects.attempt() as attempt:
@@ -197,7 +197,7 @@ class ConsolidateNodes(Strategy):
         return float((wanted / np.maximum(room, 1)).max(initial=0.0))
 
     def _target(self, pod: PodInfo, targets: set[str], context: StrategyContext) -> str:
-        """Where the pod goes, "" for nowhere."""
+        """The pod's target, "" without one."""
         outlook = context.prospects.outlook(pod)
         names = [] if outlook is None else [name for name in outlook.totals if name in targets]
         if outlook is None or not names:
@@ -207,7 +207,7 @@ class ConsolidateNodes(Strategy):
         rows = np.array([cluster.rows[name] for name in names], dtype=np.intp)
         room = cluster.allocatable[rows[:, None], axes]
         filled = cluster.requested[rows[:, None], axes] + wanted
-        # Of a resource that a node does not have nothing is used: the filters see to pods that want it.
+        # A node uses nothing of a resource that it lacks; the filters reject pods that request it.
         shares = np.where(room > 0, filled / np.maximum(room, 1), 0.0).max(axis=1, initial=0.0)
         most = 1 - self.args.headroom_percent / 100
         fitting = [
@@ -228,7 +228,7 @@ class ConsolidateNodes(Strategy):
         return names[max(fitting, key=rank)]
 
     def _load_with(self, pod: PodInfo, name: str, context: StrategyContext) -> float:
-        """The largest share that a measured node would use with the pod, 0 of one that is not measured."""
+        """The largest share that a measured node would use with the pod, 0 if it is not measured."""
         book, row = context.load_book, context.cluster.rows[name]
         if book is None or book.state(row) is not LoadState.MEASURED:
             return 0.0
@@ -245,7 +245,7 @@ class ConsolidateNodes(Strategy):
         return max(shares, default=0.0)
 
     def _wanted(self, pod: PodInfo, context: StrategyContext) -> tuple[IntArray, list[int]]:
-        """What the pod requests of the resources with a threshold, and their axes."""
+        """The pod's requests of the resources with a threshold, and their axes."""
         cluster = context.cluster
         axes = [axis for name in self.args.thresholds if (axis := cluster.axis_of(name)) is not None]
         return cluster.requests_row(pod.requests)[axes], axes
@@ -257,7 +257,7 @@ def _percents(node: Node, uses: DeviceUses) -> list[float]:
 
 
 def _may_leave(pod: PodInfo) -> bool:
-    """Whether the pod counts: its node keeps those of DaemonSets and static ones, others leave already."""
+    """Whether the pod counts; DaemonSet pods and static pods stay, others are terminating."""
     metadata = pod.pod.metadata
     kept = MIRROR in metadata.annotations or any(
         owner.kind in ("DaemonSet", "Node") for owner in metadata.owner_references

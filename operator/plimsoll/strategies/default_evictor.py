@@ -1,4 +1,4 @@
-"""DefaultEvictor: which pods may be evicted at all (not of DaemonSets, with local storage, critical).
+"""DefaultEvictor: decide which pods may be evicted (not of DaemonSets, with local storage, or critical).
 
 Formula, the first that applies::
 
@@ -9,16 +9,15 @@ The evict annotation admits, a mandatory opt-out protects.
 
 Units: ``minPodAge`` is a duration such as 10m; replicas and priorities are counts.
 Edges: any value of the evict annotation, even ``"false"``, admits a pod that every other check protects;
-disabling SystemCriticalPods also drops the priority threshold; pods with two owners have no minimum of
-replicas; a pod without start time is too young; with a ``nodeSelector`` that cannot be parsed no pod
-fits anywhere.
+disabling SystemCriticalPods also removes the priority threshold; the minimum of replicas does not apply to
+pods with two owners; a pod without start time is too young; if the ``nodeSelector`` cannot be parsed, no pod
+fits any node.
 Source: descheduler v0.36, ``pkg/framework/plugins/defaultevictor``.
-Differs: only under the planners Proven and Optimal, where safety wins: the evict annotation admits a pod
-when it says ``"true"``, but never mirror, static or terminating pods, and ``"false"`` forbids its eviction
-(reason ``NeverEvict``); the priority threshold stands by itself;
-the opt-outs of karpenter and cluster-autoscaler are honoured; where ``minReplicas`` is 2 or more the
-only ready pod of an owner stays; node fit is left to the proof. Failed and
-succeeded pods need no other node there.
+Differs: only under the planners Proven and Optimal, which put safety first. The evict annotation admits a pod
+if its value is ``"true"``, but never mirror, static or terminating pods; ``"false"`` forbids the pod's
+eviction (reason ``NeverEvict``). The priority threshold applies independently of SystemCriticalPods. The
+opt-outs of karpenter and cluster-autoscaler are honoured. If ``minReplicas`` is 2 or more, the only ready pod
+of an owner stays. The proof checks node fit; failed and succeeded pods need no other node there.
 """
 
 from datetime import timedelta
@@ -154,7 +153,7 @@ class DefaultEvictorArgs(PluginArgs):
 
     @property
     def targets(self) -> Selector | None:
-        """Nodes that count as possible targets; None when the selector is invalid."""
+        """Nodes that are possible targets; None if the selector is invalid."""
         return self._targets
 
     @property
@@ -164,7 +163,7 @@ class DefaultEvictorArgs(PluginArgs):
 
     @property
     def protected_classes(self) -> tuple[str, ...]:
-        """Storage classes that PodsWithPVC is narrowed to; none means all."""
+        """Storage classes to which PodsWithPVC is restricted; empty means all."""
         config = self.pod_protections.config
         if config is None or config.pods_with_pvc is None:
             return ()
@@ -172,7 +171,7 @@ class DefaultEvictorArgs(PluginArgs):
 
     @property
     def protections(self) -> frozenset[str]:
-        """Names of the protections in force: the new lists if one is given, else the old booleans."""
+        """Names of the active protections: from the new lists if one is given, else from the old booleans."""
         given = self.pod_protections
         if given.default_disabled or given.extra_enabled:
             return (frozenset(DEFAULTS) - set(given.default_disabled)) | set(given.extra_enabled)
@@ -197,7 +196,7 @@ class DefaultEvictor(Evictor):
     def __init__(self, args: DefaultEvictorArgs) -> None:
         self.args = args
         self._on = args.protections
-        # Asked about every pod of a large cluster: what the arguments switch off is not asked.
+        # Runs for every pod of a large cluster, so checks that the arguments disable are left out.
         self._youngest, self._min_replicas = args.youngest, args.min_replicas
         self._is_critical_protected = "SystemCriticalPods" in self._on
         self._asked = tuple(
@@ -212,7 +211,7 @@ class DefaultEvictor(Evictor):
 
     def filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
         """The first protection that applies."""
-        if not pod.pod.spec.node_name:  # assumed: descheduler, which asks the API server, would not see it
+        if not pod.pod.spec.node_name:  # assumed: descheduler, which reads the API server, would not see it
             return Refusal("NotBound", "the pod is not bound to its node yet")
         annotations = pod.pod.metadata.annotations
         if context.is_exact and EVICT in annotations:
@@ -240,14 +239,14 @@ class DefaultEvictor(Evictor):
         return refusal or self._last(pod, context)
 
     def _last(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
-        """Replicas, then age; a refusal that a surge may lift hides no other."""
+        """Check replicas, then age, so that a refusal that a surge may lift hides no other one."""
         replicas, age = self._replicas(pod, context), self._age(pod, context)
         if replicas is not None and replicas.yields_to_surge:
             return age or replicas
         return replicas or age
 
     def pre_eviction_filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
-        """Node fit (only when exactness is wanted: the proof is better), then the namespace's labels."""
+        """Check node fit (only in exact mode: the proof is more precise), then the namespace's labels."""
         args = self.args
         if args.node_fit and context.is_exact:
             nodes = () if args.targets is None else considered_nodes(context.cluster, args.targets)
@@ -291,10 +290,10 @@ class DefaultEvictor(Evictor):
         return None
 
     def threshold_of(self, objects: ClusterObjects) -> int | None:
-        """Priorities from here up are protected; None without a threshold, where only SystemCriticalPods is.
+        """The priority from which pods are protected; None without one (only SystemCriticalPods applies).
 
         Raises:
-            CannotJudgeError: The PriorityClass that names it does not exist.
+            CannotJudgeError: The PriorityClass of the threshold does not exist.
         """
         given = self.args.priority_threshold
         if given is not None and given.name:

@@ -1,21 +1,22 @@
-"""DefragmentResource: pack small consumers so that whole blocks, such as whole GPUs, come free on a node.
+"""DefragmentResource: pack small consumers to free whole blocks, such as whole GPUs, on a node.
 
-Formula: a block is an amount of one resource, or of several that are of use together only. A node has ::
+Formula: a block is an amount of one resource, or of several that are only useful together. A node has ::
 
     blocks = min over the block's resources of floor((allocatable - requested) / amount)
 
-free. Where pods that together request what the next block lacks can leave, and each fits another node whose
-own blocks stay as many, they are moved: all of them or none. So each bundle gains a block, and when none can
-be gained nothing moves. Nodes that need the fewest moves come first; a pod is sent where least is left over.
+free. If pods that together request what the next block lacks can leave, and each fits another node without
+reducing that node's blocks, they are moved: all of them or none. So each bundle gains a block; if no block
+can be gained, nothing moves. Nodes that need the fewest moves come first. A pod is sent where the least is
+left over.
 
 With ``devices``, or for an extended resource of the block that a DeviceClass serves, a block is a group of
-devices (of one link group, if asked) and the rest of the block with it. The groups of a node are those that
-claims would get one after the other, and which pods have to leave for one more is searched for.
+devices (of one link group, if requested) and the rest of the block with it. The groups of a node are those
+that claims would get one after another; a search determines the pods that must leave for one more group.
 
 Units: quantities of the block as in requests; moves in pods.
-Edges: pods that share their devices with others stay, and so do pods whose scheduler is not ours, or whose
-place an extender has a say in. Nodes without a resource of the block have no blocks to lose, and take what
-fits them.
+Edges: pods that share their devices with others stay; so do pods of other schedulers, and pods that an
+extender is interested in. Nodes without a resource of the block have no blocks to lose, and accept any pods
+that fit.
 Source: our own; the aim is that of Weng et al., "Beware of Fragmentation", USENIX ATC 2023.
 Differs: there is nothing upstream to differ from; planner Proven only.
 """
@@ -39,12 +40,12 @@ from plimsoll.toolkit.devices.device_blocks import BlockCount, DeviceGroup, bloc
 from plimsoll.toolkit.devices.device_room import DeviceRoom
 from plimsoll.toolkit.devices.device_rows import DeviceRows
 
-#: Blocks for which nothing else is needed.
+#: Blocks that need no other resources.
 _NO_END = 2**31
 
 
 class DeviceBlockArgs(PluginArgs):
-    """Devices that are of use together."""
+    """Devices that are only useful together."""
 
     device_class_name: StrictStr = Field(min_length=1, description="Name of their DeviceClass.")
     count: StrictInt = Field(default=1, ge=1, le=32, description="How many devices make a block.")
@@ -113,7 +114,7 @@ class DefragmentResource(Strategy):
         self._reason = "frees a block of " + ", ".join(parts)
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
-        """Blocks that are in use, whole or in part, over all nodes concerned."""
+        """Blocks in use, whole or in part, over all nodes in scope."""
         rows = [context.cluster.rows[name] for name in nodes_near(context, near)]
         if (devices := self._of_devices(context)) is not None:
             total = float(devices.broken(rows))
@@ -127,12 +128,12 @@ class DefragmentResource(Strategy):
         return {"blocks are in use that could be whole": total} if total else {}
 
     def candidates(self, context: StrategyContext) -> Candidates:
-        """Node by node, those that need the fewest moves first, until no node gains a block."""
+        """Bundles node by node, those that need the fewest moves first, until no node gains a block."""
         if (devices := self._of_devices(context)) is not None:
             yield from self._device_bundles(devices, context)
             return
         block = context.snapshot.requests_row(self._amounts)
-        block[PODS] = self._amounts.get("pods", 0)  # a vector of requests counts the pod that makes them
+        block[PODS] = self._amounts.get("pods", 0)  # in a vector of requests, the pod itself counts
         gained = True
         closed: set[int] = set()
         while gained:
@@ -155,7 +156,7 @@ class DefragmentResource(Strategy):
                     closed.add(row)
 
     def _of_devices(self, context: StrategyContext) -> "_DeviceNodes | None":
-        """Blocks of devices, where the policy asks for some or a class serves a resource of the block."""
+        """Blocks of devices, if the policy requests some or a class serves a resource of the block."""
         book = context.objects.known_ledger(DeviceBook)
         group, amounts = self._group, self._amounts
         if book is not None and group is None:
@@ -169,7 +170,7 @@ class DefragmentResource(Strategy):
         return None if book is None or group is None else _DeviceNodes(context, book, group, amounts)
 
     def _device_bundles(self, nodes: "_DeviceNodes", context: StrategyContext) -> Candidates:
-        """Bundles that gain a block of devices each, the fewest missing devices first."""
+        """Bundles that gain a block of devices each, the fewest lacking devices first."""
         most, highest = self.args.max_moves_per_block, self.args.highest_priority
         room = DeviceRoom(context, most=most, highest=highest, reason=self._reason)
         closed: set[int] = set()
@@ -205,12 +206,12 @@ class _DeviceNodes:
         self._counts = DeviceRows(context.cluster, book, self._counts_on, 3)
 
     def free(self, row: int) -> int:
-        """Free blocks."""
+        """The number of free blocks."""
         rows = np.array([row])
         return int(min(self._counted(row).free, self._others(self._rooms(rows))[0]))
 
     def broken(self, rows: Sequence[int]) -> int:
-        """Blocks of these nodes that are in use, whole or in part."""
+        """The number of these nodes' blocks that are in use, whole or in part."""
         counted = [self._counted(row) for row in rows]
         at = np.array(rows, dtype=np.intp)
         most = np.minimum(
@@ -225,7 +226,7 @@ class _DeviceNodes:
         return free
 
     def short(self, free: IntArray, closed: Collection[int]) -> list[tuple[int, int]]:
-        """Nodes that could have a block more, with the devices that they lack for it, the fewest first.
+        """Nodes that could gain a block, with the number of devices that they lack for it, the fewest first.
 
         Args:
             free: Shape (N,): their free blocks.
@@ -241,17 +242,17 @@ class _DeviceNodes:
         return list(zip(rows[order].tolist(), missing[order].tolist(), strict=True))
 
     def gains(self, row: int, before: int, taken: Taken) -> bool:
-        """Whether a node has more blocks of devices if those are taken."""
+        """Whether taking those devices gives a node more blocks of devices."""
         blocks = blocks_of(self._group, self._book)
         return blocks.if_taken(self._context.cluster.nodes[row], self._book, taken) > before
 
     def keeps(self, before: IntArray, node: Node) -> bool:
-        """Whether a node that a pod was sent to on trial has as many free blocks as before."""
+        """Whether a node to which a pod was moved on trial has as many free blocks as before."""
         row = self._context.cluster.rows[node.name]
         return self.free(row) >= int(before[row])
 
     def deficit(self, row: int, count: int) -> IntArray:
-        """Shape (R,): what so many blocks lack of other resources."""
+        """Shape (R,): the amounts of other resources that this number of blocks lacks."""
         lacking: IntArray = np.maximum(count * self._block - self._rooms(np.array([row]))[0], 0)
         lacking[self._block == 0] = 0
         return lacking
@@ -260,33 +261,33 @@ class _DeviceNodes:
         return blocks_of(self._group, self._book).on(self._context.cluster.nodes[row], self._book)
 
     def _counts_on(self, node: Node) -> tuple[int, int, int]:
-        """Groups that are free, and that are there, and devices that a claim may still get."""
+        """The numbers of free groups, of all groups, and of devices that a claim may still get."""
         counted = blocks_of(self._group, self._book).on(node, self._book)
         left = open_devices(self._book.slices.pools_of(node), self._book.taken)
         return counted.free, counted.most, left
 
     def _rooms(self, rows: RowArray | slice = slice(None)) -> IntArray:
-        """Shape (rows, R): what is free."""
+        """Shape (rows, R): the free amounts."""
         snapshot = self._context.snapshot
         room: IntArray = snapshot.allocatable[rows] - snapshot.requested[rows]
         return room
 
     def _others(self, room: IntArray) -> IntArray:
-        """Shape (rows,): how many blocks the other resources are enough for."""
+        """Shape (rows,): the number of blocks for which the other resources suffice."""
         if not self._block.any():
             return np.full(len(room), _NO_END)
         return _blocks(room[:, : len(self._block)], self._block)
 
 
 def _blocks(free: IntArray, block: IntArray) -> IntArray:
-    """Shape (N,): free blocks; what is overdrawn counts as none."""
+    """Shape (N,): free blocks; an overcommitted node has none."""
     named = block > 0
     blocks: IntArray = np.maximum(free[:, named] // block[named], 0).min(axis=1)
     return blocks
 
 
 def _deficits(rows: RowArray, block: IntArray, context: StrategyContext) -> IntArray:
-    """Shape (rows, R): what one more block lacks; nothing where the node is too small for it."""
+    """Shape (rows, R): what one more block lacks; zero if the node is too small for it."""
     snapshot = context.snapshot
     free = snapshot.allocatable[rows] - snapshot.requested[rows]
     wanted = (_blocks(free, block) + 1)[:, None] * block
@@ -297,7 +298,7 @@ def _deficits(rows: RowArray, block: IntArray, context: StrategyContext) -> IntA
 
 
 def _keeps(free: IntArray, wanted: IntArray, block: IntArray) -> BoolArray:
-    """Where the free blocks stay as many when a pod comes."""
+    """Whether the number of free blocks stays the same when the pod is added."""
     keeps: BoolArray = _blocks(free - wanted, block) == _blocks(free, block)
     return keeps
 

@@ -1,16 +1,15 @@
-"""FollowScore: pods whose best node scores higher than their present one by a margin.
+"""FollowScore: move pods whose best node scores higher than their present one by a margin.
 
-Formula, with the pod gone and the scheduler asked for its replacement::
+Formula, with the pod removed, and the scheduler's scores for its replacement::
 
     gain      = total of the best node - total of the pod's own
     candidate = gain >= ceil(marginPercent / 100 * 100 * sum of the score plugins' weights)
 
 Units: points, as the scheduler's weighted totals; the margin in percent of the highest possible total.
-Edges: a pod whose own node is not feasible any more stays: other strategies mend violations. Pods that an
-extender or another scheduler places stay. Siblings are looked at together, by what is said of the
-first; the plan then asks for each pod. The cheapest pods go first (priority, deletion cost, readiness,
-restarts, age).
-Source: our own; descheduler has no such strategy, its issue 335 asks for one.
+Edges: a pod whose own node is no longer feasible stays: other strategies repair violations. Pods that an
+extender or another scheduler places stay. Siblings are judged together by the first one's scores; the plan
+then judges each pod. The cheapest pods go first (priority, deletion cost, readiness, restarts, age).
+Source: our own; descheduler has no such strategy, but its issue 335 requests one.
 Differs: there is nothing upstream to differ from; planner Proven only.
 """
 
@@ -39,7 +38,7 @@ class FollowScoreArgs(ScopedArgs):
 
 
 class FollowScore(Strategy):
-    """Move pods to where the scheduler would put them today."""
+    """Move pods to the nodes that the scheduler would choose today."""
 
     name: ClassVar = "FollowScore"
     kind: ClassVar = StrategyKind.BALANCE
@@ -50,11 +49,11 @@ class FollowScore(Strategy):
         self.args = args
 
     def least_gain(self, highest: int) -> int:
-        """Points that a move must at least gain, where a node scores ``highest`` at most."""
+        """Minimum gain of a move in points, given the highest possible total."""
         return -(-self.args.margin_percent * highest // 100)
 
     def candidates(self, context: StrategyContext) -> Candidates:
-        """The cheapest pods first, of those that seem to gain enough."""
+        """The cheapest pods first, among those with a sufficient gain."""
         settled: set[tuple[str, str, object]] = set()
         for pod, template in sorted(
             self._promising(context), key=lambda each: (eviction_cost(each[0]), each[0].key)
@@ -68,10 +67,10 @@ class FollowScore(Strategy):
                 continue
             verdict = yield Candidate(pod, node, reason)
             if verdict is not Verdict.ACCEPTED:
-                settled.add(place)  # what is said of one holds for its siblings on the node
+                settled.add(place)  # its result applies to siblings on the same node
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
-        """Pods that another node would suit better by the margin, with the points that it is better by."""
+        """Pods for which another node is better by the margin, with the difference in points."""
         found = {}
         for pod, name in pods_near(context, near):
             outlook = context.prospects.outlook(pod) if self.args.covers(pod) else None
@@ -83,7 +82,7 @@ class FollowScore(Strategy):
         return found
 
     def _promising(self, context: StrategyContext) -> list[tuple[PodInfo, object]]:
-        """Pods whose node lags behind in what the scheduler says of the first of their siblings."""
+        """Pods whose node scores too low, judged by the first of their siblings."""
         found: list[tuple[PodInfo, object]] = []
         for template, siblings in context.siblings():
             pods = [pod for pod in siblings if self.args.covers(pod) and not pod.is_terminating]
@@ -91,7 +90,7 @@ class FollowScore(Strategy):
             if outlook is None or not outlook.totals:
                 continue
             line = max(outlook.totals.values()) - self.least_gain(outlook.highest)
-            # A node that takes no second such pod may well suit the one that it has: the plan will ask.
+            # A node that is infeasible for a second such pod may suit the present one: the plan will check.
             found += [
                 (pod, template) for pod in pods if outlook.totals.get(context.node_of(pod), line) <= line
             ]

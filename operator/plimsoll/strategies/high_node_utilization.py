@@ -1,4 +1,4 @@
-"""HighNodeUtilization: take pods from under-used nodes, so that an autoscaler can remove them.
+"""HighNodeUtilization: evict pods from under-used nodes, so that an autoscaler can remove these.
 
 Formula, per node over the thresholds' resources::
 
@@ -6,18 +6,18 @@ Formula, per node over the thresholds' resources::
     destination: not a source, and schedulable
     room[r]      = sum over destinations of capacity[r] - used[r]
 
-Pods leave the sources while there is room in every resource (cpu, memory and pods count too).
+Pods leave the sources while there is room in every resource (cpu, memory and pods included).
 
-Units: percent of a node's allocatable; cpu in milli. Requests, or with ``metricsUtilization`` what pods use.
-Edges: nothing happens when no node,
-when all nodes, or when at most ``numberOfNodes`` are under-used; sources are taken by the plain sum of
-their amounts, the fewest bytes first; nodes may be emptied in part.
+Units: percent of a node's allocatable; cpu in milli; of requests, or of usage with ``metricsUtilization``.
+Edges: nothing happens if no node, all nodes, or at most ``numberOfNodes`` nodes are under-used; sources are
+sorted by the plain sum of their amounts, the fewest bytes first; nodes may be emptied in part.
 Source: descheduler v0.36, ``nodeutilization/highnodeutilization.go``.
-Differs: under the Proven planner taints of the destinations are left to the proof; a pod goes to the fullest
-destination that takes it, never to an under-used or empty node, and otherwise stays. ``metricsUtilization``
-is our own: then a destination uses at least five points more than the threshold of some resource, so that a
-node that hardly changes is never one of them and then under-used; it is measured, as its pods and the source
-are, and stays five points below the lines of the policy's other strategies and below 95 % at its peak.
+Differs: under the Proven planner the proof checks taints of the destinations. A pod goes to the fullest
+feasible destination, never to an under-used or empty node, and otherwise stays. ``metricsUtilization`` is our
+own. With it, a destination's usage exceeds the threshold of some resource by at least five points, so that a
+node with a nearly constant load does not alternate between destination and under-used. The destination, its
+pods and the source must be measured. A destination stays five points below the thresholds of the policy's
+other strategies, and below 95 % at its peak.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,12 +47,12 @@ from plimsoll.toolkit.descheduling.node_utilization import (
     why_idle,
 )
 
-#: Percentage points of use between under-used nodes and those that take their pods, where both are measured.
+#: Percentage points of usage between under-used nodes and destinations, if both are measured.
 APART = 5.0
 
 
 class MeasuredByArg(PluginArgs):
-    """Where actual usage comes from; our own."""
+    """The source of actual usage; our own."""
 
     source: Literal["KubernetesMetrics"] = Field(description="The metrics API.")
 
@@ -100,15 +100,15 @@ class HighNodeUtilization(Strategy):
 
     @property
     def moves_by_load(self) -> bool:
-        """By the metrics API."""
+        """True if usage is read from the metrics API."""
         return self.args.metrics_utilization is not None
 
     def load_lines(self, context: StrategyContext) -> Mapping[str, float]:
-        """None: to this strategy no node is over-used."""
+        """Empty: this strategy has no upper threshold."""
         return {}
 
     def candidates(self, context: StrategyContext) -> Candidates:
-        """Under-used nodes one after the other."""
+        """Pods of under-used nodes, one node after another."""
         nodes = self._usage.nodes(context)
         sources, destinations = self._classified(nodes, context)
         context.classes.append(
@@ -121,7 +121,7 @@ class HighNodeUtilization(Strategy):
         yield from self._draining(sources, destinations, context).candidates(context)
 
     def surplus(self, context: StrategyContext) -> Candidates:
-        """The same as if there were room for all pods of under-used nodes."""
+        """The same, as if there were room for all pods of under-used nodes."""
         sources, _ = self._classified(self._usage.nodes(context), context)
         if len(sources) > self.args.number_of_nodes:
             yield from self._draining(sources, (), context).surplus(context)
@@ -129,7 +129,7 @@ class HighNodeUtilization(Strategy):
     def _classified(
         self, nodes: Sequence[NodeUsage], context: StrategyContext
     ) -> tuple[list[NodeUsage], list[NodeUsage]]:
-        """The under-used nodes, and those that take their pods."""
+        """The under-used nodes, and the destinations of their pods."""
         sources = [each for each in nodes if self._is_under(each)]
         known = {each.name for each in sources}
         destinations = [each for each in nodes if each.name not in known and not each.node.spec.unschedulable]
@@ -176,7 +176,7 @@ class HighNodeUtilization(Strategy):
         return found
 
     def _targets(self, destinations: Sequence[NodeUsage], context: StrategyContext) -> Destinations:
-        """The fullest destination first; the scheduler's score may prefer the emptiest."""
+        """The fullest destination first, since the scheduler's score may prefer the emptiest."""
         admitted = frozenset(each.name for each in destinations)
         cluster = context.cluster
         axes = [axis for name in self.args.thresholds if (axis := cluster.axis_of(name)) is not None]

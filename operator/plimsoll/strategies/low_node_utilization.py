@@ -1,4 +1,4 @@
-"""LowNodeUtilization: take pods from over-used nodes while under-used ones have room.
+"""LowNodeUtilization: evict pods from over-used nodes while under-used ones have room.
 
 Formula, per node over the thresholds' resources::
 
@@ -8,20 +8,19 @@ Formula, per node over the thresholds' resources::
                 clamp(mean[r] - thresholds[r]), clamp(mean[r] + targetThresholds[r])
     cap[r]    = int(high[r] * 0.01 * capacity[r]) for r with a threshold, else capacity[r]
 
-Pods leave an over-used node while it is above its cap in any resource (cpu, memory and pods count too)
-and the under-used nodes together have room below theirs in every one.
+Pods leave an over-used node while it is above its cap in any resource (cpu, memory and pods included)
+and the under-used nodes together have room below their caps in every one.
 
 Units: percent of a node's allocatable; cpu in milli.
-Edges: nothing happens when no node, when all nodes,
-or when at most ``numberOfNodes`` are under-used; over-used nodes are taken by the plain sum of their
-amounts, the most bytes first.
+Edges: nothing happens if no node, all nodes, or at most ``numberOfNodes`` nodes are under-used; over-used
+nodes are sorted by the plain sum of their amounts, the most bytes first.
 Source: descheduler v0.36, ``nodeutilization/lownodeutilization.go``.
-Differs: the Proven planner skips nodes without measurements, and takes nodes by how far they are over; a pod
-goes to an under-used node, or stays. A node that a pod was moved off or to is skipped until it was measured
-again. By the load book (with the metrics API, or where queries of the policy measure cpu and memory of nodes
-and of pods, and no other resource has a threshold), pods leave in the order of
-:mod:`plimsoll.toolkit.descheduling.fewest_moves`, and nothing is proposed where all nodes together use more
-than ``min(high, 80) - 5`` percent.
+Differs: the Proven planner skips unmeasured nodes, and sorts nodes by their excess; a pod goes to an
+under-used node, or stays. A node that a pod was moved off or to is skipped until its next measurement. By the
+load book (with the metrics API, or if queries of the policy measure cpu and memory of nodes and of pods, and
+no other resource has a threshold), pods leave in the order of
+:mod:`plimsoll.toolkit.descheduling.fewest_moves`, and nothing is proposed if all nodes together use more than
+``min(high, 80) - 5`` percent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,7 +66,7 @@ class QueryArg(PluginArgs):
 
 
 class MetricsUtilizationArg(PluginArgs):
-    """Where actual usage comes from."""
+    """The source of actual usage."""
 
     metrics_server: StrictBool = Field(default=False, description="Deprecated spelling of KubernetesMetrics.")
     source: StrictStr = Field(default="", description=f"{KUBERNETES_METRICS} or {PROMETHEUS}.")
@@ -75,7 +74,7 @@ class MetricsUtilizationArg(PluginArgs):
 
 
 class PerNodeLimitArg(PluginArgs):
-    """How many pods this strategy takes from one node in one cycle."""
+    """The number of pods that this strategy evicts from one node in one cycle."""
 
     node: StrictInt | None = Field(default=None, ge=0, description="Pods, at most; left out, any number.")
 
@@ -146,7 +145,7 @@ class LowNodeUtilization(Strategy):
         self._usage = usage or _source(args)
 
     def candidates(self, context: StrategyContext) -> Candidates:
-        """Over-used nodes one after the other."""
+        """Pods of over-used nodes, one node after another."""
         nodes = self._usage.nodes(context)
         high, under, over = self._classified(nodes)
         context.classes.append(
@@ -164,14 +163,14 @@ class LowNodeUtilization(Strategy):
         ).candidates(context)
 
     def surplus(self, context: StrategyContext) -> Candidates:
-        """The same as if there were room for all pods that over-used nodes have too many."""
+        """The same, as if there were room for all surplus pods of over-used nodes."""
         high, _, over = self._classified(self._usage.nodes(context))
         yield from self._draining(high, (), over, context).surplus(context)
 
     def _classified(
         self, nodes: Sequence[NodeUsage]
     ) -> tuple[Mapping[str, float], list[NodeUsage], list[NodeUsage]]:
-        """The upper line by resource, the under-used nodes, the over-used ones."""
+        """The upper threshold by resource, the under-used nodes, and the over-used ones."""
         low, high = self._lines(nodes)
         under = [
             each
@@ -237,7 +236,7 @@ class LowNodeUtilization(Strategy):
         caps: Mapping[str, Mapping[str, int]],
         context: StrategyContext,
     ) -> FewestMoves | None:
-        """The order of pods that are moved by the load book."""
+        """The order in which pods are moved by the load book."""
         if context.load_book is None or not self.moves_by_load:
             return None
         return FewestMoves(
@@ -251,11 +250,11 @@ class LowNodeUtilization(Strategy):
 
     @property
     def moves_by_load(self) -> bool:
-        """By the metrics API, or by queries that fill the load book."""
+        """True if usage comes from the metrics API, or from queries that fill the load book."""
         return isinstance(self._usage, MeasuredUsage)
 
     def by_load_book(self) -> Strategy:
-        """Where queries of the policy measure cpu and memory, and no other resource has a threshold."""
+        """A strategy by the load book, if queries measure cpu and memory, and only these have thresholds."""
         if not isinstance(self._usage, QueriedResources) or not set(self.args.thresholds) <= MEASURED:
             return self
         return LowNodeUtilization(self.args, MeasuredUsage(self.args.thresholds, BY_QUERIES))
@@ -265,17 +264,17 @@ class LowNodeUtilization(Strategy):
         return self._lines(self._usage.some(context.nodes, context))[1]
 
     def spares(self, pod: PodInfo) -> bool:
-        """In the namespaces whose pods stay."""
+        """True for pods in namespaces whose pods stay."""
         namespaces = self.args.evictable_namespaces
         return namespaces is not None and pod.namespace in namespaces.exclude
 
     @property
     def complains_of_crowding(self) -> bool:
-        """With fixed thresholds on requests."""
+        """True with fixed thresholds on requests."""
         return isinstance(self._usage, RequestedUsage) and not self.args.use_deviation_thresholds
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
-        """Percentage points above the target, by node and resource, whether other nodes have room or not."""
+        """Percentage points above the target, by node and resource, regardless of room on other nodes."""
         high = self._high(context)
         return {
             f"node {each.name} is above its target in {name}": each.percent[name] - line
@@ -285,7 +284,7 @@ class LowNodeUtilization(Strategy):
         }
 
     def _high(self, context: StrategyContext) -> Mapping[str, float]:
-        """The upper line by resource as it is now; of measured nodes as it was when the run began."""
+        """The upper threshold by resource now; for measured nodes, at the start of the run."""
         if not self.args.use_deviation_thresholds:
             return self.args.target_thresholds
         key = (self.name, "lines")

@@ -1,30 +1,30 @@
-"""MakeRoomForPending: move running pods elsewhere so that a pending one fits, where nothing need be killed.
+"""MakeRoomForPending: move running pods to other nodes so that a pending one fits without preemption.
 
 Formula, for each pending pod of a scheduler that the policy serves and that fits no node now, the highest
-priority first and of one priority the largest request (as a share of the cluster): on a node that refuses
-it for want of room alone, ::
+priority first and among equals the largest request (as a share of the cluster): on a node that refuses it
+only for lack of room, ::
 
     deficit = request - (allocatable - requested)
 
-and a set of pods of no higher priority that requests the deficit at least, each with a place elsewhere, is
-moved. Sets are compared by their highest priority, then the number of moves, then the deletion
-costs; the cheapest is chosen. All pods of a set are moved or none, and only if the pending pod fits.
-Each pod is sent where least is left over. The room is held for the pending pod until the last one has left.
+and a set of pods of equal or lower priority that together request at least the deficit, each with a place on
+another node, is moved. Sets are compared by their highest priority, then the number of moves, then the
+deletion costs; the cheapest is chosen. All pods of a set are moved or none, and only if the pending pod then
+fits. Each pod is sent where the least is left over. The room is reserved for the pending pod until the last
+one has left.
 
-A PodGroup that has not started is served whole or not at all: as many of its members as must get a node
-together (the most important first, then the largest) are given places one after the other, with room made
-where one fits nowhere. All moves for the group are one set. A group's turn is that of its first member;
-members beyond those are left to later runs, and once the group has started each is a pod like any other.
+A PodGroup that has not started is served as a whole or not at all. As many of its members as must start
+together (the highest priority first, then the largest) are placed one after another, with room made where one
+fits no node. All moves for the group are one set. The group's place in the order is that of its first member.
+Further members are left to later runs; once the group has started, each member is treated as a single pod.
 
 Units: as requests; moves in pods, for each pending pod.
-For a pod with resource claims the node must also have devices for all of them once the pods have left, which
-is searched for as the scheduler does: a node where they are missing is tried with the fewest pods first.
+For a pod with resource claims the node must also have devices for all of them after the pods have left. The
+search for these is the scheduler's; a node that lacks them is tried with the fewest leaving pods first.
 
-Edges: a pod whose scheduler is not ours, whose place an extender has a say in, that is gated, or that
-already has a nominated node is left alone; so is a PodGroup that cannot start for another reason (too few
-members, minResources), or of which more than 100 members must start together; where more than requests
-stands in the way (affinity between pods, ports, volumes) the node is left out; a pod that fits somewhere is
-the scheduler's.
+Edges: a pending pod is skipped if another scheduler serves it, an extender is interested in it, it is gated,
+or it has a nominated node. A PodGroup is skipped if it cannot start for another reason (too few members,
+minResources), or if more than 100 members must start together. A node is skipped if more than requests stands
+in the way (affinity between pods, ports, volumes). A pod that fits some node is left to the scheduler.
 Source: our own; descheduler has no such strategy.
 Differs: there is nothing upstream to differ from; planners Proven and Optimal only.
 """
@@ -56,10 +56,10 @@ from plimsoll.toolkit.descheduling.room_search import moves_off, promising
 from plimsoll.toolkit.devices.device_room import DeviceRoom
 from plimsoll.toolkit.devices.devices_wanted import DevicesWanted, wanted_devices
 
-#: Bundles that are compared for one pending pod, and how many of them are proposed.
+#: Maximum number of bundles compared for one pending pod, and of those proposed.
 COMPARED, PROPOSED = 8, 4
 
-#: Members of a PodGroup that must start together, at most.
+#: Maximum number of members of a PodGroup that must start together.
 MOST_MEMBERS = 100
 
 
@@ -75,7 +75,7 @@ class MakeRoomForPendingArgs(PluginArgs):
 
 
 class MakeRoomForPending(Strategy):
-    """Let pending pods fit by moving others, without killing any."""
+    """Make pending pods fit by moving others, without preemption."""
 
     name: ClassVar = "MakeRoomForPending"
     kind: ClassVar = StrategyKind.BALANCE
@@ -87,15 +87,15 @@ class MakeRoomForPending(Strategy):
 
     @property
     def most_moves(self) -> int:
-        """How many pods may move for one that waits."""
+        """Maximum number of pods moved for one pending pod."""
         return self.args.max_moves_per_pod
 
     def waiting(self, context: StrategyContext) -> list[PodInfo]:
-        """Pods that fit nowhere, of the highest priority and the largest first."""
+        """Pods that fit no node, sorted by priority, then by size, largest first."""
         return [pod for pod in self._waiting(context) if not self._fits(pod, context)]
 
     def candidates(self, context: StrategyContext) -> Candidates:
-        """Pending pod by pending pod; siblings of one that cannot be helped are not tried."""
+        """Bundles for one pending pod after another; siblings of a pod that cannot be helped are skipped."""
         hopeless = set()
         gangs = self._gangs(context)
         for pod in self._sorted([*self._waiting(context), *gangs], context):
@@ -115,13 +115,13 @@ class MakeRoomForPending(Strategy):
                 hopeless.add(kind)
 
     def _waiting(self, context: StrategyContext) -> list[PodInfo]:
-        """Pods that wait for a place of their own."""
+        """Pending pods that are placed individually."""
         return self._sorted(
             (pod for pod in self._pending(context) if not self._needed(pod, context)), context
         )
 
     def _gangs(self, context: StrategyContext) -> dict[PodInfo, list[PodInfo]]:
-        """Members of each PodGroup that must get a node together, by the first of them."""
+        """Members of each PodGroup that must start together, keyed by the first of them."""
         members: defaultdict[str, list[PodInfo]] = defaultdict(list)
         for pod in self._sorted(self._pending(context), context):
             if self._needed(pod, context):
@@ -134,7 +134,7 @@ class MakeRoomForPending(Strategy):
         }
 
     def _needed(self, pod: PodInfo, context: StrategyContext) -> bool:
-        """Whether the pod gets a node only together with others."""
+        """Whether the pod can start only together with others."""
         key = group_key(pod.pod)
         return bool(key) and context.gangs.get(key) != 0
 
@@ -148,7 +148,7 @@ class MakeRoomForPending(Strategy):
         )
 
     def _sorted(self, pods: Iterable[PodInfo], context: StrategyContext) -> list[PodInfo]:
-        """The highest priority first, and of one priority the largest."""
+        """The pods sorted by priority, highest first, then by size, largest first."""
         total = np.maximum(context.snapshot.allocatable.sum(axis=0), 1)
 
         def size(pod: PodInfo) -> float:
@@ -160,7 +160,7 @@ class MakeRoomForPending(Strategy):
     def _together(self, members: Sequence[PodInfo], context: StrategyContext) -> Bundle | None:
         """The moves that make room for all members; None if impossible or not needed.
 
-        Tried twice: first nothing is moved to the nodes where members are likely to go.
+        Tries twice: at first, no pod is moved to the nodes that members are likely to use.
         """
         for spared in (self._likely(members, context), frozenset[int]()):
             moves: list[Candidate] = []
@@ -175,11 +175,11 @@ class MakeRoomForPending(Strategy):
             if len(places) == len(members):
                 first, *others = places
                 bundle = Bundle(tuple(moves), Beneficiary(first.pod, first.node, tuple(others)))
-                return bundle if moves else None  # without moves it is the scheduler's
+                return bundle if moves else None  # without moves the scheduler places them
         return None
 
     def _likely(self, members: Sequence[PodInfo], context: StrategyContext) -> frozenset[int]:
-        """Rows of as many nodes as there are members, those where the fewest pods have to leave."""
+        """As many rows as there are members: the nodes from which the fewest pods must leave."""
         highest = min(pod.priority for pod in members)
         counts = Counter(pod.template for pod in members)
         samples = {pod.template: pod for pod in members}
@@ -197,7 +197,7 @@ class MakeRoomForPending(Strategy):
         trials: ExitStack,
         spared: frozenset[int],
     ) -> Bundle | None:
-        """Give one member a place on trial, with the moves that it takes, maybe none."""
+        """Place one member on trial, with the moves that this needs, if any."""
         rows = context.prospects.feasible(pod)
         if rows is None:
             return None
@@ -220,7 +220,7 @@ class MakeRoomForPending(Strategy):
         return None
 
     def _deficits(self, pod: PodInfo, highest: int, context: StrategyContext) -> tuple[RowArray, IntArray]:
-        """Rows of the nodes where moves might make room for a pod, the fewest first, and what they lack."""
+        """Rows of nodes where moves might make room for a pod, the fewest moves first, and the deficits."""
         snapshot = context.snapshot
         what_if = context.prospects.what_if(pod)
         if what_if is None:
@@ -240,7 +240,7 @@ class MakeRoomForPending(Strategy):
         highest: int | None = None,
         spared: frozenset[int] = frozenset(),
     ) -> Iterator[Bundle]:
-        """Bundles that make room for a pending pod, the cheapest first; none goes to the rows ``spared``."""
+        """Bundles that make room for a pending pod, the cheapest first; no pod moves to rows ``spared``."""
         highest = pod.priority if highest is None else highest
         most, snapshot = self.args.max_moves_per_pod, context.snapshot
         if (devices := wanted_devices(pod, context)) is not None:
@@ -294,7 +294,7 @@ class MakeRoomForPending(Strategy):
 
 
 def _fullest(rows: RowArray, pod: PodInfo, context: StrategyContext) -> str:
-    """The node of these where least is left over, by the largest share."""
+    """The node among these with the least left over, measured by the largest share."""
     snapshot = context.snapshot
     wanted = snapshot.requests_row(pod.requests)
     free = snapshot.allocatable[rows] - snapshot.requested[rows] - wanted
@@ -303,6 +303,6 @@ def _fullest(rows: RowArray, pod: PodInfo, context: StrategyContext) -> str:
 
 
 def _cost(moves: tuple[Candidate, ...]) -> tuple[int, int, int]:
-    """What tells bundles apart: the highest priority, the number of moves, the deletion costs."""
+    """Sort key of bundles: the highest priority, the number of moves, the deletion costs."""
     pods = [each.pod for each in moves]
     return max(pod.priority for pod in pods), len(pods), sum(map(deletion_cost, pods))

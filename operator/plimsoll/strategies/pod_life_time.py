@@ -1,16 +1,16 @@
-"""PodLifeTime: pods that are old, or have been in some state for long enough.
+"""PodLifeTime: evict pods that are old, or that have been in some state for long enough.
 
 Formula::
 
-    candidate = age and states and owner kinds and conditions and exit codes, as far as they are given
-    category  = one of its values agrees
+    candidate = age and states and owner kinds and conditions and exit codes, each if given
+    category  = one of its values matches
 
-Units: whole seconds, cut off.
-Edges: the age must exceed ``maxPodLifeTimeSeconds``, a condition's time
-must reach its minimum; both must hold of the same condition; the future matches nothing.
+Units: whole seconds, truncated.
+Edges: the age must exceed ``maxPodLifeTimeSeconds``; the time in a condition must reach its minimum; both
+must hold for the same condition; times in the future never match.
 Source: descheduler v0.36, ``podlifetime``.
-Differs: under the Proven planner the replacement may go to any node, the pod's own included; where none has
-room the pod stays.
+Differs: under the Proven planner the replacement may go to any node, the pod's own included; if no node has
+room, the pod stays.
 """
 
 from typing import Annotated, ClassVar, Self
@@ -58,7 +58,7 @@ ExitCode = Annotated[StrictInt, Field(ge=-(2**31), lt=2**31)]
 
 
 class ConditionArg(PluginArgs):
-    """A condition of the pod; all given fields must agree."""
+    """A condition of the pod; all given fields must match."""
 
     type: StrictStr = Field(default="", description="Type; empty means any.")
     status: StrictStr = Field(default="", description="Status; empty means any.")
@@ -69,14 +69,14 @@ class ConditionArg(PluginArgs):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is given."""
+        """Whether no field is given."""
         return not (self.type or self.status or self.reason) and (
             self.min_time_since_last_transition_seconds is None
         )
 
 
 class OwnerKindsArg(PluginArgs):
-    """Kinds of owners: only these, or all but these."""
+    """Kinds of owners to include or to exclude."""
 
     include: tuple[StrictStr, ...] = Field(default=(), description="Only these; none means all.")
     exclude: tuple[StrictStr, ...] = Field(default=(), description="All but these.")
@@ -125,7 +125,7 @@ class PodLifeTimeArgs(ScopedArgs):
 
 
 class PodLifeTime(Strategy):
-    """Recycle pods by age, state, condition or exit code."""
+    """Evict pods by age, state, condition or exit code."""
 
     name: ClassVar = "PodLifeTime"
     kind: ClassVar = StrategyKind.DESCHEDULE
@@ -136,7 +136,7 @@ class PodLifeTime(Strategy):
         self.args = args
 
     def candidates(self, context: StrategyContext) -> Candidates:
-        """All nodes together, the oldest pod first; a closed node does not end it."""
+        """Pods of all nodes together, the oldest first; a closed node does not end the run."""
         found: list[tuple[float, PodInfo]] = []
         reasons: dict[str, str] = {}
         for name in context.nodes:

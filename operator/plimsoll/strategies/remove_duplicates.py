@@ -1,20 +1,19 @@
-"""RemoveDuplicates: several pods of one owner on one node, where other nodes could take some.
+"""RemoveDuplicates: evict surplus pods of one owner from a node if other nodes could run some.
 
 Formula, per owner and set of images, over the evictable pods::
 
     upper = ceil(pods of the kind / nodes they could run on)
 
-From each node with a duplicate all pods past ``upper`` are candidates; the alphabetically first ones stay.
+On each node with a duplicate, all pods beyond ``upper`` are candidates; the alphabetically first ones stay.
 
 Units: counts of pods and nodes.
-Edges: owners are distinguished by kind and name; a pod with two owners counts for both and may be proposed
-twice; fewer than two possible nodes and nothing happens; cordoned nodes are possible, resources are not
-looked at.
+Edges: owners are distinguished by kind and name. A pod with two owners counts for both and may be proposed
+twice. With fewer than two possible nodes nothing happens. Cordoned nodes are possible, and resources are not
+considered.
 Source: descheduler v0.36, ``removeduplicates``.
-Differs: under the Proven planner a node selector term that cannot be read matches no node; upstream
-takes the error for a match; a pod goes to a node with fewer than its share, or stays. Of equal
-pods of a node those stay that cost most to move; upstream keeps the
-first that it sees.
+Differs: under the Proven planner an unreadable node selector term matches no node; upstream treats the error
+as a match. A pod goes to a node with fewer pods than its share, or stays. Among equal pods of a node, those
+that cost most to move stay; upstream keeps the first that it sees.
 """
 
 from collections import Counter
@@ -34,7 +33,7 @@ from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
 from plimsoll.toolkit.descheduling.pod_scope import NamespacesArg
 
 Kind = tuple[str, str, str, str]
-"""What makes pods duplicates: namespace, owner kind, owner name, images."""
+"""The key of duplicates: namespace, owner kind, owner name, images."""
 
 Owner = tuple[str, str, str]
 """Namespace, kind, name."""
@@ -53,11 +52,11 @@ class RemoveDuplicatesArgs(PluginArgs):
 
 @dataclass(slots=True)
 class _Crowd:
-    """One kind of pods.
+    """The pods of one key.
 
     Attributes:
-        occurrences: Its pods that count.
-        duplicates: Those that are not the first of their node, by node in order.
+        occurrences: The counted pods.
+        duplicates: Those that are not the first of their node, by node, in order.
     """
 
     occurrences: int = 0
@@ -65,7 +64,7 @@ class _Crowd:
 
 
 class _Crowds:
-    """Finds duplicates, owner by owner; evictors are asked about owners with two equal pods on some node."""
+    """Finds duplicates by owner; evictors are called only for owners with two equal pods on some node."""
 
     def __init__(self, counts: Callable[[PodInfo, StrategyContext], bool], context: StrategyContext) -> None:
         self._counts = counts
@@ -81,13 +80,13 @@ class _Crowds:
         )
 
     def of(self, owner: Owner) -> list[tuple[Kind, _Crowd]]:
-        """The kinds of an owner's pods that have duplicates, sorted."""
+        """The keys of an owner's pods that have duplicates, sorted."""
         if owner not in self._known:
             self.look(owner)
         return self._known.pop(owner)
 
     def look(self, owner: Owner) -> None:
-        """Take stock of an owner, and of those that share pods with it: a verdict concerns all of them."""
+        """Examine an owner, and all owners that share pods with it: a verdict concerns all of them."""
         ahead = [owner]
         while ahead:
             each = ahead.pop()
@@ -100,7 +99,7 @@ class _Crowds:
             }
 
     def _members(self, owner: Owner) -> list[tuple[str, PodInfo]]:
-        """The pods of an owner on considered nodes, with their nodes."""
+        """The pods of an owner on nodes in scope, with their nodes."""
         considered, node_of = self._context.considered, self._context.node_of
         return [
             (node, pod)
@@ -131,7 +130,7 @@ class _Crowds:
         return sorted((kind, crowd) for kind, crowd in crowds.items() if crowd.duplicates)
 
     def _in_order(self, pods: list[PodInfo]) -> list[PodInfo]:
-        """The node's pods; of equal ones the first stay, so those that cost more to move come first."""
+        """The node's pods; among equal ones the first stay, so those that cost more to move are first."""
         if len(pods) == 1:
             return pods
         pods.sort(key=by_key)
@@ -152,10 +151,10 @@ class RemoveDuplicates(Strategy):
         self.args = args
 
     def candidates(self, context: StrategyContext) -> Candidates:
-        """Owner by owner, node by node.
+        """Propose pods by owner and node.
 
-        Exactly: as the cluster was before the first verdict; else owners are looked at when it is their turn,
-        together with those that share pods with them.
+        In exact mode, the cluster before the first verdict counts. Otherwise each owner is examined when it
+        is reached, together with the owners that share pods with it.
         """
         targets, crowds = self._targets(context), _Crowds(self._counts, context)
         by_owner = crowds.owners()
@@ -172,7 +171,7 @@ class RemoveDuplicates(Strategy):
     def _beyond(
         self, kind: Kind, crowd: _Crowd, upper: int, count: int, context: StrategyContext
     ) -> Candidates:
-        """The pods of one kind past its share of each node."""
+        """The pods with one key beyond its share of each node."""
         destinations: Destinations | None = None
         for name, pods in crowd.duplicates.items():
             reason = (
@@ -189,7 +188,7 @@ class RemoveDuplicates(Strategy):
                     break
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
-        """Pods of an owner beyond its even share on their node, counted by owner."""
+        """Pods beyond an owner's even share of their node, counted by owner."""
         by_kind: dict[Kind, list[PodInfo]] = {}
         for pod in self._concerned(context, near):
             if context.node_of(pod) in context.considered and self._counts(pod, context):
@@ -213,12 +212,12 @@ class RemoveDuplicates(Strategy):
         return found
 
     def _targets(self, context: StrategyContext) -> "_Targets":
-        """Kept for the run, in which nodes do not change."""
+        """The targets, cached for the run, in which nodes do not change."""
         found: _Targets = context.kept.setdefault((self.name, "targets"), _Targets())
         return found
 
     def _concerned(self, context: StrategyContext, near: Vicinity | None) -> Iterable[PodInfo]:
-        """All placed pods, or those of the kinds that move."""
+        """All placed pods, or those with the keys of moving pods."""
         if near is None:
             return list(context.cluster.pods.values())
         kinds = {kind for pod in near.pods for kind in _identity(pod)[1]}
@@ -230,7 +229,7 @@ class RemoveDuplicates(Strategy):
         }.values()
 
     def _destinations(self, kind: Kind, upper: int, context: StrategyContext) -> Destinations:
-        """Nodes with fewer pods of the kind than an even share."""
+        """Nodes with fewer pods of this key than an even share."""
         on = Counter(
             context.node_of(pod) for pod in context.owned_by(*kind[:3]).values() if kind in _identity(pod)[1]
         )
@@ -246,16 +245,16 @@ class RemoveDuplicates(Strategy):
 
 
 class _Targets:
-    """Which nodes could run which pods, looked up once for each set of wishes.
+    """The nodes that could run pods, determined once per set of node requirements.
 
-    The context keeps it; it does not keep the context, so that both go when the run ends.
+    The context refers to it, but it does not refer to the context, so that both are freed when the run ends.
     """
 
     def __init__(self) -> None:
         self._known: dict[object, frozenset[str]] = {}
 
     def of(self, pods: Iterable[PodInfo], context: StrategyContext) -> frozenset[str]:
-        """Nodes that any of the pods could run on; a pod that is bound to one node has no say."""
+        """Nodes that any of the pods could run on; pods that are bound to one node are ignored."""
         union: frozenset[str] = frozenset()
         for pod in pods:
             tolerations = frozenset(pod.pod.spec.tolerations)
@@ -277,7 +276,7 @@ class _Targets:
 
 
 def _matches(wishes: NodeMatcher, node: Node, context: StrategyContext) -> bool:
-    """Whether the node will do; upstream takes a term that cannot be read for a match."""
+    """Whether the node matches; upstream treats an unreadable term as a match."""
     if wishes.matches(node.labels, node.name):
         return True
     return (

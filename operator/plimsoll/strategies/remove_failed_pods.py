@@ -1,15 +1,15 @@
-"""RemoveFailedPods: pods that have failed, some time after.
+"""RemoveFailedPods: evict failed pods after a minimum age.
 
 Formula::
 
     candidate = phase is Failed and age >= minPodLifetimeSeconds and no owner of an excluded kind
-                and one of reasons and one of exitCodes, where they are given
+                and one of reasons and one of exitCodes, if given
 
 Units: seconds since the creation of the pod.
-Edges: an hour when ``minPodLifetimeSeconds`` is left out;
-upstream takes a creation in the future for one long ago (unsigned seconds).
+Edges: ``minPodLifetimeSeconds`` defaults to an hour; upstream treats a creation in the future as long past
+(unsigned seconds).
 Source: descheduler v0.36, ``removefailedpods``.
-Differs: under the Proven planner a pod from the future is young.
+Differs: under the Proven planner a pod created in the future is young.
 """
 
 from typing import Annotated, ClassVar
@@ -52,7 +52,7 @@ class RemoveFailedPodsArgs(ScopedArgs):
 
 
 class RemoveFailedPods(Strategy):
-    """Clean up after pods that failed."""
+    """Evict pods that have failed."""
 
     name: ClassVar = "RemoveFailedPods"
     kind: ClassVar = StrategyKind.DESCHEDULE

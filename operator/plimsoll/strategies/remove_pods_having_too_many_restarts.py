@@ -1,15 +1,15 @@
-"""RemovePodsHavingTooManyRestarts: pods whose containers were restarted again and again.
+"""RemovePodsHavingTooManyRestarts: evict pods whose containers have restarted too often.
 
 Formula::
 
     candidate = sum of the containers' restarts >= podRestartThreshold
-                and the phase or a container's waiting reason is one of states, where they are given
+                and the phase or a container's waiting reason is one of states, if given
 
 Units: restarts since the pod was created.
-Edges: restarts are counted over the pod's life, not within a time; init containers count on request.
+Edges: restarts count over the pod's life, not within a period; init containers count on request.
 Source: descheduler v0.36, ``removepodshavingtoomanyrestarts``.
-Differs: under the Proven planner the replacement may go to any node, the pod's own included; where none has
-room the pod stays.
+Differs: under the Proven planner the replacement may go to any node, the pod's own included; if no node has
+room, the pod stays.
 """
 
 from typing import ClassVar, Self
@@ -49,7 +49,7 @@ class RemovePodsHavingTooManyRestartsArgs(ScopedArgs):
 
 
 class RemovePodsHavingTooManyRestarts(Strategy):
-    """Recycle pods that crash again and again."""
+    """Evict pods that crash repeatedly."""
 
     name: ClassVar = "RemovePodsHavingTooManyRestarts"
     kind: ClassVar = StrategyKind.DESCHEDULE
@@ -60,7 +60,7 @@ class RemovePodsHavingTooManyRestarts(Strategy):
         self.args = args
 
     def candidates(self, context: StrategyContext) -> Candidates:
-        """Node by node, the most restarted first."""
+        """Pods by node, those with the most restarts first."""
         for name in context.nodes:
             found: list[tuple[int, PodInfo]] = []
             reasons: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""RemovePodsViolatingInterPodAntiAffinity: pods whose own required anti-affinity is broken.
+"""RemovePodsViolatingInterPodAntiAffinity: evict pods whose own required anti-affinity is violated.
 
 Formula::
 
@@ -6,12 +6,12 @@ Formula::
                 or on a node with the same value of the term's topology key
 
 Units: none.
-Edges: the pod that declares the rule goes, never the one it objects to; pods of equal names (in two
-namespaces) never conflict; on the same node the topology key need not exist; namespace selectors and
-matchLabelKeys are not read; terminating pods still conflict; an accepted candidate conflicts no longer.
+Edges: the pod that declares the rule is evicted, never the pod that the rule matches. Pods of equal names (in
+two namespaces) never conflict. On the same node the topology key need not exist. Namespace selectors and
+matchLabelKeys are not read. Terminating pods still conflict; an accepted candidate no longer does.
 Source: descheduler v0.36, ``removepodsviolatinginterpodantiaffinity``.
-Differs: of equal pods the Proven planner proposes the one first that costs least to move (deletion cost, not
-serving, restarts, age).
+Differs: among equal pods the Proven planner first proposes the one that costs least to move (deletion cost,
+readiness, restarts, age).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -29,7 +29,7 @@ from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
 
 
 class Rivals:
-    """The pods that one term objects to, by node and by domain."""
+    """The pods that one term matches, by node and by domain."""
 
     def __init__(self, term: AntiAffinityTerm) -> None:
         self._term = term
@@ -37,19 +37,19 @@ class Rivals:
         self._by_domain: dict[str, dict[str, PodInfo]] = {}
 
     def add(self, pod: PodInfo, node: Node) -> None:
-        """A pod of that node, which the term matches."""
+        """Add a pod of that node, which the term matches."""
         self._by_node.setdefault(node.name, {})[pod.key] = pod
         domain = node.labels.get(self._term.topology_key)
         if domain is not None:
             self._by_domain.setdefault(domain, {})[pod.key] = pod
 
     def remove(self, pod: PodInfo, node: Node) -> None:
-        """A pod of that node goes."""
+        """Remove a pod of that node."""
         self._by_node.get(node.name, {}).pop(pod.key, None)
         self._by_domain.get(node.labels.get(self._term.topology_key, ""), {}).pop(pod.key, None)
 
     def near(self, node: Node) -> Iterator[PodInfo]:
-        """Those on the node, then those in its domain."""
+        """The pods on the node, then those in its domain."""
         yield from self._by_node.get(node.name, {}).values()
         domain = node.labels.get(self._term.topology_key)
         if domain is not None:
@@ -57,11 +57,11 @@ class Rivals:
 
 
 class RemovePodsViolatingInterPodAntiAffinityArgs(ScopedArgs):
-    """Arguments, as in descheduler v1alpha2; they also hide the pods that others conflict with."""
+    """Arguments, as in descheduler v1alpha2; pods that they exclude are not seen by others' terms either."""
 
 
 class RemovePodsViolatingInterPodAntiAffinity(Strategy):
-    """Move pods away from pods that they must not be near to."""
+    """Move pods away from pods that their anti-affinity matches."""
 
     name: ClassVar = "RemovePodsViolatingInterPodAntiAffinity"
     kind: ClassVar = StrategyKind.DESCHEDULE
@@ -71,7 +71,7 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
         self.args = args
 
     def candidates(self, context: StrategyContext) -> Candidates:
-        """Node by node, the pods that matter least first."""
+        """Pods by node, the least important first."""
         broken = _broken_terms(self.args, context)
         if not broken:
             return
@@ -97,7 +97,7 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
                     break
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
-        """Pods near a pod that their own required anti-affinity forbids, 1 each."""
+        """Pods near a pod that their own required anti-affinity matches, 1 each."""
         census = context.kept.get(self.name)
         if census is None:
             census = context.kept[self.name] = _Census(context, self.args)
@@ -110,7 +110,7 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
         }
         if near is None:
             return found
-        # Pods that stay may object to those that come, and have reason no more to object to those that left.
+        # Terms of pods that stay may match new pods, and no longer match those that left.
         moving, nodes = {pod.uid for pod in near.pods}, nodes_near(context, near)
         for term, group in census.objecting(near.pods, context):
             domains = {context.node(name).labels.get(term.topology_key) for name in nodes} - {None}
@@ -127,10 +127,10 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
 
 
 class _Census:
-    """Which templates have required anti-affinity, and which templates each term is about.
+    """The templates with required anti-affinity, and the templates that each term matches.
 
-    Moves bring no new templates, so this holds for a run; the pods of a template are looked up live. The
-    context keeps it; it does not keep the context, so that both go when the run ends.
+    Moves add no new templates, so this is valid for a run; the pods of a template are looked up live. The
+    context refers to it, but it does not refer to the context, so that both are freed when the run ends.
     """
 
     def __init__(self, context: StrategyContext, args: ScopedArgs) -> None:
@@ -148,14 +148,14 @@ class _Census:
     def objecting(
         self, pods: Collection[PodInfo], context: StrategyContext
     ) -> Iterator[tuple[AntiAffinityTerm, Mapping[str, PodInfo]]]:
-        """The terms that are about one of the pods, each with the pods that declare it."""
+        """The terms that match one of the pods, each with the pods that declare it."""
         for position in sorted({each for pod in pods for each in self._positions.candidates(pod.labels)}):
             term, namespace, template = self._terms[position]
             if any(term.matches(pod) for pod in pods):
                 yield term, context.pods_of(namespace, template)
 
     def forbids(self, term: AntiAffinityTerm, pod: PodInfo, name: str, context: StrategyContext) -> bool:
-        """Whether a pod that the term is about is on the node or in its domain; namesakes never count."""
+        """Whether a pod that the term matches is on the node or in its domain; namesakes never count."""
         domain = context.node(name).labels.get(term.topology_key)
         for other in self._others(term, context):
             if other.name == pod.name:
@@ -186,7 +186,7 @@ def _sentence(pod: PodInfo) -> str:
 def _declared(
     args: ScopedArgs, context: StrategyContext
 ) -> Iterator[tuple[str, PodTemplate, Mapping[str, PodInfo], tuple[AntiAffinityTerm, ...]]]:
-    """The templates in scope that have terms of their own, with their namespace and pods."""
+    """The templates in scope with terms of their own, with their namespace and pods."""
     for namespace in context.namespaces():
         for template, pods in context.templates_with(namespace, NeighbourRule.ANTI_AFFINITY):
             terms = anti_affinity_terms(pod := next(iter(pods.values())))
@@ -201,7 +201,7 @@ def _own_terms(pod: PodInfo) -> tuple[AntiAffinityTerm, ...]:
 def _objects(
     term: AntiAffinityTerm, args: ScopedArgs, context: StrategyContext
 ) -> Iterator[tuple[str, PodTemplate, Mapping[str, PodInfo]]]:
-    """The templates in scope that a term is about, with their namespace and pods."""
+    """The templates in scope that a term matches, with their namespace and pods."""
     for namespace in sorted(term.namespaces):
         for template, pods in context.templates_matching(namespace, term.selector):
             if args.covers(next(iter(pods.values()))):
@@ -209,9 +209,9 @@ def _objects(
 
 
 def _broken_terms(args: ScopedArgs, context: StrategyContext) -> dict[AntiAffinityTerm, list[PodInfo]]:
-    """The terms that the place of some pod breaks, with these pods.
+    """The terms that the place of some pod violates, with these pods.
 
-    Only they are looked at in detail: pods that leave break no term.
+    Only these terms are examined in detail: pods that leave violate no term.
     """
     declared: dict[AntiAffinityTerm, list[Mapping[str, PodInfo]]] = {}
     for _, _, pods, terms in _declared(args, context):
@@ -240,7 +240,7 @@ class _Domains:
         self._known: dict[str, list[str | None]] = {}
 
     def are_apart(self, term: AntiAffinityTerm, groups: Iterable[Mapping[str, PodInfo]]) -> bool:
-        """Whether no two of the pods are on one node or in one domain of the term; None are then near."""
+        """Whether no two of the pods share a node or a domain of the term; then none violates it."""
         key, row_of = term.topology_key, self._cluster.row_of_pod
         if key not in self._known:
             self._known[key] = [node.labels.get(key) for node in self._cluster.nodes]
@@ -251,7 +251,7 @@ class _Domains:
 
 
 class _Places:
-    """The names of the pods that a term is about, by node and by domain."""
+    """The names of the pods that a term matches, by node and by domain."""
 
     def __init__(self, term: AntiAffinityTerm, context: StrategyContext) -> None:
         self._key = term.topology_key
@@ -259,13 +259,13 @@ class _Places:
         self._names: dict[tuple[bool, str], set[str]] = {}
 
     def add(self, pods: Iterable[PodInfo]) -> None:
-        """Pods that the term is about."""
+        """Add pods that the term matches."""
         for pod in pods:
             for place in self._places_of(pod):
                 self._names.setdefault(place, set()).add(pod.name)
 
     def have_other_than(self, pod: PodInfo) -> bool:
-        """Whether a pod of another name is near to this one."""
+        """Whether a pod of another name is on this pod's node or in its domain."""
         return any(
             len(names) > 1 or pod.name not in names
             for place in self._places_of(pod)
@@ -273,7 +273,7 @@ class _Places:
         )
 
     def _places_of(self, pod: PodInfo) -> Iterable[tuple[bool, str]]:
-        """Its node and its domain; none for pods that do not count."""
+        """The pod's node and its domain; none for pods that do not count."""
         name = self._context.node_of(pod)
         if name not in self._context.considered or pod.pod.is_terminal:
             return ()
@@ -284,7 +284,7 @@ class _Places:
 def _rivals_of(
     broken: Iterable[AntiAffinityTerm], args: ScopedArgs, context: StrategyContext
 ) -> dict[AntiAffinityTerm, Rivals]:
-    """The pods that each term objects to, in the order of siblings."""
+    """The pods that each term matches, in the order of siblings."""
     about: dict[PodTemplate, list[AntiAffinityTerm]] = {}
     for term in broken:
         for _, template, _ in _objects(term, args, context):
@@ -299,7 +299,7 @@ def _rivals_of(
 
 
 def _rival(pod: PodInfo, node: Node, rivals: dict[AntiAffinityTerm, Rivals]) -> PodInfo | None:
-    """Some pod that the pod must not be near to, and is; namesakes never count."""
+    """A pod that violates the pod's anti-affinity, if any; pods of equal names never count."""
     for term in anti_affinity_terms(pod):
         found = rivals.get(term)
         for other in found.near(node) if found is not None else ():

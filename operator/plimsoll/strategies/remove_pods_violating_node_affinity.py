@@ -1,20 +1,20 @@
-"""RemovePodsViolatingNodeAffinity: pods whose node affinity their node does not, or could better, satisfy.
+"""RemovePodsViolatingNodeAffinity: evict pods whose node violates, or only partly meets, their node affinity.
 
-Required: the pod has a required node affinity, its node does not match it (nor its node selector), and
-it fits some node under consideration. Preferred: some node satisfies preference terms of more weight
-than its own node does, and it fits some node, be it its own.
+Required: the pod has a required node affinity, its node does not match it (or its node selector), and the pod
+fits some node in scope. Preferred: some node matches preference terms of more weight than the pod's own node
+does, and the pod fits some node, which may be its own.
 
 Formula::
 
     weight(node) = sum of the weights of the preference terms that match it
 
 Units: weights as in the pod's preferences, 1..100 each.
-Edges: a pod with only a ``nodeSelector`` that no longer matches is left alone. Upstream passes over an
-unknown type without a word. It compares with the best node even when the pod does not fit there, and then
-evicts for ever (issues 1707, 1920).
+Edges: a pod is left unchanged if it has only a ``nodeSelector`` that no longer matches. Upstream silently
+ignores an unknown type. It compares with the best node even if the pod does not fit there, and then evicts
+endlessly (issues 1707, 1920).
 Source: descheduler v0.36, ``removepodsviolatingnodeaffinity``.
 Differs: the Proven planner compares with nodes that the pod fits, and an unknown type stops the strategy
-with a sentence.
+with a message.
 """
 
 from collections.abc import Iterable
@@ -55,7 +55,7 @@ class RemovePodsViolatingNodeAffinity(Strategy):
         self.args = args
 
     def candidates(self, context: StrategyContext) -> Candidates:
-        """Type by type, node by node."""
+        """Pods by type and node."""
         unknown = [kind for kind in self.args.node_affinity_type if kind not in (REQUIRED, PREFERRED)]
         if unknown and not context.is_exact:
             raise CannotJudgeError(
@@ -82,10 +82,10 @@ class RemovePodsViolatingNodeAffinity(Strategy):
                 yield Candidate(pod, name, reason, destinations=_destinations(kind, pod, node, context))
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
-        """Pods whose required affinity is broken, 1 each; of preferred terms, the weight that is missed.
+        """Pods whose required affinity is violated, 1 each; for preferred terms, the missing weight.
 
-        What a node could offer at best counts, whether the pod fits there at present or not: otherwise a
-        pod would complain of its place again as soon as room appears elsewhere.
+        The best possible node counts, whether or not the pod fits there now. Otherwise a pod would be
+        reported again as soon as room appears on another node.
         """
         found: dict[str, float] = {}
         for pod, name in pods_near(context, near):
@@ -102,7 +102,7 @@ class RemovePodsViolatingNodeAffinity(Strategy):
         return found
 
     def _highest(self, pod: PodInfo, affinity: NodeAffinityTerms, context: StrategyContext) -> int:
-        """The highest weight among the nodes that the pod's hard rules about nodes admit."""
+        """The highest weight among the nodes that match the pod's required node rules."""
         key = (self.name, pod.template)
         if key not in context.kept:
             preferences = _preferences(pod, affinity)
@@ -165,7 +165,7 @@ def _preferences(pod: PodInfo, affinity: NodeAffinityTerms) -> Preferences:
 
 
 def _destinations(kind: str, pod: PodInfo, node: Node, context: StrategyContext) -> Destinations | None:
-    """Nodes that match what is required are all that the filters leave; of the others, the better ones."""
+    """For required affinity, all nodes that pass the filters; for preferred affinity, the better ones."""
     affinity = pod.template.sample.spec.node_affinity
     if kind == REQUIRED:
         return None

@@ -1,15 +1,15 @@
-"""RemovePodsViolatingNodeTaints: pods on nodes whose taints they do not tolerate.
+"""RemovePodsViolatingNodeTaints: evict pods from nodes with taints that they do not tolerate.
 
 Formula::
 
     candidate = its node has a NoSchedule taint (PreferNoSchedule too, on request) that the arguments
-                include and no toleration of the pod covers
+                include and that no toleration of the pod matches
 
 Units: none.
 Edges: NoExecute is left to the node lifecycle controller; ``includedTaints: []`` includes none; a cordon
 is a NoSchedule taint and drains the node unless excluded.
 Source: descheduler v0.36, ``removepodsviolatingnodetaints``.
-Differs: nothing under the Upstream planner; the Proven one passes over the cordon's taint unless
+Differs: nothing under the Upstream planner; the Proven one ignores the cordon's taint unless
 ``includedTaints`` names it.
 """
 
@@ -113,5 +113,5 @@ def _named(taint: Taint, names: tuple[str, ...]) -> bool:
 
 
 def written(taint: Taint) -> str:
-    """The taint as kubectl writes it."""
+    """The taint in kubectl's notation."""
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"

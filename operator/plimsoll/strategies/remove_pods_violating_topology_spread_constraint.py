@@ -1,26 +1,24 @@
-"""RemovePodsViolatingTopologySpreadConstraint: pods of domains that hold more than their share.
+"""RemovePodsViolatingTopologySpreadConstraint: evict pods from domains that exceed their share.
 
-Formula, per namespace and distinct constraint, over domains ordered by size, i the smallest, j the
-largest::
+Formula, per namespace and distinct constraint, over domains ordered by size, i the smallest, j the largest::
 
     ideal = pods / domains
     skew  = size[j] - size[i]
     move  = min(ceil(size[j] - ideal), ceil(ideal - size[i]), ceil((skew - maxSkew) / 2))
 
-moved from j to i while the skew is above ``maxSkew``. The victims are the last ``move`` pods of j: pods
-that fit on a node of a domain below the ideal are last, before that pods without node selector or
-affinity, before that those of the highest priority.
+moved from j to i while the skew is above ``maxSkew``. The victims are the last ``move`` pods of j. Pods that
+fit a node of a domain below the ideal are last, preceded by pods without node selector or affinity, and these
+by pods of the highest priority.
 
 Units: counts of pods by domain.
-Edges: only evictable pods count; terminating ones do not; ``minDomains`` is not read; constraints are
-solved one by one against the original placement and their victims add up; pods that fit nowhere count
-as moved.
+Edges: only evictable pods count, and terminating ones do not; ``minDomains`` is not read; constraints are
+solved one by one against the original placement, and their victims add up; pods that fit no node count as
+moved.
 Source: descheduler v0.36, ``removepodsviolatingtopologyspreadconstraint``.
 Differs: under the Proven planner all pods count and only evictable ones are proposed. Constraints that share
-pods are planned together: one pod at a time goes from the fullest domains to nodes that lower the excess of
-all constraints and raise that of none; of equal pods the one goes that costs least (priority, deletion cost,
-not serving, restarts, age). Where no single move helps any more, a mixed-integer program is solved for these
-pods.
+pods are planned together: one pod at a time goes from the fullest domains to nodes that reduce the excess of
+all constraints and increase that of none; among equal pods, the cheapest goes (priority, deletion cost,
+readiness, restarts, age). If no single move helps any more, a mixed-integer program is solved for these pods.
 """
 
 import math
@@ -46,7 +44,7 @@ from plimsoll.toolkit.descheduling.spread_populations import (
 )
 
 Counted = list[tuple[PodTemplate, list[PodInfo]]]
-"""The pods of one namespace that count, template by template."""
+"""The counted pods of one namespace, by template."""
 
 
 class RemovePodsViolatingTopologySpreadConstraintArgs(ScopedArgs):
@@ -72,11 +70,11 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
 
     @property
     def mends_spread(self) -> tuple[str, ...]:
-        """The kinds of constraints that are repaired; a planner that knows them all needs no candidates."""
+        """The repaired kinds of constraints; a planner that supports them all needs no candidates."""
         return self.args.constraints or ("DoNotSchedule",)
 
     def candidates(self, context: StrategyContext) -> Candidates:
-        """Exactly: all victims of all constraints; else population by population."""
+        """In exact mode, all victims of all constraints; else victims by population."""
         if not context.is_exact:
             yield from self._mending(context)
             return
@@ -94,7 +92,7 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
                     closed.add(each.node)
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
-        """Pods beyond what the smallest domain and maxSkew allow, by constraint."""
+        """Pods in excess of the smallest domain plus maxSkew, by constraint."""
         found: Counter[str] = Counter()
         seen: set[tuple[str, SpreadConstraint]] = set()
         concerned = (
@@ -111,7 +109,7 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
         return {sentence: float(amount) for sentence, amount in found.items()}
 
     def _mending(self, context: StrategyContext) -> Candidates:
-        """Pods from the fullest domains to the emptiest, all constraints of a population at a time."""
+        """Pods to move from the fullest domains to the emptiest, for all of a population's constraints."""
         closed: set[str] = set()
         for namespace in context.namespaces():
             refused: set[tuple[PodTemplate, str]] = set()
@@ -155,10 +153,10 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
         closed: set[str],
         context: StrategyContext,
     ) -> list[tuple[PodInfo, str]]:
-        """Pods in excess of some constraint, those first that are in the largest domains.
+        """Pods in excess of some constraint, those in the largest domains first.
 
-        The sum of the squared sizes falls most when a pod goes from the largest to the smallest domains, and
-        it tells apart what the excess does not: which of several crowded nodes a pod is taken from.
+        The sum of the squared sizes falls most when a pod moves from the largest to the smallest domains. It
+        also distinguishes crowded nodes that have the same excess.
         """
         found = []
         for pod in population.pods.values():
@@ -180,7 +178,7 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
     def _destinations(
         self, pod: PodInfo, source: str, population: Population, context: StrategyContext
     ) -> Destinations:
-        """Nodes that lower the excess and raise that of no constraint, the emptiest domains first."""
+        """Nodes that reduce the excess and increase that of no constraint, the emptiest domains first."""
         counting = population.counting(pod.template)
         before = [each.excess for each in counting]
         known: dict[tuple[str | None, ...], bool] = {}
@@ -200,7 +198,7 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
         return Destinations(admits, emptiness)
 
     def _population(self, namespace: str, context: StrategyContext) -> Counted:
-        """The pods that count, template by template."""
+        """The counted pods, by template."""
         found = []
         for template, pods in context.siblings(namespace):
             if self.args.covers(pods[0]):
@@ -257,7 +255,7 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
         below: list[str],
         context: StrategyContext,
     ) -> Iterator[PodInfo]:
-        """The pods to move; ``domains`` (ascending by size) is used up."""
+        """The pods to move; consumes ``domains`` (ascending by size)."""
         i, j = 0, len(domains) - 1
         while i < j:
             if len(domains[j]) <= ideal:
@@ -284,7 +282,7 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
             domains[i] += taken
 
     def _rank(self, pod: PodInfo, context: StrategyContext) -> tuple[float, ...]:
-        """Sort key; the last pods go first."""
+        """Sort key; the last pods are moved first."""
         spec = pod.pod.spec
         bound = bool(spec.node_selector) or (
             spec.affinity is not None and spec.affinity.node_affinity is not None
@@ -293,7 +291,7 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
 
 
 def _unevenness(pod: PodInfo, node: str, population: Population) -> str:
-    """Why the pod should go, in a sentence."""
+    """A sentence about why the pod should move."""
     worst = max(
         (each for each in population.counting(pod.template) if (each.size_at(node) or 0) > each.line),
         key=lambda each: (each.size_at(node) or 0) - each.line,
