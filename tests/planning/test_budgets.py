@@ -1,8 +1,11 @@
 """Disruption budgets as the eviction API counts them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
@@ -15,12 +18,12 @@ UNREADY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False
 
 
 def a_budget(
-    *, spec: dict[str, Any] | None = None, generation: int = 0, **status: Any
+    *, name: str = "web", spec: dict[str, Any] | None = None, generation: int = 0, **status: Any
 ) -> PodDisruptionBudget:
     return convert(
         PodDisruptionBudget,
         {
-            "metadata": {"name": "web", "namespace": "default", "generation": generation},
+            "metadata": {"name": name, "namespace": "default", "generation": generation},
             "spec": {"selector": {}, **(spec or {})},
             "status": {"disruptionsAllowed": 0, "currentHealthy": 2, "desiredHealthy": 2, **status},
         },
@@ -94,3 +97,49 @@ def test_each_taken_disruption_counts() -> None:
     assert ledger.take(ready) == "default/web"
     assert "1 taken by this plan" in ledger.refusal(ready).message
     assert ledger.take(the_info(a_pod(namespace="other"))) == ""
+
+
+LABELS = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xyz"), max_size=3)
+REQUIREMENTS: st.SearchStrategy[tuple[str, list[str]]] = st.one_of(
+    st.tuples(st.sampled_from(("In", "NotIn")), st.lists(st.sampled_from("xyz"), min_size=1, unique=True)),
+    st.tuples(st.sampled_from(("Exists", "DoesNotExist", "Bogus")), st.just([])),
+)
+
+
+@st.composite
+def selectors(draw: st.DrawFn) -> dict[str, Any]:
+    expressions = draw(st.lists(st.tuples(st.sampled_from("abc"), REQUIREMENTS), max_size=2))
+    return {
+        "matchLabels": draw(LABELS),
+        "matchExpressions": [
+            {"key": key, "operator": operator, "values": values} for key, (operator, values) in expressions
+        ],
+    }
+
+
+def covers(selector: dict[str, Any], labels: dict[str, str]) -> bool:
+    """By the definition of ``metav1.LabelSelector``, one requirement after the other."""
+    holds: dict[str, Callable[[str | None, list[str]], bool]] = {
+        "In": lambda value, values: value in values,
+        "NotIn": lambda value, values: value not in values,
+        "Exists": lambda value, _: value is not None,
+        "DoesNotExist": lambda value, _: value is None,
+        "Bogus": lambda *_: False,
+    }
+    expressions = selector["matchExpressions"]
+    return selector["matchLabels"].items() <= labels.items() and all(
+        holds[each["operator"]](labels.get(each["key"]), each["values"]) for each in expressions
+    )
+
+
+@given(labels=LABELS, drawn=st.lists(selectors(), max_size=6))
+def test_any_budgets_cover_the_pods_that_their_selectors_match(
+    labels: dict[str, str], drawn: list[dict[str, Any]]
+) -> None:
+    """Sorted by name, whichever label they are found by."""
+    budgets = [a_budget(name=f"b{at}", spec={"selector": each}) for at, each in enumerate(drawn)]
+    pod = the_info(a_pod(labels=labels, status=READY))
+
+    over = [budget.metadata.name for budget in BudgetLedger(reversed(budgets)).over(pod)]
+
+    assert over == [f"b{at}" for at, each in enumerate(drawn) if covers(each, labels)]

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.workload import PodDisruptionBudget
-from plimsoll.model.selectors import SelectorError, compile_selector
+from plimsoll.model.selectors import Requirement, Selector, SelectorError, compile_selector
 
 DISRUPTED_PODS = 2000
 """The eviction API refuses while it has granted so many evictions that the controller has not seen yet."""
@@ -23,14 +23,20 @@ class BudgetLedger:
     """The disruptions that the budgets still allow after the moves so far."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
-        self._by_namespace: dict[str, list[PodDisruptionBudget]] = {}
+        self._by_label = _by_label(budgets)
         self._spent: dict[str, int] = {}
-        for budget in sorted(budgets, key=lambda each: each.key):
-            self._by_namespace.setdefault(budget.metadata.namespace, []).append(budget)
 
     def over(self, pod: PodInfo) -> list[PodDisruptionBudget]:
-        """The budgets that cover the pod; a budget with an invalid selector covers none."""
-        return [budget for budget in self._by_namespace.get(pod.namespace, ()) if _covers(budget, pod)]
+        """The budgets that cover the pod, sorted by key; a budget with an invalid selector covers none."""
+        namespace, labels = pod.namespace, pod.labels
+        places: list[_Place] = [(namespace, "", ""), *((namespace, *pair) for pair in labels.items())]
+        found = [
+            budget
+            for place in places
+            for budget, selector in self._by_label.get(place, ())
+            if selector.matches(labels)
+        ]
+        return sorted(found, key=lambda budget: budget.key)
 
     def refusal(self, pod: PodInfo, given_back: str = "") -> Refusal | None:
         """Why the Eviction API would refuse, None if it would not.
@@ -95,7 +101,7 @@ class BudgetLedger:
     def copy(self) -> "BudgetLedger":
         """A copy, to restore when moves are undone."""
         twin = BudgetLedger(())
-        twin._by_namespace, twin._spent = self._by_namespace, dict(self._spent)
+        twin._by_label, twin._spent = self._by_label, dict(self._spent)
         return twin
 
     def take(self, pod: PodInfo, given_back: str = "") -> str:
@@ -121,8 +127,25 @@ def _needs_none(pod: PodInfo) -> bool:
     return pod.pod.is_terminal or pod.pod.status.phase == "Pending" or pod.is_terminating
 
 
-def _covers(budget: PodDisruptionBudget, pod: PodInfo) -> bool:
-    try:
-        return compile_selector(budget.spec.selector).matches(pod.labels)
-    except SelectorError:
-        return False
+#: Namespace, key and value of a label that a budget requires; key and value are "" if it requires none.
+_Place = tuple[str, str, str]
+
+
+def _by_label(
+    budgets: Iterable[PodDisruptionBudget],
+) -> dict[_Place, list[tuple[PodDisruptionBudget, Selector]]]:
+    """Index budgets by one label that their selectors require, so that a pod meets few of those of others."""
+    found: dict[_Place, list[tuple[PodDisruptionBudget, Selector]]] = {}
+    for budget in budgets:
+        try:
+            selector = compile_selector(budget.spec.selector)
+        except SelectorError:
+            continue
+        required = ((each.key, *each.values) for each in selector.requirements if _is_equality(each))
+        key, value = next(required, ("", ""))
+        found.setdefault((budget.metadata.namespace, key, value), []).append((budget, selector))
+    return found
+
+
+def _is_equality(requirement: Requirement) -> bool:
+    return requirement.operator == "In" and len(requirement.values) == 1
