@@ -66,7 +66,7 @@ def test_a_little_cpu_is_nearer_than_a_taint_and_that_nearer_than_both() -> None
     miss = nearest_of(a_pod(cpu="4"), *nodes)
 
     assert miss.text == "short lacks 120m cpu"
-    assert [each.text for each in miss.remedies] == ["120m of cpu freed on short"]
+    assert [each.text for each in miss.remedies] == ["120m more cpu on short, which has 3880m in all"]
 
 
 def test_a_taint_is_nearer_than_more_than_the_whole_node() -> None:

@@ -150,12 +150,21 @@ def _resources(examination: Examination, row: int, status: Status) -> list[Lack]
             "room for 1 more pod" if name == "pods" and amount == 1 else f"{amount_text(name, amount)} {name}"
         )
         text = f"lacks {said}"
-        remedy = Remedy(
-            f"{amount_text(name, amount)} of {name} freed on {node}", FreeResource(node, name, amount)
-        )
+        remedy = Remedy(_more_of(examination, row, name, amount), FreeResource(node, name, amount))
         share = resource_share(examination, row, {name: amount})
         lacks.append(Lack(LackKind.RESOURCE, NodeResourcesFit.name, name, amount, share, text, (remedy,)))
     return lacks
+
+
+def _more_of(examination: Examination, row: int, name: str, amount: int) -> str:
+    """How the missing amount comes about: freed by other pods, or on a larger node if the pod needs that."""
+    cluster = examination.cluster
+    node, axis = cluster.nodes[row].name, cluster.axis_of(name)
+    total = 0 if axis is None else int(cluster.allocatable[row, axis])
+    needed = 1 if name == "pods" else examination.pod.template.requests.get(name, 0)
+    if needed <= total:
+        return f"{amount_text(name, amount)} of {name} freed on {node}"
+    return f"{amount_text(name, amount)} more {name} on {node}, which has {amount_text(name, total)} in all"
 
 
 def _cordon(examination: Examination, row: int, _: Status) -> list[Lack]:
