@@ -18,7 +18,7 @@ The kubeconfig is written once requests are answered.
 
 
 def _number(low: int, high: int) -> Callable[[str], int]:
-    """The type of an option that takes a whole number from ``low`` to ``high``."""
+    """Build the type of an option that accepts a whole number from ``low`` to ``high``."""
 
     def number(text: str) -> int:
         value = int(text)
@@ -30,7 +30,7 @@ def _number(low: int, high: int) -> Callable[[str], int]:
 
 
 def _seconds(text: str) -> float:
-    """A number of seconds that is not negative."""
+    """Parse a non-negative number of seconds."""
     value = float(text)
     if not 0 <= value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is no number of seconds")

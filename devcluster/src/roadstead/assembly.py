@@ -35,7 +35,7 @@ _DESCRIPTIONS = {
 
 
 def utc_now() -> dt.datetime:
-    """The time of this machine."""
+    """The current time, in UTC."""
     return dt.datetime.now(dt.UTC)
 
 
@@ -53,7 +53,7 @@ def built_in_api(clock: Callable[[], dt.datetime] = utc_now, randomness: random.
 
 
 def create_built_in_objects(api: Api) -> None:
-    """Create the namespaces and priority classes that every cluster has, where they are not there."""
+    """Create the namespaces and priority classes that every cluster has, unless they exist."""
     for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
         if api.find("namespaces", None, name) is None:
             api.create("namespaces", {"metadata": {"name": name}})
@@ -75,10 +75,10 @@ def extended_handler(
     """A request handler with custom resources, tables, discovery and OpenAPI.
 
     Args:
-        api: knows no definitions of custom resources yet.
+        api: the API, which has no definitions of custom resources yet.
         token: the bearer token of its clients.
         actions: called on a POST to their path.
-        token_file: further tokens, one a line.
+        token_file: further tokens, one per line.
     """
     Definitions(api)
     return RequestHandler(
@@ -99,5 +99,5 @@ def extended_server(
     actions: Mapping[str, Callable[[], None]] | None = None,
     token_file: Path | None = None,
 ) -> Server:
-    """A server with what ``extended_handler`` answers; the arguments are the same."""
+    """Build a server around ``extended_handler``; the arguments are the same."""
     return Server(extended_handler(api, token, actions=actions, token_file=token_file))

@@ -1,6 +1,6 @@
 """Makes a certificate for loopback when the cluster starts.
 
-kubectl sends a bearer token over TLS only, so the cluster has a certificate of its own, which its kubeconfig
+kubectl sends bearer tokens only over TLS, so the cluster has its own certificate, which its kubeconfig
 names as the authority.
 """
 
@@ -35,7 +35,7 @@ class Identity:
 
 
 def loopback_identity(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | None = None) -> Identity:
-    """A certificate for 127.0.0.1 and localhost; the key, by default a new one, is not kept."""
+    """Create a certificate for 127.0.0.1 and localhost; the key, by default a new one, is not stored."""
     key = key or ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "roadstead")])
     now = dt.datetime.now(dt.UTC)

@@ -1,4 +1,4 @@
-"""Talks to a running cluster from synchronous tests: apply, read, wait, kubectl."""
+"""Connects synchronous tests to a running cluster: apply, read, wait, kubectl."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ import yaml
 
 from roadstead.served_resources import JsonObject, ServedResource, served_resource
 
-#: What ``apply`` takes: YAML files, or objects.
+#: Arguments of ``apply``: YAML files, or objects.
 Source = str | Path | Mapping[str, Any]
 
-#: Seconds until the resources of a definition are served.
+#: Maximum seconds until the resources of a definition are served.
 ESTABLISH_S = 10.0
 
-#: Seconds until what ``apply`` has created is gone from a cluster that was given.
+#: Maximum seconds until the objects created by ``apply`` are deleted from an external cluster.
 DELETION_S = 60.0
 
-#: Seconds between two looks at an object that is waited for.
+#: Seconds between two reads of an awaited object.
 PACE_S = 0.02
 
 _DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -40,11 +40,11 @@ _APPLY = {"Content-Type": "application/apply-patch+yaml"}
 
 
 class ApiError(Exception):
-    """A request that the API server refused.
+    """A request was rejected by the API server.
 
     Attributes:
         code: the HTTP status.
-        reason: of the Status, such as "NotFound".
+        reason: the Status's reason, such as "NotFound".
     """
 
     def __init__(self, code: int, reason: str, message: str) -> None:
@@ -55,13 +55,13 @@ class ApiError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunningCluster:
-    """A cluster that answers.
+    """A running cluster.
 
     A ``reference`` is written as for kubectl: ``"deploy/web"``, ``"widgets.example.com/one"``.
 
     Attributes:
-        kubeconfig: the file that names it.
-        simulated: whether it is roadstead, with simulated nodes, and not a cluster that was given.
+        kubeconfig: its kubeconfig file.
+        simulated: whether it is roadstead with simulated nodes, not an external cluster.
     """
 
     kubeconfig: Path
@@ -78,26 +78,26 @@ class RunningCluster:
 
     @property
     def plain_url(self) -> str:
-        """The same server without TLS; of roadstead only."""
+        """The URL without TLS; only for roadstead."""
         server: str = self._cluster("-http")["server"]
         return server
 
     @property
     def token(self) -> str:
-        """The bearer token of the current context's user; "" where it has none."""
+        """The bearer token of the current context's user; "" without one."""
         token: str = self._user().get("token", "")
         return token
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of a program that is to find the cluster by ``KUBECONFIG``."""
+        """The environment of a program that finds the cluster by ``KUBECONFIG``."""
         return {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
-        """Run kubectl and return what it prints.
+        """Run kubectl and return its output.
 
         Raises:
-            subprocess.CalledProcessError: it fails; ``stderr`` says why.
+            subprocess.CalledProcessError: it fails; ``stderr`` has the reason.
         """
         command = ["kubectl", *arguments]
         done = subprocess.run(  # noqa: S603 - the caller's own command
@@ -112,10 +112,10 @@ class RunningCluster:
 
         Args:
             sources: YAML files, or objects.
-            namespace: of objects that name none.
+            namespace: the namespace of objects that name none.
 
         Raises:
-            ApiError: one is refused.
+            ApiError: one is rejected.
         """
         applied = []
         for obj in _objects(sources):
@@ -132,19 +132,19 @@ class RunningCluster:
         return applied
 
     def get(self, reference: str, namespace: str = "default") -> JsonObject:
-        """An object.
+        """Read an object.
 
         Raises:
-            ApiError: 404, and others.
+            ApiError: 404, or another error.
         """
         resource, name = self._found(reference)
         return self.request("GET", resource.path(namespace, name))
 
     def list(self, resource: str, namespace: str = "", *, labels: str = "") -> list[JsonObject]:
-        """The objects of a resource, of one namespace or of all.
+        """List the objects of a resource, in one namespace or in all.
 
         Args:
-            resource: its name as for kubectl.
+            resource: its name, as for kubectl.
             namespace: "" for all.
             labels: a label selector.
         """
@@ -153,7 +153,7 @@ class RunningCluster:
         return found
 
     def delete(self, reference: str, namespace: str = "default") -> None:
-        """Delete an object, which may take a time; see ``wait_for_deletion``."""
+        """Delete an object; the deletion may take time, see ``wait_for_deletion``."""
         resource, name = self._found(reference)
         self.request("DELETE", resource.path(namespace, name))
 
@@ -166,14 +166,14 @@ class RunningCluster:
         until: Callable[[JsonObject], bool] = bool,
         timeout_s: float = 10.0,
     ) -> JsonObject:
-        """Wait until an object is there and as it should be, and return it.
+        """Wait until an object exists and meets the conditions, and return it.
 
         Args:
             reference: the object.
             namespace: its namespace.
-            condition: the type of a condition in its status that must be True.
-            until: what else must hold.
-            timeout_s: seconds.
+            condition: the type of a status condition that must be True.
+            until: a further condition.
+            timeout_s: the timeout in seconds.
 
         Raises:
             TimeoutError: with the object's last state.
@@ -191,10 +191,10 @@ class RunningCluster:
         raise TimeoutError(f"{reference} is not as it should be after {timeout_s:g} s: {last}")
 
     def wait_for_deletion(self, reference: str, namespace: str = "default", timeout_s: float = 10.0) -> None:
-        """Wait until an object is gone.
+        """Wait until an object no longer exists.
 
         Raises:
-            TimeoutError: it is still there.
+            TimeoutError: it still exists.
         """
         for _ in _paced(timeout_s):
             try:
@@ -206,10 +206,10 @@ class RunningCluster:
         raise TimeoutError(f"{reference} is still there after {timeout_s:g} s")
 
     def reset(self) -> None:
-        """Return roadstead to the objects of its start; delete of a given cluster what ``apply`` has created.
+        """Restore roadstead's initial objects; in an external cluster, delete the objects of ``apply``.
 
         Raises:
-            TimeoutError: an object of a given cluster is still there after ``DELETION_S``.
+            TimeoutError: an object of an external cluster still exists after ``DELETION_S``.
         """
         if self.simulated:
             self.request("POST", "/roadstead/reset")
@@ -241,10 +241,10 @@ class RunningCluster:
         *,
         headers: Mapping[str, str] | None = None,
     ) -> JsonObject:
-        """Send a request and return the answer.
+        """Send a request and return the response.
 
         Raises:
-            ApiError: it was refused.
+            ApiError: it was rejected.
         """
         return self._send(method, path, body, headers=headers or {})[1]
 
@@ -292,7 +292,7 @@ class RunningCluster:
     # -- discovery -------------------------------------------------------------------------------------------
 
     def _served(self) -> Iterator[tuple[str, ServedResource]]:
-        """All resources with their groups, as the API server prefers them."""
+        """All resources with their groups, in the API server's order of preference."""
         for root in ("/api", "/apis"):
             for group in self.request("GET", root, headers={"Accept": _DISCOVERY})["items"]:
                 name = group.get("metadata", {}).get("name", "")
@@ -349,7 +349,7 @@ class RunningCluster:
 
 @functools.lru_cache(maxsize=16)
 def _read(kubeconfig: Path, _changed_ns: int) -> JsonObject:
-    """The file's content, which is read again when the file has changed."""
+    """The file's content; a cache keyed by modification time rereads a changed file."""
     config: JsonObject = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
     return config
 
@@ -374,7 +374,7 @@ def _is_true(obj: JsonObject, condition: str) -> bool:
 
 
 def _paced(timeout_s: float) -> Iterator[None]:
-    """Yields immediately and then every ``PACE_S`` until the time is up."""
+    """Yields immediately and then every ``PACE_S`` until the timeout."""
     deadline = time.monotonic() + timeout_s
     while True:
         yield

@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from roadstead.values.resources import Obj
 
 NAME = "roadstead"
-#: A POST to this path returns the cluster to the objects of its start.
+#: A POST to this path restores the initial objects.
 RESET = "/roadstead/reset"
 ZONES = 3
-#: New objects until garbage is looked for among them, such looks until among the survivors, and those until
-#: among all objects. Python's own are 700, 10 and 10: a look at all that the store keeps for watches takes a
-#: second of CPU, in which no request is answered.
+#: Thresholds of Python's garbage collector: new objects before a collection of the youngest generation, and
+#: collections of each generation before one of the next. Python's defaults are 700, 10 and 10. A collection
+#: of all objects that the store keeps for watches takes a second of CPU, in which no request is answered.
 GC_THRESHOLDS = (20_000, 20, 100)
 
 
@@ -55,7 +55,7 @@ def new_token() -> str:
 
 
 def write_privately(path: Path, content: str) -> None:
-    """Write a file in one step that its owner alone may read."""
+    """Write a file atomically, readable only by its owner."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     part.unlink(missing_ok=True)
@@ -68,10 +68,10 @@ def kubeconfig(url: str, token: str, *, certificate: bytes = b"", plain_url: str
     """A kubeconfig, as YAML.
 
     Args:
-        url: where the server listens.
+        url: the server's URL.
         token: the bearer token.
-        certificate: the authority of ``url``, PEM.
-        plain_url: the same server without TLS, for the context "roadstead-http".
+        certificate: the certificate authority of ``url``, PEM.
+        plain_url: the URL without TLS, for the context "roadstead-http".
     """
     cluster = {"server": url}
     if certificate:
@@ -116,19 +116,19 @@ class DevCluster:
     """A cluster while an ``async with`` block runs.
 
     Args:
-        nodes: the nodes to begin with.
-        controllers: run the controllers; without them only the API server acts.
-        kubelets: how fast simulated kubelets are; None for none.
-        port: the port on 127.0.0.1; 0 takes a free one, None listens on no port at all.
-        token: the bearer token of its clients; drawn at random when empty.
-        eviction_requests: serve lifecycle.k8s.io, an alpha API; ``offer_eviction_requests`` does so later.
-        token_file: further tokens, one a line, that may be replaced at any time.
+        nodes: the initial nodes.
+        controllers: whether to run the controllers; without them only the API server runs.
+        kubelets: the delays of simulated kubelets; None runs none.
+        port: the port on 127.0.0.1; 0 selects a free one, None opens no port.
+        token: the bearer token of its clients; random if empty.
+        eviction_requests: whether to serve lifecycle.k8s.io, an alpha API; see ``offer_eviction_requests``.
+        token_file: further tokens, one per line; the file may be replaced at any time.
         clock: the time, with zone, of objects, controllers and kubelets.
-        event_ttl_s: seconds from the last write of an Event until it is deleted.
+        event_ttl_s: seconds from the last write of an Event to its deletion.
 
     Attributes:
-        url: where it listens, with TLS.
-        plain_url: likewise without, for clients that count every microsecond.
+        url: the URL, with TLS.
+        plain_url: the URL without TLS, for latency-sensitive clients.
         api: the write path that HTTP uses, too.
     """
 
@@ -198,7 +198,7 @@ class DevCluster:
     def session(self) -> aiohttp.ClientSession:
         """A session of an administrator in this process, over connections without a port.
 
-        Paths are enough: ``await session.get("/api/v1/nodes")``. The caller closes it.
+        It accepts paths: ``await session.get("/api/v1/nodes")``. The caller closes it.
         """
         return aiohttp.ClientSession(
             "http://roadstead.test",
@@ -211,9 +211,9 @@ class DevCluster:
         return await self._server.connect(make_protocol)
 
     def reset(self) -> None:
-        """Return to the objects of the start: all others are deleted, and the nodes are created again.
+        """Restore the initial objects: delete all others, and create the nodes again.
 
-        Finalizers do not count. Versions go on counting, so that watches see what was deleted.
+        Finalizers are ignored. Versions continue to increase, so that watches see the deletions.
         """
         self.api.store.restore(self._built_in)
         create_built_in_objects(self.api)
@@ -226,7 +226,7 @@ class DevCluster:
         self._queue.run_due()
 
     def offer_eviction_requests(self, *, controllers: bool = True) -> None:
-        """Start to serve lifecycle.k8s.io, as an upgraded server does; without controllers as 1.37.0."""
+        """Start to serve lifecycle.k8s.io, as after an upgrade; without controllers, as in 1.37.0."""
         offer_eviction_requests(self._context, controllers=controllers)
 
     def write_kubeconfig(self, path: Path) -> None:
@@ -240,9 +240,9 @@ async def serve(cluster: DevCluster, path: Path, ready: Callable[[str], None]) -
     """Run a cluster until SIGTERM or SIGINT.
 
     Args:
-        cluster: not yet entered.
-        path: where the kubeconfig is written once requests are answered.
-        ready: called then with the URL.
+        cluster: the cluster, not yet entered.
+        path: the kubeconfig to write once requests are answered.
+        ready: called with the URL after that.
     """
     gc.set_threshold(*GC_THRESHOLDS)
     async with cluster:

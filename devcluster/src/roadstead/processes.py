@@ -12,7 +12,7 @@ from typing import Protocol
 
 from roadstead.clients import RunningCluster
 
-#: Seconds until a cluster answers, on a busy machine.
+#: Maximum seconds until a cluster responds, on a busy machine.
 START_S = 90.0
 
 #: Seconds that a process has to end after SIGTERM.
@@ -20,7 +20,7 @@ END_S = 10.0
 
 
 class StartError(Exception):
-    """The process ended, or did not answer in time; the message holds its output."""
+    """The process ended, or did not respond in time; the message has its output."""
 
 
 class RunningProcess(Protocol):

@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def launch_roadstead() -> Launch:
-    """The function that starts the process; a project overrides it to start it in another way."""
+    """The function that starts the process; a project may override it."""
     from roadstead import processes  # noqa: PLC0415 - loaded when first used
 
     return processes.launch
@@ -66,9 +66,9 @@ def roadstead_process(
 
 @pytest.fixture
 def roadstead(roadstead_process: RunningCluster) -> RunningCluster:
-    """The cluster of the session, without what earlier tests left in it.
+    """The cluster of the session, without objects of earlier tests.
 
-    A cluster that was given loses what they have created with ``apply``.
+    In an external cluster only objects created with ``apply`` are deleted.
     """
     roadstead_process.reset()
     return roadstead_process

@@ -34,7 +34,7 @@ class Context:
         return self.queue.clock()
 
     def find(self, resource: str, key: str) -> Obj | None:
-        """The object of a key in a work queue, or None if it is gone."""
+        """The object of a key in a work queue; None if it was deleted."""
         namespace, name = split_key(key)
         entry = self.api.store.collection(resource).entries.get((namespace or "", name))
         return entry.obj if entry else None

@@ -1,9 +1,9 @@
-"""Deletes pods from devices with a NoExecute taint that their claim does not tolerate, or only for a time.
+"""Deletes pods from devices with a NoExecute taint that their claim tolerates not at all or no longer.
 
-The tolerations are those of the allocation: what the request said when the device was allocated.
+The tolerations are those of the allocation: they were copied from the request when the device was allocated.
 
-Source: kubernetes v1.36 ``pkg/controller/devicetainteviction/device_taint_eviction.go``. Taints come from
-slices alone: DeviceTaintRules are off by default.
+Source: kubernetes v1.36 ``pkg/controller/devicetainteviction/device_taint_eviction.go``. Only taints of
+slices are read: DeviceTaintRules are off by default.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SLICES = "resourceslices.resource.k8s.io"
 COMPONENT = "device-taint-eviction-controller"
 AGAIN_S = 1.0
-"""Until a pod that is not bound yet is looked at again."""
+"""Seconds until a pod that is not bound yet is checked again."""
 Device = tuple[str, str, str]
 
 
@@ -58,12 +58,12 @@ class DeviceTaintController:
                 self._context.queue.add(self.reconcile, key_of(claim))
 
     def _claim_changed(self, kind: EventType, claim: Obj, _old: Obj | None) -> None:
-        """Queue a claim that was given such a device."""
+        """Queue a claim to which such a device was allocated."""
         if kind != "DELETED" and self._slices and _results(claim):
             self._context.queue.add(self.reconcile, key_of(claim))
 
     def reconcile(self, key: str) -> None:
-        """Delete the pods of a claim whose toleration has expired, or queue it for that time."""
+        """Delete the pods of a claim whose toleration has expired, or requeue it for its expiry."""
         claim = self._context.find(CLAIMS, key)
         if claim is None:
             return
@@ -134,7 +134,7 @@ def _device(result: Obj) -> Device:
 
 
 def _end_s(taint: Obj, tolerations: list[Obj]) -> float | None:
-    """When a pod must leave for a taint, in seconds since the epoch; None never."""
+    """The time by which a pod must leave for a taint, in seconds since the epoch; None for never."""
     waits: list[int] = []
     for toleration in tolerations:
         if tolerates([toleration], taint) is None:

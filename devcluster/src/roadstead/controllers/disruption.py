@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 RESOURCE = "poddisruptionbudgets.policy"
 COMPONENT = "controllermanager"
 DELETION_TIMEOUT_S = 120.0
-"""An evicted pod that is not deleted for so long is believed to stay."""
+"""Seconds after which an evicted pod that was not deleted is expected to stay."""
 _SCALED = {
     ("apps", "ReplicaSet"): "replicasets.apps",
     ("apps", "StatefulSet"): "statefulsets.apps",
@@ -136,7 +136,7 @@ class DisruptionController:
         return resource.key if resource and resource.custom and resource.subresource("scale") else None
 
     def _disrupted(self, budget: Obj, pods: list[Obj]) -> tuple[dict[str, str], float | None]:
-        """The pods that were evicted and are not yet being deleted; and when to count again."""
+        """The evicted pods whose deletion has not begun, and the time of the next count."""
         recorded: dict[str, str] = (budget.get("status") or {}).get("disruptedPods") or {}
         if not recorded:
             return {}, None

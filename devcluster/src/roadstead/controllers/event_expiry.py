@@ -1,6 +1,6 @@
-"""Deletes Events that have not changed for an hour, as the lease that an API server gives them in etcd does.
+"""Deletes Events that have not changed for an hour, as an API server does through leases in etcd.
 
-Source: kubernetes v1.36 ``cmd/kube-apiserver``, ``--event-ttl`` (1h); it begins again with each write.
+Source: kubernetes v1.36 ``cmd/kube-apiserver``, ``--event-ttl`` (1h); each write restarts the hour.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ EVENT_TTL_S = 3600.0
 
 
 class EventExpiry:
-    """Deletes Events when their time is over.
+    """Deletes expired Events.
 
     Args:
         context: of controllers.
-        ttl_s: seconds from the last write of an Event until it is deleted.
+        ttl_s: seconds from the last write of an Event to its deletion.
     """
 
     def __init__(self, context: Context, ttl_s: float = EVENT_TTL_S) -> None:

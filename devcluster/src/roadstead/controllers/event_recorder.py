@@ -28,7 +28,7 @@ class EventRecorder:
     """Writes Events.
 
     Args:
-        api: stores them.
+        api: the API that stores them.
         clock: the time in seconds since the epoch.
     """
 
@@ -94,7 +94,7 @@ class EventRecorder:
         self._counted[same] = name
 
     def _count_again(self, namespace: str, name: str, now: str) -> bool:
-        """Increment the count of an earlier Event; False if it is gone."""
+        """Increment the count of an earlier Event; False if it was deleted."""
         try:
             event = self._api.get("events", namespace, name)
             again = {"count": event.get("count", 1) + 1, "lastTimestamp": now}

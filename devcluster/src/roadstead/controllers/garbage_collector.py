@@ -1,4 +1,4 @@
-"""Collects garbage: dependents whose owners are gone, and owners that wait for their dependents.
+"""Collects garbage: dependents of deleted owners, and owners that wait for their dependents.
 
 The collector subscribes to every resource, custom ones included, and keeps a graph of owners and dependents
 by uid. Background: dependents are deleted after their owner. Foreground: the owner stays until its blocking
@@ -32,7 +32,7 @@ class Place(NamedTuple):
 
 
 class GarbageCollector:
-    """Deletes objects whose owners are gone."""
+    """Deletes objects whose owners no longer exist."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -52,7 +52,7 @@ class GarbageCollector:
             self._changed(collection, change.type, change.entry.obj, previous)
 
     def reconcile(self, uid: str) -> None:
-        """Delete an object whose owners are gone, and continue its deletion if it waits for dependents."""
+        """Delete an object without existing owners, or continue a deletion that waits for dependents."""
         place = self._places.get(uid)
         obj = self._object_at(place) if place else None
         if place is None or obj is None:
@@ -96,7 +96,7 @@ class GarbageCollector:
                 add(self.reconcile, owner)
 
     def _continue_deletion(self, place: Place, obj: Obj) -> None:
-        """Take the next step of a foreground deletion, or orphan the dependents."""
+        """Continue a foreground deletion, or orphan the dependents."""
         finalizers = obj["metadata"].get("finalizers") or []
         uid = obj["metadata"]["uid"]
         dependents = [self._places[one] for one in self._dependents.get(uid, ()) if one in self._places]
@@ -117,14 +117,14 @@ class GarbageCollector:
                 self._drop_finalizer(place, obj, FOREGROUND)
 
     def _collect(self, place: Place, obj: Obj) -> None:
-        """Delete an object whose owners are all gone."""
+        """Delete an object if none of its owners exists."""
         references: list[Obj] = obj["metadata"]["ownerReferences"]
         solid, waiting, absent = [], [], []
         for reference in references:
             owner = self._owner(reference, place.namespace)
             if owner is None:
                 if self._context.api.registry.of_kind(reference["apiVersion"], reference["kind"]) is None:
-                    return  # the objects of an unknown kind are unknown
+                    return  # the kind is unknown, and so are its objects
                 absent.append(reference["uid"])
             elif is_terminating(owner) and FOREGROUND in (owner["metadata"].get("finalizers") or ()):
                 waiting.append(reference["uid"])
@@ -190,7 +190,7 @@ def _blocks(obj: Obj, uid: str) -> bool:
 
 
 def _propagation(obj: Obj) -> str | None:
-    """The propagation of an object's earlier deletion."""
+    """The propagation policy of an object's earlier deletion."""
     finalizers = obj["metadata"].get("finalizers") or ()
     if ORPHAN in finalizers:
         return "Orphan"

@@ -25,7 +25,7 @@ _BY_CONDITION = {
     ("Ready", "Unknown"): "unreachable",
 }
 LAG_S = 0.05
-"""Who changes a node twice in a row sees its own second change first, as with a real controller."""
+"""Delay in seconds: as upstream, a client that changes a node twice in a row sees its own change first."""
 _PREFIX = "node.kubernetes.io/"
 _OURS = {f"{_PREFIX}{name}" for name in (*_BY_CONDITION.values(), "unschedulable")}
 _EVICTING = ("not-ready", "unreachable")
@@ -64,7 +64,7 @@ class NodeTaintController:
 
 
 def _wanted(node: Obj) -> dict[tuple[str, str], None]:
-    """The taints that a node should have of those that this controller sets."""
+    """The desired taints of a node, among those that this controller sets."""
     wanted: dict[tuple[str, str], None] = {}
     if (node.get("spec") or {}).get("unschedulable"):
         wanted[f"{_PREFIX}unschedulable", "NoSchedule"] = None

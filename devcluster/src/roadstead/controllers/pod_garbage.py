@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from roadstead.values.resources import Obj
 
 QUARANTINE_S = 40.0
-"""A node that comes back before that keeps its pods."""
+"""Seconds for which pods of a deleted node are kept, in case it is created again."""
 
 
 class PodGarbageController:
@@ -36,7 +36,7 @@ class PodGarbageController:
         self._context.api.subscribe("nodes", self._node_changed)
 
     def reconcile(self, node: str) -> None:
-        """Delete the pods of a node that has not come back."""
+        """Delete the pods of a node that was not created again."""
         if self._context.find("nodes", node):
             return
         for pod in self._context.pods_on(node):

@@ -1,8 +1,8 @@
-"""Makes claims on devices for pods from templates, and takes back what pods no longer use.
+"""Creates pods' claims on devices from templates, and releases claims that pods no longer use.
 
-A claim leaves its pod behind in two steps: the pod is taken out of ``reservedFor``, and with the last one the
-allocation and the finalizer go. Claims that were made for a pod are deleted when it has finished; those of
-pods that are gone are garbage.
+A claim is released in two steps: the pod is removed from ``reservedFor``; with the last pod, the allocation
+and the finalizer are removed. Claims created for a pod are deleted when it has finished; claims of deleted
+pods are garbage.
 
 Source: kubernetes v1.36 ``pkg/controller/resourceclaim/controller.go``.
 """
@@ -63,7 +63,7 @@ def is_done(pod: Obj) -> bool:
 
 
 def base_name(pod: str, claim: str) -> str:
-    """What the name of a claim begins with; of long names both parts are kept in proportion."""
+    """The prefix of a claim's name; if it is too long, both parts are shortened in proportion."""
     base = f"{pod}-{claim}-"
     if len(base) <= _LONGEST_BASE:
         return base
@@ -91,7 +91,7 @@ class ResourceClaimController:
             self._claim_changed("ADDED", claim, None)
 
     def _pod_changed(self, kind: EventType, pod: Obj, _old: Obj | None) -> None:
-        """Queue a pod that needs claims, and the claims of one that needs none any more."""
+        """Queue a pod that needs claims, and the claims of a pod that no longer needs them."""
         if not uses_claims(pod):
             return
         key, namespace = key_of(pod), pod["metadata"]["namespace"]
@@ -117,7 +117,7 @@ class ResourceClaimController:
             self._users.pop(claim, None)
 
     def _claim_changed(self, kind: EventType, claim: Obj, _old: Obj | None) -> None:
-        """Queue a claim, and the pods that use it: it may be gone, or allocated for a bound pod."""
+        """Queue a claim and the pods that use it: it may have been deleted, or allocated for a bound pod."""
         key = key_of(claim)
         if kind != "DELETED":
             self._context.queue.add(self.reconcile_claim, key)
@@ -162,7 +162,7 @@ class ResourceClaimController:
             self._reserve(key)
 
     def _made(self, pod: Obj, wanted: Obj, known: Obj | None) -> str:
-        """The name of a claim that a pod's status does not name yet, "" where nothing is to do."""
+        """The name of a claim that is missing in the pod's status, "" if nothing is to do."""
         template_name = wanted.get("resourceClaimTemplateName")
         if not template_name:
             return ""
@@ -185,7 +185,7 @@ class ResourceClaimController:
         )
 
     def _made_before(self, pod: Obj, name: str) -> Obj | None:
-        """A claim that was made for a pod before its status could say so."""
+        """A claim created for a pod whose status does not record it yet."""
         entries = self._context.api.store.collection(CLAIMS).indexed(_OF_POD, pod["metadata"]["uid"])
         for entry in entries:
             if (entry.obj["metadata"].get("annotations") or {}).get(POD_CLAIM) == name:
@@ -202,7 +202,7 @@ class ResourceClaimController:
         self._context.api.patch("pods", meta["namespace"], meta["name"], patch, subresource="status")
 
     def _reserve(self, key: str) -> None:
-        """Reserve the allocated claims of a pod that a node was given past the scheduler."""
+        """Reserve the allocated claims of a pod that was bound without the scheduler."""
         pod = self._context.find("pods", key)
         if pod is None:
             return
@@ -225,7 +225,7 @@ class ResourceClaimController:
     # -- claims ----------------------------------------------------------------------------------------------
 
     def reconcile_claim(self, key: str) -> None:
-        """Take finished pods out of a claim, and with the last one its allocation."""
+        """Remove finished pods from a claim, and its allocation with the last one."""
         claim = self._context.find(CLAIMS, key)
         if claim is None:
             return

@@ -51,7 +51,7 @@ class TaintEvictionController:
             self._node_changed("ADDED", node, None)
 
     def reconcile(self, key: str) -> None:
-        """Delete a pod whose toleration has expired, or queue it for that time."""
+        """Delete a pod whose toleration has expired, or requeue it for its expiry."""
         pod = self._context.find("pods", key)
         if pod is None or is_terminating(pod):
             return

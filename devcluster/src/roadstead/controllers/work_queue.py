@@ -147,7 +147,7 @@ class WorkQueue:
             return
         now = self.clock()
         while self._resting and next(iter(self._resting.values())) <= now:
-            del self._resting[next(iter(self._resting))]  # else keys of objects that are gone would stay
+            del self._resting[next(iter(self._resting))]  # otherwise keys of deleted objects would stay
         self._resting[task] = now + rest_s
         if task in self._due:
             del self._due[task]

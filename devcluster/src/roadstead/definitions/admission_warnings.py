@@ -1,9 +1,9 @@
 """Evaluates admission policies that are bound with ``validationActions: [Warn]``, and returns the warnings.
 
-The policies that deny are stored and not evaluated: the one user of this cluster may do everything. Of a
-policy's constraints the resource rules and match conditions are read, selectors are not. Like an API server,
-it evaluates variables in their order, and an expression that fails counts as one that holds where the
-``failurePolicy`` is Ignore.
+Policies that deny are stored and not evaluated, because the only user of this cluster may do everything. Of a
+policy's constraints, resource rules and match conditions are evaluated, selectors are not. As in an API
+server, variables are evaluated in order, and a failing expression counts as true if the ``failurePolicy`` is
+Ignore.
 
 Source: apiserver v1.36 ``pkg/admission/plugin/policy/validating``. Costs are not estimated (docs/adr/0004).
 """
@@ -34,10 +34,10 @@ class _FailedError(Exception):
 
 @dataclass(slots=True)
 class AdmissionWarnings:
-    """The warnings of all policies; compiled expressions are kept.
+    """The warnings of all policies; caches compiled expressions.
 
     Args:
-        user: who sends every request.
+        user: the sender of every request.
     """
 
     user: Obj
@@ -50,7 +50,7 @@ class AdmissionWarnings:
         self._environment = None
 
     def of_write(self, api: Api, resource: Resource, new: Obj, old: Obj | None) -> list[str]:
-        """What the policies say of a write of an object of this resource; ``old`` is None for a creation."""
+        """The policies' warnings about a write of an object; ``old`` is None for a creation."""
         found: list[str] = []
         for binding in api.list(_BINDINGS, None):
             spec = binding["spec"]

@@ -1,9 +1,9 @@
 """Converts schemas to types of the Common Expression Language, and JSON values to values of those types.
 
-The checker of the language does not know JSON schemas, but it knows messages. So each object of a schema
-becomes a message type of a descriptor pool, with which an expression is checked: a field that the schema
-does not have is an error of the definition. The messages decode nothing; expressions are evaluated on the
-plain values that ``cel_value`` returns.
+The language's checker supports messages but no JSON schemas. Therefore each object of a schema becomes a
+message type of a descriptor pool, against which an expression is checked: a field that is not in the schema
+is an error of the definition. Nothing is decoded into the messages; expressions are evaluated on the plain
+values that ``cel_value`` returns.
 
 Source: apiextensions-apiserver v1.36 ``schema/cel/model`` and apiserver ``pkg/cel`` (types, escaping).
 """
@@ -51,7 +51,7 @@ _RESOURCE_FIELDS: Obj = {
 
 
 def escaped(name: str) -> str | None:
-    """A field's name in expressions, None for one that they cannot name."""
+    """A field's name in expressions; None if expressions cannot refer to it."""
     if name in _RESERVED:
         return f"__{name}__"
     text = _ESCAPABLE.sub(lambda found: _ESCAPES[found[0]], name)
@@ -59,7 +59,7 @@ def escaped(name: str) -> str | None:
 
 
 def with_resource_fields(schema: Obj) -> Obj:
-    """The schema of a resource with those fields of its metadata that expressions may use."""
+    """The schema of a resource with the metadata fields that expressions may use."""
     return {**schema, "properties": {**(schema.get("properties") or {}), **_RESOURCE_FIELDS}}
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from roadstead.values.status_errors import Cause
 
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
-#: Keeps a deleted definition until its resources are gone.
+#: Keeps a deleted definition until its resources are deleted.
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 

@@ -1,6 +1,6 @@
 """Checks selectors of devices, which are expressions in the Common Expression Language.
 
-Compiled only: what a selector matches is decided by the scheduler. Costs are not estimated (docs/adr/0004).
+Expressions are only compiled; the scheduler evaluates them. Costs are not estimated (docs/adr/0004).
 
 Source: Kubernetes v1.36 ``staging/src/k8s.io/dynamic-resource-allocation/cel/compile.go``.
 """
@@ -25,7 +25,7 @@ _DEVICE = {
 }
 _SEMVER = cel.Type.AbstractType("kubernetes.Semver")
 _EXTENSIONS = '{"extensions": [{"name": "two-var-comprehensions"}]}'
-#: Functions of the API server whose names the library uses for others.
+#: Functions of the API server whose names the library uses for other functions.
 _UNDECLARED = re.compile(r"'(indexOf|lastIndexOf)' applied to '\(list|undeclared reference to 'format'")
 _ASKED = re.compile(r"has\(\s*device\.\w+\s*\)|\bdevice\b(?!\s*\.)")
 _KEPT = 256
@@ -66,8 +66,8 @@ def _environment(*, typed: bool) -> cel.Env:
 
 @lru_cache(maxsize=_KEPT)
 def device_expression_fault(expression: str) -> str:
-    """Why an expression cannot select devices, "" for one that can."""
-    # To the library a typed field is a variable: it cannot be asked for, and there is no device around it.
+    """Why an expression cannot select devices, "" if it can."""
+    # The library treats a typed field as a variable: ``has`` does not apply to it, and no device contains it.
     typed = _ASKED.search(expression) is None
     try:
         result = _environment(typed=typed).compile(expression).return_type()

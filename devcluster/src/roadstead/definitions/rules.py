@@ -346,19 +346,19 @@ class Compiler:
 
 
 def compilation_fault(error: RuntimeError) -> str:
-    """What is wrong with an expression that does not compile; "" where the API server would take it."""
+    """The compilation error of an expression; "" if the API server would accept it."""
     text = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
     found = _FAULT.findall(text) or [text]
     faults = [one.strip() for one in found if not _NUMBERS_COMPARED.search(one)]
     return f"compilation failed: {' '.join(faults)}" if faults else ""
 
 
-#: Schemas whose compiled rules are kept.
+#: Number of schemas whose compiled rules are cached.
 _KEPT = 64
 
 
 def compiled_rules(schema: Obj) -> Compiler:
-    """The compiled rules of a schema: asked for when it is checked, and when it is served."""
+    """The compiled rules of a schema: used when it is checked, and when it is served."""
     return _compiled(orjson.dumps(schema))
 
 

@@ -1,4 +1,4 @@
-"""Answers discovery: groups, versions and resources.
+"""Serves discovery: groups, versions and resources.
 
 In two forms: one document for each group and version, and aggregated documents, which client-go and kubectl
 request first.
@@ -50,7 +50,7 @@ _ORDER = (
 
 
 class Discovery:
-    """Answers below ``/api`` and ``/apis`` that name no resource.
+    """Serves paths below ``/api`` and ``/apis`` that name no resource.
 
     Args:
         registry: the served resources.
@@ -197,7 +197,7 @@ def _subresource(resource: Resource, sub: Subresource) -> Obj:
 
 
 def _response_kind(resource: Resource, kind: str, group: str = "", version: str = "") -> Obj:
-    """The kind of an answer; clients infer group and version of built-in resources."""
+    """The kind of a response; clients infer group and version of built-in resources."""
     if resource.custom and not group:
         group, version = resource.group, resource.version
     return {"group": group, "version": version, "kind": kind}

@@ -1,4 +1,4 @@
-"""Answers ``/openapi/v3`` (an index and a document for each group version) and ``/openapi/v2``.
+"""Serves ``/openapi/v3`` (an index and a document for each group version) and ``/openapi/v2``.
 
 kubectl reads them for the parameters of PATCH, the merging of lists and the descriptions of fields. The
 documents of built-in groups are made once; those of custom resources change with their definitions.
@@ -57,7 +57,7 @@ _TYPES |= {"limit": "integer", "gracePeriodSeconds": "integer"}
 
 
 class OpenApi:
-    """Answers below ``/openapi``.
+    """Serves paths below ``/openapi``.
 
     Args:
         api: its registry and kinds are described.

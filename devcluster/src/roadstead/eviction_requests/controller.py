@@ -1,8 +1,8 @@
-"""Creates Evictions of EvictionRequests, and lets their responders act one after another.
+"""Creates Evictions for EvictionRequests, and activates their responders one after another.
 
 The first request for a pod creates its Eviction, which all requests for the pod share. Its responders are
-those of the pod, by priority, and then the imperative evictor. It ends when the pod is gone, when all
-requests are withdrawn, or when no responder is left; requests have the same conditions.
+those of the pod, by priority, and then the imperative evictor. It ends when the pod no longer exists, when
+all requests are withdrawn, or when no responder is left; requests have the same conditions.
 
 Source: Kubernetes pull request 137133 ``pkg/controller/evictionrequest``, as of July 2026.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from roadstead.values.resources import Obj
 
 REPORT_S = 5.0
-"""A responder whose pod is gone may still tell so for so long."""
+"""Seconds for which a responder may still report after its pod was deleted."""
 _MOST_REQUESTERS, _NAME_LENGTH = 100, 253
 _AWAITING = "AwaitingEviction"
 
@@ -42,7 +42,7 @@ class EvictionRequestController:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._left: dict[str, float] = {}  #: times at which pods of Evictions were first seen gone, by uid
+        self._left: dict[str, float] = {}  #: times at which pods of Evictions were first seen deleted, by uid
 
     def start(self) -> None:
         """Subscribe to requests, evictions and pods."""
@@ -51,7 +51,7 @@ class EvictionRequestController:
         api.subscribe(EVICTIONS, self._eviction_changed)
         api.subscribe("pods", self._pod_changed)
 
-    # -- what changes ----------------------------------------------------------------------------------------
+    # -- watch events ----------------------------------------------------------------------------------------
 
     def _request_changed(self, kind: EventType, request: Obj, _old: Obj | None) -> None:
         if kind != "DELETED":
@@ -260,7 +260,7 @@ def _group_problem(pod: Obj | None) -> str:
 
 
 def _most_relevant(evictions: list[Obj]) -> Obj | None:
-    """An Eviction that has evicted, else the oldest active one, else the last that failed."""
+    """The Eviction that has evicted, else the oldest active one, else the last failed one."""
     by_age = sorted(evictions, key=lambda one: (one["metadata"]["creationTimestamp"], _name(one)))
     evicted = [each for each in by_age if has_evicted(each)]
     active = [each for each in by_age if not ended(each)]
@@ -268,7 +268,7 @@ def _most_relevant(evictions: list[Obj]) -> Obj | None:
 
 
 def _requesters(requests: list[Obj], before: list[Obj]) -> list[Obj]:
-    """The requesters of the Eviction; those that still want it first."""
+    """The requesters of the Eviction; those that have not withdrawn come first."""
     present = sorted(
         requests,
         key=lambda one: (

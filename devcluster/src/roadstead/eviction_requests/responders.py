@@ -28,7 +28,7 @@ class Situation:
         is_gone: the pod does not exist.
         is_terminal: it has ended.
         is_cancelled: all requests are withdrawn.
-        left_at: the time at which it was first seen gone or finished, None before; as ``now``.
+        left_at: the time at which it was first seen deleted or finished, None before; as ``now``.
         now: seconds since the epoch.
     """
 
@@ -40,7 +40,7 @@ class Situation:
 
     @property
     def has_left(self) -> bool:
-        """Whether the pod is gone or finished."""
+        """Whether the pod no longer exists or has finished."""
         return self.is_gone or self.is_terminal
 
 
@@ -79,7 +79,7 @@ def ended(eviction: Obj) -> bool:
 
 
 def wants_eviction(requests: list[Obj]) -> bool:
-    """Whether a request wants the eviction; a request that is being deleted does not."""
+    """Whether a request is active; a request that is being deleted is not."""
     return any(
         one["spec"]["intent"] == "Eviction" and "deletionTimestamp" not in one["metadata"] for one in requests
     )
@@ -141,7 +141,7 @@ def next_turn(status: Obj, targets: list[Obj], situation: Situation, report_s: f
 
 
 def _report_left(at_work: Obj | None, situation: Situation, report_s: float) -> float | None:
-    """Seconds in which an active responder whose pod has left may still report its result."""
+    """Seconds in which an active responder may still report its result after its pod has left."""
     if at_work is None or "completionTime" in at_work or situation.left_at is None:
         return None
     left = report_s - (situation.now - situation.left_at)

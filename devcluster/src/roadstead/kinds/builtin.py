@@ -39,7 +39,7 @@ class Uncounted(StatusKind):
 
 
 def built_in_kinds(expression_fault: ExpressionFault, now: Callable[[], str]) -> dict[str, Kind]:
-    """Kinds by the resource's key; objects of other resources are stored as they come.
+    """Kinds by the resource's key; objects of other resources are stored unchanged.
 
     Args:
         expression_fault: of expressions about devices.

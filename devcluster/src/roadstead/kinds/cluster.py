@@ -80,7 +80,7 @@ class Namespaces(StatusKind):
         return marked
 
     def may_end(self, obj: Obj) -> bool:
-        """Whether the finalizers of the spec are gone."""
+        """Whether the spec has no finalizers left."""
         return not (obj.get("spec") or {}).get("finalizers")
 
     def field_labels(self) -> frozenset[str]:

@@ -57,7 +57,7 @@ class Objects(Protocol):
 class Kind:
     """The behaviour of the objects of one resource; subclasses override methods.
 
-    Objects passed as ``obj`` and ``new`` may be changed; ``old`` is shared and may not.
+    ``obj`` and ``new`` are mutable; ``old`` is shared and must not be changed.
     """
 
     #: Whether ``metadata.generation`` counts: 1 at creation, incremented by each change of ``spec``.
@@ -137,10 +137,10 @@ class Kind:
         """Set defaults; also applied to the result of an update."""
 
     def prepare_create(self, obj: Obj) -> None:
-        """Reset fields that a client may not set, such as status."""
+        """Reset fields that clients must not set, such as status."""
 
     def admit_create(self, obj: Obj, objects: Objects) -> None:
-        """Complete or reject an object depending on other objects, such as priority classes.
+        """Complete or reject an object according to other objects, such as priority classes.
 
         Raises:
             StatusError: 403, if admission rejects it.
@@ -152,7 +152,7 @@ class Kind:
         return []
 
     def prepare_update(self, new: Obj, old: Obj) -> None:
-        """Restore fields that the main resource may not change, such as status."""
+        """Restore fields that the main resource must not change, such as status."""
 
     def admit_update(self, new: Obj, old: Obj, objects: Objects) -> None:
         """As ``admit_create``, for an update."""
@@ -163,7 +163,7 @@ class Kind:
         return []
 
     def prepare_status(self, new: Obj, old: Obj) -> None:
-        """Restore fields that the status subresource may not change: all but status and metadata."""
+        """Restore fields that the status subresource must not change: all but status and metadata."""
         for key in [key for key in new if key not in ("status", "metadata", "kind", "apiVersion")]:
             del new[key]
         for key, value in old.items():
@@ -180,12 +180,12 @@ class Kind:
         return bool(new.get("spec") != old.get("spec"))
 
     def begin_deletion(self, old: Obj, now: dt.datetime) -> Obj | None:
-        """The object to write in place of a deletion, for a kind with its own way.
+        """The object to write instead of deleting it, for a kind with its own deletion.
 
         None for the usual deletion.
 
         Raises:
-            StatusError: 403, if it may not be deleted.
+            StatusError: 403, if it must not be deleted.
         """
         del old, now
         return None

@@ -130,7 +130,7 @@ def _taint_causes(taints: list[Obj]) -> list[Cause]:
     causes: list[Cause] = []
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
-        at = f"metadata.taints[{index}]"  # upstream's path says metadata in place of spec
+        at = f"metadata.taints[{index}]"  # as upstream, the path says metadata instead of spec
         key, effect = taint.get("key", ""), taint.get("effect", "")
         causes += [invalid(f"{at}.key", key, fault) for fault in qualified_name_faults(key)]
         if faults := label_value_faults(taint.get("value", "")):

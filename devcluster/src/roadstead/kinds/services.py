@@ -135,7 +135,7 @@ def _traffic_causes(spec: Obj) -> list[Cause]:
 
 
 class Services(StatusKind):
-    """Services; they get an address on which nothing listens."""
+    """Services; each gets an address on which nothing listens."""
 
     counts_generation = False
     returns_deleted = True

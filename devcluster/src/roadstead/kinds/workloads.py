@@ -1,4 +1,4 @@
-"""Sets defaults of Deployments and ReplicaSets and checks them, with what all workloads share.
+"""Sets defaults of Deployments and ReplicaSets and checks them; defines the parts that all workloads share.
 
 Source: Kubernetes v1.36 ``pkg/apis/apps``: ``v1/defaults.go``, ``validation``; ``pkg/registry/apps``.
 """

@@ -1,4 +1,4 @@
-"""Says whether a kubelet may start a pod that uses devices.
+"""Determines whether a kubelet may start a pod that uses devices.
 
 Source: kubernetes v1.36 ``pkg/kubelet/cm/dra/manager.go`` (prepareResources),
 ``pkg/kubelet/lifecycle/predicate.go`` (removeMissingExtendedResources).
@@ -58,10 +58,10 @@ def _claim_fault(context: Context, pod: Obj, name: str) -> str:
 
 
 def resources_of_node(pod: Obj, wanted: Amounts, allocatable: Amounts) -> Amounts:
-    """What a pod takes of its node.
+    """The amounts that a pod requests from its node.
 
-    Extended resources that the node does not have are the cluster's, as those that an extender of a scheduler
-    counts; devices of the pod's claims are not the node's either.
+    Extended resources that the node does not have belong to the cluster, like those that a scheduler extender
+    counts. Devices of the pod's claims do not count either.
     """
     extended = (pod.get("status") or {}).get("extendedResourceClaimStatus") or {}
     mapped = {one.get("resourceName") for one in extended.get("requestMappings") or ()}

@@ -1,14 +1,14 @@
-"""Publishes the devices of simulated nodes, as the driver of a vendor does in a ResourceSlice.
+"""Publishes the devices of simulated nodes in ResourceSlices, as a vendor's driver does.
 
-A node asks for them with the annotation ``roadstead.test/devices``: a number, such as "8", or a list of
+The annotation ``roadstead.test/devices`` of a node requests them: a number, such as "8", or a list of
 ``count=8,model=h100,memory=80Gi,numa=2``. Devices differ in these attributes of the driver's domain:
 
 =========  =====================================================================================
 ``model``  of the annotation
+``model``  from the annotation
 ``index``  counted from 0
-``numa``   the NUMA node; the devices are spread over as many as the annotation says, in blocks
-``link``   the group that is linked fast, such as "link-1": four devices one after another
-``uuid``   one that no other device has
+``numa``   the NUMA node; the devices are spread in blocks over the number of nodes in the annotation
+``link``   the group with a fast link, such as "link-1": four consecutive devices
 =========  =====================================================================================
 
 The pool is named after the node. Taints that are written into a slice stay. When the annotation changes, the
@@ -44,21 +44,21 @@ EXTENDED = "example.com/gpu"
 COMPONENT = "gpu-driver"
 EXAMPLE = "count=8,model=h100,memory=80Gi,numa=2"
 A_SLICE: Final = 128
-"""Devices of one slice at most."""
+"""Maximum number of devices of one slice."""
 A_TAINTED_SLICE: Final = 64
-"""Likewise where some of the pool have taints."""
+"""Maximum number of devices of one slice, if devices of the pool have taints."""
 _LINKED = 4
 _NAMES = uuid.UUID("6f2b0d4e-3f2a-4f2e-8e57-7a3f4d1c9b10")
 
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """What a node asks for.
+    """The devices requested for a node.
 
     Attributes:
-        count: of devices.
-        model: of each.
-        memory: of each, a quantity.
+        count: the number of devices.
+        model: the model of each.
+        memory: the memory of each, a quantity.
         numa: NUMA nodes over which they are spread.
     """
 
@@ -87,7 +87,7 @@ class Devices:
 
 
 def devices_of(text: str) -> Devices:
-    """The devices that an annotation asks for.
+    """The devices that an annotation requests.
 
     Raises:
         ValueError: it is neither a number nor such a list.
@@ -103,7 +103,7 @@ def devices_of(text: str) -> Devices:
 
 
 class DeviceDriver:
-    """Publishes the devices of the nodes that ask for some."""
+    """Publishes the devices of nodes with the annotation."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -120,7 +120,7 @@ class DeviceDriver:
             self._node_changed("ADDED", node, None)
 
     def _node_changed(self, kind: EventType, node: Obj, old: Obj | None) -> None:
-        """Queue a node whose wish has changed."""
+        """Queue a node whose annotation has changed."""
         before = _wish(old) if old is not None and kind != "DELETED" else ""
         if kind != "DELETED" and _wish(node) == before:
             return
@@ -154,7 +154,7 @@ class DeviceDriver:
         self._publish(node, devices, found)
 
     def _offer_class(self) -> None:
-        """Create the class of the driver's devices, where it is not there."""
+        """Create the class of the driver's devices, unless it exists."""
         api = self._context.api
         if api.find(CLASSES, None, DRIVER) is None:
             selector = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
@@ -162,7 +162,7 @@ class DeviceDriver:
             api.create(CLASSES, {"metadata": {"name": DRIVER}, "spec": spec})
 
     def _publish(self, node: Obj | None, devices: list[Obj], found: list[Obj]) -> None:
-        """Write the slices of a node's pool; a pool that changes gets another generation."""
+        """Write the slices of a node's pool; a changed pool gets a new generation."""
         api = self._context.api
         devices = _with_taints(devices, found)
         most = A_TAINTED_SLICE if any("taints" in one for one in devices) else A_SLICE

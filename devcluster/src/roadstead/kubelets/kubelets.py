@@ -64,10 +64,10 @@ class KubeletSettings:
 
     Attributes:
         start_s: the range from bound to Running; a pod's uid decides the value.
-        longest_grace_s: a pod that is deleted leaves after its grace period, or after this if that is less.
-        first_restart_s: before containers that ended are started again; doubled each time.
-        last_restart_s: the longest such delay.
-        claims_again_s: until the claims of a pod that waits for them are looked at again.
+        longest_grace_s: the maximum delay of a deletion; a shorter grace period of the pod counts.
+        first_restart_s: the delay of a container's first restart; it doubles with each restart.
+        last_restart_s: the maximum of this delay.
+        claims_again_s: the delay until the claims of a waiting pod are checked again.
         heartbeats: renew a Lease for each node every 10 s.
     """
 
@@ -169,7 +169,7 @@ class Kubelets:
         self._context.queue.add(self.renew_lease, name, RENEW_S)
 
     def reconcile_pod(self, key: str) -> None:
-        """Take the next step of a pod's life if it is due, and queue the one after."""
+        """Perform the next step of a pod's life if it is due, and queue the one after it."""
         pod = self._context.find("pods", key)
         kubelet = self._kubelets.get(pod["spec"].get("nodeName", "")) if pod else None
         if pod is None or kubelet is None or kubelet.silent:
@@ -246,7 +246,7 @@ class Kubelets:
         node = self._context.find("nodes", pod["spec"]["nodeName"])
         reason = message = ""
         if lacking is not None:
-            # The kubelet counts cores in thousandths and all else in whole units.
+            # The kubelet counts cores in thousandths and everything else in whole units.
             unit = 1 if lacking == "cpu" else 1000
             requested, used, capacity = (
                 source.get(lacking, 0) // unit for source in (wanted, kubelet.used, kubelet.allocatable)

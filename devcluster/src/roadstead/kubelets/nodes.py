@@ -45,13 +45,13 @@ def make_node(
         name: its name, and its host name label.
         cpu: capacity in cores, such as "8" or "7500m".
         memory: capacity, such as "32Gi".
-        pods: the number of pods that it takes.
+        pods: the maximum number of pods.
         zone: its topology label.
         region: likewise.
         instance_type: likewise.
         labels: further labels, or other values of the usual ones.
         resources: further capacity, such as ``{"nvidia.com/gpu": "8"}``.
-        devices: what the simulated driver publishes for it, such as "8" (``kubelets.devices``).
+        devices: the devices that the simulated driver publishes for it, such as "8" (``kubelets.devices``).
     """
     usual = {
         "kubernetes.io/hostname": name,
@@ -114,7 +114,7 @@ def registered(node: Obj, number: int, now: float) -> Obj:
 
 
 def lost(node: Obj, now: float) -> Obj:
-    """The status of a node whose kubelet is silent."""
+    """The status of a node whose kubelet no longer reports."""
     status = dict(node.get("status") or {})
     conditions = {
         "status": "Unknown",

@@ -91,9 +91,9 @@ def has_stale_readiness(pod: Obj) -> bool:
 
 
 def is_disputed(pod: Obj) -> bool:
-    """Whether somebody else has written that a pod is not scheduled, of which its kubelet reported before.
+    """Whether another client has set PodScheduled to not True after the kubelet had reported the pod.
 
-    A scheduler's condition may arrive after the binding: nothing in its patch asks for an earlier state.
+    A scheduler's condition may arrive after the binding, because its patch requires no earlier state.
     """
     status = pod.get("status") or {}
     return bool(status.get("startTime")) and any(
@@ -102,7 +102,7 @@ def is_disputed(pod: Obj) -> bool:
 
 
 def upheld(pod: Obj, now: float) -> Obj:
-    """The status of such a pod with the condition as its kubelet had it.
+    """The status of such a pod with the kubelet's own condition restored.
 
     Source: kubernetes v1.36 ``status/status_manager.go``, ``needsReconcile``; PodScheduled is one of the
     kubelet's conditions (``types/pod_status.go``, ``PodConditionsByKubelet``).

@@ -32,7 +32,7 @@ def quoted(value: Any) -> str:
 
 
 def go_number(value: float) -> str:
-    """A number as Go prints it: 10 and not 10.0."""
+    """A number in Go's notation: 10 and not 10.0."""
     if isinstance(value, int):
         return str(value)
     if value.is_integer() and abs(value) < 1e21:
@@ -56,12 +56,12 @@ def type_invalid(field: str, value: Any, detail: str) -> Cause:
 
 
 def required(field: str, detail: str = "") -> Cause:
-    """The field must be given."""
+    """The field must be set."""
     return Cause(field, _sentence("Required value", detail), "FieldValueRequired")
 
 
 def forbidden(field: str, detail: str) -> Cause:
-    """The field must not be given."""
+    """The field must not be set."""
     return Cause(field, _sentence("Forbidden", detail), "FieldValueForbidden")
 
 

@@ -41,7 +41,7 @@ def field_schema(schema: Obj, name: str) -> Obj | None:
 
 
 def prune(obj: Obj, schema: Obj) -> list[str]:
-    """Remove the fields of a resource that its schema does not know.
+    """Remove the fields of a resource that are not in its schema.
 
     Returns:
         the paths of the removed fields, sorted.

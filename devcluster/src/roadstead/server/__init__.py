@@ -1,1 +1,1 @@
-"""Answers HTTP requests: lists, watches, writes, tables, reviews and metrics."""
+"""Serves HTTP requests: lists, watches, writes, tables, reviews and metrics."""

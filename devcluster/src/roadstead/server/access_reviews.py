@@ -1,4 +1,4 @@
-"""Answers access reviews: a client with the token may do everything.
+"""Serves access reviews: a client with the token may do everything.
 
 Source: the shapes are those of ``authentication.k8s.io/v1`` and ``authorization.k8s.io/v1``.
 """
@@ -18,7 +18,7 @@ USER: Obj = {"username": "roadstead-admin", "groups": ["system:masters", "system
 
 
 def review(resource: Resource, obj: Obj, token: str) -> Obj:
-    """The answer to a review.
+    """The response to a review.
 
     Args:
         resource: which kind of review.

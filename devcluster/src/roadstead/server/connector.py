@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class InProcessConnector(aiohttp.BaseConnector):
-    """The connector of a session whose requests all go to one server, whatever their host."""
+    """The connector of a session that sends all requests to one server, regardless of their host."""
 
     def __init__(self, server: Server) -> None:
         super().__init__(limit=0)

@@ -1,4 +1,4 @@
-"""Answers lists: versions, selectors, pages.
+"""Serves lists: versions, selectors, pages.
 
 A page token names the version of the first page and the last key of the page, so that later pages show the
 same state; the state of an old version is the current one with later changes undone.
@@ -62,7 +62,7 @@ def whole_number(query: Mapping[str, str], name: str) -> int:
 
 
 def flag(text: str) -> bool:
-    """A boolean parameter as Go parses it here: all values but these are true."""
+    """Parse a boolean parameter as Go does here: every value except these is true."""
     return text.lower() not in ("false", "0")
 
 

@@ -1,7 +1,7 @@
 """Serves metrics.k8s.io: the usage of simulated nodes and of their pods.
 
-Nothing is measured. A pod uses what its annotation ``roadstead.test/usage`` says, such as
-``cpu=250m,memory=1Gi``, and otherwise its requests; a node uses the sum of its pods. The group is served
+Nothing is measured. A pod's usage is its annotation ``roadstead.test/usage``, such as
+``cpu=250m,memory=1Gi``, or else its requests; a node's usage is the sum of its pods'. The group is served
 while a node with a simulated kubelet exists; otherwise ``kubectl top`` reports that metrics are not
 available.
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 USAGE = "roadstead.test/usage"
 WINDOW_S = 15
 IDLE: Amounts = {"cpu": 1, "memory": 16 * 2**20 * 1000}
-"""What a pod uses that requests nothing, in thousandths: a milli-core and 16 MiB."""
+"""The usage of a pod without requests, in thousandths: a milli-core and 16 MiB."""
 
 _GROUP, _VERSION, _READ = "metrics.k8s.io", "v1beta1", ("get", "list")
 NODE_METRICS = Resource(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _PATH = re.compile(r"/api/v1/namespaces/([^/]+)/pods/([^/]+)/proxy(/.*)?")
 
-#: Headers that end at a proxy: of the connection, and who the caller is.
+#: Headers that a proxy does not pass on: those of the connection, and the caller's identity.
 _ENDS_HERE = frozenset(
     {
         "authorization",
@@ -38,12 +38,12 @@ _ENDS_HERE = frozenset(
     }
 )
 
-#: Seconds for an answer.
+#: Seconds to wait for a response.
 _TIMEOUT_S = 30
 
 
 async def proxied(api: Api, request: web.BaseRequest) -> web.Response | None:
-    """The pod's answer; None for a path that is no pod's proxy.
+    """The pod's response; None if the path is not a pod's proxy.
 
     Raises:
         StatusError: 404 without the pod, 400 for another scheme or no address, 405 for a method other than

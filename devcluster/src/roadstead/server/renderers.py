@@ -1,4 +1,4 @@
-"""Defines the parts of a server that render answers: documents, tables and warnings."""
+"""Defines the parts of a server that render responses: documents, tables and warnings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """An answer to a path that names no resource."""
+    """A response to a path that names no resource."""
 
     content: bytes
     content_type: str = JSON
@@ -35,7 +35,7 @@ class TableRenderer(Protocol):
         """A Table without list metadata.
 
         Args:
-            resource: what the objects are.
+            resource: the resource of the objects.
             objects: the rows.
             include_object: "Metadata", "Object" or "None": the content of ``rows[].object``.
             columns: whether columnDefinitions are included (a watch sends them once).

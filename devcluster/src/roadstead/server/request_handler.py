@@ -1,4 +1,4 @@
-"""Answers requests from an ``Api``, without HTTP: ``server`` puts it on connections, simulations call it.
+"""Serves requests from an ``Api`` without HTTP: ``server`` connects it to sockets, simulations call it.
 
 ``documents`` adds discovery and OpenAPI, ``tables`` renders kubectl's tables, and ``api.virtual`` holds
 resources that are computed for each request, such as those of metrics.k8s.io.
@@ -79,13 +79,13 @@ class RequestHandler:
     """Answers the requests of clients.
 
     Args:
-        api: what is served.
+        api: the API to serve.
         token: the bearer token that clients must send.
-        tables: renders tables; without it a client that requests one gets the objects.
+        tables: renders tables; without it a client that requests a table gets the objects.
         documents: called in order for paths that name no resource.
         actions: called on a POST to their path.
-        token_file: further tokens that are accepted, one a line; read at each request, so that they can be
-            replaced and withdrawn.
+        token_file: further valid tokens, one per line; read at each request, so that they can be replaced and
+            withdrawn.
         admission: warns of objects that were written.
     """
 
@@ -109,7 +109,7 @@ class RequestHandler:
         self._token_file = token_file
 
     def authenticate(self, path: str, headers: Mapping[str, str]) -> None:
-        """Check who asks.
+        """Check the client's identity.
 
         Raises:
             StatusError: 401.
@@ -127,7 +127,7 @@ class RequestHandler:
         return any(hmac.compare_digest(shown, token) for token in tokens)
 
     def answered(self, request: Request) -> web.Response:
-        """The answer to an authenticated request that is no watch; a rejection becomes a Status."""
+        """Respond to an authenticated request other than a watch; a rejection becomes a Status."""
         try:
             return self._answer(request)
         except StatusError as error:
@@ -136,7 +136,7 @@ class RequestHandler:
             return failure(f"{request.method} {request.path}", error)
 
     def watcher(self, path: str, query_string: str, headers: Mapping[str, str]) -> Watcher | None:
-        """The watch that an authenticated GET begins; None when it begins none.
+        """The watch that an authenticated GET starts; None if it is not a watch.
 
         Raises:
             StatusError: it is rejected.
@@ -352,6 +352,6 @@ def refusal(error: StatusError) -> web.Response:
 
 
 def failure(attempt: str, error: Exception) -> web.Response:
-    """The answer where a request has shown a bug of ours; called where the error was caught."""
+    """The response to a request that has triggered a bug; called in the exception handler."""
     _LOG.exception("%s failed", attempt)
     return _json(StatusError(500, "InternalError", f"Internal error occurred: {error!r}").status, 500)

@@ -38,20 +38,20 @@ async def _body(request: web.BaseRequest) -> bytes:
 
 
 class Watch(Protocol):
-    """What a watch sends (:class:`roadstead.server.watches.Watcher`)."""
+    """A source of a watch's bytes (:class:`roadstead.server.watches.Watcher`)."""
 
     def chunks(self) -> AsyncIterator[bytes]:
         """Bytes to send, until it ends."""
 
     def close(self) -> None:
-        """Nothing is sent any more."""
+        """Stop sending."""
 
 
 class Server:
     """The HTTP side of an ``Api``.
 
     Args:
-        handler: answers.
+        handler: the request handler.
     """
 
     def __init__(self, handler: RequestHandler) -> None:
@@ -98,7 +98,7 @@ class Server:
             self._runner = None
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request; a rejection becomes a Status."""
+        """Serve a request; a rejection becomes a Status."""
         path = request.path
         try:
             self.handler.authenticate(path, request.headers)
@@ -124,7 +124,7 @@ class Server:
         return self.handler.watcher(request.path, request.query_string, request.headers)
 
     def answered(self, request: web.BaseRequest, read: Request) -> web.Response:  # noqa: ARG002 - for subclasses
-        """The answer to a request that was read."""
+        """Respond to a request that was read."""
         return self.handler.answered(read)
 
 

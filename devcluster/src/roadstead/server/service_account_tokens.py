@@ -32,7 +32,7 @@ _KIND = Resource(
 
 
 def issued(account: Obj, request: Obj, secret: str) -> Obj:
-    """The answer to a TokenRequest.
+    """The response to a TokenRequest.
 
     Args:
         account: the service account.
@@ -77,7 +77,7 @@ def issued(account: Obj, request: Obj, secret: str) -> Obj:
 
 
 def user_of(token: str, audiences: list[str], secret: str) -> Obj | None:
-    """The status of a TokenReview; None for what is no valid token for one of the audiences."""
+    """The status of a TokenReview; None if the token is not valid for any of the audiences."""
     prefix, _, rest = token.partition(".")
     body, _, signature = rest.partition(".")
     if prefix != _PREFIX or not hmac.compare_digest(signature.encode(), _signature(body, secret).encode()):

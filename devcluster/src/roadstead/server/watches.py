@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from roadstead.store.store import Collection
     from roadstead.values.resources import Obj, Resource
 
-#: Seconds between bookmarks, and how long before its end a watch gets the last one.
+#: Seconds between bookmarks, and seconds from the last bookmark to the end of a watch.
 BOOKMARK_SECONDS = 60.0
 LAST_BOOKMARK_SECONDS = 2.0
 #: Seconds after which a watch without a timeout ends.
 DEFAULT_TIMEOUT_SECONDS = 1800.0
-#: Seconds between two writes to one watcher: lines that come sooner are sent together.
+#: Minimum seconds between two writes to one watcher; lines that come sooner are sent together.
 PAUSE_SECONDS = 0.01
 #: Objects that a watch begins with, a write.
 INITIAL = 200
@@ -43,7 +43,7 @@ class Watcher:
     """One watch of one client.
 
     Args:
-        api: where the changes come from.
+        api: the API that notifies of changes.
         resource: in the version that the client requested.
         namespace: None for all.
         options: version, selectors, bookmarks, timeout.

@@ -121,7 +121,7 @@ def delete_options(query: Mapping[str, str], given: Any) -> DeleteOptions:
 
     Args:
         query: the parameters.
-        given: the body, or None.
+        given: the request body, or None.
 
     Raises:
         StatusError: 400, 422.

@@ -1,4 +1,4 @@
-"""Reads a write request: verb, object, namespace and fields that the kind does not know.
+"""Parses write requests: verb, object, namespace, and fields that are unknown to the kind.
 
 ``writes`` carries it out.
 """
@@ -24,7 +24,7 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 @dataclass(slots=True)
 class WriteResult:
-    """The answer to a write; ``resource`` is that of the entry, None for a Status or a list."""
+    """The response to a write; ``resource`` is that of the entry, None for a Status or a list."""
 
     body: Entry | Obj
     status: int = 200

@@ -1,4 +1,4 @@
-"""Carries out writes that came over HTTP: create and update, patches, subresources, deletions."""
+"""Carries out writes received over HTTP: create and update, patches, subresources, deletions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _PATCHES = (_JSON_PATCH, "application/merge-patch+json", STRATEGIC_PATCH, APPLY)
 
 
 def read(api: Api, target: Target) -> Entry:
-    """The object, or its subresource, that a GET names.
+    """The object or subresource that a GET names.
 
     Raises:
         StatusError: 404.
@@ -70,7 +70,7 @@ def write(api: Api, target: Target, method: str, sent: SentRequest, token: str) 
 
     Args:
         api: where.
-        target: what the path names.
+        target: the target of the path.
         method: of the request.
         sent: its parameters, body and headers.
         token: the valid one, for reviews.
@@ -99,7 +99,7 @@ def write(api: Api, target: Target, method: str, sent: SentRequest, token: str) 
 
 
 def stored(api: Api, target: Target) -> Entry | None:
-    """What is stored under the name in the path, None for nothing."""
+    """The stored object with the name in the path, None without one."""
     entries = api.store.collection(target.resource.collection).entries
     return entries.get((target.namespace or "", target.name)) if target.name else None
 
@@ -190,7 +190,7 @@ def _patch(api: Api, target: Target, sent: SentRequest, how: Write) -> WriteResu
     settle_namespace(obj, target)
     check_name(obj, target)
     meta, uid = obj["metadata"], stored.obj["metadata"]["uid"]
-    is_kept = resource.custom and target.subresource == "status"  # all metadata, whatever the patch says
+    is_kept = resource.custom and target.subresource == "status"  # all metadata, regardless of the patch
     if meta.get("uid", uid) != uid and not is_kept:
         message = f'Invalid value: "{meta["uid"]}": field is immutable'
         raise invalid(resource, target.name, [Cause("metadata.uid", message)])

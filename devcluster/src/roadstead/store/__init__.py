@@ -1,1 +1,1 @@
-"""Stores the objects and their history; all writes go through one path."""
+"""Stores objects and their history; all writes go through one path."""

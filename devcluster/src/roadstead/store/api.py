@@ -64,7 +64,7 @@ class Write:
     """The writer and the options of a write.
 
     Attributes:
-        dry_run: answer without a change.
+        dry_run: respond without a change.
         manager: the field manager.
         subresource: "" for the main resource, else "status" and so on.
         managers: those of the fields after the write, where server-side apply has computed them.
@@ -98,7 +98,7 @@ class Api:
     """Reads and writes of all resources.
 
     Args:
-        kinds: the behaviour of kinds, by the resource's key; other objects are stored as they come.
+        kinds: the behaviour of kinds, by the resource's key; objects of other resources are stored unchanged.
         registry: the served resources; default: the built-in ones.
         converters: how stored objects become those of another version, by collection; the default changes
             ``apiVersion``.
@@ -128,7 +128,7 @@ class Api:
         self._rendered_now = ""
         self.store.collection("pods").add_index("spec.nodeName", _node_of)
 
-    # -- what there is ---------------------------------------------------------------------------------------
+    # -- resources -------------------------------------------------------------------------------------------
 
     def resource(self, resource: str | Resource) -> Resource:
         """The resource of a key.
@@ -454,7 +454,7 @@ class Api:
         if how.dry_run:
             return Entry(obj, 0, managers)
         if removed:
-            # As upstream, the event shows the last stored state and the answer the requested one.
+            # As upstream, the event has the last stored state, and the response the requested one.
             self._drop(resource, key, entry)
             return Entry(obj, entry.revision, managers)
         stored = self._convert(resource, obj, resource.stored_api_version)
@@ -518,7 +518,7 @@ class Api:
     def remove(
         self, resource: Resource, namespace: str | None, name: str, options: DeleteOptions
     ) -> tuple[Entry, bool]:
-        """As ``delete``; also returns whether the object is gone."""
+        """Delete as ``delete`` does; also returns whether the object no longer exists."""
         entry = self.entry(resource, namespace, name)
         meta = entry.obj["metadata"]
         if options.uid and options.uid != meta["uid"]:

@@ -25,8 +25,8 @@ Key = tuple[str, str]  # namespace ("" for cluster-scoped objects), name
 
 #: Changes that a collection keeps; a watch from an earlier version is rejected with 410.
 HISTORY = 20_000
-#: Versions of the store for which a collection keeps a change: else one that changes twice a second would
-#: grow for hours.
+#: Number of store versions for which a collection keeps a change; otherwise a collection that changes twice a
+#: second would grow for hours.
 SPAN = 60_000
 
 
@@ -229,7 +229,7 @@ class Store:
             end()
 
     def restore(self, revisions: Mapping[tuple[str, Key], int]) -> None:
-        """Delete every object but those that are still at the given version, whatever their finalizers.
+        """Delete every object, except those still at the given version; ignores finalizers.
 
         Args:
             revisions: versions by collection and key.

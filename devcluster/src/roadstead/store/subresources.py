@@ -72,7 +72,7 @@ def bind(api: Api, key: Key, binding: Obj, how: Write, *, labelled: bool) -> Non
         key: namespace and name of the pod.
         binding: names the node.
         how: options of the write.
-        labelled: whether the pod gets the zone and region of its node (not for the older path).
+        labelled: whether the pod gets its node's zone and region (False for the older path).
 
     Raises:
         StatusError: 400, 404; 409 if the pod is assigned already, gated, being deleted or has another uid.

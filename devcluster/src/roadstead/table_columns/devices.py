@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _claim_state(claim: Obj, _now: dt.datetime) -> str:
-    """What became of a claim: "pending", "allocated,reserved", "deleted,allocated" and so on."""
+    """The state of a claim: "pending", "allocated,reserved", "deleted,allocated" and so on."""
     deleted = bool(claim["metadata"].get("deletionTimestamp"))
     states = ["deleted"] if deleted else []
     if at(claim, "status", "allocation") is not None:

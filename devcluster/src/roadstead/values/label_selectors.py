@@ -28,7 +28,7 @@ def selects(selector: Obj | None, labels: Labels | None) -> bool:
 
 
 def is_empty(selector: Obj | None) -> bool:
-    """Whether a LabelSelector asks for nothing."""
+    """Whether a LabelSelector has no requirement."""
     return not selector or not (selector.get("matchLabels") or selector.get("matchExpressions"))
 
 

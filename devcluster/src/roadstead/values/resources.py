@@ -43,7 +43,7 @@ class Resource:
         storage_key: the collection in the store, where it is not ``key`` (events have two groups, one store).
         ephemeral: answered without being stored (reviews, bindings).
         custom: defined by a CustomResourceDefinition.
-        warning: sent with every answer, as of a deprecated version.
+        warning: sent with every response, as for a deprecated version.
     """
 
     group: str

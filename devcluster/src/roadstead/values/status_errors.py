@@ -77,14 +77,14 @@ def not_found(resource: Resource, name: str) -> StatusError:
 
 
 def already_exists(resource: Resource, name: str, *, ending: bool = False) -> StatusError:
-    """409: an object of this name exists, possibly one that is being deleted."""
+    """409: an object with this name exists, possibly one that is being deleted."""
     message = f'{resource.error_key} "{name}" already exists'
     text = f"object is being deleted: {message}" if ending else message
     return StatusError(409, "AlreadyExists", text, _details(resource, name))
 
 
 def conflict(resource: Resource, name: str, why: str) -> StatusError:
-    """409: the object differs from what the request assumes."""
+    """409: the object's state contradicts the request."""
     message = f'Operation cannot be fulfilled on {resource.error_key} "{name}": {why}'
     return StatusError(409, "Conflict", message, _details(resource, name))
 

@@ -36,7 +36,7 @@ _TOLERATED = {
 
 
 class DaemonSetController:
-    """Keeps a pod of each DaemonSet on each eligible node."""
+    """Runs a pod of each DaemonSet on each eligible node."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -205,7 +205,7 @@ class DaemonSetController:
 
 
 def _tolerations(spec: Obj) -> list[Obj]:
-    """A pod's tolerations and those that every daemon pod has."""
+    """A pod's tolerations, and those of every daemon pod."""
     added = dict(_TOLERATED)
     if spec.get("hostNetwork"):
         added["network-unavailable"] = "NoSchedule"

@@ -51,7 +51,7 @@ class DeploymentController:
         self._context.enqueue_all(RESOURCE, self.reconcile)
 
     def reconcile(self, key: str) -> None:
-        """Take the next step of a Deployment."""
+        """Perform the next step of a Deployment."""
         deployment = self._context.find(RESOURCE, key)
         if deployment is None:
             return
@@ -138,7 +138,7 @@ class DeploymentController:
         """Create the ReplicaSet of the current template.
 
         Raises:
-            StatusError: the API rejected it, or its name is taken; the next attempt has another name.
+            StatusError: the API rejected it, or its name exists; the next attempt uses another name.
         """
         spec, metadata = deployment["spec"], deployment["metadata"]
         collisions = (deployment.get("status") or {}).get("collisionCount", 0)

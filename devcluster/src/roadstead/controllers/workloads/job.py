@@ -72,7 +72,7 @@ class JobController:
         self._release(pods)
 
     def release_orphan(self, key: str) -> None:
-        """Remove the finalizer of a pod whose Job is gone."""
+        """Remove the finalizer of a pod whose Job was deleted."""
         pod = self._context.find("pods", key)
         if pod is not None and self._job_of(pod) is None:
             self._release([pod], finished_only=False)
@@ -81,7 +81,7 @@ class JobController:
         self._context.queue.add(self.reconcile, key)
 
     def _pod_changed(self, kind: EventType, pod: Obj, _old: Obj | None) -> None:
-        """Queue pods with the finalizer of a Job that is gone."""
+        """Queue pods with the finalizer of a deleted Job."""
         if (
             kind != "DELETED"
             and FINALIZER in (pod["metadata"].get("finalizers") or ())
@@ -190,7 +190,7 @@ class JobController:
         return None
 
     def _resize(self, job: Obj, status: Obj, pods: list[Obj]) -> None:
-        """Create the pods that should run now, or delete those that should not."""
+        """Create missing pods, or delete surplus ones."""
         active = [pod for pod in pods if is_active(pod)]
         if job["spec"].get("suspend"):
             for pod in active:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pod_from_template(template: Obj, owner: Obj, reference: Obj) -> Obj:
-    """A pod of a workload's template, named after the workload; the API server adds the rest."""
+    """A pod of a workload's template, named after the workload; the API server sets the defaults."""
     template_metadata = template.get("metadata") or {}
     metadata: Obj = {
         "generateName": f"{owner['metadata']['name']}-",

@@ -49,7 +49,7 @@ class StatefulSetController:
         self._context.enqueue_all(RESOURCE, self.reconcile)
 
     def reconcile(self, key: str) -> None:
-        """Take the next step of a StatefulSet, and write its status."""
+        """Perform the next step of a StatefulSet, and write its status."""
         stateful_set = self._context.find(RESOURCE, key)
         if stateful_set is None:
             return

@@ -28,7 +28,7 @@ def quoted(value: Any) -> str:
 
 
 def required(field: str, detail: str = "") -> Cause:
-    """The field must be given."""
+    """The field must be set."""
     return Cause(field, f"Required value: {detail}" if detail else "Required value", "FieldValueRequired")
 
 
@@ -38,7 +38,7 @@ def invalid(field: str, value: Any, detail: str) -> Cause:
 
 
 def forbidden(field: str, detail: str) -> Cause:
-    """The field may not be set or changed."""
+    """The field must not be set or changed."""
     return Cause(field, f"Forbidden: {detail}", "FieldValueForbidden")
 
 
@@ -71,7 +71,7 @@ def not_among(field: str, value: Any, supported: Iterable[str]) -> Cause:
 
 
 def one_of(field: str, value: Any, supported: Iterable[str]) -> list[Cause]:
-    """The value must be one of some words; messages list them in the given order."""
+    """The value must be one of some words; messages list them in this order."""
     words = tuple(supported)
     return [] if value in words else [not_among(field, value, words)]
 

@@ -223,7 +223,7 @@ def _owner_causes(owners: list[Obj]) -> list[Cause]:
     return causes
 
 
-#: Metadata that an update may not change once it is set.
+#: Metadata fields that an update must not change once they are set.
 _IMMUTABLE = (
     "name",
     "namespace",

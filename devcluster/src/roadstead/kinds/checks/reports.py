@@ -1,4 +1,4 @@
-"""Checks what components report in a status: conditions, and addresses of interfaces.
+"""Checks reports of components in a status: conditions, and addresses of interfaces.
 
 Source: apimachinery v1.36 ``pkg/apis/meta/v1/validation/validation.go`` (ValidateConditions),
 ``pkg/util/validation/ip.go`` (IsValidInterfaceAddress).

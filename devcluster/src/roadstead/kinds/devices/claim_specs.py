@@ -1,4 +1,4 @@
-"""Sets defaults in what a claim asks for and checks it: requests, constraints, configuration.
+"""Sets defaults in the spec of a claim and checks it: requests, constraints, configuration.
 
 Source: Kubernetes v1.36 ``pkg/apis/resource/v1/defaults.go``, ``pkg/apis/resource/validation/validation.go``.
 """
@@ -42,7 +42,7 @@ MOST_ALTERNATIVES = 8
 LONGEST_TEXT = 10 * 1024
 """Bytes of an expression, and of a driver's parameters."""
 
-#: Why an expression about a device cannot be used, "" for one that can.
+#: Why an expression about a device cannot be used, "" if it can.
 ExpressionFault = Callable[[str], str]
 
 
@@ -110,7 +110,7 @@ def _request_causes(request: Obj, at: str, fault: ExpressionFault) -> list[Cause
 
 
 def _asked_causes(asked: Obj, at: str, fault: ExpressionFault) -> list[Cause]:
-    """Faults of what a request or an alternative asks for."""
+    """Faults of a request or of an alternative."""
     name = asked.get("deviceClassName", "")
     causes = subdomain_name(f"{at}.deviceClassName", name) if name else [required(f"{at}.deviceClassName")]
     causes += selector_causes(asked.get("selectors") or [], f"{at}.selectors", fault)

@@ -1,4 +1,4 @@
-"""Checks the status of claims: which devices were allocated, and for whom they are reserved.
+"""Checks the status of claims: allocated devices, and the pods for which they are reserved.
 
 Source: Kubernetes v1.36 ``pkg/apis/resource/validation/validation.go`` (ValidateResourceClaimStatusUpdate),
 ``pkg/registry/resource/resourceclaim/strategy.go``.
@@ -67,7 +67,7 @@ def _results(status: Obj) -> list[Obj]:
 
 
 def default_status(status: Obj) -> None:
-    """Set defaults of what was allocated and reported."""
+    """Set defaults of allocations and reports."""
     allocation = status.get("allocation")
     if allocation is not None:
         allocation.setdefault("devices", {})
@@ -80,7 +80,7 @@ def default_status(status: Obj) -> None:
 
 
 def drop_reports(status: Obj, before: Obj) -> None:
-    """Forget what drivers reported about devices that are no longer allocated."""
+    """Remove drivers' reports about devices that are no longer allocated."""
     gone = set(map(device_of, _results(before))) - set(map(device_of, _results(status)))
     kept = [one for one in status.get("devices") or () if device_of(one) not in gone]
     if kept:
@@ -175,7 +175,7 @@ def _allocated_configuration_causes(config: Obj, at: str, known: Requests) -> li
 
 
 def _reports_causes(status: Obj, at: str) -> list[Cause]:
-    """Faults of what drivers report: only about allocated devices, and once about each."""
+    """Faults of drivers' reports: each must be about an allocated device, and unique for it."""
     allocated = {(device_of(one), one.get("shareID")) for one in _results(status)}
     seen: set[tuple[Device, str | None]] = set()
     causes: list[Cause] = []

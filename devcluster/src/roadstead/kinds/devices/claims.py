@@ -80,7 +80,7 @@ def _is_extended(name: str) -> bool:
 
 
 class ResourceClaims(StatusKind):
-    """Claims on devices; what they ask for cannot change.
+    """Claims on devices; their spec is immutable.
 
     Args:
         fault: of expressions.
@@ -101,7 +101,7 @@ class ResourceClaims(StatusKind):
         _admit_access(obj, obj["spec"], "spec", objects, "resourceclaims.resource.k8s.io")
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """Faults of what is asked for."""
+        """Faults of the spec."""
         return claim_spec_causes(obj["spec"], "spec", self._fault)
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
@@ -109,7 +109,7 @@ class ResourceClaims(StatusKind):
         return immutable("spec", new["spec"], old["spec"])
 
     def prepare_status(self, new: Obj, old: Obj) -> None:
-        """Spec and metadata cannot change; reports about devices that are given back go."""
+        """Reject changes of spec and metadata, and drop reports about released devices."""
         super().prepare_status(new, old)
         for field in _KEPT:
             if field in old["metadata"]:

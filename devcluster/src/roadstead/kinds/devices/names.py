@@ -36,14 +36,14 @@ _REFERENCE_FAULT = (
 
 
 def each(items: list[Any], at: str, most: int, check: Callable[[Any, str], list[Cause]]) -> list[Cause]:
-    """Faults of the items of a list; a list that is too long is not looked at."""
+    """Faults of the items of a list; a list that is too long is not checked."""
     if len(items) > most:
         return [too_many(at, len(items), most)]
     return [cause for index, one in enumerate(items) for cause in check(one, f"{at}[{index}]")]
 
 
 def repeated(keys: Iterable[Any], at: str, most: int) -> list[Cause]:
-    """Faults of a list whose keys must differ; too long a list has been refused by ``each``."""
+    """Faults of a list whose keys must be unique; ``each`` has rejected a list that is too long."""
     listed = list(keys)
     if len(listed) > most:
         return []
@@ -75,7 +75,7 @@ def identifier(at: str, name: str) -> list[Cause]:
 def attribute_name(at: str, name: str, *, needs_domain: bool = False) -> list[Cause]:
     """Faults of the name of an attribute or a capacity, such as "gpu.example.com/model" or "model".
 
-    A name with more than one slash is taken as it is, as upstream does.
+    A name with more than one slash is accepted unchanged, as upstream does.
     """
     parts = name.split("/")
     causes: list[Cause] = []

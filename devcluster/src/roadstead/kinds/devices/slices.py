@@ -73,7 +73,7 @@ class ResourceSlices(Kind):
         self._now = now
 
     def default(self, obj: Obj) -> None:
-        """A taint has a time; numbers of the pool are always present; what is off is dropped."""
+        """Set the times of taints and the pool's numbers, and drop fields of disabled features."""
         spec = obj.setdefault("spec", {})
         pool = spec.setdefault("pool", {})
         for field in ("generation", "resourceSliceCount"):
@@ -233,7 +233,7 @@ def _taint_causes(taint: Obj, at: str) -> list[Cause]:
 
 
 def _set_causes(counters: Obj, at: str, name: str) -> list[Cause]:
-    """Faults of a set of counters, or of what a device consumes of one."""
+    """Faults of a set of counters, or of a device's consumption of one."""
     given = counters.get(name, "")
     causes = label_name(f"{at}.{name}", given) if given else [required(f"{at}.{name}")]
     listed, here = counters.get("counters") or {}, f"{at}.counters"

@@ -128,7 +128,7 @@ def _default_volume(volume: Obj) -> None:
         )
 
 
-# -- what only pods are given, and templates are not ---------------------------------------------------------
+# -- defaults of pods but not of templates -----------------------------------------------------------------
 
 
 def default_pod(spec: Obj) -> None:

@@ -1,1 +1,1 @@
-"""Forms of requests and answers: JSON, YAML, Protocol Buffers."""
+"""Encodes and decodes bodies of requests and responses: JSON, YAML, Protocol Buffers."""

@@ -1,4 +1,4 @@
-"""Chooses the form of an answer by Accept headers and decodes bodies of requests."""
+"""Selects the media type of a response by Accept headers, and decodes bodies of requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form of an answer.
+    """The media type of a response.
 
     Attributes:
         shape: "" for the objects themselves, "Table", or "PartialObjectMetadata" (also of lists).

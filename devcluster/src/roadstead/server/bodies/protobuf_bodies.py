@@ -52,7 +52,7 @@ def decoded_protobuf(body: bytes) -> Obj:
     """A body as a JSON object.
 
     Raises:
-        StatusError: 400, if it is malformed or has fields that this server does not know.
+        StatusError: 400, if it is malformed or has fields unknown to this server.
     """
     if not body.startswith(_MAGIC):
         raise bad_request("the body of the request does not begin as Protocol Buffers of Kubernetes do")
