@@ -38,7 +38,7 @@ def _seconds(text: str) -> float:
 
 
 def _quantity(text: str) -> str:
-    """A quantity as Kubernetes writes it, unchanged."""
+    """Validate a quantity, and return it unchanged."""
     try:
         quantities.milli(text)
     except ValueError as error:

@@ -1,6 +1,6 @@
-"""Puts an API server together: kinds, definitions of custom resources, discovery, tables.
+"""Assembles an API server: kinds, definitions of custom resources, discovery, tables.
 
-``server`` and ``store`` know these by protocols only.
+``server`` and ``store`` refer to these through protocols only.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def utc_now() -> dt.datetime:
 
 
 def built_in_api(clock: Callable[[], dt.datetime] = utc_now, randomness: random.Random | None = None) -> Api:
-    """An ``Api`` of the built-in kinds, with the objects that every cluster has.
+    """Build an ``Api`` of the built-in kinds, with the objects that every cluster has.
 
     Args:
         clock: the time, with zone.
-        randomness: of uids and generated names; None differs each time.
+        randomness: the source of uids and generated names; None is unseeded.
     """
     kinds = built_in_kinds(device_expression_fault, lambda: timestamp_of(clock()))
     api = Api(kinds, converters={"events": events.converted}, clock=clock, randomness=randomness)
@@ -72,7 +72,7 @@ def extended_handler(
     actions: Mapping[str, Callable[[], None]] | None = None,
     token_file: Path | None = None,
 ) -> RequestHandler:
-    """A request handler with custom resources, tables, discovery and OpenAPI.
+    """Build a request handler with custom resources, tables, discovery and OpenAPI.
 
     Args:
         api: the API, which has no definitions of custom resources yet.

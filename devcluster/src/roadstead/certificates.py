@@ -27,7 +27,7 @@ class Identity:
 
     Attributes:
         certificate: PEM.
-        context: for the server's side.
+        context: the TLS context of the server.
     """
 
     certificate: bytes

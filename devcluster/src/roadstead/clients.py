@@ -68,7 +68,7 @@ class RunningCluster:
     simulated: bool = True
     _created: list[str] = field(default_factory=list, repr=False)
 
-    # -- how to reach it -------------------------------------------------------------------------------------
+    # -- addresses -------------------------------------------------------------------------------------------
 
     @property
     def url(self) -> str:

@@ -15,7 +15,7 @@ from roadstead.clients import RunningCluster
 #: Maximum seconds until a cluster responds, on a busy machine.
 START_S = 90.0
 
-#: Seconds that a process has to end after SIGTERM.
+#: Maximum seconds until a process ends after SIGTERM.
 END_S = 10.0
 
 
@@ -24,7 +24,7 @@ class StartError(Exception):
 
 
 class RunningProcess(Protocol):
-    """A process, as ``subprocess.Popen`` is one."""
+    """A process with the methods of ``subprocess.Popen``."""
 
     def poll(self) -> int | None:
         """The exit status, None while it runs."""
@@ -66,8 +66,8 @@ def running(
     """A cluster in a process of its own, until the block ends.
 
     Args:
-        folder: for the kubeconfig and the log.
-        launch: how the command is started.
+        folder: the folder of the kubeconfig and the log.
+        launch: starts the command.
         options: those of the command, such as ``nodes=3``, ``controllers=False``, ``node_cpu="500m"``.
 
     Raises:

@@ -10,14 +10,14 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ServedResource:
-    """A resource as discovery names it.
+    """A resource as listed by discovery.
 
     Attributes:
         root: the path of its group and version, such as "/apis/apps/v1".
         plural: its name in paths.
-        kind: of its objects.
+        kind: the kind of its objects.
         names: all by which kubectl finds it, lowercase.
-        namespaced: whether its objects lie in namespaces.
+        namespaced: whether its objects have namespaces.
     """
 
     root: str

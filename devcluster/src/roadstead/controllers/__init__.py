@@ -1,7 +1,7 @@
 """Runs the controllers of kube-controller-manager in the process of the API server.
 
-Each subscribes to resources, reconciles keys from the one ``work_queue``, and writes through the same
-``Api`` as HTTP does. Their state can be rebuilt from objects at any time.
+Each controller subscribes to resources, reconciles keys from the shared ``work_queue``, and writes through
+the same ``Api`` as HTTP does. Their state can be rebuilt from objects at any time.
 """
 
 from __future__ import annotations

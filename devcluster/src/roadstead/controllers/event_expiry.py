@@ -21,7 +21,7 @@ class EventExpiry:
     """Deletes expired Events.
 
     Args:
-        context: of controllers.
+        context: the context of controllers.
         ttl_s: seconds from the last write of an Event to its deletion.
     """
 

@@ -57,9 +57,9 @@ class Owners:
     """A kind whose objects own other objects.
 
     Attributes:
-        resource: such as "replicasets.apps".
-        api_version: as in the references to it.
-        kind: likewise.
+        resource: the resource, such as "replicasets.apps".
+        api_version: the API version in references to it.
+        kind: the kind in references to it.
         enqueue: called with the key of an owner whose dependents changed.
         offers: the orphans that an owner selects, keyed by its uid.
     """
@@ -83,7 +83,7 @@ class Owners:
 
 
 class Ownership:
-    """The index of dependents by controller, for resources with a follower.
+    """The index of dependents by controller, for followed resources.
 
     Args:
         api: reads and changes objects.

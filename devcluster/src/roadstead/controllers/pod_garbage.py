@@ -23,7 +23,7 @@ class PodGarbageController:
     """Deletes the pods of deleted nodes.
 
     Args:
-        context: of controllers.
+        context: the context of controllers.
         quarantine_s: seconds between the deletion of a node and that of its pods.
     """
 

@@ -72,9 +72,8 @@ def available_in_s(pod: Obj, min_ready_s: int, now: float) -> float | None:
 def deletion_rank(pod: Obj, neighbours: int) -> tuple[object, ...]:
     """The rank of a pod when its workload shrinks; the lowest is deleted first.
 
-    Unbound before bound, Pending before Running, not ready before ready, cheap before dear, crowded
-    before lonely, ready for a short time before ready for long, restarted often before rarely, young
-    before old.
+    Unbound before bound, Pending before Running, not ready before ready, low before high deletion cost,
+    crowded before lonely, recently before long ready, frequently before rarely restarted, young before old.
 
     Args:
         pod: the pod.

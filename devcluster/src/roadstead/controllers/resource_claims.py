@@ -26,14 +26,14 @@ TEMPLATES = "resourceclaimtemplates.resource.k8s.io"
 COMPONENT = "resource_claim"
 FINALIZER = "resource.kubernetes.io/delete-protection"
 POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
-"""The annotation of a claim that was made for a pod: its name in the pod."""
+"""The annotation of a claim created for a pod: its name in the pod."""
 _OF_POD = "pod that controls it"
 #: The part of a name before the five generated characters.
 _LONGEST_BASE = 57
 
 
 def claim_names(pod: Obj) -> dict[str, str]:
-    """The names of a pod's claims by their names in the pod, as far as they are known and needed."""
+    """The names of a pod's claims by their names in the pod, if known and needed."""
     made = {
         one["name"]: one.get("resourceClaimName", "")
         for one in (pod.get("status") or {}).get("resourceClaimStatuses") or ()
@@ -72,7 +72,7 @@ def base_name(pod: str, claim: str) -> str:
 
 
 class ResourceClaimController:
-    """Makes, reserves and releases claims on devices."""
+    """Creates, reserves and releases claims on devices."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -137,10 +137,10 @@ class ResourceClaimController:
     # -- pods ------------------------------------------------------------------------------------------------
 
     def reconcile_pod(self, key: str) -> None:
-        """Make the claims of a pod, and reserve allocated ones for a pod that was bound without them.
+        """Create the claims of a pod, and reserve allocated claims for a pod bound without reservations.
 
         Raises:
-            StatusError: a template is missing, or a claim is refused; the pod is tried again.
+            StatusError: a template is missing, or a claim is rejected; the pod is retried.
         """
         pod = self._context.find("pods", key)
         if pod is None or is_terminating(pod) or is_finished(pod):
@@ -193,7 +193,7 @@ class ResourceClaimController:
         return None
 
     def _report(self, pod: Obj, claims: dict[str, Obj]) -> None:
-        """Name a pod's claims in its status."""
+        """Write the names of a pod's claims into its status."""
         meta = pod["metadata"]
         patch = {
             "metadata": {"uid": meta["uid"]},
@@ -262,7 +262,7 @@ class ResourceClaimController:
         return self._context.api.update(CLAIMS, changed)
 
     def _delete_of_finished(self, claim: Obj) -> None:
-        """Delete a claim that was made for a pod which has finished or was replaced."""
+        """Delete a claim created for a pod that has finished or was replaced."""
         meta = claim["metadata"]
         for uid in _controlling_pod(claim):
             reference = controller_of(claim)
@@ -274,7 +274,7 @@ class ResourceClaimController:
 
 
 def _controlling_pod(claim: Obj) -> list[str]:
-    """The uid of the pod for which a claim was made."""
+    """The uid of the pod for which a claim was created."""
     reference = controller_of(claim)
     if reference is None or (reference["apiVersion"], reference["kind"]) != ("v1", "Pod"):
         return []
@@ -290,7 +290,7 @@ def _is_pod(consumer: Obj) -> bool:
 
 
 def _claim_of(pod: Obj, name: str, template: Obj) -> Obj:
-    """A claim that a template makes for a pod."""
+    """A claim created from a template for a pod."""
     spec, meta = template["spec"], pod["metadata"]
     given = spec.get("metadata") or {}
     owner = {

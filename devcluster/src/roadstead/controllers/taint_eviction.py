@@ -1,4 +1,4 @@
-"""Deletes pods that do not tolerate a NoExecute taint of their node, or only for a time.
+"""Deletes pods that tolerate a NoExecute taint of their node not at all or no longer.
 
 Source: kubernetes v1.36 ``pkg/controller/tainteviction/taint_eviction.go``.
 """
@@ -106,7 +106,7 @@ class TaintEvictionController:
 
 
 def _stay_s(pod: Obj, taints: list[Driving], now: float) -> float | None:
-    """Seconds until a pod must leave: None never, 0 or less now."""
+    """Seconds until a pod must leave: None for never, 0 or less for now."""
     stays: list[float] = []
     for taint in taints:
         toleration = tolerates(pod["spec"].get("tolerations"), taint.taint)

@@ -24,7 +24,7 @@ Reconcile = Callable[[str], None]
 Task = tuple[Reconcile, str]
 
 SLICE_S = 0.004
-"""How long the queue works before it lets the event loop serve requests."""
+"""Seconds for which the queue works before the event loop serves requests."""
 FIRST_RETRY_S, LAST_RETRY_S = 0.02, 20.0
 """A reconcile that fails is tried again after the first delay, doubled each time up to the last."""
 REST_FACTOR, LONGEST_REST_S = 4.0, 1.0

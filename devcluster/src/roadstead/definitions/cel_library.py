@@ -1,6 +1,6 @@
 """Implements the functions that the API server adds to the Common Expression Language.
 
-Quantities, URLs, addresses and networks are opaque types to the checker. The evaluator cannot carry Python
+Quantities, URLs, addresses and networks are opaque types for the checker. The evaluator cannot carry Python
 objects, so at run time each is a map that holds its text; equal maps are equal values, because the text is
 normalised.
 
@@ -303,10 +303,10 @@ def _run_time_type(declared: cel.Type) -> cel.Type:
 
 
 def checked(*more: Function) -> list[cel.FunctionDecl]:
-    """The functions as the checker knows them, and more."""
+    """The functions as declared to the checker, and its own ones."""
     return _declarations((*FUNCTIONS, *more), runs=False)
 
 
 def evaluated() -> list[cel.FunctionDecl]:
-    """The functions as the evaluator calls them."""
+    """The implementations that the evaluator calls."""
     return _declarations(FUNCTIONS, runs=True)

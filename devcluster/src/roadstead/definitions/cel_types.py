@@ -70,7 +70,7 @@ class Shape:
     Attributes:
         kind: "int", "double", "bool", "string", "bytes", "timestamp", "duration", "dyn", "list", "map" or
             "message".
-        name: of the message.
+        name: the name of the message.
         of: the type of the items or values.
     """
 

@@ -1,4 +1,4 @@
-"""Makes a ``Kind`` of each definition, from its schemas and rules.
+"""Builds a ``Kind`` for each definition from its schemas and rules.
 
 Source: apiextensions-apiserver v1.36 ``pkg/registry/customresource/strategy.go`` and ``status_strategy.go``.
 """
@@ -40,9 +40,9 @@ class Version:
 
     Attributes:
         given: the version in the definition.
-        schema: of the resource, without its metadata.
+        schema: the schema of the resource, without its metadata.
         node: the schema for patches and apply.
-        rules: of the schema, or None.
+        rules: the rules of the schema, or None.
     """
 
     given: Obj

@@ -1,7 +1,7 @@
 """Serves the resources of CustomResourceDefinitions, from acceptance to deletion.
 
 A definition without conflicting names is established immediately and its resources are served. Deleting a
-definition first deletes its resources; a finalizer keeps it until they are gone, and none is created
+definition first deletes its resources; a finalizer keeps it until they are deleted, and none is created
 meanwhile. Watches of the resources end with the definition.
 
 Source: apiextensions-apiserver v1.36 ``pkg/controller/{status,establish,finalizer}``.
@@ -124,7 +124,7 @@ class Definitions:
     """Serves the resources of definitions, beginning with each commit.
 
     Args:
-        api: has the definitions; their resources are added to it.
+        api: the API with the definitions; their resources are added to it.
     """
 
     def __init__(self, api: Api) -> None:

@@ -126,7 +126,7 @@ class Rules:
         Args:
             value: the value of this schema.
             old: the previous value, or None.
-            path: of the value.
+            path: the path of the value.
             update: whether an unchanged value is skipped, because it may be older than the rule.
         """
         if value is None:

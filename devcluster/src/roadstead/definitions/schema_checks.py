@@ -266,8 +266,8 @@ def _all_nested_causes(schema: Obj, path: str, structure: Obj, at: str) -> Cause
     """Causes for which schemas in allOf, anyOf, oneOf and not are invalid.
 
     Args:
-        schema: contains them.
-        path: of the schema.
+        schema: the schema that contains them.
+        path: the path of the schema.
         structure: the surrounding schema of the same value.
         at: the path of ``structure``.
     """

@@ -1,7 +1,7 @@
 """Serves discovery: groups, versions and resources.
 
-In two forms: one document for each group and version, and aggregated documents, which client-go and kubectl
-request first.
+There are two forms: one document for each group and version, and aggregated documents, which client-go and
+kubectl request first.
 
 Source: kube-apiserver v1.36; ``pkg/endpoints/discovery`` of apiserver.
 """

@@ -1,4 +1,4 @@
-"""Serves lifecycle.k8s.io: evictions by request, as the feature gate EvictionRequestAPI of Kubernetes 1.37.
+"""Serves lifecycle.k8s.io: evictions by request, as with Kubernetes 1.37's gate EvictionRequestAPI.
 
 Off by default, as on a real server. The controllers follow pull requests: Kubernetes 1.37.0 serves the API
 without them.
@@ -26,7 +26,7 @@ def offer_eviction_requests(context: Context, *, controllers: bool = True) -> No
     """Start to serve the API.
 
     Args:
-        context: of controllers.
+        context: the context of controllers.
         controllers: run the controllers as well.
     """
     api = context.api

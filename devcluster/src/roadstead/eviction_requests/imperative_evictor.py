@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FIRST_RETRY_S, LAST_RETRY_S = 5.0, 600.0
 HEARTBEAT_S = 180.0
-"""Between two signs of life."""
+"""Seconds between two heartbeats."""
 _ATTEMPTS = re.compile(r"\(attempts=(\d+)\)")
 
 

@@ -111,7 +111,7 @@ def next_turn(status: Obj, targets: list[Obj], situation: Situation, report_s: f
     """The next status of an Eviction.
 
     Args:
-        status: of the Eviction.
+        status: the status of the Eviction.
         targets: its responders; changed.
         situation: the state of the pod.
         report_s: seconds after the pod left in which its responder may report its result.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from roadstead.values.status_errors import Cause
 
 HEARTBEAT_S = 1200.0
-"""A responder that is silent for so long loses its turn."""
+"""Seconds without a heartbeat after which the next responder is activated."""
 SKEW_S = 30.0
 TEN_YEARS_S = 10 * 365 * 24 * 3600.0
 

@@ -21,7 +21,7 @@ _FAILED = "Failed to prepare dynamic resources: prepare dynamic resources"
 
 
 def claims_fault(context: Context, pod: Obj) -> str:
-    """Why a pod cannot start yet, "" when all of its claims are its own on this node."""
+    """Why a pod cannot start yet, "" if all its claims are allocated to this node and reserved for it."""
     wanted = pod["spec"].get("resourceClaims") or ()
     extended = (pod.get("status") or {}).get("extendedResourceClaimStatus")
     if not wanted and not extended:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 DRIVER = "gpu.example.com"
 CLASSES, SLICES = "deviceclasses.resource.k8s.io", "resourceslices.resource.k8s.io"
 EXTENDED = "example.com/gpu"
-"""The resource that a pod may request in place of a claim."""
+"""The extended resource that a pod may request instead of a claim."""
 COMPONENT = "gpu-driver"
 EXAMPLE = "count=8,model=h100,memory=80Gi,numa=2"
 A_SLICE: Final = 128
@@ -202,7 +202,7 @@ def _wish(node: Obj) -> str:
 
 
 def _with_taints(devices: list[Obj], found: Iterable[Obj]) -> list[Obj]:
-    """The devices with the taints that others have written into their slices."""
+    """The devices with the taints that other clients have written into their slices."""
     taints = {
         device["name"]: device["taints"]
         for one in found

@@ -1,4 +1,4 @@
-"""Makes nodes as a kubelet registers them: labels, capacity, conditions.
+"""Builds nodes as a kubelet registers them: labels, capacity, conditions.
 
 A node with the annotation ``KUBELET`` has a simulated kubelet (``kubelets``), which completes its status.
 Nodes without it are not changed; their creator writes their status.
@@ -46,9 +46,9 @@ def make_node(
         cpu: capacity in cores, such as "8" or "7500m".
         memory: capacity, such as "32Gi".
         pods: the maximum number of pods.
-        zone: its topology label.
-        region: likewise.
-        instance_type: likewise.
+        zone: its zone label.
+        region: its region label.
+        instance_type: its instance type label.
         labels: further labels, or other values of the usual ones.
         resources: further capacity, such as ``{"nvidia.com/gpu": "8"}``.
         devices: the devices that the simulated driver publishes for it, such as "8" (``kubelets.devices``).

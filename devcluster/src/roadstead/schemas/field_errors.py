@@ -1,4 +1,4 @@
-"""Makes causes of invalid fields with the API server's messages, one constructor for each reason.
+"""Builds causes of invalid fields with the API server's messages, one constructor for each reason.
 
 Source: apimachinery v1.36 ``util/validation/field/errors.go``.
 """

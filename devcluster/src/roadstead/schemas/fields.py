@@ -1,7 +1,7 @@
-"""Makes the schemas of built-in kinds.
+"""Builds the schemas of built-in kinds.
 
 Types come from the models of the generated client (they follow the OpenAPI document of the same release);
-the tables below add what it lacks: the merging of lists, quantities, omitted zeros.
+the tables below add information that it lacks: the merging of lists, quantities, omitted zeros.
 
 Source of the tables: ``api/openapi-spec`` and the Go types of Kubernetes v1.36.
 """
@@ -67,9 +67,9 @@ _KEYED: dict[tuple[str, str], tuple[tuple[str, ...], str]] = {
     ("V1ResourceClaimStatus", "reservedFor"): (("uid",), "uid"),
     ("V1ResourceClaimStatus", "devices"): (("driver", "device", "pool", "shareID"), ""),
 }
-#: (model, field): for apply a set; both merge in strategic merge patches.
+#: (model, field): a set for apply; both merge in strategic merge patches.
 _SETS = {("V1ObjectMeta", "finalizers"), ("V1NodeSpec", "podCIDRs")}
-#: Models that have one manager as a whole.
+#: Models that are owned by one manager as a whole.
 _ATOMIC_MODELS = {
     "V1OwnerReference",
     "V1LabelSelector",

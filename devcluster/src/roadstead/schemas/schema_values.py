@@ -56,7 +56,7 @@ def value_causes(value: Any, schema: Obj, path: str = "", old: Any = None) -> Ca
     Args:
         value: a JSON value.
         schema: a structural schema.
-        path: of the value.
+        path: the path of the value.
         old: the value that it replaces; unchanged parts are not validated again.
     """
     if (value is None and schema.get("nullable")) or (old is not None and value == old):

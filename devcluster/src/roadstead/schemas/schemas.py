@@ -272,7 +272,7 @@ def grafted(node: Node, name: str, fields: dict[str, Node], made: dict[Struct, S
 
     Args:
         node: the schema; it is not changed.
-        name: of the structs.
+        name: the name of the structs.
         fields: the additional fields.
         made: the copies so far, initially empty; types may contain themselves.
     """

@@ -40,7 +40,7 @@ class ListOptions:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a list: its entries, its version, the token of the next page, how many are left (or None)."""
+    """A page of a list: entries, version, token of the next page, and number of remaining entries."""
 
     entries: list[Entry]
     revision: int

@@ -76,7 +76,7 @@ def partial_of(version: str) -> Callable[[Obj], Obj]:
 
 
 class RequestHandler:
-    """Answers the requests of clients.
+    """Serves the requests of clients.
 
     Args:
         api: the API to serve.

@@ -1,4 +1,4 @@
-"""Puts a ``RequestHandler`` on connections: HTTP by aiohttp."""
+"""Serves a ``RequestHandler`` over connections: HTTP by aiohttp."""
 
 from __future__ import annotations
 

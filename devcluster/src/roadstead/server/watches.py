@@ -31,7 +31,7 @@ LAST_BOOKMARK_SECONDS = 2.0
 DEFAULT_TIMEOUT_SECONDS = 1800.0
 #: Minimum seconds between two writes to one watcher; lines that come sooner are sent together.
 PAUSE_SECONDS = 0.01
-#: Objects that a watch begins with, a write.
+#: Initial objects of a watch per write to the client.
 INITIAL = 200
 #: Lines that a slow reader may lag behind.
 BACKLOG = 200_000
@@ -44,8 +44,8 @@ class Watcher:
 
     Args:
         api: the API that notifies of changes.
-        resource: in the version that the client requested.
-        namespace: None for all.
+        resource: the resource, in the version that the client requested.
+        namespace: the namespace; None for all.
         options: version, selectors, bookmarks, timeout.
         render: transforms an object into the requested form; None for the object itself.
 

@@ -56,7 +56,7 @@ def write_options(verb: str, query: Mapping[str, str], media: str, subresource: 
     """The writer and the options of a write.
 
     Args:
-        verb: of the write.
+        verb: the verb of the write.
         query: its parameters.
         media: the type of its body.
         subresource: "" for the main resource.

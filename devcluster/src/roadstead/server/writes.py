@@ -71,7 +71,7 @@ def write(api: Api, target: Target, method: str, sent: SentRequest, token: str) 
     Args:
         api: where.
         target: the target of the path.
-        method: of the request.
+        method: the method of the request.
         sent: its parameters, body and headers.
         token: the valid one, for reviews.
 
@@ -285,7 +285,7 @@ def _apply(api: Api, target: Target, sent: SentRequest, how: Write) -> WriteResu
     )
 
 
-# -- subresources that do something of their own -------------------------------------------------------------
+# -- subresources with their own writes ----------------------------------------------------------------------
 
 
 def _special(

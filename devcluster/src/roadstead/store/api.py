@@ -67,7 +67,7 @@ class Write:
         dry_run: respond without a change.
         manager: the field manager.
         subresource: "" for the main resource, else "status" and so on.
-        managers: those of the fields after the write, where server-side apply has computed them.
+        managers: the managers of the fields after the write, if server-side apply has computed them.
     """
 
     dry_run: bool = False
@@ -103,7 +103,7 @@ class Api:
         converters: how stored objects become those of another version, by collection; the default changes
             ``apiVersion``.
         clock: the time, with zone.
-        randomness: of uids and generated names; None differs each time.
+        randomness: the source of uids and generated names; None is unseeded.
     """
 
     def __init__(
@@ -440,10 +440,10 @@ class Api:
 
         Args:
             resource: in the version of ``obj``.
-            key: of the object.
+            key: the key of the object.
             obj: the new state; the store owns it afterwards.
             entry: the current state, as stored.
-            how: its ``managers`` are those of the new state; None keeps them.
+            how: options; its ``managers`` are those of the new state, None keeps them.
         """
         old = self.served(resource, entry).obj
         managers = entry.managers if how.managers is None else how.managers

@@ -28,7 +28,7 @@ class DeleteOptions:
         grace_seconds: None for the kind's own.
         propagation: "Orphan", "Background", "Foreground"; "" leaves it to the object's finalizers.
         uid: the deletion fails for an object with another uid.
-        resource_version: likewise its version.
+        resource_version: the deletion fails for an object with another version.
         dry_run: decide, but change nothing.
     """
 

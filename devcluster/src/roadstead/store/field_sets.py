@@ -77,7 +77,7 @@ def applied(value: Any, node: Node) -> Fields:
 
 
 def whole(value: Any, node: Node) -> Fields:
-    """The set of a value that is new or gone: as ``applied``, with maps and lists themselves."""
+    """The set of an added or removed value: as ``applied``, with maps and lists themselves."""
     inner = granular(node, value)
     if inner is None or not value:
         return {}

@@ -149,11 +149,11 @@ def apply(
 
     Args:
         live: the object; for a new one, the metadata that the server sets.
-        managers: those of its fields.
+        managers: the managers of its fields.
         config: the applied configuration, without managedFields.
-        schema: of the object.
+        schema: the schema of the object.
         who: the manager that applies.
-        force: take fields from others.
+        force: take fields over from other managers.
         has_status: whether status has a subresource and is therefore ignored here.
 
     Raises:

@@ -206,7 +206,7 @@ class Store:
         self._followers: list[Callable[[str, Change], None]] = []
 
     def follow(self, follower: Callable[[str, Change], None]) -> None:
-        """Call a follower with the collection's name after each commit, whatever the resource."""
+        """Call a follower with the collection's name after each commit of any resource."""
         self._followers.append(follower)
 
     def everything(self) -> Iterator[tuple[str, Entry]]:
@@ -247,10 +247,10 @@ class Store:
 
         Args:
             name: the collection.
-            kind: of the change.
+            kind: the kind of the change.
             key: its namespace and name.
             obj: the object; the store owns it afterwards and sets its resourceVersion.
-            managers: those of its fields.
+            managers: the managers of its fields.
         """
         self.revision += 1
         revision = self.revision

@@ -70,7 +70,7 @@ def bind(api: Api, key: Key, binding: Obj, how: Write, *, labelled: bool) -> Non
     Args:
         api: where.
         key: namespace and name of the pod.
-        binding: names the node.
+        binding: the Binding, which names the node.
         how: options of the write.
         labelled: whether the pod gets its node's zone and region (False for the older path).
 

@@ -1,1 +1,1 @@
-"""Holds values that every other package uses: resources, label selectors, refusals."""
+"""Holds values that every other package uses: resources, label selectors, errors."""

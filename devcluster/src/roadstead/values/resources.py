@@ -21,7 +21,7 @@ STATUS_VERBS = ("get", "patch", "update")
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """A subresource such as ``status``; group, version, kind: of its answers ("" as the parent)."""
+    """A subresource such as ``status``; group, version, kind: those of responses ("": the parent's)."""
 
     name: str
     verbs: tuple[str, ...] = STATUS_VERBS
@@ -41,7 +41,7 @@ class Resource:
     Attributes:
         storage_version: the version in which objects are kept ("" where it is this one).
         storage_key: the collection in the store, where it is not ``key`` (events have two groups, one store).
-        ephemeral: answered without being stored (reviews, bindings).
+        ephemeral: processed without being stored (reviews, bindings).
         custom: defined by a CustomResourceDefinition.
         warning: sent with every response, as for a deprecated version.
     """

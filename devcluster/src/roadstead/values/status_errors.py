@@ -1,6 +1,6 @@
-"""Makes errors: ``metav1.Status`` with code, reason, message and details.
+"""Builds errors: ``metav1.Status`` with code, reason, message and details.
 
-The messages are the API server's own, because clients and people match on them.
+The messages are the API server's own, because clients and people rely on their wording.
 """
 
 from __future__ import annotations

@@ -87,10 +87,10 @@ def forget_old(context: Context, owner: Obj, revisions: list[Obj], live: set[str
     """Delete the oldest unused revisions beyond the history limit.
 
     Args:
-        context: the controller's.
+        context: the context of the controller.
         owner: has ``revisionHistoryLimit``.
         revisions: oldest first.
-        live: the names of the used ones.
+        live: the names of the revisions in use.
     """
     unused = [one for one in revisions if one["metadata"]["name"] not in live]
     limit = owner["spec"].get("revisionHistoryLimit", 10)

@@ -1,4 +1,4 @@
-"""Makes causes for fields that several kinds have."""
+"""Builds causes for fields that several kinds have."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Checks the capacities of devices and the policies by which they may be requested in part.
 
 Source: Kubernetes v1.36 ``pkg/apis/resource/validation/validation.go`` (validateRequestPolicy). A step of
-zero is refused here; upstream divides by it and breaks the connection.
+zero is rejected here; upstream divides by it and breaks the connection.
 """
 
 from __future__ import annotations

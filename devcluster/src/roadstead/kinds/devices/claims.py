@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from roadstead.values.status_errors import Cause
 
 ADMIN = "resource.kubernetes.io/admin-access"
-#: Metadata that a write of the status leaves as it is.
+#: Metadata fields that a write of the status does not change.
 _KEPT = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
@@ -162,7 +162,7 @@ class ResourceClaimTemplates(Kind):
 
 
 def _admit_access(obj: Obj, spec: Obj, at: str, objects: Objects, key: str) -> None:
-    """Refuse access for administrators outside of namespaces that are labelled for it.
+    """Reject access for administrators in namespaces without the label for it.
 
     Raises:
         StatusError: 422.

@@ -1,7 +1,7 @@
 """Decodes request bodies in Protocol Buffers, which kubectl sends when it creates typed objects.
 
-Answers are always JSON, which every client accepts that prefers Protocol Buffers. The types of fields are
-those of ``schemas.fields``; ``protobuf_fields`` lists their numbers.
+Responses are always JSON, which every client that prefers Protocol Buffers also accepts. Fields have
+the types of ``schemas.fields``; ``protobuf_fields`` lists their numbers.
 
 Source: apimachinery v1.36 ``runtime/serializer/protobuf`` (the envelope) and the wire format itself.
 """
