@@ -32,7 +32,7 @@ class UserError(PlimsollError):
 
     Args:
         message: One sentence: what, where, what is allowed, what to do.
-        exit_code: Of the process.
+        exit_code: The exit status of the process.
     """
 
     def __init__(self, message: str, exit_code: int = ExitCode.FAILED) -> None:

@@ -27,7 +27,7 @@ class Manifest:
 
     Attributes:
         source: The file, ``stdin`` for ``-``.
-        number: Of the document in its file, from 1.
+        number: The position of the document in its file, from 1.
     """
 
     source: str

@@ -82,7 +82,7 @@ class AllowanceTally:
 
     Attributes:
         evicted: Evictions by policy and budget (``namespace/name``).
-        blocked: Evictions that the budget blocked, likewise.
+        blocked: Evictions that the budget blocked, by policy and budget.
     """
 
     evicted: Counter[tuple[str, str]] = field(default_factory=Counter)

@@ -55,7 +55,7 @@ def remembered(
 
     Args:
         options: Their kubeconfig has the token.
-        url: Of the operator's metrics address, such as ``http://127.0.0.1:8081``.
+        url: The URL of the metrics address, such as ``http://127.0.0.1:8081``.
         names: ``pods``, namespace and name; or ``nodes`` and name.
         kind: The type of the answer.
 

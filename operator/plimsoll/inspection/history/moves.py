@@ -18,7 +18,7 @@ _OUTCOMES = {
 
 
 def planned_at(record: Record) -> float:
-    """When the record's first phase was reached, in seconds since the epoch."""
+    """The time of the first phase of the record, in seconds since the epoch."""
     transitions = record.status.transitions
     return transitions[0].time.timestamp() if transitions else record.created
 
