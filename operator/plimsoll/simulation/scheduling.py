@@ -44,7 +44,7 @@ class SimulatedScheduling:
         self._forecaster = ProfileScheduler(
             state.catalogue.forecast, world.cluster, _ties(seed, ""), world.nominator
         )
-        #: Templates that fit on no node, and the count of changes at that time.
+        #: Keys of pods that fit no node, with the version of the cluster at that time.
         self._refused: dict[tuple[str, bytes, int], int] = {}
         #: The scheduler's message for each of them.
         self._messages: dict[tuple[str, bytes, int], str] = {}

@@ -71,7 +71,7 @@ class HeatMap:
 
     @property
     def framed(self) -> bool:
-        """Whether changed tiles have a frame; without effect, and off, if most of many tiles change."""
+        """Whether changed tiles have a frame; False if most of many tiles change."""
         changed = sum(each.before != each.after for each in self.tiles)
         return self.named or 2 * changed <= len(self.tiles)
 
