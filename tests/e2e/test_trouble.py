@@ -86,7 +86,7 @@ async def test_an_eviction_whose_answer_is_lost_is_seen_to_its_end(guarded: Star
 
     assert [record["status"]["phase"] for record in first] == ["Evicted"]
     assert Counter(record["status"]["phase"] for record in records) == {"Settled": 2}
-    assert len(asked) == 3
+    assert len(asked) == 2  # one for each pod: the retry reads that the first is gone, and sends nothing
 
 
 @pytest.mark.parametrize("planner", ["Proven", "Upstream"])
