@@ -57,15 +57,20 @@ GROUPS = (
     Group((Feature.SURGES, Feature.SLOW_STARTS), _MEDDLED, range(1, 19), 240.0),
     Group((Feature.SURGES, Feature.SLOW_STARTS), (FaultKind.SURGE_TURNED_BACK,), (3, 5, 13, 14, 29), 480.0),
     Group((Feature.REQUESTS, Feature.SLOW_STARTS), {*_MEDDLED, FaultKind.POD_DELETED}, range(1, 21)),
+    Group(
+        (Feature.REQUESTS, Feature.SLOW_STARTS), {*_MEDDLED, FaultKind.POD_DELETED}, (2, 5, 8, 14, 15), 240.0
+    ),
     Group((Feature.REQUESTS,), (FaultKind.MOVE_MEDDLED, FaultKind.RECORD_DELETED), range(5, 10), 240.0),
     Group((Feature.BUNDLES, Feature.APPROVALS), _MEDDLED, range(1, 11)),
     Group((Feature.BUNDLES,), _MEDDLED, range(7, 27)),
+    Group((Feature.BUNDLES,), _MEDDLED, (4, 5, 8, 9, 12, 21, 22), 480.0),
     Group((Feature.BUNDLES,), (FaultKind.MOVE_MEDDLED, FaultKind.RECORD_DELETED), (41, 56), 180.0),
     Group((Feature.EVICTED_VICTIMS, Feature.LONG_GOODBYES), (), range(8, 40, 8)),
     Group((Feature.APPROVALS, Feature.SLOW_STARTS), _SUCCEEDED, range(14, 16), 240.0),
     Group((Feature.DEVICES,), (FaultKind.AT_CLAIM_STATUS,), range(1, 5)),
     Group((), (FaultKind.LEASE_MEDDLED,), range(1, 21), 120.0),
     Group((Feature.SHARED_WORK,), (FaultKind.LEASE_MEDDLED, FaultKind.REPLICA_KILLED), range(1, 16)),
+    Group((Feature.SHARED_WORK,), (FaultKind.LEASE_MEDDLED, FaultKind.REPLICA_KILLED), range(6, 9), 240.0),
     Group((Feature.SHARED_WORK,), _REFUSED, range(1, 9), 120.0),
 )
 
