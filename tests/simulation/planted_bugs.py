@@ -48,7 +48,6 @@ PLANTED: dict[str, Slip] = {
         move_slips.evicts_any_pod_of_the_name,
         move_slips.deletes_instead_of_evicting,
         move_slips.believes_every_eviction,
-        move_slips.counts_each_run_alone,
         leftovers.leaves_a_task_behind,
         leftovers.looks_ready_with_a_dead_task,
         leftovers.queues_pods_that_are_gone,
@@ -79,6 +78,10 @@ NARROW: dict[str, tuple[Slip, frozenset[FaultKind]]] = {
         (
             election_slips.takes_over_nothing,
             (K.REPLICA_STOPPED, K.POD_DELETED, K.WORKLOAD_SCALED, K.WATCH_LAG),
+        ),
+        (
+            move_slips.counts_each_run_alone,
+            (K.NODE_TAINTED, K.NODE_CORDONED, K.NODE_ADDED, K.NODE_FLAPPED),
         ),
         (
             placement_slips.keeps_ghosts,

@@ -174,7 +174,9 @@ class Simulation:
         plan, order = self.plan, self._source()
         if not plan.is_wired:
             return VirtualLoop(order)
-        return wired_loop(order, Random(f"wire {plan.seed}"), plan.faulty_s, plan.kinds)
+        loop = wired_loop(order, Random(f"wire {plan.seed}"), plan.faulty_s, plan.kinds)
+        loop.most_steps *= 10  # each part of an answer is a step, and answers drip
+        return loop
 
     def _network(self, cluster: SimulatedCluster) -> Network:
         pages = None
