@@ -1,12 +1,14 @@
 """Eviction records over HTTP: status apart, nothing stale left behind."""
 
+from typing import Any
+
 from kube.scripted_server import ToldServer
 from plimsoll.api.v1alpha1.eviction import EvictionStatus
 from plimsoll.kube.custom_resources import NamespacedResources
 from plimsoll.kube.session.session import Session
 from plimsoll.ports.writes import WriteOutcome
 
-RECORD = {
+RECORD: dict[str, Any] = {
     "apiVersion": "plimsoll.dev/v1alpha1",
     "kind": "Eviction",
     "metadata": {"namespace": "shop", "name": "web-1-abc"},
@@ -19,12 +21,12 @@ FOLDER = "/apis/plimsoll.dev/v1alpha1/namespaces/shop/evictions"
 async def test_a_new_record_is_written_with_its_status(told: tuple[ToldServer, Session]) -> None:
     """The API server takes the status at its own path."""
     server, session = told
-    server.then({}, 201)
+    server.then({**RECORD, "metadata": {**RECORD["metadata"], "uid": "u-1"}}, 201)
     server.then({})
 
     answer = await NamespacedResources(session, "evictions", EvictionStatus).create(RECORD)
 
-    assert answer.is_done
+    assert (answer.verdict, answer.uid) == (WriteOutcome.DONE, "u-1")
     assert [(method, path) for method, path, _, _ in server.requests] == [
         ("POST", FOLDER),
         ("PATCH", f"{FOLDER}/web-1-abc/status"),

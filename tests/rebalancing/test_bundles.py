@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
+from plimsoll.model.kinds.watch_event import NodeAdded, ObjectDeleted, PodAdded, PodDeleted, PodUpdated
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.closed_nodes import KEPT_S
 from plimsoll.rebalancing.moves.outcomes import PATIENCE_S
@@ -15,6 +15,7 @@ from plimsoll.testing.fakes import settled
 from rebalancing.moves.test_approving import annotate
 from rebalancing.scene import POLICY, Scene, a_policy
 from rebalancing.test_closed_nodes import EMPTYING, Consolidation, of
+from rebalancing.test_missed_deletions import shown
 from rebalancing.test_rooms import BIG, MAKES_ROOM, crowded, on, small
 
 FREE = {"total": "100%", "perNode": "100%", "perNamespace": "100%", "perWorkload": "100%"}
@@ -282,10 +283,10 @@ async def test_a_bundle_of_which_a_record_was_deleted_is_not_carried_out() -> No
     async with scene.running(a_policy("Approve", **EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         await scene.run()
         first, *others = sorted(scene.keeper.known)
+        deleted = scene.records.documents[first]
         await scene.records.delete(*first.split("/"))
         scene.records.history.pop(first.split("/")[1])
-        scene.keeper.forget(*first.split("/"))
-        scene.wing.approvals.forget(*first.split("/"))
+        scene.wing.take_records([ObjectDeleted(shown(deleted))])
         for key in others:
             annotate(scene, "true", key)
         await scene.clock.advance(5)

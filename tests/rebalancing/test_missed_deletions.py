@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+import pytest
+
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, Synced
@@ -27,7 +30,7 @@ def shown(document: Mapping[str, Any]) -> WatchedRecord:
     """A record as the watch shows it."""
     meta = document["metadata"]
     return WatchedRecord(
-        metadata=ObjectMeta(name=meta["name"], namespace=meta["namespace"], uid=meta["name"]),
+        metadata=ObjectMeta(name=meta["name"], namespace=meta["namespace"], uid=meta.get("uid", "")),
         status=WatchedRecordStatus(phase=document["status"]["phase"]),
     )
 
@@ -212,3 +215,63 @@ async def test_a_record_that_is_made_or_deleted_meanwhile_is_not_late() -> None:
         await settled()
 
         assert scene.keeper.known == {}
+
+
+class Unheard(FakeRecords):
+    """Keeps the first record that it is asked to create, and the answer is lost."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lost: dict[str, Any] = {}
+
+    async def create(self, document: Mapping[str, Any]) -> WriteResult:
+        """The second has an answer."""
+        answer = await super().create(document)
+        if self.lost:
+            return answer
+        (self.lost,) = self.documents.values()
+        return WriteResult(WriteOutcome.UNKNOWN, "no answer")
+
+
+@pytest.mark.parametrize("mode", ["DryRun", "Approve"])
+async def test_a_record_outlives_the_late_news_of_the_deletion_of_one_of_its_name(mode: str) -> None:
+    """A record that had no answer is deleted and made again: a slow watch shows the deletion afterwards."""
+    scene = Scene()
+    scene.records = scene.keeper.records = records = Unheard()
+
+    async with scene.running(a_policy(mode)):
+        await scene.run()
+        assert records.documents == {}
+        await scene.run()
+        old, new = shown(records.lost), shown(scene.record)
+        assert old.key == new.key
+
+        scene.wing.take_records([ObjectAdded(old), ObjectDeleted(old)])
+        await settled()
+        assert [*scene.keeper.known] == [new.key]
+        assert sum(totals(scene).values()) == 1
+
+        scene.wing.take_records([ObjectAdded(new), ObjectDeleted(new)])
+        await settled()
+        assert scene.keeper.known == {}
+        assert totals(scene) == {}
+
+
+async def test_the_late_news_comes_while_the_record_is_made_again() -> None:
+    """It says nothing about the new one, whose answer is on its way."""
+    scene = Scene()
+    scene.records = scene.keeper.records = records = LateRecords()
+
+    async with scene.running(a_policy("Approve")):
+        running = asyncio.create_task(scene.run())
+        await settled()
+        old = msgspec.structs.replace(shown(scene.record), metadata=ObjectMeta(
+            name=scene.record["metadata"]["name"], namespace="default", uid="of the old one"
+        ))  # fmt: skip
+        scene.wing.take_records([ObjectAdded(old), ObjectDeleted(old)])
+        records.may_answer.set()
+        await running
+        await settled()
+
+        assert len(scene.keeper.known) == 1
+        assert totals(scene) == {"open": 1}

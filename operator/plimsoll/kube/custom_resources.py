@@ -1,6 +1,7 @@
 """Reads and writes our custom resources: SchedulingPolicies, Eviction records, PodGroups."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel
@@ -9,7 +10,7 @@ from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.session.errors import APIError, answer_of
 from plimsoll.kube.session.session import Session
 from plimsoll.ports.custom_resources import WatchedRecord
-from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 
 GROUP = "/apis/plimsoll.dev/v1alpha1"
 
@@ -51,13 +52,23 @@ class NamespacedResources:
         return "/".join((GROUP, "namespaces", namespace, self._plural, *rest))
 
     async def create(self, document: Mapping[str, Any]) -> WriteResult:
-        """Create an object, then write its status, which the API server takes in a separate request."""
+        """Create an object, then write its status, which the API server takes in a separate request.
+
+        Returns:
+            The outcome, and the uid of the object; empty if it was not created, or the response has none.
+        """
         namespace, name = document["metadata"]["namespace"], document["metadata"]["name"]
         bare = {key: value for key, value in document.items() if key != "status"}
-        answer = await self._session.write("POST", self._path(namespace), bare)
-        if answer.is_done and document.get("status"):
+        try:
+            created = await self._session.object("POST", self._path(namespace), bare)
+        except APIError as exc:
+            return answer_of(exc)
+        metadata = created.get("metadata")
+        uid = metadata.get("uid") if isinstance(metadata, dict) else None
+        answer = DONE
+        if document.get("status"):
             answer = await self.write_status(namespace, name, document["status"])
-        return answer
+        return replace(answer, uid=uid if isinstance(uid, str) else "")
 
     async def write_status(
         self, namespace: str, name: str, status: Mapping[str, Any], manager: str = ""

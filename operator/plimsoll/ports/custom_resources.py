@@ -39,7 +39,7 @@ class Records(Protocol):
     """Reads and writes Eviction records (custom resources) as plain documents."""
 
     async def create(self, document: Mapping[str, Any]) -> WriteResult:
-        """Create a record; CONFLICT when it exists already."""
+        """Create a record; the result has its uid, and is CONFLICT when the name is taken."""
 
     async def write_status(
         self, namespace: str, name: str, status: Mapping[str, Any], manager: str = ""

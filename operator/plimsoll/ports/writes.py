@@ -25,12 +25,14 @@ class WriteResult:
         message: The server's message, empty when done.
         budget: The PodDisruptionBudget that blocked it, as ``namespace/name``.
         retry_after_s: Seconds after which the server allows a retry; 0 when it does not say.
+        uid: The uid of the object that was created; empty for other writes.
     """
 
     verdict: WriteOutcome
     message: str = ""
     budget: str = ""
     retry_after_s: float = 0.0
+    uid: str = ""
 
     @property
     def is_done(self) -> bool:

@@ -45,7 +45,7 @@ from plimsoll.rebalancing.execution.revalidation import MoveRevalidator
 from plimsoll.rebalancing.execution.targets import MoveTargets
 from plimsoll.rebalancing.execution.victims import VictimEvictions
 from plimsoll.rebalancing.moves import recovery
-from plimsoll.rebalancing.moves.events import HoldUpsChanged
+from plimsoll.rebalancing.moves.events import HoldUpsChanged, RecordDeleted
 from plimsoll.rebalancing.moves.instructions import CountMove, NoteDisplacement, Revalidate
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings
@@ -284,16 +284,17 @@ class RebalancingWing:
                 case ObjectDeleted(record):
                     meta = record.metadata
                     self._missed.gone(f"{meta.namespace}/{meta.name}")
-                    self._forget(meta.namespace, meta.name)
+                    self._forget(meta.namespace, meta.name, meta.uid)
                 case Synced():
                     self._missed.listed()
                 case _:
                     continue
 
-    def _forget(self, namespace: str, name: str) -> None:
-        """Forget a record that another client deleted."""
-        self.keeper.forget(namespace, name)
+    def _forget(self, namespace: str, name: str, uid: str) -> None:
+        """Forget a record that was deleted, and end its move unless it was created again."""
         self.approvals.forget(namespace, name)
+        if self.keeper.forget(namespace, name, uid):
+            self.executor.post(RecordDeleted(f"{namespace}/{name}"))
 
     def _skip(self, name: str) -> None:
         self.runs.skip(name)

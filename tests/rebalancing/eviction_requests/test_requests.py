@@ -11,7 +11,7 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.objects import Namespace  # type: ignore[attr-defined] # known to exist in this test
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import ObjectAdded, PodUpdated
+from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, PodUpdated
 from plimsoll.planning.scope import EVICT
 from plimsoll.ports.eviction_requests import EvictionRequest
 from plimsoll.ports.writes import WriteOutcome, WriteResult
@@ -23,6 +23,7 @@ from plimsoll.rebalancing.eviction_requests.watch import SWEEP_S
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy
 from rebalancing.test_controller import OLD, replaced
+from rebalancing.test_missed_deletions import shown
 
 MIGRATOR = "acme.io/migrator"
 NOT_SERVED = WriteResult(WriteOutcome.GONE, "the server could not find the requested resource")
@@ -320,8 +321,7 @@ class TestCallingOff:
         scene = Scene()
         async with scene.running(by_request()):
             await asked(scene)
-            scene.keeper.forget("default", scene.record["metadata"]["name"])
-            scene.wing.approvals.forget("default", scene.record["metadata"]["name"])
+            scene.wing.take_records([ObjectDeleted(shown(scene.record))])
             await look(scene)
 
         assert the_request(scene).is_withdrawn

@@ -20,7 +20,7 @@ class MissedDeletions:
     """Reports deleted records if the watch does not."""
 
     keeper: EvictionRecordStore
-    deleted: Callable[[str, str], None]  #: receives namespace and name of each
+    deleted: Callable[[str, str, str], None]  #: receives namespace, name and uid of each
     clock: Clock
     _shown: set[str] = field(default_factory=set, init=False)  #: keys of records that the watch has shown
     _listed: Signal = field(default_factory=Signal, init=False)
@@ -46,15 +46,17 @@ class MissedDeletions:
 
     async def look(self) -> None:
         """Search the records that the watch has not shown; waits until the server responds."""
-        while missing := self.keeper.known.keys() - self._shown:
+        while missing := {
+            key: record.uid for key, record in self.keeper.known.items() if key not in self._shown
+        }:
             answer, documents = await self.keeper.records.list()
             if answer.verdict is WriteOutcome.GONE:
                 return  # the resource is not served; once it is, the watch lists
             if answer.is_done:
                 metas = [document["metadata"] for document in documents]
                 present = {f"{meta.get('namespace')}/{meta['name']}" for meta in metas}
-                for key in sorted(missing - present - self._shown):
+                for key in sorted(missing.keys() - present - self._shown):
                     namespace, _, name = key.partition("/")
-                    self.deleted(namespace, name)
+                    self.deleted(namespace, name, missing[key])
                 return
             await self.clock.sleep(RETRY_S)

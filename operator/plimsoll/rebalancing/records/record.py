@@ -19,6 +19,7 @@ class Record:
         status: The progress.
         created: Seconds since the epoch, by the API server's clock.
         announced: When phase Evicting was written, by the API server's clock; None if that is not known.
+        uid: The object's uid: a record that is deleted may be created again under its name.
     """
 
     namespace: str
@@ -27,6 +28,7 @@ class Record:
     status: EvictionStatus
     created: float
     announced: datetime | None = None
+    uid: str = ""
 
     @property
     def key(self) -> str:

@@ -72,7 +72,8 @@ class EvictionRecordStore:
     _sent: dict[str, float] = field(default_factory=dict, init=False)
     changed: Signal = field(default_factory=Signal, init=False)
     touched: dict[str, None] = field(default_factory=dict, init=False)
-    _creating: set[str] = field(default_factory=set, init=False)  #: keys; without deleted ones
+    #: uids of records that the watch has shown as deleted, by key of a record that is being created
+    _creating: dict[str, set[str]] = field(default_factory=dict, init=False)
     _left: set[str] = field(default_factory=set, init=False)  #: keys of records to delete again
     _unwritten: UnwrittenRecords = field(init=False)
     #: whether the records of earlier processes have been taken over
@@ -134,20 +135,39 @@ class EvictionRecordStore:
             self.observer.object_skipped("evictions", found, problem)
             return
         status = eviction.status or EvictionStatus()
-        self._remember(Record(namespace, name, eviction.spec, status, created, announced_at(meta)))
+        uid, announced = str(meta.get("uid") or ""), announced_at(meta)
+        self._remember(Record(namespace, name, eviction.spec, status, created, announced, uid))
 
     def see(self, namespace: str, name: str, phase: str) -> None:
         """Update a record's phase from the watch; another process may have changed it."""
         if phase not in UNSENT:
             self._sent.setdefault(f"{namespace}/{name}", self.clock.monotonic())
 
-    def forget(self, namespace: str, name: str) -> None:
-        """Forget a record that another client deleted."""
-        self._creating.discard(f"{namespace}/{name}")
-        self._sent.pop(f"{namespace}/{name}", None)
-        record = self.known.pop(f"{namespace}/{name}", None)
+    def forget(self, namespace: str, name: str, uid: str = "") -> bool:
+        """Forget a record that was deleted.
+
+        A record may be deleted and created again under its name before the watch shows the deletion.
+
+        Args:
+            namespace: Its namespace.
+            name: Its name.
+            uid: Its uid; empty if the record of this name, whichever it is, does not exist any more.
+
+        Returns:
+            Whether no record of this name is left; of one that is being created, ``create`` will tell.
+        """
+        key = f"{namespace}/{name}"
+        if key in self._creating:
+            self._creating[key].add(uid)
+            return False
+        record = self.known.get(key)
+        if record is not None and uid and record.uid and uid != record.uid:
+            return False
+        self._sent.pop(key, None)
         if record is not None:
+            del self.known[key]
             self._touch(record)
+        return True
 
     def _touch(self, record: Record) -> None:
         self.touched[record.spec.policy] = None
@@ -232,13 +252,15 @@ class EvictionRecordStore:
             "spec": spec.model_dump(mode="json", by_alias=True, exclude_none=True),
             "status": status.model_dump(mode="json", by_alias=True, exclude_none=True),
         }
-        self._creating.add(key)
-        answer = await self.records.create(document)
-        is_gone = key not in self._creating
-        self._creating.discard(key)
-        if answer.is_done and is_gone:
+        gone = self._creating[key] = set()
+        try:
+            answer = await self.records.create(document)
+        finally:
+            del self._creating[key]
+        if answer.is_done and answer.uid in gone:
             return WriteResult(WriteOutcome.GONE, "the record was deleted")
         if answer.is_done:
+            record = replace(record, uid=answer.uid)
             self._remember(record)
             self._told(record)
         elif answer.verdict is not WriteOutcome.CONFLICT:

@@ -16,7 +16,7 @@ from plimsoll.planning.moves import Move
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
-from plimsoll.rebalancing.moves.events import MoveUnplanned, ProposalAnswered, RecordDeleted
+from plimsoll.rebalancing.moves.events import MoveUnplanned, ProposalAnswered
 from plimsoll.rebalancing.moves.outcomes import ANSWERS, APPROVED, REJECTED
 from plimsoll.rebalancing.moves.state import MoveStage, MoveState
 from plimsoll.rebalancing.records.store import EvictionRecordStore
@@ -41,9 +41,8 @@ class Approvals:
         self._executor.post(ProposalAnswered(key, answer))
 
     def forget(self, namespace: str, name: str) -> None:
-        """Forget a deleted record."""
+        """Forget the answer on a deleted record."""
         self._said.pop(f"{namespace}/{name}", None)
-        self._executor.post(RecordDeleted(f"{namespace}/{name}"))
 
     def answer(self, key: str) -> bool | None:
         """The answer to a proposal, None without one."""

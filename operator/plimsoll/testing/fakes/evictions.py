@@ -237,6 +237,7 @@ class FakeRecords:
         history: Phases by record name, in the order written.
         managers: First writer of each phase, by record name and phase; "" for the client.
         created_at: ``metadata.creationTimestamp`` of new records.
+        created: The number of records that were created.
         answer: The result of a write.
     """
 
@@ -248,6 +249,7 @@ class FakeRecords:
         self.managers: dict[tuple[str, str], str] = {}
         self.created_at = "2026-01-01T00:00:00Z"
         self.answer = DONE
+        self.created = 0
 
     async def create(self, document: Mapping[str, Any]) -> WriteResult:
         """Add a new record."""
@@ -257,10 +259,12 @@ class FakeRecords:
             return self.answer
         if key in self.documents:
             return WriteResult(WriteOutcome.CONFLICT, f"{key} exists already")
-        stamped = {**metadata, "creationTimestamp": self.created_at}
+        self.created += 1
+        uid = f"uid-{metadata['name']}-{self.created}"
+        stamped = {**metadata, "creationTimestamp": self.created_at, "uid": uid}
         self.documents[key] = {**document, "metadata": stamped}
         self._note(metadata["name"], document.get("status") or {})
-        return DONE
+        return replace(DONE, uid=uid)
 
     async def write_status(
         self, namespace: str, name: str, status: Mapping[str, Any], manager: str = ""
