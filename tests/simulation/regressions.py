@@ -105,6 +105,9 @@ REGRESSIONS: tuple[Regression, ...] = (
     ),
     Regression(283, "532c5c4d", "a replica's first list of pods lagged for minutes", is_wired=True),
     Regression(
+        88, "83c97e61", "a policy's totals left out a record made again under its name", is_wired=True
+    ),
+    Regression(
         234, "8c9a4a1f", "pods of a gang got no condition: the right to write it was missing for a while"
     ),
 )
