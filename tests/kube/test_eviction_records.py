@@ -55,7 +55,7 @@ async def test_a_status_may_be_written_under_another_name(told: tuple[ToldServer
     server.then({})
 
     records = NamespacedResources(session, "evictions", EvictionStatus)
-    await records.write_status("shop", "web-1-abc", {"phase": "Evicting"}, "somebody")
+    await records.write_status("shop", "web-1-abc", {"phase": "Evicting"}, manager="somebody")
 
     assert server.requests[0][1] == f"{FOLDER}/web-1-abc/status?fieldManager=somebody"
 

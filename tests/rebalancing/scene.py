@@ -101,7 +101,11 @@ def web(
 
 
 class Scene:
-    """Everything around the rebalancers."""
+    """Everything around the rebalancers.
+
+    Args:
+        documents: Records of earlier processes, or a :class:`FakeRecords` that keeps them.
+    """
 
     def __init__(
         self,
@@ -116,7 +120,8 @@ class Scene:
         places_by_load: bool = False,
     ) -> None:
         self.clock = FakeClock()
-        self.records = FakeRecords(*documents)
+        kept = [each for each in documents if isinstance(each, FakeRecords)]
+        self.records = kept[0] if kept else FakeRecords(*documents)
         self.evictor = evictor or FakeEvictor()
         self.requester = FakeEvictionRequester()
         self.closer = FakeNodeCloser()

@@ -251,10 +251,10 @@ def slowly(scene: Scene) -> Scene:
     for name in ("create", "write_status"):
         write = getattr(scene.records, name)
 
-        async def later(*args: str | dict[str, Any], write: Callable[..., Any] = write) -> Any:
+        async def later(*args: Any, write: Callable[..., Any] = write, **options: Any) -> Any:
             for _ in range(5):
                 await asyncio.sleep(0)
-            return await write(*args)
+            return await write(*args, **options)
 
         setattr(scene.records, name, later)
     return scene

@@ -117,8 +117,8 @@ class LateRecords(FakeRecords):
 
 async def test_a_record_that_is_deleted_before_its_creation_is_answered_is_not_remembered() -> None:
     """The watch has shown its end; no second event comes."""
-    scene = Scene()
-    scene.records = scene.keeper.records = records = LateRecords()
+    records = LateRecords()
+    scene = Scene(records)
 
     async with scene.running(a_policy("DryRun")):
         running = asyncio.create_task(scene.run())
@@ -202,16 +202,16 @@ async def test_late_records_are_counted_in_the_status_of_their_policy() -> None:
 
 async def test_a_record_that_is_made_or_deleted_meanwhile_is_not_late() -> None:
     """The list that shows it is older than what this process knows."""
-    scene = Scene()
-    scene.records = scene.keeper.records = SlowRecords()
+    records = SlowRecords()
+    scene = Scene(records)
 
     async with scene.running(a_policy("DryRun")):
         await scene.run()
-        scene.records.go.clear()
+        records.go.clear()
         await scene.clock.advance(20)
         for record in list(scene.keeper.known.values()):
             await scene.keeper.drop(record, "for a test")
-        scene.records.go.set()
+        records.go.set()
         await settled()
 
         assert scene.keeper.known == {}
@@ -236,8 +236,8 @@ class Unheard(FakeRecords):
 @pytest.mark.parametrize("mode", ["DryRun", "Approve"])
 async def test_a_record_outlives_the_late_news_of_the_deletion_of_one_of_its_name(mode: str) -> None:
     """A record that had no answer is deleted and made again: a slow watch shows the deletion afterwards."""
-    scene = Scene()
-    scene.records = scene.keeper.records = records = Unheard()
+    records = Unheard()
+    scene = Scene(records)
 
     async with scene.running(a_policy(mode)):
         await scene.run()
@@ -259,8 +259,8 @@ async def test_a_record_outlives_the_late_news_of_the_deletion_of_one_of_its_nam
 
 async def test_the_late_news_comes_while_the_record_is_made_again() -> None:
     """It says nothing about the new one, whose answer is on its way."""
-    scene = Scene()
-    scene.records = scene.keeper.records = records = LateRecords()
+    records = LateRecords()
+    scene = Scene(records)
 
     async with scene.running(a_policy("Approve")):
         running = asyncio.create_task(scene.run())

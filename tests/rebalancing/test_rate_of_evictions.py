@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from plimsoll.ports.observer import Observer
-from plimsoll.rebalancing.records.store import SKEW_S, EvictionRecordStore
+from plimsoll.rebalancing.records.sent_times import SKEW_S
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.testing.fakes import FakeClock, FakeRecords
 
 POLICY = "p"
@@ -121,4 +122,4 @@ def test_a_record_that_is_gone_is_forgotten(store: EvictionRecordStore, clock: F
     store.see("a", "r", "Evicting")
     store.forget("a", "r")
 
-    assert store._sent == {}
+    assert store._sent._seen == {}

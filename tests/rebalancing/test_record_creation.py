@@ -1,7 +1,8 @@
 """Records whose creation got no answer, and those that a process may not write any more."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -25,9 +26,9 @@ class LossyRecords(FakeRecords):
         await super().create(document)
         return WriteResult(WriteOutcome.UNKNOWN, "no answer")
 
-    async def delete(self, namespace: str, name: str) -> WriteResult:
+    async def delete(self, namespace: str, name: str, *, uid: str = "") -> WriteResult:
         """Refuse twice."""
-        return self.refusals.pop() if self.refusals else await super().delete(namespace, name)
+        return self.refusals.pop() if self.refusals else await super().delete(namespace, name, uid=uid)
 
 
 SPEC = EvictionSpec.model_validate(
@@ -156,7 +157,7 @@ class SlowRecords(FakeRecords):
         self.goes_on = asyncio.Event()
 
     async def write_status(
-        self, namespace: str, name: str, status: Mapping[str, Any], manager: str = ""
+        self, namespace: str, name: str, status: Mapping[str, Any], *, version: str, manager: str = ""
     ) -> WriteResult:
         """By its number."""
         self.answers.append(WriteResult(WriteOutcome.REFUSED, "no right"))
@@ -165,7 +166,7 @@ class SlowRecords(FakeRecords):
                 return self.answers[-1]
             case 2:
                 await self.goes_on.wait()
-        return await super().write_status(namespace, name, status, manager)
+        return await super().write_status(namespace, name, status, version=version, manager=manager)
 
 
 async def test_what_was_refused_while_an_older_state_was_written_is_written_again() -> None:
@@ -190,42 +191,142 @@ async def test_what_was_refused_while_an_older_state_was_written_is_written_agai
     assert records.documents["a/r-1"]["status"]["phase"] == Phase.BLOCKED
 
 
-class ReversedRecords(FakeRecords):
-    """Stores the first status that is written after the creation only when the next one is stored."""
+class LateRecords(FakeRecords):
+    """Carries out the first request of a kind long after it had no answer: a 504, or a lost connection.
 
-    def __init__(self) -> None:
+    Attributes:
+        late: What is carried out later.
+        delayed: The names of the methods whose first request is.
+    """
+
+    def __init__(self, *delayed: str) -> None:
         super().__init__()
-        self.goes_on = asyncio.Event()
-        self.written = 0
+        self.late: list[Callable[[], Awaitable[WriteResult]]] = []
+        self.delayed = {*delayed}
+
+    async def create(self, document: Mapping[str, Any]) -> WriteResult:
+        """Now or later."""
+        return await self._delayed("create", partial(super().create, document))
 
     async def write_status(
-        self, namespace: str, name: str, status: Mapping[str, Any], manager: str = ""
+        self, namespace: str, name: str, status: Mapping[str, Any], *, version: str, manager: str = ""
     ) -> WriteResult:
-        """By its number."""
-        self.written += 1
-        if self.written == 1:
-            await self.goes_on.wait()
-        return await super().write_status(namespace, name, status, manager)
+        """Now or later."""
+        write = partial(super().write_status, namespace, name, status, version=version, manager=manager)
+        return await self._delayed("write_status", write)
+
+    async def _delayed(self, kind: str, request: Callable[[], Awaitable[WriteResult]]) -> WriteResult:
+        if kind not in self.delayed:
+            return await request()
+        self.delayed.discard(kind)
+        self.late.append(request)
+        return WriteResult(WriteOutcome.UNKNOWN, "504: the request did not complete in time")
+
+    async def carry_out(self) -> WriteOutcome:
+        """Carry out what waits."""
+        (request,) = self.late
+        return (await request()).verdict
 
 
-async def test_a_newer_state_that_an_older_one_overtook_is_written_once_more() -> None:
-    """Requests on two connections may arrive in another order than they were sent."""
-    records, clock = ReversedRecords(), FakeClock()
+async def test_a_write_that_takes_effect_late_does_not_replace_a_newer_state() -> None:
+    """The same write was repeated with success, and the next phase was written: the record has ended."""
+    records, clock = LateRecords("write_status"), FakeClock()
     store = EvictionRecordStore(records, clock, RememberingObserver())
     await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
-    again = asyncio.create_task(store.run())
+    writing = asyncio.create_task(store.write("a/r-1", Phase.EVICTING, reason="Sent"))
+    await clock.advance(1.0)
+    assert (await writing).is_done
+    await store.write("a/r-1", Phase.BLOCKED, reason="Refused")
+
+    assert await records.carry_out() is WriteOutcome.CONFLICT
+    assert records.history == {"r-1": ["Planned", "Evicting", "Blocked"]}
+    assert store.is_written("a/r-1")
+
+
+async def test_the_older_of_two_states_that_are_written_concurrently_gives_way() -> None:
+    """Requests on two connections may arrive in another order than they were sent."""
+    records, clock, observer = LateRecords("write_status"), FakeClock(), RememberingObserver()
+    store = EvictionRecordStore(records, clock, observer)
+    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
     older = asyncio.create_task(store.write("a/r-1", Phase.EVICTING, reason="Sent"))
     await settled()
     await store.write("a/r-1", Phase.CANCELLED, reason="NotNeeded")
-    records.goes_on.set()
-    await older
+    await clock.advance(1.0)
 
-    assert records.documents["a/r-1"]["status"]["phase"] == Phase.EVICTING
-    assert not store.is_written("a/r-1")
+    assert (await older).verdict is WriteOutcome.UNKNOWN
+    assert await records.carry_out() is WriteOutcome.CONFLICT
+    assert records.history == {"r-1": ["Planned", "Cancelled"]}
+    assert (store.is_written("a/r-1"), observer.failures) == (True, [])
+
+
+async def test_a_record_that_another_client_changed_is_read_and_written() -> None:
+    """Somebody may label a record, or answer a proposal, at any time."""
+    records, clock, observer = FakeRecords(), FakeClock(), RememberingObserver()
+    store = EvictionRecordStore(records, clock, observer)
+    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
+    records.documents["a/r-1"]["metadata"]["resourceVersion"] = "7"
+
+    assert (await store.write("a/r-1", Phase.EVICTING, reason="Sent")).is_done
+    assert (await store.write("a/r-1", Phase.EVICTED, reason="Accepted")).is_done
+    assert records.documents["a/r-1"]["metadata"]["resourceVersion"] == "9"
+    assert observer.failures == []
+
+
+async def test_a_record_in_whose_place_there_is_another_is_gone() -> None:
+    """Somebody deleted it and created one of its name: that one is not ours to write."""
+    records, clock = FakeRecords(), FakeClock()
+    store = EvictionRecordStore(records, clock, RememberingObserver())
+    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
+    records.documents["a/r-1"]["metadata"] |= {"uid": "another", "resourceVersion": "7"}
+
+    assert (await store.write("a/r-1", Phase.EVICTING, reason="Sent")).verdict is WriteOutcome.GONE
+    assert records.documents["a/r-1"]["status"]["phase"] == Phase.PLANNED
+    assert store.known == {}
+
+
+async def test_a_record_that_is_created_after_it_was_given_up_is_deleted() -> None:
+    """It would stay without a phase until the next process leads."""
+    records, clock = LateRecords("create"), FakeClock()
+    store = EvictionRecordStore(records, clock, RememberingObserver())
+    running = asyncio.create_task(store.run())
+    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
+    assert await records.carry_out() is WriteOutcome.DONE
     for _ in range(3):
         await clock.advance(5.0)
-        await settled()
-    again.cancel()
+    running.cancel()
 
-    assert records.documents["a/r-1"]["status"]["phase"] == Phase.CANCELLED
-    assert store.is_written("a/r-1")
+    assert records.documents == {}
+    assert not store._unwritten
+    assert not store._left
+
+
+async def test_a_record_that_may_exist_is_deleted_once_that_is_allowed() -> None:
+    """The right may be taken away for a while."""
+    records, clock = LossyRecords(), FakeClock()
+    records.refusals = [WriteResult(WriteOutcome.REFUSED, "forbidden")] * 2
+    store = EvictionRecordStore(records, clock, RememberingObserver())
+    running = asyncio.create_task(store.run())
+    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
+    assert [*records.documents] == ["a/r-1"]
+    for _ in range(10):
+        await clock.advance(5.0)
+    running.cancel()
+
+    assert records.documents == {}
+    assert not store._unwritten
+
+
+async def test_a_record_that_is_made_again_is_not_taken_for_the_one_that_was_given_up() -> None:
+    """Neither when it is known nor while its creation is under way."""
+    records, clock = LateRecords("create"), FakeClock()
+    store = EvictionRecordStore(records, clock, RememberingObserver())
+    running = asyncio.create_task(store.run())
+    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
+    assert (await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)).is_done
+    assert await records.carry_out() is WriteOutcome.CONFLICT
+    for _ in range(3):
+        await clock.advance(5.0)
+    running.cancel()
+
+    assert [*store.known] == [*records.documents] == ["a/r-1"]
+    assert not store._unwritten

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.session.errors import APIError, answer_of
-from plimsoll.kube.session.session import Session
+from plimsoll.kube.session.session import MERGE_PATCH, Session
 from plimsoll.ports.custom_resources import WatchedRecord
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 
@@ -55,41 +55,71 @@ class NamespacedResources:
         """Create an object, then write its status, which the API server takes in a separate request.
 
         Returns:
-            The outcome, and the uid of the object; empty if it was not created, or the response has none.
+            The outcome, with uid and version of the object if it was created.
         """
         namespace, name = document["metadata"]["namespace"], document["metadata"]["name"]
         bare = {key: value for key, value in document.items() if key != "status"}
         try:
-            created = await self._session.object("POST", self._path(namespace), bare)
+            created = _stored(await self._session.object("POST", self._path(namespace), bare))
         except APIError as exc:
             return answer_of(exc)
-        metadata = created.get("metadata")
-        uid = metadata.get("uid") if isinstance(metadata, dict) else None
-        answer = DONE
-        if document.get("status"):
-            answer = await self.write_status(namespace, name, document["status"])
-        return replace(answer, uid=uid if isinstance(uid, str) else "")
+        if not document.get("status"):
+            return created
+        answer = await self.write_status(namespace, name, document["status"], version=created.version)
+        return replace(answer, uid=created.uid)
 
     async def write_status(
-        self, namespace: str, name: str, status: Mapping[str, Any], manager: str = ""
+        self,
+        namespace: str,
+        name: str,
+        status: Mapping[str, Any],
+        *,
+        version: str = "",
+        manager: str = "",
     ) -> WriteResult:
-        """Replace an object's status; managedFields name ``manager`` as its writer."""
-        body = {"status": {**self._absent, **status}}
+        """Replace an object's status, in any version or only in one; ``manager`` is named as its writer."""
+        body: dict[str, Any] = {"status": {**self._absent, **status}}
+        if version:
+            body["metadata"] = {"resourceVersion": version}
         params = {"fieldManager": manager} if manager else None
-        return await self._session.merge(self._path(namespace, name, "status"), body, params=params)
+        path = self._path(namespace, name, "status")
+        try:
+            written = await self._session.object("PATCH", path, body, content_type=MERGE_PATCH, params=params)
+        except APIError as exc:
+            return answer_of(exc)
+        return _stored(written)
 
-    async def delete(self, namespace: str, name: str) -> WriteResult:
-        """Delete an object."""
-        return await self._session.write("DELETE", self._path(namespace, name))
+    async def look_up(self, namespace: str, name: str) -> WriteResult:
+        """An object's uid and version by a list of one, which needs no rights beyond those of the watch."""
+        answer, found = await _listed(
+            self._session, self._path(namespace), {"fieldSelector": f"metadata.name={name}"}
+        )
+        if answer.is_done and not found:
+            return WriteResult(WriteOutcome.GONE, f'{self._plural} "{name}" not found')
+        return _stored(found[0]) if answer.is_done else answer
+
+    async def delete(self, namespace: str, name: str, *, uid: str = "") -> WriteResult:
+        """Delete an object of that uid, or whichever it is."""
+        body = {"preconditions": {"uid": uid}} if uid else None
+        return await self._session.write("DELETE", self._path(namespace, name), body)
 
     async def list(self) -> tuple[WriteResult, Sequence[Mapping[str, Any]]]:
         """All of them; GONE when the CustomResourceDefinition is not installed."""
         return await _listed(self._session, f"{GROUP}/{self._plural}")
 
 
-async def _listed(session: Session, path: str) -> tuple[WriteResult, Sequence[Mapping[str, Any]]]:
+def _stored(document: Mapping[str, Any]) -> WriteResult:
+    """The outcome of a write with this response."""
+    metadata = document.get("metadata")
+    known: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
+    return replace(DONE, uid=str(known.get("uid") or ""), version=str(known.get("resourceVersion") or ""))
+
+
+async def _listed(
+    session: Session, path: str, params: Mapping[str, str] | None = None
+) -> tuple[WriteResult, Sequence[Mapping[str, Any]]]:
     try:
-        listed = await session.object("GET", path)
+        listed = await session.object("GET", path, params=params)
     except APIError as exc:
         return answer_of(exc), ()
     if "items" not in listed:

@@ -39,15 +39,21 @@ class Records(Protocol):
     """Reads and writes Eviction records (custom resources) as plain documents."""
 
     async def create(self, document: Mapping[str, Any]) -> WriteResult:
-        """Create a record; the result has its uid, and is CONFLICT when the name is taken."""
+        """Create a record; the result has its uid and version, and is CONFLICT when the name is taken."""
 
     async def write_status(
-        self, namespace: str, name: str, status: Mapping[str, Any], manager: str = ""
+        self, namespace: str, name: str, status: Mapping[str, Any], *, version: str, manager: str = ""
     ) -> WriteResult:
-        """Replace a record's status; managedFields name ``manager`` as the writer, "" for the client."""
+        """Replace the status of a record that is still of that version; the result has the new one.
 
-    async def delete(self, namespace: str, name: str) -> WriteResult:
-        """Delete a record."""
+        An empty version allows any. managedFields name ``manager`` as the writer, "" for the client.
+        """
+
+    async def look_up(self, namespace: str, name: str) -> WriteResult:
+        """A record's uid and version, as the server has them now; GONE if it does not exist."""
+
+    async def delete(self, namespace: str, name: str, *, uid: str = "") -> WriteResult:
+        """Delete a record of that uid, or whichever it is; CONFLICT when it has another uid."""
 
     async def list(self) -> tuple[WriteResult, Sequence[Mapping[str, Any]]]:
         """All records; GONE when the server does not serve the resource."""

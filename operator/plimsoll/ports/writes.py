@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+#: Seconds after a response of outcome UNKNOWN in which the write may still take effect: the server may have
+#: given up waiting for etcd, and etcd writes all the same. After this it is taken not to have happened.
+LATE_EFFECT_S = 5.0
+
 
 class WriteOutcome(StrEnum):
     """The kinds of outcomes of a write to the API server."""
@@ -25,7 +29,8 @@ class WriteResult:
         message: The server's message, empty when done.
         budget: The PodDisruptionBudget that blocked it, as ``namespace/name``.
         retry_after_s: Seconds after which the server allows a retry; 0 when it does not say.
-        uid: The uid of the object that was created; empty for other writes.
+        uid: The uid of the object as stored; empty if the writer does not say it.
+        version: Its resourceVersion, likewise.
     """
 
     verdict: WriteOutcome
@@ -33,6 +38,7 @@ class WriteResult:
     budget: str = ""
     retry_after_s: float = 0.0
     uid: str = ""
+    version: str = ""
 
     @property
     def is_done(self) -> bool:

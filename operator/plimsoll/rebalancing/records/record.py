@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
+from plimsoll.api.v1alpha1.eviction_naming import record_labels
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase
 from plimsoll.api.v1alpha1.rebalancing import PlannerName
 
@@ -34,6 +36,26 @@ class Record:
     def key(self) -> str:
         """``namespace/name``."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The custom resource to create."""
+        spec = self.spec
+        labels = record_labels(
+            policy=spec.policy,
+            strategy=spec.strategy,
+            from_node=spec.from_node,
+            owner_kind=spec.owner.kind if spec.owner else "",
+            owner_name=spec.owner.name if spec.owner else "",
+            bundle=spec.bundle.name if spec.bundle else "",
+        )
+        return {
+            "apiVersion": "plimsoll.dev/v1alpha1",
+            "kind": "Eviction",
+            "metadata": {"name": self.name, "namespace": self.namespace, "labels": labels},
+            "spec": spec.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "status": self.status.model_dump(mode="json", by_alias=True, exclude_none=True),
+        }
 
     @property
     def phase(self) -> Phase | None:

@@ -17,7 +17,6 @@ from plimsoll.api.v1alpha1.eviction import (
     EvictionStatus,
     Replacement,
 )
-from plimsoll.api.v1alpha1.eviction_naming import record_labels
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.real_load import UsedLoad
@@ -27,9 +26,11 @@ from plimsoll.ports.custom_resources import Records
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.announcements import ANNOUNCER, announced_at
-from plimsoll.rebalancing.records.history import counts_as_sent, is_reversal, latest_sent
+from plimsoll.rebalancing.records.history import is_reversal
 from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.sent_times import SentTimes
 from plimsoll.rebalancing.records.unwritten import CATCH_UP_S, UnwrittenRecords
+from plimsoll.rebalancing.records.versions import VersionedRecords
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 from plimsoll.timing.signal import Signal
 
@@ -44,9 +45,6 @@ RETRY_S = 2.0
 
 #: Retries of deleting a record that may have been created: no process would ever finish it.
 DROP_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=OPEN_OR_CONFLICT)
-
-#: Maximum difference of other machines' clocks, in seconds.
-SKEW_S = 7200.0
 
 #: Phases of records for which nothing was sent yet.
 UNSENT = frozenset(("", Phase.PREDICTED, Phase.PLANNED))
@@ -68,19 +66,21 @@ class EvictionRecordStore:
     clock: Clock
     observer: Observer
     known: dict[str, Record] = field(default_factory=dict, init=False)
-    #: when each record was first seen as sent, in monotonic seconds; sent by any process
-    _sent: dict[str, float] = field(default_factory=dict, init=False)
+    _sent: SentTimes = field(init=False)
     changed: Signal = field(default_factory=Signal, init=False)
     touched: dict[str, None] = field(default_factory=dict, init=False)
     #: uids of records that the watch has shown as deleted, by key of a record that is being created
     _creating: dict[str, set[str]] = field(default_factory=dict, init=False)
     _left: set[str] = field(default_factory=set, init=False)  #: keys of records to delete again
+    _versioned: VersionedRecords = field(init=False)
     _unwritten: UnwrittenRecords = field(init=False)
     #: whether the records of earlier processes have been taken over
     is_recovered: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        """Create the list of unwritten records, on the store's clock."""
+        """Create the parts, on the store's port and clock."""
+        self._sent = SentTimes(self.clock)
+        self._versioned = VersionedRecords(self.records)
         self._unwritten = UnwrittenRecords(self.clock)
 
     async def load(self) -> None:
@@ -136,12 +136,13 @@ class EvictionRecordStore:
             return
         status = eviction.status or EvictionStatus()
         uid, announced = str(meta.get("uid") or ""), announced_at(meta)
+        self._versioned.found(f"{namespace}/{name}", str(meta.get("resourceVersion") or ""))
         self._remember(Record(namespace, name, eviction.spec, status, created, announced, uid))
 
     def see(self, namespace: str, name: str, phase: str) -> None:
         """Update a record's phase from the watch; another process may have changed it."""
         if phase not in UNSENT:
-            self._sent.setdefault(f"{namespace}/{name}", self.clock.monotonic())
+            self._sent.seen(f"{namespace}/{name}")
 
     def forget(self, namespace: str, name: str, uid: str = "") -> bool:
         """Forget a record that was deleted.
@@ -163,7 +164,8 @@ class EvictionRecordStore:
         record = self.known.get(key)
         if record is not None and uid and record.uid and uid != record.uid:
             return False
-        self._sent.pop(key, None)
+        self._sent.forget(key)
+        self._versioned.forget(key)
         if record is not None:
             del self.known[key]
             self._touch(record)
@@ -191,29 +193,12 @@ class EvictionRecordStore:
         return key not in self._unwritten
 
     def sent_within(self, policy: str, seconds: float) -> int:
-        """The number of a policy's evictions and surges within the last seconds, without refused ones.
-
-        Clocks of machines differ, so ages count from when this process saw that a record was sent: it sent
-        the eviction itself, or the watch showed it while another process led. Records that a young process
-        finds may have been sent just before it began, unless even a clock that is far ahead rules that out.
-        """
-        now, wall = self.clock.monotonic(), self.clock.now()
-        return sum(
-            now - self._sent.get(record.key, now) < seconds and wall - latest_sent(record) < seconds + SKEW_S
-            for record in self.known.values()
-            if counts_as_sent(record, policy)
-        )
+        """The number of a policy's evictions and surges within the last seconds, without refused ones."""
+        return self._sent.within(self.known.values(), policy, seconds)
 
     def sent_for_s(self, record: Record) -> float:
-        """Seconds since this process saw that a record was sent; 0 if it was not.
-
-        A young process counts from its start: the record's times are of other machines, whose clocks may
-        differ. They count as far as even a clock that is far ahead allows.
-        """
-        if not (sent := latest_sent(record)):
-            return 0.0
-        now = self.clock.monotonic()
-        return max(now - self._sent.get(record.key, now), self.clock.now() - sent - SKEW_S)
+        """Seconds since this process saw that a record was sent; 0 if it was not."""
+        return self._sent.for_s(record)
 
     def _remember(self, record: Record) -> None:
         self.known[record.key] = record
@@ -226,6 +211,8 @@ class EvictionRecordStore:
     ) -> WriteResult:
         """Write a new record; one that may exist without a status is deleted again, with retries.
 
+        A creation without a response may take effect after the deletion, so the record is looked for later.
+
         Returns:
             The server's response; GONE for a record that was deleted before the response arrived.
         """
@@ -234,39 +221,24 @@ class EvictionRecordStore:
             phase, datetime.fromtimestamp(now, UTC), reason=reason, message=message or None
         )
         record = Record(namespace, name, spec, status, now)
-        document = {
-            "apiVersion": "plimsoll.dev/v1alpha1",
-            "kind": "Eviction",
-            "metadata": {
-                "name": name,
-                "namespace": namespace,
-                "labels": record_labels(
-                    policy=spec.policy,
-                    strategy=spec.strategy,
-                    from_node=spec.from_node,
-                    owner_kind=spec.owner.kind if spec.owner else "",
-                    owner_name=spec.owner.name if spec.owner else "",
-                    bundle=spec.bundle.name if spec.bundle else "",
-                ),
-            },
-            "spec": spec.model_dump(mode="json", by_alias=True, exclude_none=True),
-            "status": status.model_dump(mode="json", by_alias=True, exclude_none=True),
-        }
         gone = self._creating[key] = set()
         try:
-            answer = await self.records.create(document)
+            answer = await self.records.create(record.document)
         finally:
             del self._creating[key]
         if answer.is_done and answer.uid in gone:
             return WriteResult(WriteOutcome.GONE, "the record was deleted")
         if answer.is_done:
             record = replace(record, uid=answer.uid)
+            self._left.discard(key)
+            self._versioned.found(key, answer.version)
             self._remember(record)
             self._told(record)
         elif answer.verdict is not WriteOutcome.CONFLICT:
             self.observer.record_dropped(spec.policy, answer.verdict.value)
             deleted = await retry(lambda: self.records.delete(namespace, name), DROP_RETRIES, self.clock)
-            if deleted.verdict not in _FINAL:
+            may_come = answer.verdict is WriteOutcome.UNKNOWN and deleted.verdict is WriteOutcome.GONE
+            if may_come or deleted.verdict not in (WriteOutcome.DONE, WriteOutcome.GONE):
                 self._left.add(key)
                 self._unwritten.failed(key, deleted)
         return answer
@@ -306,7 +278,7 @@ class EvictionRecordStore:
         answer = await self._write(changed, tries=5 if is_new else 1, manager=manager)
         if answer.verdict is WriteOutcome.GONE:
             self.forget(changed.namespace, changed.name)
-        elif not answer.is_done:
+        elif not (answer.is_done or self._is_outdated(changed)):
             self._unwritten.failed(key, answer)
         if is_new:
             self._told(changed)
@@ -322,7 +294,7 @@ class EvictionRecordStore:
         answer = await self._write(changed, tries=1)
         if answer.verdict is WriteOutcome.GONE:
             self.forget(changed.namespace, changed.name)
-        elif not answer.is_done:
+        elif not (answer.is_done or self._is_outdated(changed)):
             self._unwritten.failed(key, answer)
         return answer
 
@@ -351,31 +323,25 @@ class EvictionRecordStore:
             return await self._write(record, tries=1)
         if key not in self._left:
             return WriteResult(WriteOutcome.GONE)
-        namespace, _, name = key.partition("/")
-        answer = await self.records.delete(namespace, name)
-        return replace(answer, verdict=WriteOutcome.GONE) if answer.is_done else answer
-
-    def _written(self, record: Record) -> None:
-        """Note a successful write; if the record has changed since, the write is repeated."""
-        if self.known.get(record.key, record) is record:
-            self._unwritten.discard(record.key)
-        else:
-            self._unwritten.add(record.key)
+        return await self._versioned.delete(key, lambda: key in self._creating or key in self.known)
 
     async def _write(self, record: Record, tries: int = 5, manager: str = "") -> WriteResult:
         """Write a record's status; returns the server's last response."""
-        document = record.status.model_dump(mode="json", by_alias=True, exclude_none=True)
         is_again = record.key in self._unwritten
         for left in reversed(range(tries)):
-            answer = await self.records.write_status(record.namespace, record.name, document, manager)
+            answer = await self._versioned.write_status(
+                record, manager, lambda: not self._is_outdated(record)
+            )
             # A response may be lost with its connection; the write is repeated, and a second loss counts.
             is_lost = answer.verdict is WriteOutcome.UNKNOWN and not is_again
             is_again = True
             if answer.is_done:
-                self._written(record)
+                if not self._is_outdated(record):
+                    self._unwritten.discard(record.key)
             elif not (
                 answer.verdict in (WriteOutcome.GONE, WriteOutcome.FENCED)
                 or is_lost
+                or self._is_outdated(record)
                 or self._unwritten.is_refused_again(record.key, answer)
             ):
                 self.observer.failed(f"record {record.key}", answer.message)
@@ -383,7 +349,13 @@ class EvictionRecordStore:
                 break
             if left:
                 await self.clock.sleep(0.2 * 2 ** (tries - 1 - left))
+            if self._is_outdated(record):
+                break  # the newer state is written, too
         return answer
+
+    def _is_outdated(self, record: Record) -> bool:
+        """Whether the record has a newer state, which is written as well."""
+        return self.known.get(record.key, record) is not record
 
     def _told(self, record: Record) -> None:
         """Report a record's progress."""

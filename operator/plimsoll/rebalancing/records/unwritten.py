@@ -54,11 +54,6 @@ class UnwrittenRecords:
         now = self._clock.monotonic()
         return [key for key, each in self._records.items() if each.due_at <= now]
 
-    def add(self, key: str) -> None:
-        """What the server holds may be older than what is known: it is written again soon."""
-        self._records.setdefault(key, _Unwritten())
-        self._added.notify()
-
     def failed(self, key: str, answer: WriteResult) -> None:
         """It could not be written; the pauses grow where the server refuses it."""
         failures = self._records.get(key, _Unwritten()).failures + 1

@@ -261,29 +261,45 @@ class FakeRecords:
             return WriteResult(WriteOutcome.CONFLICT, f"{key} exists already")
         self.created += 1
         uid = f"uid-{metadata['name']}-{self.created}"
-        stamped = {**metadata, "creationTimestamp": self.created_at, "uid": uid}
+        stamped = {**metadata, "creationTimestamp": self.created_at, "uid": uid, "resourceVersion": "1"}
         self.documents[key] = {**document, "metadata": stamped}
         self._note(metadata["name"], document.get("status") or {})
-        return replace(DONE, uid=uid)
+        return replace(DONE, uid=uid, version="1")
 
     async def write_status(
-        self, namespace: str, name: str, status: Mapping[str, Any], manager: str = ""
+        self, namespace: str, name: str, status: Mapping[str, Any], *, version: str, manager: str = ""
     ) -> WriteResult:
-        """Replace a status; ``managers`` keeps the first writer of each phase."""
+        """Replace the status of a version; ``managers`` keeps the first writer of each phase."""
         document = self.documents.get(f"{namespace}/{name}")
         if not self.answer.is_done:
             return self.answer
         if document is None:
             return WriteResult(WriteOutcome.GONE, f"there is no record {namespace}/{name}")
+        stored = _stored(document)
+        if version not in ("", stored.version):
+            return WriteResult(WriteOutcome.CONFLICT, f"{namespace}/{name} has version {stored.version}")
+        version = str(int(stored.version or 0) + 1)
         document["status"] = dict(status)
+        document["metadata"] = {**document["metadata"], "resourceVersion": version}
         self._note(name, status)
         self.managers.setdefault((name, str(status.get("phase"))), manager)
-        return DONE
+        return replace(stored, version=version)
 
-    async def delete(self, namespace: str, name: str) -> WriteResult:
-        """Delete a record."""
-        if self.documents.pop(f"{namespace}/{name}", None) is None:
+    async def look_up(self, namespace: str, name: str) -> WriteResult:
+        """A record's uid and version."""
+        document = self.documents.get(f"{namespace}/{name}")
+        if document is None:
             return WriteResult(WriteOutcome.GONE, f"there is no record {namespace}/{name}")
+        return _stored(document)
+
+    async def delete(self, namespace: str, name: str, *, uid: str = "") -> WriteResult:
+        """Delete a record."""
+        document = self.documents.get(f"{namespace}/{name}")
+        if document is None:
+            return WriteResult(WriteOutcome.GONE, f"there is no record {namespace}/{name}")
+        if uid not in ("", _stored(document).uid):
+            return WriteResult(WriteOutcome.CONFLICT, f"{namespace}/{name} is another record")
+        del self.documents[f"{namespace}/{name}"]
         return DONE
 
     async def list(self) -> tuple[WriteResult, Sequence[Mapping[str, Any]]]:
@@ -292,3 +308,8 @@ class FakeRecords:
 
     def _note(self, name: str, status: Mapping[str, Any]) -> None:
         self.history.setdefault(name, []).append(str(status.get("phase")))
+
+
+def _stored(document: Mapping[str, Any]) -> WriteResult:
+    meta = document["metadata"]
+    return replace(DONE, uid=meta.get("uid", ""), version=meta.get("resourceVersion", ""))
