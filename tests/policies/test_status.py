@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from plimsoll.policies.status import STATUS_RETRIES, RetriedStatuses
-from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
+from plimsoll.testing.fakes import FakeClock, settled
 
 
 class Statuses:
@@ -41,7 +42,9 @@ async def test_what_was_not_taken_is_written_again(verdict: WriteOutcome) -> Non
 
     assert answer.is_done
     assert statuses.written == [("a", {"conditions": []})] * 3
-    assert clock.slept == list(STATUS_RETRIES.pauses_s[:2])
+    first_s, second_s = STATUS_RETRIES.pauses_s[:2]
+    late = [LATE_EFFECT_S] if verdict is WriteOutcome.UNKNOWN else []
+    assert clock.slept == [*late, first_s, *late, second_s]
 
 
 @pytest.mark.parametrize("verdict", [WriteOutcome.GONE, WriteOutcome.REFUSED])
@@ -61,6 +64,23 @@ async def test_a_newer_status_calls_an_older_one_off() -> None:
     await asyncio.gather(writer.write_status("a", {"counts": 1}), writer.write_status("a", {"counts": 2}))
 
     assert statuses.written == [("a", {"counts": 1}), ("a", {"counts": 2})]
+
+
+async def test_a_status_that_takes_effect_late_is_followed_by_the_newest() -> None:
+    """The server gave up waiting for etcd, which writes all the same: whatever comes next must come later."""
+    statuses, clock = Statuses(WriteOutcome.UNKNOWN), FakeClock()
+    writer = RetriedStatuses(statuses, clock)
+    older = asyncio.ensure_future(writer.write_status("a", {"counts": 1}))
+    await settled()
+    newer = asyncio.ensure_future(writer.write_status("a", {"counts": 2}))
+    other = asyncio.ensure_future(writer.write_status("b", {"counts": 1}))
+    await clock.advance(LATE_EFFECT_S - 0.1)
+    assert statuses.written == [("a", {"counts": 1}), ("b", {"counts": 1})]
+    await clock.advance(1.0)
+
+    assert statuses.written[2:] == [("a", {"counts": 2})]
+    assert [(await each).is_done for each in (older, newer, other)] == [False, True, True]
+    assert not writer._turns
 
 
 async def test_other_fields_and_other_policies_are_no_newer_status() -> None:

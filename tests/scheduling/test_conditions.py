@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated
-from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
 from plimsoll.scheduling.conditions import BURST, PER_S, Explanations
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock, FakeRecorder, FakeStatuses, RememberingObserver, settled
@@ -108,10 +108,27 @@ async def test_a_nomination_that_waits_is_not_lost_to_newer_words(stage: Stage) 
     stage.statuses.answers = [WriteResult(WriteOutcome.UNKNOWN, "no answer")] * 2
     stage.explain(a_pod("p"), "first", node="n1")
     stage.explain(a_pod("p"), "second")
-    await stage.clock.advance(5)
+    await stage.clock.advance(5 + 2 * LATE_EFFECT_S)
 
     assert stage.statuses.nominated == {"p": "n1"}
     assert stage.statuses.conditions["p"].message == "second"
+
+
+async def test_a_condition_that_takes_effect_late_is_followed_by_the_newest(stage: Stage) -> None:
+    """And a binding of the pod waits for it: a pod on a node would be reported to have none."""
+    stage.statuses.answers = [WriteResult(WriteOutcome.UNKNOWN, "no answer")]
+    stage.explain(a_pod("p"), "first")
+    await settled()
+    stage.explain(a_pod("p"), "second")
+    binding = asyncio.ensure_future(stage.explanations.end_of_write("uid-default-p"))
+    await stage.clock.advance(LATE_EFFECT_S - 0.1)
+    assert stage.statuses.order == ["p"]
+    assert not binding.done()
+
+    await stage.clock.advance(1.0)
+    assert stage.statuses.order == ["p", "p"]
+    assert stage.statuses.conditions["p"].message == "second"
+    await binding
 
 
 @pytest.mark.parametrize("verdict", [WriteOutcome.UNKNOWN, WriteOutcome.BUSY, WriteOutcome.CONFLICT])
@@ -121,7 +138,7 @@ async def test_a_condition_that_got_no_usable_answer_is_written_again(
     """As kube-scheduler retries; the pod may not be tried again for minutes."""
     stage.statuses.answers = [WriteResult(verdict, "later")] * 2
     stage.explain(a_pod("p"))
-    await stage.clock.advance(2)
+    await stage.clock.advance(2 + 2 * LATE_EFFECT_S)
 
     assert stage.statuses.order == ["p"] * 3
     assert stage.statuses.conditions["p"].message == "no room"
@@ -201,7 +218,7 @@ async def test_nothing_is_written_of_a_pod_that_waits_no_longer(stage: Stage) ->
     stage.explain(a_pod("p"))
     await settled()
     stage.gone.add("uid-default-p")
-    await stage.clock.advance(2)
+    await stage.clock.advance(2 + LATE_EFFECT_S)
 
     assert stage.statuses.order == ["p"]
 

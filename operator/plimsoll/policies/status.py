@@ -1,9 +1,11 @@
 """Decides the conditions of each policy (Accepted, Ready, Degraded), and writes its status with retries."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 from plimsoll.access.rights import NOT_ALLOWED, Access
 from plimsoll.api.schema.conditions import (
@@ -22,7 +24,7 @@ from plimsoll.ports.custom_resources import PolicyStatusWriter
 from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
+from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry, until_certain
 
 #: Maximum length of a condition's message in characters, as in the API server.
 LONGEST_MESSAGE = 32_768
@@ -32,24 +34,31 @@ STATUS_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0, 5.0, 10.0), repeats=OPEN_OR_CO
 
 
 class RetriedStatuses:
-    """Writes with retries through another writer; a newer status of the same fields ends older retries."""
+    """Writes with retries through another writer; a newer status of the same fields ends older retries.
+
+    The writes of a policy are sent one after the other, so that none overtakes another.
+    """
 
     def __init__(self, statuses: PolicyStatusWriter, clock: Clock) -> None:
         self._statuses = statuses
         self._clock = clock
         self._latest: dict[tuple[str, frozenset[str]], Mapping[str, Any]] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def write_status(self, name: str, status: Mapping[str, Any]) -> WriteResult:
         """Merge into a policy's status; returns the last result."""
         key = (name, frozenset(status))
         self._latest[key] = status
+        turn = self._turns.setdefault(name, asyncio.Lock())
 
         def is_latest() -> bool:
             return self._latest.get(key) is status
 
-        answer = await retry(
-            lambda: self._statuses.write_status(name, status), STATUS_RETRIES, self._clock, is_latest
-        )
+        async def send() -> WriteResult:
+            async with turn:
+                return await until_certain(lambda: self._statuses.write_status(name, status), self._clock)
+
+        answer = await retry(send, STATUS_RETRIES, self._clock, is_latest)
         if is_latest():
             del self._latest[key]
         return answer

@@ -24,7 +24,7 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import ConditionUpdate, PodStatusWriter, pod_reference
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.timing.rate_limit import Pace
-from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
+from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry, until_certain
 from plimsoll.timing.signal import Signal
 
 #: Number of concurrent status writers.
@@ -138,7 +138,7 @@ class Explanations:
         self._unwritten.pop(uid, None)
 
     async def end_of_write(self, uid: str) -> None:
-        """Wait for the response to a write about a pod that is under way.
+        """Wait for the end of a write about a pod that is under way.
 
         If the API server carried it out after the binding, a pod on a node would be reported to have none.
         """
@@ -211,7 +211,7 @@ class Explanations:
             return uid not in self._due and uid not in self._urgent and self._is_waiting(uid)
 
         answer = await retry(
-            lambda: self._statuses.write_condition(pod, said.condition),
+            lambda: until_certain(lambda: self._statuses.write_condition(pod, said.condition), self._clock),
             CONDITION_RETRIES,
             self._clock,
             is_newest,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from plimsoll.ports.clock import Clock
-from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
 
 #: Outcomes after which an equal write may succeed.
 OPEN = frozenset({WriteOutcome.UNKNOWN, WriteOutcome.BUSY})
@@ -79,3 +79,14 @@ async def retry(
         if not is_wanted():
             return answer
         attempt += 1
+
+
+async def until_certain(call: Callable[[], Awaitable[WriteResult]], clock: Clock) -> WriteResult:
+    """Make a call; if it has no usable response, wait until it cannot take effect any more.
+
+    For writes that replace what others wrote: one that takes effect late must not follow a newer one.
+    """
+    answer = await call()
+    if answer.verdict is WriteOutcome.UNKNOWN:
+        await clock.sleep(LATE_EFFECT_S)
+    return answer

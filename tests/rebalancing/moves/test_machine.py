@@ -252,6 +252,11 @@ def evictions(play: Play) -> int:
             "stands",
             (Phase.BLOCKED, "PodDisruptionBudget"),
         ),
+        (
+            [LOST, WriteResult(WriteOutcome.BLOCKED, "no", budget="default/web")],
+            "goes",
+            (Phase.EVICTED, "Accepted"),
+        ),
         ([BUSY, BUSY, BUSY, BUSY], "stands", (Phase.FAILED, "EvictionFailed")),
         (
             [WriteResult(WriteOutcome.BLOCKED, "no", budget="default/web")],

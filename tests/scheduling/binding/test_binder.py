@@ -60,6 +60,29 @@ async def test_a_lost_answer_to_a_binding_that_did_not_happen() -> None:
     assert (stage.binder.sent, stage.binder.bound) == (2, {"default/p": "n1"})
 
 
+@pytest.mark.parametrize("verdict", [WriteOutcome.REFUSED, WriteOutcome.BUSY])
+async def test_a_lost_binding_may_take_effect_while_the_next_one_is_refused(verdict: WriteOutcome) -> None:
+    """The server gave up waiting for etcd, which writes all the same: the room is taken."""
+    stage = await Stage(LOST, *[WriteResult(verdict, "no")] * 5).begin()
+
+    async def late() -> None:
+        await stage.clock.sleep(4.9)
+        stage.binder.bound["default/p"] = "n1"
+
+    taking_effect = asyncio.ensure_future(late())
+    assert (await stage.ends(10.0)).is_done
+    await taking_effect
+
+
+async def test_a_lost_binding_that_never_takes_effect_ends_as_the_next_one() -> None:
+    """The room is for others after the time in which it may be taken."""
+    stage = await Stage(LOST, WriteResult(WriteOutcome.REFUSED, "no")).begin()
+
+    await stage.clock.advance(4.9)
+    assert not stage.task.done()
+    assert await stage.ends(0.2) == WriteResult(WriteOutcome.REFUSED, "no")
+
+
 async def test_a_lost_answer_to_a_pod_that_somebody_else_bound() -> None:
     """The room on our node is not needed."""
     stage = Stage(LOST)

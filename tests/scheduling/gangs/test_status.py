@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.model.kinds.watch_event import ObjectAdded
-from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
 from plimsoll.scheduling.gangs.status import GroupReports
 from plimsoll.testing.fakes import FakeClock, RememberingObserver, settled
 from scheduling.gangs.gang_scene import FakeGroupStatuses, a_group
@@ -26,21 +26,27 @@ class Writer(FakeGroupStatuses):
         return await super().write_status(namespace, name, status)
 
 
-async def test_rounds_that_lose_a_write_are_further_and_further_apart() -> None:
-    """0.4 s, doubled up to a minute; the first round that loses nothing ends that."""
+@pytest.mark.parametrize("verdict", [WriteOutcome.UNKNOWN, WriteOutcome.BUSY])
+async def test_rounds_that_lose_a_write_are_further_and_further_apart(verdict: WriteOutcome) -> None:
+    """0.4 s, doubled up to a minute; the first round that loses nothing ends that.
+
+    A write whose answer was lost may take effect late, and must not follow the next one.
+    """
     clock, groups = FakeClock(), Groups()
     writer = Writer(clock)
     reports = GroupReports(groups, writer, clock, RememberingObserver())
     groups.observe(ObjectAdded(a_group()))
     reports.touch("default/train")
-    writer.answer = WriteResult(WriteOutcome.UNKNOWN, "no answer")
+    writer.answer = WriteResult(verdict, "no answer")
     task = asyncio.ensure_future(reports.run())
     await settled()
 
     for _ in range(200):
         await clock.advance(1)
     pauses_s = [round(b - a, 3) for a, b in zip(writer.written_s, writer.written_s[1:], strict=False)]
-    assert pauses_s == [0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60.0]
+    doubled = [0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60.0]
+    least_s = LATE_EFFECT_S if verdict is WriteOutcome.UNKNOWN else 0.0
+    assert pauses_s[:9] == [max(least_s, pause_s) for pause_s in doubled][: len(pauses_s)]
 
     writer.answer = WriteResult(WriteOutcome.DONE)
     await clock.advance(60)

@@ -18,12 +18,12 @@ from plimsoll.timing.retry import RetryPolicy
 #: Retries of an eviction without a usable response.
 SENDING = RetryPolicy((0.5, 2.0, 5.0))
 
-#: Final responses that show whether an earlier try with a lost response has evicted the pod: a budget does
-#: not block a pod that is already terminating.
-TELLING = frozenset({WriteOutcome.DONE, WriteOutcome.GONE, WriteOutcome.BLOCKED})
+#: Final responses that show whether an earlier try with a lost response has evicted the pod. That a budget
+#: blocks the pod shows only that it has not left yet: the earlier try may still take effect.
+TELLING = frozenset({WriteOutcome.DONE, WriteOutcome.GONE})
 
 #: Seconds by which the watch may lag: after a lost response, the pod may be seen to leave this long after the
-#: last try.
+#: last try. More than a request may take effect late by.
 DOUBT_S = 30.0
 
 

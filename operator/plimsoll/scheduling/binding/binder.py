@@ -8,6 +8,9 @@ conflict    the pod is read as well, if a response of the server or of a binding
 others      returned to the caller: gone, refused
 ==========  ==========================================================================================
 
+If a response was lost and no later binding was accepted, the lost one may still take effect: the pod is read
+once more when that is over.
+
 A lost response allows two mistakes: forgetting a pod that is bound gives its room away twice, and counting a
 pod that is not bound wastes room. Only the server's state decides, however long the read takes.
 """
@@ -18,7 +21,7 @@ from dataclasses import dataclass, replace
 from plimsoll.framework import Pod
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.pods import PodBinding
-from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
 from plimsoll.timing.retry import RetryPolicy, retry
 
 #: Retries of a binding that is known not to have happened.
@@ -29,6 +32,10 @@ BINDING_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=frozenset({WriteOutc
 READING_RETRIES = RetryPolicy.doubling(
     0.2, 5.0, repeats=frozenset(WriteOutcome) - {WriteOutcome.DONE, WriteOutcome.GONE}
 )
+
+
+#: Outcomes of a last binding that say nothing about those before it.
+_OPEN = frozenset({WriteOutcome.BUSY, WriteOutcome.REFUSED})
 
 
 @dataclass(eq=False)
@@ -61,18 +68,24 @@ class ConfirmedBinder:
             first = await self._binder.bind(pod, node, as_seen=as_seen)
         if first.is_done:
             return first
-        was_lost = is_open
+        lost_at = self._clock.monotonic() if is_open else None
 
         async def send() -> WriteResult:
-            nonlocal was_lost, first
+            nonlocal lost_at, first
             answer = await self._binder.bind(pod, node, as_seen=as_seen) if first is None else first
             first = None
-            was_lost |= answer.verdict is WriteOutcome.UNKNOWN
-            if was_lost and answer.verdict in (WriteOutcome.UNKNOWN, WriteOutcome.CONFLICT):
+            if answer.verdict is WriteOutcome.UNKNOWN:
+                lost_at = self._clock.monotonic()
+            if lost_at is not None and answer.verdict in (WriteOutcome.UNKNOWN, WriteOutcome.CONFLICT):
                 return await self._certain(pod, node, answer)
             return answer
 
-        return await retry(send, BINDING_RETRIES, self._clock)
+        answer = await retry(send, BINDING_RETRIES, self._clock)
+        if lost_at is None or answer.verdict not in _OPEN:
+            return answer
+        await self._clock.sleep(max(0.0, lost_at + LATE_EFFECT_S - self._clock.monotonic()))
+        outcome = await self._certain(pod, node, answer)
+        return answer if outcome.verdict is WriteOutcome.BUSY else outcome
 
     async def is_on(self, pod: Pod, node: str) -> bool:
         """Whether the pod is on the node, according to the server."""

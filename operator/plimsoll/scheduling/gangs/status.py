@@ -16,7 +16,7 @@ from plimsoll.framework import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy
 
 #: Seconds between two rounds of writes.
@@ -73,6 +73,8 @@ class GroupReports:
                 try:
                     answer = await self._write(key)
                     pauses_s.append(ROUND_RETRIES.pause_after(lost_rounds + 1, answer) or 0.0)
+                    if answer.verdict is WriteOutcome.UNKNOWN:
+                        pauses_s.append(LATE_EFFECT_S)  # the next write must not be overtaken by this one
                 except Exception as exc:  # noqa: BLE001 - what one group's status holds harms no other
                     self._observer.failed(f"status of PodGroup {key}", repr(exc))
             pause_s = max(pauses_s)
