@@ -11,6 +11,9 @@ from promises.view import RECORDS
 #: Seconds in which an operator may not know yet that somebody has deleted or edited a record.
 UNSEEN_S = 10.0
 
+#: Seconds after its answer in which an eviction may take effect that was answered with 504.
+LATE_S = 5.0
+
 #: The annotation by which people approve a move.
 APPROVED = "plimsoll.dev/approved"
 
@@ -115,5 +118,11 @@ class RecordBook:
         records = self.of_pod(uid)
         undone = [each for each in records if at - each.undone_at < UNSEEN_S]
         # Who has seen that it was undone writes another one, which then is the only one that counts.
-        said = [each for each in records if each.phase == "Evicting" and each.is_there] or undone[-1:]
+        said = [each for each in records if each.is_there and _says_so(each, at)] or undone[-1:]
         return [each for each in said if not each.is_meddled] or said
+
+
+def _says_so(record: RecordStory, at: float) -> bool:
+    """Whether a record announces an eviction, or has just said that one happened which had not yet."""
+    is_late = record.evicted_at == math.inf and at - record.entered.get("Evicted", -math.inf) <= LATE_S
+    return record.phase == "Evicting" or is_late

@@ -51,6 +51,21 @@ def test_a_record_that_the_operator_closed_covers_nothing() -> None:
     assert stream.said == ["red evicted web-1 without a record of that"]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(4.9, []), (5.1, ["red evicted web-1 without a record of that"])]
+)
+def test_an_eviction_may_take_effect_after_its_record_says_so(seconds: float, said: list[str]) -> None:
+    """It was answered with 504, and the pod had ended meanwhile."""
+    stream = a_cluster()
+    name = stream.record("web-1", phases=("Planned", "Evicting"))
+    stream.change("pods", "web-1", {"status": {"phase": "Failed"}})
+    stream.enter(name, "Evicted")
+    stream.wait(seconds)
+    stream.evict("web-1")
+
+    assert stream.said == said
+
+
 def test_an_eviction_has_one_record() -> None:
     """Two would both say that they moved the pod."""
     stream = a_cluster()

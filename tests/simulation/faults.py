@@ -25,6 +25,7 @@ class FaultKind(StrEnum):
     UNAVAILABLE = "503"
     TIMEOUT = "504"
     TIMEOUT_AFTER_EFFECT = "504 after the write took effect"
+    TIMEOUT_BEFORE_EFFECT = "504 before the write takes effect"
     UNAUTHORIZED = "401"
     INVALID = "422"
     TRUNCATED = "answer that ends in the middle"
@@ -117,10 +118,11 @@ OF_EXCHANGES = {
     FaultKind.PROXY_PAGE: 0.02,
     FaultKind.BAD_GATEWAY: 0.02,
     FaultKind.OLD_ANSWER: 0.02,
+    FaultKind.TIMEOUT_BEFORE_EFFECT: 0.05,
 }
 
 #: Those that meet writes alone.
-OF_WRITES_ONLY = frozenset((FaultKind.CONFLICT, FaultKind.INVALID))
+OF_WRITES_ONLY = frozenset((FaultKind.CONFLICT, FaultKind.INVALID, FaultKind.TIMEOUT_BEFORE_EFFECT))
 
 #: Of one part of a watch, likewise.
 OF_WATCHES = {
@@ -158,6 +160,7 @@ LATER = frozenset(
         FaultKind.MOVE_ANSWER_LATE,
         FaultKind.SURGE_TURNED_BACK,
         FaultKind.LEASE_MEDDLED,
+        FaultKind.TIMEOUT_BEFORE_EFFECT,
     )
 )
 LATER_PART = 0.25

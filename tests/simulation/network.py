@@ -156,6 +156,8 @@ class Network:
             del self._under_way[number]
             return
         given = self._given(fault, request)
+        if fault is FaultKind.TIMEOUT_BEFORE_EFFECT:
+            self._later(self.random.uniform(*SLOW_S), self._carry_out_late, exchange)
         if given is not None:
             code, body = given
             self.trace.note(exchange.sender, f"{request.method} {request.path} -> {code} (fault)")
@@ -182,6 +184,8 @@ class Network:
         """What is answered without carrying a request out; None where it is carried out."""
         if fault in STATUSES:
             return refused(fault)
+        if fault is FaultKind.TIMEOUT_BEFORE_EFFECT:
+            return refused(FaultKind.TIMEOUT)
         if fault is FaultKind.PROXY_PAGE:
             return 200, PAGE
         return self.rights.answer(request)
@@ -189,6 +193,11 @@ class Network:
     def _carry_out(self, exchange: Exchange) -> Answer:
         response = self.response(exchange)
         return response.status, response.body if isinstance(response.body, bytes) else b""
+
+    def _carry_out_late(self, exchange: Exchange) -> None:
+        """Carry out a request that has had its answer."""
+        if self.loop.time() >= self._up_from and self.rights.answer(exchange.request) is None:
+            self._carry_out(exchange)
 
     def response(self, exchange: Exchange) -> web.Response:
         """Let the API carry a request out."""

@@ -50,6 +50,17 @@ def settles_before_the_replacement(operator: Operator) -> None:
     tampered(operator, edit)
 
 
+def writes_any_version(operator: Operator) -> None:
+    """A record is written whatever has been written since."""
+
+    def edit(method: str, path: str, body: Any) -> Any:
+        if _phase(method, path, body):
+            body.pop("metadata", None)
+        return method, path, body
+
+    tampered(operator, edit)
+
+
 def never_closes_records(operator: Operator) -> None:
     """What has become of a move is not written."""
 

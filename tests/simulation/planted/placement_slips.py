@@ -7,6 +7,7 @@ from typing import Any
 
 from plimsoll.app.operator import Operator
 from plimsoll.ports.writes import DONE
+from plimsoll.scheduling.binding.binder import BINDING_RETRIES
 from simulation.planted.surgery import replaced, tampered
 
 
@@ -36,6 +37,22 @@ def forgets_lost_bindings(operator: Operator) -> None:
         return lost
 
     replaced(operator.wing.cycle._binder, "_certain", lambda _: as_failed)
+
+
+class _Hasty:
+    """A clock that sleeps for no longer than between two tries of a binding."""
+
+    def __init__(self, clock: Any) -> None:
+        self.monotonic, self._sleep = clock.monotonic, clock.sleep
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds <= max(BINDING_RETRIES.pauses_s):
+            await self._sleep(seconds)
+
+
+def gives_room_away_early(operator: Operator) -> None:
+    """The room of a pod is free when its next binding is refused, though a lost one may take effect."""
+    replaced(operator.wing.cycle._binder, "_clock", _Hasty)
 
 
 def believes_lost_bindings(operator: Operator) -> None:

@@ -156,16 +156,18 @@ class WiredServer(Server):
             code, body = refused(fault)
             headers = {"Retry-After": "1"} if fault is FaultKind.TOO_MANY_WITH_DELAY else {}
             return web.Response(status=code, body=body, headers=headers, content_type=JSON)
+        elif fault is FaultKind.TIMEOUT_BEFORE_EFFECT:
+            await self._carry_out_late(request, connection)
+            code, body = refused(FaultKind.TIMEOUT)
+            return web.Response(status=code, body=body, content_type=JSON)
         elif fault is FaultKind.PROXY_PAGE:
             await request.read()
             return _page_of(WireFaultKind.LOGIN_PAGE, network.random)
         elif met := network.wire_faults.drawn(OF_REQUESTS):
-            read = Request(
-                request.method, request.path, request.query_string, request.headers, await request.read()
-            )
             if met is WireFaultKind.GATEWAY_TIMEOUT:
-                later_s = network.random.uniform(*SLOW_S)
-                asyncio.get_running_loop().call_later(later_s, network.carry_out, connection, read, None)
+                await self._carry_out_late(request, connection)
+            else:
+                await request.read()
             return _page_of(met, network.random)
         request[FAULT] = fault
         response = await super().handle(request)
@@ -174,6 +176,13 @@ class WiredServer(Server):
         if isinstance(response, web.Response) and response.prepared is False:
             return self._spoilt(connection, response, request)
         return response
+
+    async def _carry_out_late(self, request: web.BaseRequest, connection: Connection) -> None:
+        """Let a request be carried out after its answer."""
+        network, body = self._network, await request.read()
+        read = Request(request.method, request.path, request.query_string, request.headers, body)
+        later_s = network.random.uniform(*SLOW_S)
+        asyncio.get_running_loop().call_later(later_s, network.carry_out, connection, read, None)
 
     def watch(self, request: web.BaseRequest) -> Watch | None:
         """A watch that may break."""
