@@ -54,7 +54,7 @@ class VersionedRecords:
         return answer
 
     async def delete(self, key: str, is_made_again: Callable[[], bool]) -> WriteResult:
-        """Delete the record of a name; GONE if there is none any more, BUSY if it has been made again."""
+        """Delete the record of a name; GONE if it does not exist, BUSY if it has been made again."""
         namespace, _, name = key.partition("/")
         found = await self._records.look_up(namespace, name)
         if is_made_again():
