@@ -56,6 +56,32 @@ async def test_what_is_refused_is_not_asked_again(verdict: WriteOutcome) -> None
     assert clock.slept == []
 
 
+async def test_a_newer_status_takes_over_the_fields_that_it_has() -> None:
+    """What a run has counted is newer than what was counted before it; the rest is still to be written."""
+    statuses, clock = Statuses(WriteOutcome.UNKNOWN), FakeClock()
+    writer = RetriedStatuses(statuses, clock)
+    older = asyncio.ensure_future(writer.write_status("a", {"totals": 1, "next": 1}))
+    await settled()
+    newer = asyncio.ensure_future(writer.write_status("a", {"totals": 2, "run": 2}))
+    await clock.advance(20.0)
+
+    assert statuses.written[1:] == [("a", {"totals": 2, "run": 2}), ("a", {"next": 1})]
+    assert [(await each).is_done for each in (older, newer)] == [True, True]
+    assert not writer._newest
+
+
+async def test_statuses_that_wait_for_their_turn_are_left_out_for_the_newest() -> None:
+    """Each would take its time where the server gives no answer."""
+    statuses, clock = Statuses(*[WriteOutcome.UNKNOWN] * 3), FakeClock()
+    writer = RetriedStatuses(statuses, clock)
+    sent = [asyncio.ensure_future(writer.write_status("a", {"counts": number})) for number in range(9)]
+    await clock.advance(60.0)
+
+    assert [counts["counts"] for _, counts in statuses.written] == [0, 8, 8, 8]
+    assert [(await each).verdict for each in sent[:8]] == [WriteOutcome.FENCED] * 8
+    assert (await sent[8]).is_done
+
+
 async def test_a_newer_status_calls_an_older_one_off() -> None:
     """Or the past would overwrite the present."""
     statuses = Statuses(WriteOutcome.UNKNOWN, WriteOutcome.DONE)

@@ -246,8 +246,10 @@ async def test_a_record_outlives_the_late_news_of_the_deletion_of_one_of_its_nam
         old, new = shown(records.lost), shown(scene.record)
         assert old.key == new.key
 
+        moves = dict(scene.wing.executor.machine.moves)
         scene.wing.take_records([ObjectAdded(old), ObjectDeleted(old)])
         await settled()
+        assert dict(scene.wing.executor.machine.moves) == moves
         assert [*scene.keeper.known] == [new.key]
         assert sum(totals(scene).values()) == 1
 

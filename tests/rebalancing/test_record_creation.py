@@ -316,6 +316,59 @@ async def test_a_record_that_may_exist_is_deleted_once_that_is_allowed() -> None
     assert not store._unwritten
 
 
+async def test_a_record_that_was_given_up_has_its_time_to_come() -> None:
+    """Whenever the next round of writes is."""
+    records, clock = LateRecords("create"), FakeClock()
+    store = EvictionRecordStore(records, clock, RememberingObserver())
+    running = asyncio.create_task(store.run())
+    store._unwritten.failed("a/other", WriteResult(WriteOutcome.BUSY))
+    await clock.advance(4.0)
+    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
+    await clock.advance(1.5)
+    assert await records.carry_out() is WriteOutcome.DONE
+    for _ in range(3):
+        await clock.advance(5.0)
+    running.cancel()
+
+    assert records.documents == {}
+    assert not store._unwritten
+
+
+async def test_a_record_without_a_status_is_deleted_when_that_is_refused() -> None:
+    """A conflict at its status is not one about its name."""
+
+    class Refusing(FakeRecords):
+        async def create(self, document: Mapping[str, Any]) -> WriteResult:
+            """Keep it, and refuse its status."""
+            answer = await super().create(document)
+            return WriteResult(WriteOutcome.CONFLICT, "the status", uid=answer.uid)
+
+    records = Refusing()
+    store = EvictionRecordStore(records, FakeClock(), RememberingObserver())
+    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
+
+    assert (records.documents, store.known, store._left) == ({}, {}, {})
+
+
+async def test_the_answer_to_a_deletion_says_nothing_about_a_record_that_is_made_again() -> None:
+    """The watch has shown the deletion before, and a run has predicted the same."""
+
+    class Deleting(FakeRecords):
+        async def delete(self, namespace: str, name: str, *, uid: str = "") -> WriteResult:
+            """Make another record of the name before the answer."""
+            answer = await super().delete(namespace, name, uid=uid)
+            store.forget(namespace, name, uid)
+            await store.create("a/r-1", SPEC, Phase.PREDICTED, "Predicted", "", now=1.0)
+            return answer
+
+    records = Deleting()
+    store = EvictionRecordStore(records, FakeClock(), RememberingObserver())
+    await store.create("a/r-1", SPEC, Phase.PREDICTED, "Predicted", "", now=0.0)
+
+    assert not await store.drop(store.known["a/r-1"], "for a test")
+    assert [*store.known] == [*records.documents] == ["a/r-1"]
+
+
 async def test_a_record_that_is_made_again_is_not_taken_for_the_one_that_was_given_up() -> None:
     """Neither when it is known nor while its creation is under way."""
     records, clock = LateRecords("create"), FakeClock()

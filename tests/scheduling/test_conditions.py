@@ -114,6 +114,20 @@ async def test_a_nomination_that_waits_is_not_lost_to_newer_words(stage: Stage) 
     assert stage.statuses.conditions["p"].message == "second"
 
 
+async def test_a_nomination_waits_for_no_lost_one(stage: Stage) -> None:
+    """It keeps room, whatever becomes of the nomination of another pod."""
+    stage.statuses.answers = [WriteResult(WriteOutcome.UNKNOWN, "no answer")]
+    stage.explain(a_pod("p"), node="n1")
+    await settled()
+    stage.explain(a_pod("q"), node="n2")
+    await settled()
+
+    assert stage.statuses.nominated == {"q": "n2"}
+    await stage.clock.advance(LATE_EFFECT_S + 1.0)
+    assert stage.statuses.nominated == {"p": "n1", "q": "n2"}
+    assert not stage.explanations._lost
+
+
 async def test_a_condition_that_takes_effect_late_is_followed_by_the_newest(stage: Stage) -> None:
     """And a binding of the pod waits for it: a pod on a node would be reported to have none."""
     stage.statuses.answers = [WriteResult(WriteOutcome.UNKNOWN, "no answer")]

@@ -65,7 +65,8 @@ class NamespacedResources:
             return answer_of(exc)
         if not document.get("status"):
             return created
-        answer = await self.write_status(namespace, name, document["status"], version=created.version)
+        # The uid, not the version: somebody may label a new object immediately.
+        answer = await self._patch(namespace, name, document["status"], {"uid": created.uid}, "")
         return replace(answer, uid=created.uid)
 
     async def write_status(
@@ -78,9 +79,15 @@ class NamespacedResources:
         manager: str = "",
     ) -> WriteResult:
         """Replace an object's status, in any version or only in one; ``manager`` is named as its writer."""
+        return await self._patch(namespace, name, status, {"resourceVersion": version}, manager)
+
+    async def _patch(
+        self, namespace: str, name: str, status: Mapping[str, Any], meant: Mapping[str, str], manager: str
+    ) -> WriteResult:
+        """Replace the status if the object's metadata has these values, as far as they are not empty."""
         body: dict[str, Any] = {"status": {**self._absent, **status}}
-        if version:
-            body["metadata"] = {"resourceVersion": version}
+        if any(meant.values()):
+            body["metadata"] = meant
         params = {"fieldManager": manager} if manager else None
         path = self._path(namespace, name, "status")
         try:

@@ -34,7 +34,7 @@ STATUS_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0, 5.0, 10.0), repeats=OPEN_OR_CO
 
 
 class RetriedStatuses:
-    """Writes with retries through another writer; a newer status of the same fields ends older retries.
+    """Writes with retries through another writer; a field is retried until a newer status has it.
 
     The writes of a policy are sent one after the other, so that none overtakes another.
     """
@@ -42,26 +42,31 @@ class RetriedStatuses:
     def __init__(self, statuses: PolicyStatusWriter, clock: Clock) -> None:
         self._statuses = statuses
         self._clock = clock
-        self._latest: dict[tuple[str, frozenset[str]], Mapping[str, Any]] = {}
+        self._newest: dict[tuple[str, str], Mapping[str, Any]] = {}  #: by policy and field
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def write_status(self, name: str, status: Mapping[str, Any]) -> WriteResult:
-        """Merge into a policy's status; returns the last result."""
-        key = (name, frozenset(status))
-        self._latest[key] = status
+        """Merge into a policy's status; returns the last result, FENCED if newer ones are written instead."""
+        self._newest |= {(name, field): status for field in status}
         turn = self._turns.setdefault(name, asyncio.Lock())
 
-        def is_latest() -> bool:
-            return self._latest.get(key) is status
+        def wanted() -> dict[str, Any]:
+            return {
+                field: value for field, value in status.items() if self._newest.get((name, field)) is status
+            }
 
         async def send() -> WriteResult:
             async with turn:
-                return await until_certain(lambda: self._statuses.write_status(name, status), self._clock)
+                left = wanted()
+                if status and not left:
+                    return WriteResult(WriteOutcome.FENCED, "not sent: newer statuses replace it")
+                return await until_certain(lambda: self._statuses.write_status(name, left), self._clock)
 
-        answer = await retry(send, STATUS_RETRIES, self._clock, is_latest)
-        if is_latest():
-            del self._latest[key]
-        return answer
+        try:
+            return await retry(send, STATUS_RETRIES, self._clock)
+        finally:
+            for field in wanted():
+                del self._newest[name, field]
 
 
 class PolicyAdviser(Protocol):

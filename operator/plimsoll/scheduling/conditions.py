@@ -33,6 +33,9 @@ WRITERS = 8
 #: Explanations written per second in the long run, and in a burst after a rest.
 PER_S, BURST = 100.0, 200
 
+#: Most writes without a response that are repeated while the writers go on with other pods.
+MOST_LOST = 100
+
 CONDITION_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=OPEN_OR_CONFLICT)
 
 #: Seconds between two passes over unwritten explanations.
@@ -88,6 +91,7 @@ class Explanations:
         self._unwritten: dict[str, tuple[_Said, float]] = {}
         self._failed = Signal()
         self._ended = Signal()
+        self._lost: set[asyncio.Task[None]] = set()  #: bring writes without a response to their end
 
     def explain(self, pod: Pod, reason: str, message: str, nominated_node: str | None = None) -> None:
         """Report a reason: an event each time (they are aggregated), the condition only when it changes.
@@ -153,20 +157,20 @@ class Explanations:
     async def run(self) -> None:
         """Write until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._write_urgent(), name="nomination writer")
+            group.create_task(self._write_urgent(group), name="nomination writer")
             group.create_task(self._repeat(), name="unwritten conditions")
             for _ in range(WRITERS):
-                group.create_task(self._write_due(), name="condition writer")
+                group.create_task(self._write_due(group), name="condition writer")
 
-    async def _write_urgent(self) -> None:
+    async def _write_urgent(self, group: asyncio.TaskGroup) -> None:
         while True:
-            await self._write(await self._next(self._urgent), self._urgent)
+            await self._write(await self._next(self._urgent), self._urgent, group)
 
-    async def _write_due(self) -> None:
+    async def _write_due(self, group: asyncio.TaskGroup) -> None:
         while True:
             await self._next(self._due)
             await self._pace.turn()
-            await self._write(await self._next(self._due), self._due)
+            await self._write(await self._next(self._due), self._due, group)
 
     async def _repeat(self) -> None:
         """Return unwritten explanations to the writers when they are due."""
@@ -188,11 +192,30 @@ class Explanations:
             self._news.clear()
             await self._news.wait()
 
-    async def _write(self, uid: str, waiting: dict[str, _Said]) -> None:
+    async def _write(self, uid: str, waiting: dict[str, _Said], group: asyncio.TaskGroup) -> None:
+        """Write about a pod; no writer waits until a write without a response is certain."""
         said = waiting.pop(uid)
         self.writing.add(uid)
+        first = WriteResult(WriteOutcome.FENCED)  # nothing is to be written
         try:
-            await self._tell(uid, said)
+            if not said.failures:
+                self._recorder.record(_note(said))
+            if said.is_news and self._is_waiting(uid):
+                first = await self._statuses.write_condition(said.pod, said.condition)
+        except Exception as exc:  # noqa: BLE001 - what is said of one pod harms no other
+            self._observer.failed(f"condition of {said.pod.key}", repr(exc))
+        if first.verdict is WriteOutcome.UNKNOWN and len(self._lost) < MOST_LOST:
+            task = group.create_task(self._end(uid, said, first), name=f"condition of {said.pod.key}")
+            self._lost.add(task)
+            task.add_done_callback(self._lost.discard)
+        else:
+            await self._end(uid, said, first)
+
+    async def _end(self, uid: str, said: _Said, first: WriteResult) -> None:
+        """Bring a write to its end, whose first response is this."""
+        try:
+            if first.verdict is not WriteOutcome.FENCED:
+                await self._tell(uid, said, first)
         except Exception as exc:  # noqa: BLE001 - what is said of one pod harms no other
             self._observer.failed(f"condition of {said.pod.key}", repr(exc))
         finally:
@@ -200,21 +223,17 @@ class Explanations:
             self._ended.notify()
             self._news.set()
 
-    async def _tell(self, uid: str, said: _Said) -> None:
-        pod = said.pod
-        if not said.failures:
-            self._recorder.record(_note(said))
-        if not said.is_news or not self._is_waiting(uid):
-            return
+    async def _tell(self, uid: str, said: _Said, first: WriteResult) -> None:
+        pod, answers = said.pod, [first]
 
         def is_newest() -> bool:
             return uid not in self._due and uid not in self._urgent and self._is_waiting(uid)
 
+        async def send() -> WriteResult:
+            return answers.pop() if answers else await self._statuses.write_condition(pod, said.condition)
+
         answer = await retry(
-            lambda: until_certain(lambda: self._statuses.write_condition(pod, said.condition), self._clock),
-            CONDITION_RETRIES,
-            self._clock,
-            is_newest,
+            lambda: until_certain(send, self._clock), CONDITION_RETRIES, self._clock, is_newest
         )
         if answer.is_done and self._is_waiting(uid):
             self._written[uid] = (pod.metadata.generation, said.condition)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
 from plimsoll.scheduling.binding.binder import BINDING_RETRIES, ConfirmedBinder
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeBinder, FakeClock, settled
@@ -72,6 +72,26 @@ async def test_a_lost_binding_may_take_effect_while_the_next_one_is_refused(verd
     taking_effect = asyncio.ensure_future(late())
     assert (await stage.ends(10.0)).is_done
     await taking_effect
+
+
+async def test_each_lost_binding_has_its_time() -> None:
+    """The second one was sent later."""
+    stage = await Stage(LOST, LOST, WriteResult(WriteOutcome.REFUSED, "no")).begin()
+
+    await stage.clock.advance(0.2 + LATE_EFFECT_S - 0.1)
+    assert not stage.task.done()
+    assert (await stage.ends(0.2)).verdict is WriteOutcome.REFUSED
+
+
+async def test_a_binding_that_an_extender_may_have_sent_has_its_time() -> None:
+    """The extender gave no answer, and our own binding was refused."""
+    stage = Stage(WriteResult(WriteOutcome.REFUSED, "no"))
+    binding = ConfirmedBinder(stage.binder, stage.clock).bind(stage.pod, "n1", is_open=True)
+    stage.task = asyncio.ensure_future(binding)
+    await stage.clock.advance(4.0)
+    stage.binder.bound["default/p"] = "n1"
+
+    assert (await stage.ends(1.1)).is_done
 
 
 async def test_a_lost_binding_that_never_takes_effect_ends_as_the_next_one() -> None:

@@ -24,7 +24,7 @@ from plimsoll.framework.field_errors import field_errors, summary
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import Records
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.announcements import ANNOUNCER, announced_at
 from plimsoll.rebalancing.records.history import is_reversal
 from plimsoll.rebalancing.records.record import Record
@@ -71,7 +71,8 @@ class EvictionRecordStore:
     touched: dict[str, None] = field(default_factory=dict, init=False)
     #: uids of records that the watch has shown as deleted, by key of a record that is being created
     _creating: dict[str, set[str]] = field(default_factory=dict, init=False)
-    _left: set[str] = field(default_factory=set, init=False)  #: keys of records to delete again
+    #: records to look for and delete, by key, and from when on, in monotonic seconds
+    _left: dict[str, float] = field(default_factory=dict, init=False)
     _versioned: VersionedRecords = field(init=False)
     _unwritten: UnwrittenRecords = field(init=False)
     #: whether the records of earlier processes have been taken over
@@ -230,16 +231,18 @@ class EvictionRecordStore:
             return WriteResult(WriteOutcome.GONE, "the record was deleted")
         if answer.is_done:
             record = replace(record, uid=answer.uid)
-            self._left.discard(key)
+            self._left.pop(key, None)
             self._versioned.found(key, answer.version)
             self._remember(record)
             self._told(record)
-        elif answer.verdict is not WriteOutcome.CONFLICT:
+        elif answer.uid or answer.verdict is not WriteOutcome.CONFLICT:
             self.observer.record_dropped(spec.policy, answer.verdict.value)
-            deleted = await retry(lambda: self.records.delete(namespace, name), DROP_RETRIES, self.clock)
-            may_come = answer.verdict is WriteOutcome.UNKNOWN and deleted.verdict is WriteOutcome.GONE
-            if may_come or deleted.verdict not in (WriteOutcome.DONE, WriteOutcome.GONE):
-                self._left.add(key)
+            deleted = await retry(lambda: self._versioned.delete(key, answer.uid), DROP_RETRIES, self.clock)
+            is_late = answer.verdict is WriteOutcome.UNKNOWN and not answer.uid
+            if deleted.verdict is not WriteOutcome.DONE and (
+                is_late or deleted.verdict is not WriteOutcome.GONE
+            ):
+                self._left[key] = self.clock.monotonic() + LATE_EFFECT_S
                 self._unwritten.failed(key, deleted)
         return answer
 
@@ -277,7 +280,7 @@ class EvictionRecordStore:
         manager = ANNOUNCER if phase is Phase.EVICTING and known.phase is not phase else ""
         answer = await self._write(changed, tries=5 if is_new else 1, manager=manager)
         if answer.verdict is WriteOutcome.GONE:
-            self.forget(changed.namespace, changed.name)
+            self.forget(changed.namespace, changed.name, changed.uid)
         elif not (answer.is_done or self._is_outdated(changed)):
             self._unwritten.failed(key, answer)
         if is_new:
@@ -293,7 +296,7 @@ class EvictionRecordStore:
         self._remember(changed)
         answer = await self._write(changed, tries=1)
         if answer.verdict is WriteOutcome.GONE:
-            self.forget(changed.namespace, changed.name)
+            self.forget(changed.namespace, changed.name, changed.uid)
         elif not (answer.is_done or self._is_outdated(changed)):
             self._unwritten.failed(key, answer)
         return answer
@@ -314,16 +317,22 @@ class EvictionRecordStore:
             answer = await self._write_again(key)
             if answer.verdict is WriteOutcome.GONE:
                 self._unwritten.discard(key)
-                self._left.discard(key)
+                self._left.pop(key, None)
             elif not answer.is_done:
                 self._unwritten.failed(key, answer)
 
     async def _write_again(self, key: str) -> WriteResult:
         if (record := self.known.get(key)) is not None:
             return await self._write(record, tries=1)
-        if key not in self._left:
+        since = self._left.get(key)
+        if since is None:
             return WriteResult(WriteOutcome.GONE)
-        return await self._versioned.delete(key, lambda: key in self._creating or key in self.known)
+        if key in self._creating or self.clock.monotonic() < since:
+            return WriteResult(WriteOutcome.BUSY, "it is too early to look for it")
+        answer = await self._versioned.delete(key)
+        if self._left.get(key, since) != since:
+            return WriteResult(WriteOutcome.BUSY, "it was given up once more")
+        return replace(answer, verdict=WriteOutcome.GONE) if answer.is_done else answer
 
     async def _write(self, record: Record, tries: int = 5, manager: str = "") -> WriteResult:
         """Write a record's status; returns the server's last response."""
@@ -380,13 +389,12 @@ class EvictionRecordStore:
     # -- retention -----------------------------------------------------------------------------------
 
     async def drop(self, record: Record, why: str) -> bool:
-        """Delete a finished record; returns whether it is gone."""
-        answer = await self.records.delete(record.namespace, record.name)
-        is_gone = answer.verdict in (WriteOutcome.DONE, WriteOutcome.GONE)
-        if is_gone:
-            self.forget(record.namespace, record.name)
-            self.observer.record_dropped(record.spec.policy, why)
-        return is_gone
+        """Delete a finished record; returns whether no record of its name is left."""
+        answer = await self.records.delete(record.namespace, record.name, uid=record.uid)
+        if answer.verdict not in (WriteOutcome.DONE, WriteOutcome.GONE):
+            return False
+        self.observer.record_dropped(record.spec.policy, why)
+        return self.forget(record.namespace, record.name, record.uid)
 
     def has_room(self, policy: str, retention: RecordRetention, more: int = 1) -> bool:
         """Whether so many more dry-run records may be written; records of real moves always may."""

@@ -5,7 +5,7 @@ A write without a response may take effect later; by its version it cannot repla
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from plimsoll.ports.custom_resources import Records
@@ -53,16 +53,18 @@ class VersionedRecords:
             self._versions[record.key] = answer.version
         return answer
 
-    async def delete(self, key: str, is_made_again: Callable[[], bool]) -> WriteResult:
-        """Delete the record of a name; GONE if it does not exist, BUSY if it has been made again."""
+    async def delete(self, key: str, uid: str = "") -> WriteResult:
+        """Delete a record by its uid, or the one that now has the name; GONE if it does not exist.
+
+        Without the uid a request that takes effect late would delete a record that is made again.
+        """
         namespace, _, name = key.partition("/")
-        found = await self._records.look_up(namespace, name)
-        if is_made_again():
-            return WriteResult(WriteOutcome.BUSY, "the record is being made again")
-        if not found.is_done:
-            return found
-        answer = await self._records.delete(namespace, name, uid=found.uid)
-        return replace(answer, verdict=WriteOutcome.GONE) if answer.is_done else answer
+        if not uid:
+            found = await self._records.look_up(namespace, name)
+            if not found.is_done:
+                return found
+            uid = found.uid
+        return await self._records.delete(namespace, name, uid=uid)
 
     async def _write(
         self, record: Record, document: Mapping[str, Any], manager: str, version: str

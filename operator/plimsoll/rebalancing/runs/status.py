@@ -208,7 +208,8 @@ class RunReports:
         answer = await self.statuses.write_status(name, document)
         if answer.is_done:
             return
-        self._sent.pop(name, None)
+        if self._sent.get(name) is totals:
+            del self._sent[name]
         # A standby writes nothing, and a deleted policy has no status.
         if answer.verdict not in (WriteOutcome.FENCED, WriteOutcome.GONE):
             self.observer.failed(f"status of policy {name}", answer.message)
