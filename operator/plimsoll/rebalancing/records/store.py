@@ -239,9 +239,7 @@ class EvictionRecordStore:
             self.observer.record_dropped(spec.policy, answer.verdict.value)
             deleted = await retry(lambda: self._versioned.delete(key, answer.uid), DROP_RETRIES, self.clock)
             is_late = answer.verdict is WriteOutcome.UNKNOWN and not answer.uid
-            if deleted.verdict is not WriteOutcome.DONE and (
-                is_late or deleted.verdict is not WriteOutcome.GONE
-            ):
+            if not (deleted.is_done or (deleted.verdict is WriteOutcome.GONE and not is_late)):
                 self._left[key] = self.clock.monotonic() + LATE_EFFECT_S
                 self._unwritten.failed(key, deleted)
         return answer
