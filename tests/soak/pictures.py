@@ -50,7 +50,7 @@ def _svg(picture: Picture, soaked: Soaked) -> str:
         js=[],
         title=picture.title,
         width=760,
-        height=320,
+        height=344,
         explicit_size=True,
         show_dots=False,
         x_title="minutes",
@@ -60,6 +60,7 @@ def _svg(picture: Picture, soaked: Soaked) -> str:
         truncate_legend=-1,
         legend_at_bottom=True,
         legend_at_bottom_columns=3,
+        margin_bottom=36,  # pygal leaves no room for the legend below the title of the axis
         max_scale=6,
         no_prefix=True,
         stroke_style={"width": 1.2},
