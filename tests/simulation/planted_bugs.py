@@ -74,7 +74,10 @@ NARROW: dict[str, tuple[Slip, frozenset[FaultKind]]] = {
             placement_slips.gives_room_away_early,
             (K.TIMEOUT_BEFORE_EFFECT, K.RIGHTS_TAKEN, K.INVALID, K.POD_DELETED, K.NODE_FLAPPED),
         ),
-        (move_slips.writes_any_version, (K.TIMEOUT_BEFORE_EFFECT, K.UNAVAILABLE)),
+        (
+            move_slips.writes_any_version,
+            (K.TIMEOUT_BEFORE_EFFECT, K.NODE_TAINTED, K.NODE_CORDONED, K.NODE_ADDED),
+        ),
         (placement_slips.forgets_early, (K.WATCH_LAG, K.WORKLOAD_SCALED, K.POD_DELETED)),
         (
             election_slips.trusts_an_old_watch,
