@@ -295,3 +295,27 @@ async def test_a_nomination_under_way_is_taken_back(stage: Stage) -> None:
     await settled()
 
     assert stage.statuses.nominated == {"p": ""}
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+async def test_no_write_is_under_way_when_the_writers_have_ended(is_lost: bool) -> None:
+    """A replica may give its role away and take it again: its bindings would wait for ever."""
+    one = Stage()
+    sent = asyncio.Event()
+
+    async def write(_pod: Any, _condition: Any) -> WriteResult:
+        sent.set()
+        if not is_lost:
+            await asyncio.Event().wait()
+        return WriteResult(WriteOutcome.UNKNOWN, "no answer")
+
+    statuses: Any = one.statuses
+    statuses.write_condition = write
+    running = asyncio.ensure_future(one.explanations.run())
+    one.explain(a_pod("p"))
+    await sent.wait()
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+
+    assert one.explanations.writing == set()

@@ -10,7 +10,8 @@ Source: kube-scheduler v1.36, ``schedule_one.go`` (``handleSchedulingFailure``, 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -196,34 +197,44 @@ class Explanations:
         """Write about a pod; no writer waits until a write without a response is certain."""
         said = waiting.pop(uid)
         self.writing.add(uid)
-        first = WriteResult(WriteOutcome.FENCED)  # nothing is to be written
+        again: asyncio.Task[None] | None = None
         try:
-            if not said.failures:
-                self._recorder.record(_note(said))
-            if said.is_news and self._is_waiting(uid):
-                first = await self._statuses.write_condition(said.pod, said.condition)
-        except Exception as exc:  # noqa: BLE001 - what is said of one pod harms no other
-            self._observer.failed(f"condition of {said.pod.key}", repr(exc))
-        if first.verdict is WriteOutcome.UNKNOWN and len(self._lost) < MOST_LOST:
-            task = group.create_task(self._end(uid, said, first), name=f"condition of {said.pod.key}")
-            self._lost.add(task)
-            task.add_done_callback(self._lost.discard)
-        else:
-            await self._end(uid, said, first)
-
-    async def _end(self, uid: str, said: _Said, first: WriteResult) -> None:
-        """Bring a write to its end, whose first response is this."""
-        try:
-            if first.verdict is not WriteOutcome.FENCED:
-                await self._tell(uid, said, first)
-        except Exception as exc:  # noqa: BLE001 - what is said of one pod harms no other
-            self._observer.failed(f"condition of {said.pod.key}", repr(exc))
+            with self._contained(said):
+                if not said.failures:
+                    self._recorder.record(_note(said))
+                if said.is_news and self._is_waiting(uid):
+                    first = await self._statuses.write_condition(said.pod, said.condition)
+                    if first.verdict is WriteOutcome.UNKNOWN and len(self._lost) < MOST_LOST:
+                        work = self._tell_contained(uid, said, first)
+                        again = group.create_task(work, name=f"condition of {said.pod.key}")
+                    else:
+                        await self._tell(uid, said, first)
         finally:
-            self.writing.discard(uid)
-            self._ended.notify()
-            self._news.set()
+            if again is None:
+                self._over(uid)
+            else:
+                self._lost.add(again)
+                again.add_done_callback(self._lost.discard)
+                again.add_done_callback(lambda _: self._over(uid))
+
+    def _over(self, uid: str) -> None:
+        self.writing.discard(uid)
+        self._ended.notify()
+        self._news.set()
+
+    @contextmanager
+    def _contained(self, said: _Said) -> Iterator[None]:
+        try:
+            yield
+        except Exception as exc:  # noqa: BLE001 - what is said of one pod harms no other
+            self._observer.failed(f"condition of {said.pod.key}", repr(exc))
+
+    async def _tell_contained(self, uid: str, said: _Said, first: WriteResult) -> None:
+        with self._contained(said):
+            await self._tell(uid, said, first)
 
     async def _tell(self, uid: str, said: _Said, first: WriteResult) -> None:
+        """Repeat a write until it is certain; ``first`` is the response to the first one."""
         pod, answers = said.pod, [first]
 
         def is_newest() -> bool:
