@@ -69,7 +69,7 @@ demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KE
 
 # Many tests wait for processes: four more workers than there are processors keep these busy.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 4)
-PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PARALLEL = --workers $(WORKERS)
 
 test: $(STAMP) $(TOOLS) ## the whole test suite
 	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
@@ -79,7 +79,7 @@ quick: $(STAMP) ## in a minute: ruff, and the tests that the changes since main 
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	@tests=$$($(BIN)/python tools/affected_tests.py --most 40 $(SINCE)); if [ -n "$$tests" ]; then \
-		$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --within 30 $$tests $(ARGS); fi
+		$(BIN)/python -m pytest -q --workers 2 --within 30 $$tests $(ARGS); fi
 	@echo "Left out: types and layers (make lint), tests/e2e and tests/deploy (make test), and what was skipped."
 
 laws: $(STAMP) ## what is proven by examples, with a thousand new ones each; make test tries thirty of always the same

@@ -16,7 +16,16 @@ from forked import Forked
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from roadstead.processes import Launch
 
-pytest_plugins = ("event_loops", "not_compared", "process_reaper", "pytester", "time_budget", "time_limits")
+pytest_plugins = (
+    "event_loops",
+    "not_compared",
+    "process_reaper",
+    "pytester",
+    "time_budget",
+    "time_limits",
+    "costs",
+    "workers",
+)
 
 # A busy machine is slow, not wrong: the time limit of a whole test is pytest's. The suite tries the same
 # examples each time; `make laws` tries new ones, many more of them.

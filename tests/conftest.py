@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
-from xdist.scheduler import LoadFileScheduling
 
 from roadstead.clients import RunningCluster
 
@@ -64,19 +62,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # The fixture takes the custom resource definitions away that end-to-end tests of its worker need.
     resetting = {item.path for item in computing if "roadstead" in getattr(item, "fixturenames", ())}
     items.sort(key=lambda item: (item.path in resetting, turn[item]))
-
-
-class SharedScheduling(LoadFileScheduling):  # type: ignore[misc] # known in this test
-    """Hands a file to one worker, so that its fixtures are made once; end-to-end tests share only servers."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        path = nodeid.partition("::")[0]
-        return nodeid if "/e2e/" in path else path
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedScheduling | None:
-    """Replace the scheduler of ``--dist loadfile``."""
-    return SharedScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,9 +1,12 @@
 """Runs ``plimsoll`` and ``roadstead`` in processes that are forked from one that has imported them.
 
 A new interpreter takes more than a second of processor time until it has imported the operator, and the tests
-start some two hundred. So each process that runs tests starts this file as a program: the nursery. It imports
+start some two hundred. So a run of the tests starts this file once as a program: the nursery. It imports
 the commands once and forks a child for each one that is to run. The child is a process like any other: it
 has its own arguments, environment, signals and exit status, and ends as an interpreter does.
+
+The processes that run tests (tests/workers.py) share the nursery; each has a connection of its own, by which
+the nursery knows what it has started and how much processor time that took.
 
 The image, the wheel, the demo and the benchmarks are tested with interpreters of their own.
 """
@@ -11,15 +14,20 @@ The image, the wheel, the demo and the benchmarks are tested with interpreters o
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import json
 import os
 import runpy
+import select
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
-import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -27,34 +35,63 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 PRELOADED = ("plimsoll.cli", "plimsoll.app.process", "plimsoll.app.proposal_answers", "roadstead.cluster")
 
-#: Seconds between two looks at whether a process has ended.
-PACE_S = 0.01
-
 
 class Nursery:
-    """Starts processes; one for each process that runs tests."""
+    """Starts processes; one for a run. A fork of the process that opened it may use it, too."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._folder = ""
+        self._opener = self._user = 0
+        self._line: Any = None
+
+    def open(self) -> None:
+        """Start it, unless it runs."""
+        if self._process is not None:
+            return
+        self._folder, self._opener = tempfile.mkdtemp(prefix="nursery-"), os.getpid()
+        with socket.socket(socket.AF_UNIX) as door:
+            door.bind(self._address)
+            door.listen(64)
+            command = [sys.executable, "-P", __file__, str(door.fileno())]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, cwd=ROOT, pass_fds=[door.fileno()]
+            )
+        atexit.register(self.close)
 
     def ask(self, **request: Any) -> Any:
         """Its answer to one request."""
         with self._lock:
-            if self._process is None:
-                command = [sys.executable, "-P", __file__]
-                self._process = subprocess.Popen(
-                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
-                )
-                atexit.register(self._end, self._process)
-            assert self._process.stdin is not None
-            assert self._process.stdout is not None
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
-            return json.loads(self._process.stdout.readline())
+            self.open()
+            if self._user != os.getpid():
+                with socket.socket(socket.AF_UNIX) as one:
+                    one.connect(self._address)
+                    self._line, self._user = Connection(one.detach()), os.getpid()
+            self._line.send_bytes(json.dumps(request).encode())
+            return json.loads(self._line.recv_bytes())
 
-    def _end(self, process: subprocess.Popen[bytes]) -> None:
-        process.communicate()
+    def spent_s(self) -> float:
+        """Seconds of processor time of all that this process has started by it."""
+        return float(self.ask(spent=True)) if self._user == os.getpid() else 0.0
+
+    def leave(self) -> None:
+        """Give up what a fork has inherited: the opener alone ends the nursery."""
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def close(self) -> None:
+        """End it, in the process that opened it."""
+        if self._process is None or self._opener != os.getpid():
+            return
+        if self._line is not None:
+            self._line.close()
+        self._process.communicate()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def _address(self) -> str:
+        return f"{self._folder}/socket"
 
 
 NURSERY = Nursery()
@@ -100,11 +137,12 @@ class Forked:
         Raises:
             subprocess.TimeoutExpired: It runs on.
         """
-        deadline = time.monotonic() + timeout
-        while (status := self.poll()) is None:
-            if time.monotonic() > deadline:
-                raise subprocess.TimeoutExpired("a forked process", timeout)
-            time.sleep(PACE_S)
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):  # it has ended
+                _until_ended(self.pid, timeout)
+        status = self.poll()
+        if status is None:
+            raise subprocess.TimeoutExpired("a forked process", timeout)
         return status
 
     def send_signal(self, number: int) -> None:
@@ -121,21 +159,88 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
 
-def serve() -> Any:
-    """Answer requests until there are no more; return what to run in a child, None in the nursery."""
-    answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    for line in sys.stdin.buffer:
-        request = json.loads(line)
-        if "ended" in request:
-            pid, status = os.waitpid(request["ended"], os.WNOHANG)
-            answer = os.waitstatus_to_exitcode(status) if pid else None
-        else:
-            answer = os.fork()
-            if not answer:
-                answers.close()
+def _until_ended(process: int, timeout: float) -> None:
+    """Wait until a process ends, or the time is over."""
+    handle = os.pidfd_open(process)
+    try:
+        select.select([handle], [], [], timeout)
+    finally:
+        os.close(handle)
+
+
+class Children:
+    """What one connection has started."""
+
+    def __init__(self) -> None:
+        self._running: set[int] = set()
+        self._statuses: dict[int, int] = {}
+        self._spent_s = 0.0
+
+    def add(self, process: int) -> None:
+        """Note one that has started."""
+        self._running.add(process)
+
+    def look(self) -> None:
+        """Reap those that have ended."""
+        for each in [*self._running]:
+            pid, status, used = os.wait4(each, os.WNOHANG)
+            if pid:
+                self._running.discard(each)
+                self._statuses[each] = os.waitstatus_to_exitcode(status)
+                self._spent_s += used.ru_utime + used.ru_stime
+
+    def status_of(self, process: int) -> int | None:
+        """Its exit status, None while it runs."""
+        self.look()
+        return self._statuses.get(process)
+
+    def end(self) -> None:
+        """End those that run: the process that started them has ended, or forgot them."""
+        for each in self._running:
+            os.kill(each, signal.SIGKILL)
+
+    def spent_s(self) -> float:
+        """Seconds of processor time of all of them, and of the children that these have waited for."""
+        self.look()
+        return self._spent_s + sum(map(spent_by, self._running))
+
+
+def spent_by(process: int) -> float:
+    """Seconds of processor time of a process and of the children that it has waited for; 0 if it ended."""
+    try:
+        line = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return 0.0
+    return sum(map(int, line.rpartition(")")[2].split()[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def serve(door: socket.socket) -> Any:
+    """Answer requests until standard input ends; return what to run in a child, None in the nursery."""
+    children: dict[Connection, Children] = {}
+    while True:
+        ready, _, _ = select.select([sys.stdin, door, *children], [], [])
+        if sys.stdin in ready:
+            return None
+        if door in ready:
+            children[Connection(door.accept()[0].detach())] = Children()
+        for line, own in [(line, own) for line, own in children.items() if line in ready]:
+            try:
+                request = json.loads(line.recv_bytes())
+            except (EOFError, ConnectionError):
+                line.close()
+                children.pop(line).end()
+                continue
+            if "ended" in request:
+                answer: Any = own.status_of(request["ended"])
+            elif "spent" in request:
+                answer = own.spent_s()
+            elif answer := os.fork():
+                own.add(answer)
+            else:
+                for each in children:
+                    each.close()
                 return request
-        answers.write(json.dumps(answer).encode() + b"\n")
-    return None
+            line.send_bytes(json.dumps(answer).encode())
 
 
 def become(args: list[str], output: str, errors: str, environment: dict[str, str]) -> None:
@@ -159,5 +264,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests
     gc.collect()
     gc.freeze()
-    if (wanted := serve()) is not None:
+    with socket.socket(fileno=int(sys.argv[1])) as door:
+        wanted = serve(door)
+    if wanted is not None:
         become(**wanted)

@@ -28,7 +28,7 @@ PATIENCE_S = 5.0
 
 
 def pytest_configure(config: Any) -> None:
-    """Mark this process and start its reaper; before xdist starts its workers, which do the same."""
+    """Mark this process and start its reaper; workers (tests/workers.py) are forked later."""
     if not PROCESSES.is_dir():
         return
     mark = uuid.uuid4().hex

@@ -13,14 +13,14 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option for the budget."""
-    add = parser.getgroup("budget").addoption
-    add("--within", type=float, default=0.0, metavar="SECONDS", help="begin no test later; 0: no limit")
-    add("--begun", type=float, default=0.0, help="when the time began, in seconds since 1970; 0: now")
+    parser.getgroup("budget").addoption(
+        "--within", type=float, default=0.0, metavar="SECONDS", help="begin no test later; 0: no limit"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to count in the first process; xdist hands the moment to its workers."""
-    config.option.begun = config.option.begun or time.time()
+    """Begin to count, before workers are forked."""
+    config.option.begun = time.time()
 
 
 @pytest.hookimpl(tryfirst=True)

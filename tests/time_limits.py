@@ -29,14 +29,13 @@ RUNNERS = frozenset(
     (
         "_hypothesis_pytestplugin",
         "_pytest",
-        "execnet",
         "hypothesis",
         "pluggy",
         "pytest",
         "pytest_timeout",
         "sortedcontainers",
         "time_limits",
-        "xdist",
+        "workers",
     )
 )
 

@@ -137,7 +137,7 @@ def test_each_test_begins_with_an_empty_cluster(pytester: pytest.Pytester) -> No
         """
     )
 
-    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:xdist")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
 
     result.assert_outcomes(passed=3)
 
@@ -171,7 +171,7 @@ def test_a_cluster_that_is_given_is_left_as_it_was(
     )
 
     result = pytester.runpytest_subprocess(
-        "-p", "no:cacheprovider", "-p", "no:xdist", "--roadstead-kubeconfig", str(given.kubeconfig)
+        "-p", "no:cacheprovider", "--roadstead-kubeconfig", str(given.kubeconfig)
     )
 
     result.assert_outcomes(passed=2)
@@ -224,6 +224,6 @@ def test_loads_nothing_before_it_is_used(pytester: pytest.Pytester) -> None:
         """
     )
 
-    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:xdist")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
 
     result.assert_outcomes(passed=1)

@@ -21,6 +21,7 @@ from typing import IO
 
 from deploy.container import Container, restricted
 from forked import Forked
+from workers import WORKER
 
 #: Seconds to start, and to end.
 READY_S, END_S = 90.0, 30.0
@@ -32,7 +33,7 @@ _TURNS = itertools.count(os.getpid())
 
 def free_port() -> int:
     """A port that no process listens on at present, and that the system gives to none that asks for any."""
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % WORKERS
+    worker = int(os.environ.get(WORKER, "0")) % WORKERS
     for turn in itertools.islice(_TURNS, PORTS):
         port = LOWEST_PORT + worker * PORTS + turn % PORTS
         with socket.socket() as one, contextlib.suppress(OSError):

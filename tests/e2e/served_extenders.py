@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from e2e.operator_process import END_S
 from e2e.polls import eventually
-from forked import PACE_S, Forked
+from forked import Forked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +47,7 @@ def extenders_served(kubeconfig: Path | None = None) -> Iterator[Served]:
         try:
             while not (line := said.read_text()).endswith("\n"):
                 assert process.poll() is None, errors.read_text()
-                time.sleep(PACE_S)
+                time.sleep(0.01)
             yield Served(**json.loads(line))
         finally:
             process.kill()

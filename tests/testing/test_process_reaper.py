@@ -96,9 +96,9 @@ def test_a_run_that_is_aborted_leaves_no_process(tmp_path: Path, sent: Signals) 
 
 @pytest.mark.slow(reason="starts pytest and waits for processes to end")
 @pytest.mark.parametrize("whose", ["the worker", "the run"])
-def test_with_xdist_neither_the_worker_nor_the_run_leaves_one(tmp_path: Path, whose: str) -> None:
-    """One of them is killed; the worker that is left alone ends, too."""
-    run, (worker, child, grandchild) = start(tmp_path, "-p", "xdist", "-n", "1", "--max-worker-restart", "0")
+def test_neither_a_worker_nor_the_run_leaves_one(tmp_path: Path, whose: str) -> None:
+    """One of them is killed: a test without its worker fails, and a worker without its run ends."""
+    run, (worker, child, grandchild) = start(tmp_path, "-p", "costs", "-p", "workers", "--workers", "1")
 
     os.kill(worker if whose == "the worker" else run.pid, signal.SIGKILL)
 

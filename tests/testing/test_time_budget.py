@@ -22,10 +22,8 @@ def test_a_test_begins_while_there_is_time(within: Any) -> None:
 
 
 def test_a_test_that_would_begin_too_late_is_skipped_with_the_reason() -> None:
-    """The moment comes from the first process: a worker that starts late has less time."""
     option = SimpleNamespace(within=40.0, begun=time.time() - 41)
     item = SimpleNamespace(config=SimpleNamespace(option=option))
-    time_budget.pytest_configure(item.config)
 
     with pytest.raises(pytest.skip.Exception, match="40 seconds are over"):
         time_budget.pytest_runtest_setup(item)

@@ -132,7 +132,9 @@ def run(folder: Path, *options: str) -> tuple[int, str]:
 
 
 @pytest.mark.slow(reason="twelve tests that take too long")
-@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    "options", [(), ("-p", "costs", "-p", "workers", "--workers", "2")], ids=["alone", "workers"]
+)
 def test_time_outs_within_hypothesis_are_failures_of_their_tests(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:

@@ -35,7 +35,7 @@ def summary_of(folder: Path, *options: str) -> str:
 
 def test_each_reason_is_printed_once_with_its_tests(tmp_path: Path) -> None:
     """In a section of its own, whatever the verbosity, and with parallel workers as well."""
-    for options in (("-q",), ("-p", "xdist", "-n", "1")):
+    for options in (("-q",), ("-p", "workers", "-p", "costs", "--workers", "1")):
         summary = summary_of(tmp_path, *options)
 
         assert "not compared" in summary

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 DETAILS = (By.CSS_SELECTOR, "dialog pre")
 
-pytestmark = [needs_chromium, pytest.mark.xdist_group("browser")]
+pytestmark = needs_chromium
 
 #: Where a dialog says what the operator remembers.
 PRE = (By.CSS_SELECTOR, "dialog pre")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from selenium.webdriver import Chrome
 
-pytestmark = [needs_chromium, pytest.mark.xdist_group("browser")]
+pytestmark = needs_chromium
 
 #: Impacts of axe that a page must not have.
 SERIOUS = {"serious", "critical"}

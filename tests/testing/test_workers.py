@@ -1,0 +1,150 @@
+"""Workers: what they run is reported as if one process had run it, and one that dies fails its test alone."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from costs import dearer
+
+TESTS = Path(__file__).parents[1]
+
+SAMPLE = """
+import os, pathlib, signal
+import pytest
+
+@pytest.fixture(scope="session")
+def server(request, tmp_path_factory):
+    pathlib.Path(f"started-{os.getpid()}").touch()
+    yield tmp_path_factory.mktemp("server")
+    pathlib.Path(f"ended-{os.getpid()}").touch()
+    assert not pathlib.Path("refuse").exists(), "the server does not end"
+
+@pytest.fixture(scope="module")
+def table():
+    pathlib.Path(f"table-{__name__}-{os.getpid()}").touch()
+
+@pytest.mark.parametrize("number", range(3))
+def test_fine(server, table, number, capfd):
+    print("seen by the test alone")
+    assert capfd.readouterr().out == "seen by the test alone\\n"
+
+def test_skipped():
+    pytest.skip("for a reason")
+"""
+
+WRONG = """
+def test_wrong():
+    print("said before it failed")
+    assert 1 == 2
+"""
+
+DYING = """
+import os, signal
+
+def test_dies():
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def run(folder: Path, *options: str) -> tuple[int, str]:
+    """The exit status and the output of a run with two workers."""
+    plugins = ("-p", "no:cacheprovider", "-p", "costs", "-p", "workers", "--workers", "2")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-rfE", *plugins, *options],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(TESTS), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def with_files(folder: Path, **files: str) -> Path:
+    """The folder with test files of these contents."""
+    for name, content in files.items():
+        (folder / f"test_{name}.py").write_text(content)
+    return folder
+
+
+@pytest.mark.slow(reason="starts pytest")
+def test_reports_of_all_workers_are_one_run(tmp_path: Path) -> None:
+    """Fixtures of a file are made once, those of the session once a worker, and ended."""
+    folder = with_files(tmp_path, one=SAMPLE, two=SAMPLE, three=SAMPLE, wrong=WRONG)
+
+    status, text = run(folder)
+
+    assert status == 1
+    assert "1 failed, 9 passed, 3 skipped" in text
+    assert re.findall(r"^FAILED (.*)", text, re.MULTILINE) == ["test_wrong.py::test_wrong - assert 1 == 2"]
+    assert "said before it failed" in text
+    assert "seen by the test alone" not in text
+    started = {path.name.partition("-")[2] for path in folder.glob("started-*")}
+    assert 1 <= len(started) <= 2
+    assert {path.name.partition("-")[2] for path in folder.glob("ended-*")} == started
+    assert len([*folder.glob("table-*")]) == 3
+    assert re.search(r"^ +\d+\.\d s  test_one\.py$", text, re.MULTILINE), "what it cost"
+
+
+@pytest.mark.slow(reason="starts pytest")
+def test_a_worker_that_dies_fails_its_test_and_the_others_run(tmp_path: Path) -> None:
+    """The test is named; another worker takes over."""
+    folder = with_files(tmp_path, a=DYING, b=DYING, c=DYING, one=SAMPLE)
+
+    status, text = run(folder)
+
+    assert status == 1
+    assert "3 failed, 3 passed, 1 skipped" in text
+    assert "ended with -9 while it ran test_a.py::test_dies" in text
+
+
+@pytest.mark.slow(reason="starts pytest")
+def test_a_fixture_of_the_session_that_does_not_end_is_an_error(tmp_path: Path) -> None:
+    """Of the last test of its worker."""
+    (tmp_path / "refuse").touch()
+
+    status, text = run(with_files(tmp_path, one=SAMPLE))
+
+    assert status == 1
+    assert "3 passed, 1 skipped, 1 error" in text
+    assert "the server does not end" in text
+
+
+@pytest.mark.slow(reason="starts pytest")
+def test_the_first_failure_ends_a_run_that_wants_so(tmp_path: Path) -> None:
+    """As without workers."""
+    folder = with_files(tmp_path, **{f"wrong{number}": WRONG for number in range(20)})
+
+    status, text = run(folder, "-x")
+
+    assert status == 1
+    assert "!!! stopping after" in text
+    assert len(re.findall(r"^FAILED", text, re.MULTILINE)) < 20
+
+
+@pytest.mark.slow(reason="starts pytest")
+def test_files_are_shuffled_by_seed(tmp_path: Path) -> None:
+    """Whole files, the same order for the same seed."""
+    folder = with_files(tmp_path, **{f"n{number}": SAMPLE for number in range(4)})
+
+    def order(seed: int) -> list[str]:
+        _, text = run(folder, "--collect-only", "--shuffle", str(seed))
+        return re.findall(r"^test_n(\d)\.py::test_fine\[0\]", text, re.MULTILINE)
+
+    assert order(1) == order(1)
+    assert sorted(order(1)) == ["0", "1", "2", "3"]
+    assert order(1) != order(2)
+
+
+def test_what_became_dearer_is_listed_and_noise_is_not() -> None:
+    before = {"a": 2.0, "b": 2.0, "c": 0.1, "gone": 9.0}
+    now = {"a": 3.5, "b": 2.4, "c": 0.9, "new": 1.5}
+
+    assert dearer(before, now) == ["a: 3.5 s, was 2.0", "new: 1.5 s, was 0.0"]
