@@ -2,7 +2,7 @@
 
 Seconds are of processor time, of the tests and of all processes that they started. Figures of whole runs of
 committed trees are kept in ``.test-costs.json``; a run is compared with the nearest earlier commit that has
-some. Tests of ``tests/e2e`` share servers: what one of these does beside a test counts as the test's.
+some. Tests of ``tests/e2e`` share servers: what one of these does while a test runs counts as the test's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Workers: what they run is reported as if one process had run it, and one that dies fails its test alone."""
+"""Workers: their reports are those of one run, and a worker that dies fails only the test that it ran."""
 
 from __future__ import annotations
 
