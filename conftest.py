@@ -17,6 +17,7 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from roadstead.processes import Launch
 
 pytest_plugins = (
+    "coverage_by_file",
     "event_loops",
     "not_compared",
     "process_reaper",
@@ -25,6 +26,18 @@ pytest_plugins = (
     "time_limits",
     "costs",
     "workers",
+)
+    "event_loops",
+    "not_compared",
+    "process_reaper",
+    "pytester",
+    "time_budget",
+    "time_limits",
+<<<<<<< HEAD
+    "costs",
+    "workers",
+=======
+>>>>>>> b107b0fe (Add a map of which tests cover which lines, and a planter of faults)
 )
 
 # A busy machine is slow, not wrong: the time limit of a whole test is pytest's. The suite tries the same

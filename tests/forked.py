@@ -16,6 +16,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
+import importlib
 import json
 import os
 import runpy
@@ -255,6 +256,8 @@ def become(args: list[str], output: str, errors: str, environment: dict[str, str
     os.environ.update(environment)
     sys.argv = args
     sys.path.append(str(ROOT / "tests"))
+    if "coverage" in sys.modules:
+        importlib.import_module("coverage_by_file").record()
     runpy.run_module(args[0], run_name="__main__", alter_sys=True)
 
 

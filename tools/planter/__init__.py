@@ -1,0 +1,1 @@
+"""Plants faults in rare branches of ``plimsoll``, as competent developers make them, one at a time."""
