@@ -27,18 +27,6 @@ pytest_plugins = (
     "costs",
     "workers",
 )
-    "event_loops",
-    "not_compared",
-    "process_reaper",
-    "pytester",
-    "time_budget",
-    "time_limits",
-<<<<<<< HEAD
-    "costs",
-    "workers",
-=======
->>>>>>> b107b0fe (Add a map of which tests cover which lines, and a planter of faults)
-)
 
 # A busy machine is slow, not wrong: the time limit of a whole test is pytest's. The suite tries the same
 # examples each time; `make laws` tries new ones, many more of them.

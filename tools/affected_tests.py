@@ -4,18 +4,22 @@ A test file is affected when it imports what has changed, directly or through ot
 that is no Python module, when it names that file; or when it reads all files of a kind. ``make quick`` runs
 what this prints.
 
-The distance of a test file is the number of imports between it and the change. Left out are the tests that
-start processes (``tests/e2e`` and ``tests/deploy``), unless they have changed themselves or name a changed
-file that is neither a module nor a page.
+The distance of a test file is the number of imports between it and the change. After ``make coverage`` the
+test files that covered a changed line come first (tools/coverage_map.py). Left out are the tests that start
+processes (``tests/e2e`` and ``tests/deploy``), unless they have changed themselves, name a changed file that
+is neither a module nor a page, or are the only ones that covered a changed line.
 """
 
 import argparse
 import ast
+import difflib
 import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+import coverage_map
 
 ROOT = Path(__file__).parents[1]
 #: Where modules are imported from, as in pyproject.toml.
@@ -98,13 +102,42 @@ def readers_of(tests: Iterable[str], changed: Iterable[str]) -> list[str]:
     return [each for each in tests if each.startswith(folders)]
 
 
-def affected(files: Iterable[str], changed: Iterable[str], root: Path = ROOT) -> list[str]:
+def changed_lines(before: str, now: str) -> set[int]:
+    """The numbers of the lines that are no longer there, and of those around the lines that are new."""
+    found: set[int] = set()
+    lines = difflib.SequenceMatcher(None, before.splitlines(), now.splitlines(), autojunk=False)
+    for kind, begin, end, _, _ in lines.get_opcodes():
+        if kind == "insert":
+            found.update((begin, begin + 1))
+        elif kind != "equal":
+            found.update(range(begin + 1, end + 1))
+    return found
+
+
+def covering(found: coverage_map.CoverageMap, changed: Iterable[str], root: Path) -> set[str]:
+    """The test files that covered a changed line; one that starts processes where no other did."""
+    tests: set[str] = set()
+    for each in changed:
+        if (measured := found.get(each)) is not None:
+            for line in changed_lines(measured.text, (root / each).read_text(encoding="utf-8")):
+                those = measured.tests.get(line, frozenset())
+                tests |= {test for test in those if not test.startswith(SLOW)} or those
+    return tests
+
+
+def affected(
+    files: Iterable[str],
+    changed: Iterable[str],
+    root: Path = ROOT,
+    found: coverage_map.CoverageMap | None = None,
+) -> list[str]:
     """The test files and documents that the changed files affect, nearest first.
 
     Args:
         files: All files of the repository.
         changed: Those that have changed or are new.
         root: The folder of the repository.
+        found: Which test files covered which lines, if that is known.
     """
     modules = [each for each in files if each.endswith(".py")]
     tests = [each for each in modules if is_test(each)]
@@ -121,9 +154,10 @@ def affected(files: Iterable[str], changed: Iterable[str], root: Path = ROOT) ->
         for test in tests:
             if test.startswith(each.removesuffix("conftest.py")):
                 steps.setdefault(test, steps[each] + 1)
-    found = [each for each in steps if is_test(each) or each in pages]
-    kept = [each for each in found if each in first or not each.startswith(SLOW)]
-    return sorted(kept, key=lambda each: (steps[each], each))
+    covered = covering(found or {}, changed, root) & {*tests}
+    reached = [each for each in steps if is_test(each) or each in pages]
+    kept = covered | {each for each in reached if each in first or not each.startswith(SLOW)}
+    return sorted(kept, key=lambda each: (each not in covered, steps.get(each, len(steps)), each))
 
 
 def _git(*args: str) -> list[str]:
@@ -140,7 +174,7 @@ def main() -> None:
     (base,) = _git("merge-base", "HEAD", options.since)
     files = [each for each in _git("ls-files", "-co", "--exclude-standard") if (ROOT / each).exists()]
     changed = {*_git("diff", "--name-only", base), *_git("ls-files", "-o", "--exclude-standard")}
-    found = affected(files, changed & set(files))
+    found = affected(files, changed & set(files), found=coverage_map.read(ROOT / coverage_map.PLACE))
     nearest = found[: options.most]
     sys.stdout.writelines(f"{each}\n" for each in nearest)
     sys.stderr.write(f"{len(found)} test files are affected; the nearest {len(nearest)} run\n")
