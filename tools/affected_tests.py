@@ -114,15 +114,18 @@ def changed_lines(before: str, now: str) -> set[int]:
     return found
 
 
-def covering(found: coverage_map.CoverageMap, changed: Iterable[str], root: Path) -> set[str]:
+def covering(
+    found: coverage_map.CoverageMap, tests: Iterable[str], changed: Iterable[str], root: Path
+) -> set[str]:
     """The test files that covered a changed line; one that starts processes where no other did."""
-    tests: set[str] = set()
+    known = frozenset(tests)
+    kept: set[str] = set()
     for each in changed:
         if (measured := found.get(each)) is not None:
             for line in changed_lines(measured.text, (root / each).read_text(encoding="utf-8")):
-                those = measured.tests.get(line, frozenset())
-                tests |= {test for test in those if not test.startswith(SLOW)} or those
-    return tests
+                those = known & measured.tests.get(line, frozenset())
+                kept |= {test for test in those if not test.startswith(SLOW)} or those
+    return kept
 
 
 def affected(
@@ -154,10 +157,15 @@ def affected(
         for test in tests:
             if test.startswith(each.removesuffix("conftest.py")):
                 steps.setdefault(test, steps[each] + 1)
-    covered = covering(found or {}, changed, root) & {*tests}
+    covered = covering(found or {}, tests, changed, root)
     reached = [each for each in steps if is_test(each) or each in pages]
     kept = covered | {each for each in reached if each in first or not each.startswith(SLOW)}
-    return sorted(kept, key=lambda each: (each not in covered, steps.get(each, len(steps)), each))
+    near = covered | changed
+
+    def order(each: str) -> tuple[object, ...]:
+        return each not in near, each.startswith(SLOW), steps.get(each, len(steps)), each
+
+    return sorted(kept, key=order)
 
 
 def _git(*args: str) -> list[str]:

@@ -98,7 +98,7 @@ def write(found: CoverageMap, path: Path) -> None:
 
 
 def read(path: Path) -> CoverageMap:
-    """Read a map; empty where there is none."""
+    """Read a map; it is empty if there is no such file."""
     if not path.exists():
         return {}
     with gzip.open(path, "rt", encoding="utf-8") as file:

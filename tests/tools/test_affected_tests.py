@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from affected_tests import affected, module_of
+from coverage_map import Measured
 
 TREE = {
     "operator/house/__init__.py": "",
@@ -93,3 +94,35 @@ def test_a_change_concerns_what_imports_it(tree: Any, changed: Any, expected: An
 )
 def test_a_file_is_imported_by_its_name_below_its_source(path: Any, name: Any) -> None:
     assert module_of(path) == name
+
+
+ROOF = "def shut():\n    if open():\n        close()\n    rest()\n"
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        pytest.param(
+            ROOF.replace("close()", "slam()"), ["tests/test_paint.py"], id="a line that is another one"
+        ),
+        pytest.param(ROOF.replace("    rest()\n", ""), ["tests/e2e/test_all.py"], id="a line that is gone"),
+        pytest.param(
+            ROOF.replace("    rest", "    wait()\n    rest"),
+            ["tests/test_paint.py", "tests/e2e/test_all.py"],
+            id="a new line, by its neighbours",
+        ),
+        pytest.param(f"{ROOF}\n\nX = 1\n", ["tests/e2e/test_all.py"], id="a new line at the end"),
+        pytest.param(ROOF.replace("open()", "ajar()"), [], id="a line that no test covered"),
+        pytest.param(ROOF, [], id="no change since"),
+    ],
+)
+def test_tests_that_covered_a_changed_line_come_first(tree: Any, now: Any, expected: Any) -> None:
+    """Those that start processes only where no other test covered it."""
+    path = "operator/house/roof.py"
+    (tree / path).write_text(now)
+    both = frozenset({"tests/test_paint.py", "tests/e2e/test_paint.py", "tests/e2e/test_all.py"})
+    alone = frozenset({"tests/e2e/test_all.py", "tests/gone/test_it.py"})
+
+    found = affected(TREE, [path], tree, {path: Measured(ROOF, {3: both, 4: alone})})
+
+    assert found == [*expected, "tests/structure/test_rooms.py", "tests/house/test_door.py"]

@@ -1,18 +1,16 @@
-"""Plants faults, drawn or listed, in a copy of the tree and prints which test found each: ``make planted``."""
+"""Plants drawn or listed faults in a copy of the tree and prints which test found each: ``make planted``."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
 
 import coverage_map
 from planter import faults
-from planter.drawing import drawn
+from planter.rare_branches import drawn
 from planter.trials import Outcome, Scratch, Trials, Verdict
 
 ROOT = Path(__file__).parents[2]
@@ -60,8 +58,7 @@ def _try(wanted: Iterable[faults.Fault], trials: Trials, results: Path) -> None:
         verdicts.append(trials.of(fault))
         sys.stdout.write(f"{row(verdicts[-1])}\n")
         sys.stdout.flush()
-        results.parent.mkdir(parents=True, exist_ok=True)
-        results.write_text(json.dumps([asdict(each) for each in verdicts], indent=1) + "\n", encoding="utf-8")
+        faults.write(verdicts, results)
     sys.stdout.write(summary(verdicts))
 
 

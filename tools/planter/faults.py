@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 #: Where the modules are, seen from the root of the repository.
 PRODUCT = "operator/plimsoll"
@@ -128,15 +129,12 @@ def planted(fault: Fault, line: int, text: str) -> str:
     return "\n".join([*lines[: line - 1], *new, *lines[line - 1 + len(fault.old) :], ""])
 
 
-def write(faults: Iterable[Fault], path: Path) -> None:
-    """Keep a list of faults."""
+def write(values: Iterable[object], path: Path) -> None:
+    """Keep a list of faults, or of what became of them."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps([asdict(each) for each in faults], indent=1) + "\n", encoding="utf-8")
+    path.write_bytes(msgspec.json.format(msgspec.json.encode([*values]), indent=1) + b"\n")
 
 
 def read(path: Path) -> list[Fault]:
     """Read a list of faults."""
-    return [
-        Fault(**{name: tuple(value) if isinstance(value, list) else value for name, value in each.items()})
-        for each in json.loads(path.read_text(encoding="utf-8"))
-    ]
+    return msgspec.json.decode(path.read_bytes(), type=list[Fault])

@@ -69,8 +69,10 @@ def slips(node: ast.AST) -> Iterator[Slip]:
 
 
 def _negated(test: ast.expr) -> ast.expr:
-    is_negative = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
-    return test.operand if is_negative else ast.UnaryOp(ast.Not(), test)
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return operand
+    return ast.UnaryOp(ast.Not(), test)
 
 
 def _operand_dropped(node: ast.BoolOp) -> Iterator[Slip]:
