@@ -12,8 +12,8 @@ import pytest
 from coverage_map import CoverageMap, Measured
 from planter import faults
 from planter.__main__ import row, summary
-from planter.rare_branches import drawn, sites
 from planter.faults import Fault, Place, place_of, planted
+from planter.rare_branches import drawn, sites
 from planter.slips import slips
 from planter.trials import Outcome, Scratch, Trials
 
