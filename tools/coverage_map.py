@@ -51,7 +51,7 @@ def lines_of_functions(text: str) -> set[int]:
     }
 
 
-def test_file(context: str) -> str:
+def file_of(context: str) -> str:
     """The test file of a context: the last one, for a fork of a process that another file has started."""
     return context.rpartition("|")[2]
 
@@ -70,7 +70,7 @@ def measured(data: Any, root: Path) -> CoverageMap:
             text = path.read_text(encoding="utf-8")
             within = lines_of_functions(text)
             tests = {
-                line: frozenset(map(test_file, contexts)) - {""}
+                line: frozenset(map(file_of, contexts)) - {""}
                 for line, contexts in data.contexts_by_lineno(name).items()
                 if line in within
             }

@@ -10,7 +10,7 @@ import pytest
 from coverage import Coverage
 
 import coverage_map
-from coverage_map import Measured, lines_of_functions, measured
+from coverage_map import Measured, file_of, lines_of_functions, measured
 
 DOOR = '''"""A door."""
 LOCKED = False
@@ -84,6 +84,13 @@ def test_a_line_is_covered_by_the_files_whose_tests_run_it_in_whatever_process(h
         9: both,
         16: frozenset({"test_fork.py"}),
     }
+
+
+@pytest.mark.parametrize(
+    "context", ["b.py", "a.py|b.py"], ids=["of a process", "of a fork of another file's"]
+)
+def test_a_process_covers_for_the_file_whose_tests_it_serves(context: str) -> None:
+    assert file_of(context) == "b.py"
 
 
 def test_what_is_written_is_read(tmp_path: Any) -> None:

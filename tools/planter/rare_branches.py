@@ -73,7 +73,7 @@ def _nodes(node: ast.AST, around: _Around) -> Iterator[tuple[ast.AST, _Around]]:
         if isinstance(node, ast.If | ast.While) and field == "test":
             within = replace(around, branch=node.body[0].lineno)
         elif field in CONDITIONAL.get(type(node), ()):
-            within = replace(around, is_conditional=True, branch=None)
+            within = replace(around, is_conditional=True)
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, ast.AST):
                 yield from _nodes(each, within)
