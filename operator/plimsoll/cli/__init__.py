@@ -1,10 +1,15 @@
 """The command line; each command imports what it needs when it runs."""
 
-from plimsoll.cli.commands import VERBS
-from plimsoll.cli.commands.installation import version
+import plimsoll
+from plimsoll.cli.commands import VERBS, load
 from plimsoll.cli.verbs import application
 
-app = application("A Kubernetes scheduler and descheduler in one operator.", VERBS, version.version)
+app = application(
+    "A Kubernetes scheduler and descheduler in one operator.",
+    {name: summary for name, (_, summary) in VERBS.items()},
+    load,
+    plimsoll.__version__,
+)
 
 
 def main() -> None:
