@@ -1,9 +1,13 @@
 """Lets kubernetes-asyncio be imported piece by piece (docs/adr/0043).
 
-Its packages import eight hundred modules, one for each kind of object, which costs more than all else that a
-command imports; a command needs the reader of kubeconfigs. So the packages are put in place without their
-contents, and a name is imported from its own module when it is used: ``V1Lease`` from ``models.v1_lease``. For
-a name without such a module the package is imported as a whole, as ever.
+Its packages import eight hundred modules, one for each kind of object, which costs more than all else that
+a command imports; a command needs the reader of kubeconfigs. So the packages are put in place without their
+contents, and a name is imported from its own module when it is used: ``V1Lease`` from ``models.v1_lease``.
+For a name without such a module the package is imported as a whole.
+
+Its modules import aiohttp and urllib3, which a reader of kubeconfigs seldom needs; these are executed when
+something of them is used. The module for OpenID uses aiohttp as it is imported, so that is imported when a
+token is requested.
 """
 
 import re
@@ -19,7 +23,12 @@ PACKAGES = {
     "kubernetes_asyncio.client": ("", "api.", "models."),
     "kubernetes_asyncio.client.api": ("",),
     "kubernetes_asyncio.client.models": ("",),
+    "aiohttp": (),
+    "urllib3": (),
 }
+
+#: Imports aiohttp; kubeconfigs with a provider of OpenID need it.
+OPENID = "kubernetes_asyncio.config.openid"
 
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=.)(?=[A-Z][a-z])")
 
@@ -49,7 +58,7 @@ def prepare() -> None:
     """Put the packages in place, unless the library has been imported already."""
     if "kubernetes_asyncio" in sys.modules:
         return
-    for name in PACKAGES:
+    for name in [each for each in PACKAGES if each not in sys.modules]:
         spec = find_spec(name)
         assert spec is not None
         package = module_from_spec(spec)
@@ -58,3 +67,12 @@ def prepare() -> None:
         parent, _, own = name.rpartition(".")
         if parent:
             setattr(sys.modules[parent], own, package)
+    sys.modules[OPENID] = ModuleType(OPENID)
+    sys.modules[OPENID].OpenIDRequestor = _openid_requestor  # type: ignore[attr-defined] # of the library
+
+
+def _openid_requestor(*args: Any, **options: Any) -> Any:
+    """An ``OpenIDRequestor`` of the library."""
+    if sys.modules[OPENID].__spec__ is None:
+        del sys.modules[OPENID]
+    return import_module(OPENID).OpenIDRequestor(*args, **options)
