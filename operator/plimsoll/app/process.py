@@ -264,6 +264,7 @@ def loop_factory(wanted: Literal["auto", "asyncio"]) -> Callable[[], asyncio.Abs
 
 def run_to_end(work: Coroutine[Any, Any, None], wanted: Literal["auto", "asyncio"]) -> None:
     """Run the process's work in a new event loop."""
+    gc.enable()  # the command line disables it while it imports
     gc.set_threshold(*THRESHOLDS)
     stopped = threading.Event()
     threading.Thread(target=collect_until, args=(stopped.wait,), name="garbage", daemon=True).start()

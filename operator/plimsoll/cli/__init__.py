@@ -1,5 +1,7 @@
 """The command line; each command imports what it needs when it runs."""
 
+import gc
+
 import plimsoll
 from plimsoll.cli.commands import VERBS, load
 from plimsoll.cli.verbs import application
@@ -13,5 +15,10 @@ app = application(
 
 
 def main() -> None:
-    """The console script."""
+    """The console script.
+
+    What a command imports lives as long as the command, and a collector would look through it a dozen times.
+    Commands that read a cluster, or that run for long, enable the collector.
+    """
+    gc.disable()
     app()

@@ -18,17 +18,16 @@ class RateColumn(ProgressColumn):
 
 
 class ProgressBars:
-    """Bars by name, shown from ``start`` on."""
+    """Bars by name on stderr, shown from ``start`` on; ``unit`` is what they count."""
 
     def __init__(self, unit: str) -> None:
         self._unit = unit
-        console = Console(file=sys.stderr, highlight=False)
         self._bars = Bars(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             RateColumn(),
-            console=console,
+            console=Console(file=sys.stderr, highlight=False),
             transient=True,
         )
         self._tasks: dict[str, TaskID] = {}

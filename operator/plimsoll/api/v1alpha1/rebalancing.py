@@ -150,7 +150,8 @@ class RebalancingSpec(Resource):
         "is held for that long. Only used when evictBy is EvictionRequest.",
     )
     schedule: Schedule = Field(
-        default=Schedule.model_construct(interval_seconds=300), description="When it runs; every five minutes when left out."
+        default=Schedule.model_construct(interval_seconds=300),
+        description="When it runs; every five minutes when left out.",
     )
     strategies: Annotated[tuple[StrategySpec, ...], Field(max_length=100)] = Field(
         default=(),

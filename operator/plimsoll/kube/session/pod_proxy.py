@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from urllib.parse import quote
 from urllib.request import getproxies_environment
 
-import aiohttp
 import orjson
 
 from plimsoll.kube.session.errors import APIError, Unavailable, error_of, readable
-from plimsoll.kube.session.http_client import bounded, opened_client
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.session.tls import tls_of
 from plimsoll.ports.audience import AUDIENCE, HEADER
@@ -87,6 +85,10 @@ async def ask_pod(session: Session, target: tuple[str, str, int], path: str, tok
     Raises:
         APIError: No response arrived.
     """
+    import aiohttp  # noqa: PLC0415 - where there is an operator to be asked
+
+    from plimsoll.kube.session.http_client import bounded, opened_client  # noqa: PLC0415 - likewise
+
     namespace, pod, port = target
     where = f"{_path(namespace, 'pods', pod)}:{port}/proxy{path}"
     headers = {HEADER: f"Bearer {token}"}

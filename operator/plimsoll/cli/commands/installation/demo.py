@@ -1,5 +1,6 @@
 """The command ``plimsoll demo``: runs the demo, which is a separate distribution."""
 
+import gc
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,6 +32,7 @@ def demo(
     """
     if find_spec(PACKAGE) is None:
         raise UserError("the demo is not installed; install it with: pip install 'plimsoll[demo]'")
+    gc.enable()  # it runs for a minute
     import_module(f"{PACKAGE}.__main__").main(nodes=nodes, seed=seed, trace=trace, keep=keep, devices=devices)
 
 
