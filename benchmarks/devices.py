@@ -21,12 +21,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from output import append
 from rich.console import Console
 from rich.table import Table
 
 from engine import in_child, scheduler
+from plimsoll.cli.parameters import Option, command_of
 from plimsoll.devices.book import DeviceBook
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome
@@ -361,17 +361,13 @@ def measure(name: str, nodes: int, per_node: int, used: float, most: int) -> Cel
     )
 
 
-app = typer.Typer(add_completion=False)
-
-
-@app.command()
 def main(
-    nodes: Annotated[str, typer.Option(help="Numbers of nodes, separated by commas.")] = "500,5000",
-    shapes: Annotated[str, typer.Option(help="Shapes, separated by commas.")] = ",".join(SHAPES),
-    per_node: Annotated[int, typer.Option(help="Devices of a node.")] = 8,
-    used: Annotated[float, typer.Option(help="Share of the devices that is taken before.")] = 0.0,
-    most: Annotated[int, typer.Option(help="Attempts a cell at most.")] = 2000,
-    output: Annotated[Path | None, typer.Option(help="Append each cell as a line of JSON.")] = None,
+    nodes: Annotated[str, Option(help="Numbers of nodes, separated by commas.")] = "500,5000",
+    shapes: Annotated[str, Option(help="Shapes, separated by commas.")] = ",".join(SHAPES),
+    per_node: Annotated[int, Option(help="Devices of a node.")] = 8,
+    used: Annotated[float, Option(help="Share of the devices that is taken before.")] = 0.0,
+    most: Annotated[int, Option(help="Attempts a cell at most.")] = 2000,
+    output: Annotated[Path | None, Option(help="Append each cell as a line of JSON.")] = None,
 ) -> None:
     """Print a table."""
     table = Table(title=f"Pods with claims, {per_node} devices a node, all default plugins, one core")
@@ -417,4 +413,4 @@ def main(
 
 
 if __name__ == "__main__":
-    app()
+    command_of(main)()

@@ -22,12 +22,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-import typer
 import yaml
 from output import append
 from rich.console import Console
 from rich.table import Table
 
+from plimsoll.cli.parameters import Option, command_of
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.gang import place_together
@@ -246,20 +246,14 @@ def in_child(task: Callable[..., T], *args: object) -> T:
         return pool.apply(task, args)
 
 
-app = typer.Typer(add_completion=False)
-
-
-@app.command()
 def main(
-    nodes: Annotated[
-        str, typer.Option(help="Numbers of nodes, separated by commas.")
-    ] = "100,1000,5000,50000",
-    families: Annotated[str, typer.Option(help="Workloads, separated by commas; all by default.")] = "",
-    varieties: Annotated[str, typer.Option(help="Numbers of templates, or all (different).")] = "10,all",
+    nodes: Annotated[str, Option(help="Numbers of nodes, separated by commas.")] = "100,1000,5000,50000",
+    families: Annotated[str, Option(help="Workloads, separated by commas; all by default.")] = "",
+    varieties: Annotated[str, Option(help="Numbers of templates, or all (different).")] = "10,all",
     most: Annotated[
-        int, typer.Option(help=f"Attempts a cell at most; a tenth of it beyond {MANY_NODES} nodes.")
+        int, Option(help=f"Attempts a cell at most; a tenth of it beyond {MANY_NODES} nodes.")
     ] = 2000,
-    output: Annotated[Path | None, typer.Option(help="Append each cell as a line of JSON.")] = None,
+    output: Annotated[Path | None, Option(help="Append each cell as a line of JSON.")] = None,
 ) -> None:
     """Print a table a number of nodes, and how the figures grow."""
     chosen = families.split(",") if families else list(yaml.safe_load(WORKLOADS.read_text(encoding="utf-8")))
@@ -340,4 +334,4 @@ def a_table(title: str, headings: Sequence[str]) -> Table:
 
 
 if __name__ == "__main__":
-    app()
+    command_of(main)()

@@ -9,9 +9,8 @@ import statistics
 import time
 from typing import Annotated
 
-import typer
-
 from engine import BY_LOAD, apply, pods_of, prepared, read_nodes, scheduler
+from plimsoll.cli.parameters import Option, command_of
 from plimsoll.engine.attempt import schedule
 
 TURN = 50
@@ -39,10 +38,10 @@ class Side:
 
 
 def main(
-    family: Annotated[str, typer.Option(help="A workload of workloads.yaml.")] = "basic",
-    nodes: Annotated[int, typer.Option(help="Nodes.")] = 5000,
-    templates: Annotated[int, typer.Option(help="Templates; 0: each pod has one of its own.")] = 10,
-    pods: Annotated[int, typer.Option(help="Pods for each side.")] = 8000,
+    family: Annotated[str, Option(help="A workload of workloads.yaml.")] = "basic",
+    nodes: Annotated[int, Option(help="Nodes.")] = 5000,
+    templates: Annotated[int, Option(help="Templates; 0: each pod has one of its own.")] = 10,
+    pods: Annotated[int, Option(help="Pods for each side.")] = 8000,
 ) -> None:
     """Print both sides' costs and the median of the turns' ratios."""
     sides = [Side(each, nodes, templates or None, pods) for each in (family, family + BY_LOAD)]
@@ -61,4 +60,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    command_of(main)()

@@ -32,9 +32,35 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-#: Where the nursery's children live, and what it imports before it has any.
+#: Where the nursery's children live, and what it imports before it has any: also what commands import when
+#: they use it, as each child would import it for itself.
 ROOT = Path(__file__).parents[1]
-PRELOADED = ("plimsoll.cli", "plimsoll.app.process", "plimsoll.app.proposal_answers", "roadstead.cluster")
+PRELOADED = (
+    "plimsoll.app.process",
+    "plimsoll.app.kopf_front",
+    "plimsoll.app.proposal_answers",
+    "plimsoll.cli.callers.leader",
+    "plimsoll.cli.commands.explain",
+    "plimsoll.cli.commands.plan",
+    "plimsoll.cli.commands.run",
+    "plimsoll.cli.connection",
+    "plimsoll.cli.progress",
+    "plimsoll.cli.views.explain_pod",
+    "plimsoll.cli.views.plan",
+    "plimsoll.devices.cel.selectors",
+    "plimsoll.inspection.plans.plans",
+    "plimsoll.kube.cluster_reader",
+    "plimsoll.kube.session.gated_body",
+    "plimsoll.planning.optimal.planner",
+    "plimsoll.planning.optimal.spread_repair",
+    "plimsoll.planning.upstream.planner",
+    "plimsoll.scheduling.extenders.client",
+    "kubernetes_asyncio.client.api.apps_v1_api",
+    "kubernetes_asyncio.client.api.authentication_v1_api",
+    "kubernetes_asyncio.client.api.authorization_v1_api",
+    "kubernetes_asyncio.client.api.core_v1_api",
+    "roadstead.cluster",
+)
 
 
 class Nursery:
@@ -261,9 +287,19 @@ def become(args: list[str], output: str, errors: str, environment: dict[str, str
     runpy.run_module(args[0], run_name="__main__", alter_sys=True)
 
 
+def build_models() -> None:
+    """Build pydantic's models, which are built when they are first used."""
+    models = [sys.modules["pydantic"].BaseModel]
+    for model in models:
+        models += model.__subclasses__()
+        if model.__module__.startswith("plimsoll."):
+            model.model_rebuild()
+
+
 if __name__ == "__main__":
     for name in PRELOADED:
         __import__(name)
+    build_models()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests
     gc.collect()
     gc.freeze()

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Annotated
 
 import aiohttp
-import typer
+import click
 import yaml
 from rich.console import Console
 from rich.table import Table
 
+from plimsoll.cli.parameters import Option, command_of
 from plimsoll.cli.shipped import examples
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
@@ -269,14 +270,14 @@ async def _keep(kubeconfig: Path, console: Console) -> None:
 
 def main(
     *,
-    nodes: Annotated[int, typer.Option(min=4, max=1000, help="Nodes of a made-up cluster.")] = 40,
-    seed: Annotated[int, typer.Option(help="Of the made-up cluster.")] = 1,
+    nodes: Annotated[int, Option(minimum=4, maximum=1000, help="Nodes of a made-up cluster.")] = 40,
+    seed: Annotated[int, Option(help="Of the made-up cluster.")] = 1,
     trace: Annotated[
-        Path | None, typer.Option(help="A folder with the OpenB trace, to be built instead.", file_okay=False)
+        Path | None, Option(help="A folder with the OpenB trace, to be built instead.", file_okay=False)
     ] = None,
-    keep: Annotated[bool, typer.Option(help="Leave everything running at the end.")] = False,
+    keep: Annotated[bool, Option(help="Leave everything running at the end.")] = False,
     devices: Annotated[
-        bool, typer.Option("--devices", help="Four nodes with GPUs: room is made for a training job.")
+        bool, Option("--devices", help="Four nodes with GPUs: room is made for a training job.")
     ] = False,
 ) -> None:
     """Watch a cluster being placed, drifting out of balance and being mended; nothing else is needed."""
@@ -288,12 +289,12 @@ def main(
             story = play(built, examples(), keep=keep, console=Console())
         status = asyncio.run(story)
     except (TraceError, ProcessError) as exc:
-        typer.echo(f"demo: {exc}", err=True)
-        raise typer.Exit(1) from exc
+        click.echo(f"demo: {exc}", err=True)
+        raise click.exceptions.Exit(1) from exc
     except asyncio.CancelledError:
         status = 130  # interrupted before its end
-    raise typer.Exit(status)
+    raise click.exceptions.Exit(status)
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    command_of(main)()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from plimsoll.app.candidacy import namespace_of
 from plimsoll.app.settings import Settings

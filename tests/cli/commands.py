@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from plimsoll.cli import app
-from plimsoll.cli.commands import VERBS
+from plimsoll.cli.commands import VERBS, load
 from plimsoll.cli.verbs import Verb, VerbGroup
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def say(*words: str, **environment: str) -> Said:
 def paths() -> Iterator[tuple[tuple[str, ...], Verb | None]]:
     """All commands as words, groups and the bare command included; those have no verb."""
     yield (), None
-    for entry in VERBS:
+    for entry in map(load, VERBS):
         if isinstance(entry, VerbGroup):
             yield (entry.name,), None
             yield from (((entry.name, verb.name), verb) for verb in entry.verbs)

@@ -8,21 +8,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
 
 from cli.commands import say
 from cli.refusing_server import kubeconfig_of
 from plimsoll.cli import app, completion
-from plimsoll.cli.commands import VERBS
 from plimsoll.cli.commands.installation.completion import SCRIPTS
 from roadstead.clients import RunningCluster
-
-COMMAND = get_command(app)
 
 
 def completed(*words: str) -> tuple[list[str], bool]:
     """The candidates, and whether files are."""
-    found, is_file = completion.candidates(COMMAND, VERBS, words)
+    found, is_file = completion.candidates(app, words)
     return [name for name, _ in found], is_file
 
 
@@ -30,7 +26,7 @@ def test_verbs_are_completed_with_their_summaries() -> None:
     assert completed("res") == (["resume"], False)
     assert completed("explain", "") == (["pod", "node"], False)
     assert completed("-n", "shop", "explain", "p") == (["pod"], False)
-    assert completion.candidates(COMMAND, VERBS, ["pau"])[0] == [
+    assert completion.candidates(app, ["pau"])[0] == [
         ("pause", "Stop the moves of all policies, or suspend policies.")
     ]
 
@@ -78,7 +74,7 @@ def test_the_program_speaks_cobras_protocol(
 @pytest.mark.parametrize("shell", SCRIPTS)
 def test_scripts_are_printed_and_are_scripts(shell: str) -> None:
     """Of each shell that is installed."""
-    script = say("completion", shell).out
+    script = say("completion", str(shell)).out
     assert "kubectl_complete-plimsoll" in script
     if shutil.which(shell):
         subprocess.run([shell, "-n"], input=script, text=True, check=True)

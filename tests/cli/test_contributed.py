@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.main import get_command
 
 import plimsoll
 from cli.commands import paths
@@ -58,7 +57,7 @@ def test_plugins_call_commands_that_there_are(name: str) -> None:
             assert each["shortCut"] != plugin["shortCut"]
 
     words = _words(plugin)
-    line = CommandLine(get_command(app))
+    line = CommandLine(app)
     for word in words:
         line.read(word)
     assert line.path in {path for path, verb in paths() if verb is not None}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from cli.commands import Said, say
 from cli.golden_files import check

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from cli.refusing_server import kubeconfig_of
 from plimsoll.cli.errors import UserError
@@ -24,7 +24,8 @@ def options_of(*words: str, **environment: str) -> Options | str:
 
     verb = Verb("pod", pod, (*NAMESPACED, Flag.SELECTOR, *OUTPUT))
     plain = Verb("plain", lambda: seen.append(Options()))
-    app = application("A test.", [VerbGroup("explain", "Explains.", (verb,)), plain], lambda: None)
+    entries = {"explain": VerbGroup("explain", "Explains.", (verb,)), "plain": plain}
+    app = application("A test.", dict.fromkeys(entries, ""), entries.__getitem__, "1")
     result = CliRunner().invoke(app, list(words), env={"KUBECONFIG": None, **environment})
     return seen[0] if result.exit_code == 0 else result.stderr
 

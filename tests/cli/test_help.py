@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cli.commands import paths, say
-from plimsoll.cli.commands import VERBS
+from plimsoll.cli.commands import VERBS, load
+from plimsoll.cli.verbs import Verb
 
 PATHS = [pytest.param(words, id="-".join(words) or "plimsoll") for words, _ in paths()]
 
@@ -27,7 +28,14 @@ def test_the_list_of_commands_has_a_line_each_in_the_order_of_the_page() -> None
     """Groups such as explain stand where they belong, and no summary folds."""
     listed = say("--help").out.partition("\nCommands:\n")[2].splitlines()
 
-    assert [line.split()[0] for line in listed] == [entry.name for entry in VERBS]
+    assert [line.split()[0] for line in listed] == list(VERBS)
+
+
+def test_the_list_of_commands_has_the_first_line_of_the_help_of_each() -> None:
+    """It is kept beside the names, so that the list is printed without any command's module."""
+    for name, (_, summary) in VERBS.items():
+        entry = load(name)
+        assert (entry.name, entry.summary if isinstance(entry, Verb) else entry.help) == (name, summary)
 
 
 @pytest.mark.parametrize("words", PATHS)
@@ -53,7 +61,7 @@ def test_a_group_without_a_verb_prints_its_help(words: tuple[str, ...]) -> None:
 
 def test_the_plugin_of_kubectl_names_itself() -> None:
     """Usage lines are to be typed as they are."""
-    from typer.testing import CliRunner  # noqa: PLC0415 - here for prog_name alone
+    from click.testing import CliRunner  # noqa: PLC0415 - here for prog_name alone
 
     from plimsoll.cli import app  # noqa: PLC0415 - likewise
 

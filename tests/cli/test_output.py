@@ -8,7 +8,6 @@ import json
 import pytest
 import yaml
 from pydantic import BaseModel, Field
-from rich.console import Console
 
 from plimsoll.cli import progress
 from plimsoll.cli.output import View, print_answer
@@ -50,11 +49,14 @@ def drawn(monkeypatch: pytest.MonkeyPatch, seconds: float, *, terminal: bool) ->
     now = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     text = io.StringIO()
-    bar = progress.Progress(Console(file=text, force_terminal=terminal, width=80), "pods")
-    bar("reading", 1, 100)
-    now[0] = seconds
-    bar("reading", 50, 100)
-    bar.close()
+    monkeypatch.setattr("sys.stderr", text)
+    monkeypatch.setattr(text, "isatty", lambda: terminal)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    with progress.progress("pods") as bar:
+        bar("reading", 1, 100)
+        now[0] = seconds
+        bar("reading", 50, 100)
     return text.getvalue()
 
 

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from plimsoll.cli.commands import VERBS
+from plimsoll.cli.commands import VERBS, load
 from plimsoll.cli.errors import ExitCode
 from plimsoll.cli.options import Flag
 from plimsoll.cli.verbs import VerbGroup
@@ -18,7 +18,7 @@ HEAD = "| Command | What it does |\n| --- | --- |\n"
 def table() -> str:
     """A row for each command; the name leads to its page, if it has one."""
     rows = []
-    for entry in VERBS:
+    for entry in map(load, VERBS):
         page = PAGE.parent / "cli" / f"{entry.name}.md"
         name = f"[`{entry.name}`](cli/{entry.name}.md)" if page.is_file() else f"`{entry.name}`"
         rows.append(f"| {name} | {entry.help if isinstance(entry, VerbGroup) else entry.summary} |\n")

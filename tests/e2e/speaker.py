@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from kubernetes_asyncio import client, config
 
-from plimsoll.kube.session.api_client import opened_client
+from plimsoll.kube.session.http_client import opened_client
+from plimsoll.kube.session.tls import tls_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
@@ -140,7 +141,10 @@ async def speaking(kubeconfig: Path) -> AsyncIterator[Speaker]:
     """Speak to the API server of a kubeconfig."""
     configuration = client.Configuration()
     await config.load_kube_config(str(kubeconfig), client_configuration=configuration)
-    async with opened_client(configuration) as api:
+    async with opened_client(tls_of(configuration), has_proxies=False) as http:
+        api = client.ApiClient(configuration)
+        await api.rest_client.pool_manager.close()
+        api.rest_client.pool_manager = http
         speaker = Speaker(api)
         try:
             yield speaker

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from deploy.manifests import NAME, rendered, run
 from e2e.conftest import DEFINITIONS, define

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from not_compared import RECORDINGS, needs_recordings
 from plimsoll.planning.upstream.cycle import UpstreamOutcome

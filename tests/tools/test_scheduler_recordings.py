@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from not_compared import RECORDINGS, needs_recordings
 from plimsoll.framework import FilterPlugin, Reads, Registry, ScorePlugin, unschedulable

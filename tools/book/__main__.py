@@ -14,11 +14,12 @@ import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import click
 
 from book import page as pages
 from book.results import Measured, circumstances, read, write
 from book.tables import Table, declared
+from plimsoll.cli.parameters import Option, command_of
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -49,22 +50,22 @@ def measure(table: Table, kube: Path | None) -> Measured:
 
 
 def main(
-    only: Annotated[str, typer.Option(help="Names of tables, separated by commas; all by default.")] = "",
+    only: Annotated[str, Option(help="Names of tables, separated by commas; all by default.")] = "",
     kube: Annotated[
-        Path | None, typer.Option(help="Folder of etcd, kube-apiserver, kube-scheduler, descheduler.")
+        Path | None, Option(help="Folder of etcd, kube-apiserver, kube-scheduler, descheduler.")
     ] = None,
-    page: Annotated[bool, typer.Option("--page", help="Write the page from kept results.")] = False,
+    page: Annotated[bool, Option("--page", help="Write the page from kept results.")] = False,
 ) -> None:
     """Measure, keep the results, write the page and its pictures."""
     tables = declared()
     chosen = set(only.split(",")) if only else {table.name for table in tables}
     if unknown := chosen - {table.name for table in tables}:
         known = ", ".join(table.name for table in tables)
-        raise typer.BadParameter(f"no such table: {', '.join(sorted(unknown))}; there are {known}")
+        raise click.BadParameter(f"no such table: {', '.join(sorted(unknown))}; there are {known}")
     kept = read(KEPT)
     for table in tables:
         if not page and table.name in chosen:
-            typer.echo(f"\n== {table.title}")
+            click.echo(f"\n== {table.title}")
             kept[table.name] = measure(table, kube)
             write(KEPT, kept.values())
     PAGE.write_text(pages.page(tables, kept), encoding="utf-8")
@@ -72,4 +73,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    command_of(main)()

@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
-import typer
+import click
 
+from plimsoll.cli.parameters import Argument, Option, command_of
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision, Evaluation
 from plimsoll.framework import CycleState, Nomination, PluginError, Registry, Snapshot, Status
@@ -249,11 +250,11 @@ def replay(folder: Path, family: str | None = None) -> tuple[int, list[Mismatch]
     return passed, mismatches, failed
 
 
-app = typer.Typer(add_completion=False)
-
-
-@app.command()
-def main(folder: Path, family: str = "") -> None:
+def main(
+    folder: Annotated[Path, Argument(metavar="FOLDER", help="The recordings.")],
+    *,
+    family: Annotated[str, Option(help="Only this family.")] = "",
+) -> None:
     """Decide the recorded cases in FOLDER, or in its subfolders scheduler, dra and descheduler, again.
 
     A family is a file's name, or a subfolder's for all of its files.
@@ -272,17 +273,17 @@ def main(folder: Path, family: str = "") -> None:
         mismatches += wrong
         failed += Counter({f"{each.name}/{name}": count for name, count in by_family.items()})
     if not found:
-        typer.echo(f"{folder} holds no {family or '*'}.jsonl.gz; name a folder of recordings", err=True)
-        raise typer.Exit(2)
+        click.echo(f"{folder} holds no {family or '*'}.jsonl.gz; name a folder of recordings", err=True)
+        raise click.exceptions.Exit(2)
     for mismatch in mismatches:
-        typer.echo(mismatch)
+        click.echo(mismatch)
     absent = [name for name in DEFAULT_PLUGINS if name not in Registry(IN_TREE)]
     if absent and not descheduler_replay.holds_cases(folder):
-        typer.echo(f"left out, not there yet: {', '.join(absent)}")
+        click.echo(f"left out, not there yet: {', '.join(absent)}")
     for name, count in sorted(failed.items()):
-        typer.echo(f"{name}: {count} failed")
-    typer.echo(f"{passed} passed, {failed.total()} failed")
-    raise typer.Exit(1 if mismatches else 0)
+        click.echo(f"{name}: {count} failed")
+    click.echo(f"{passed} passed, {failed.total()} failed")
+    raise click.exceptions.Exit(1 if mismatches else 0)
 
 
 def _replayed(folder: Path, family: str | None) -> tuple[int, list[str], Counter[str]]:
@@ -292,6 +293,8 @@ def _replayed(folder: Path, family: str | None) -> tuple[int, list[str], Counter
     passed, mismatches, failed = replay(folder, family)
     return passed, [str(mismatch) for mismatch in mismatches], failed
 
+
+app = command_of(main)
 
 if __name__ == "__main__":
     app()

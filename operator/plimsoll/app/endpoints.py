@@ -8,14 +8,17 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from plimsoll.app.memory.endpoint import PREFIX, ExplainEndpoint
-from plimsoll.app.memory.live_page import PAGE, STREAM, LivePage
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.preflight.ports import REMEDY, obstacle
+
+if TYPE_CHECKING:
+    from plimsoll.app.memory.live_page import LivePage  # with jinja2, where it is served
 
 #: Maximum lifetime of a connection in seconds, and maximum number of open connections.
 CONNECTION_S, CONNECTIONS = 15.0, 200
@@ -45,7 +48,7 @@ class Endpoints:
     standing: Callable[[], str]
     metrics: Callable[[], Awaitable[bytes]]
     explain: ExplainEndpoint | None = None
-    live: LivePage | None = None
+    live: "LivePage | None" = None
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Respond to one request."""
@@ -56,7 +59,7 @@ class Endpoints:
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method not in {"GET", "HEAD"}:
             return web.Response(status=405, text="method not allowed\n", headers={"Allow": "GET, HEAD"})
-        if self.live is not None and request.path in {PAGE, STREAM}:
+        if self.live is not None and request.path in self.live.paths:
             return await self.live.answer(request)
         if self.explain is not None and request.path.startswith(PREFIX):
             return await self.explain.answer(request)

@@ -8,7 +8,7 @@ import functools
 from collections import Counter
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
@@ -18,7 +18,6 @@ from plimsoll.app import extensions
 from plimsoll.app.candidacy import candidacy, namespace_of, shared_leadership
 from plimsoll.app.machine.machine import Machine, SideLoop
 from plimsoll.app.memory.answers import MemoryAnswers
-from plimsoll.app.memory.live_views import LiveViews
 from plimsoll.app.rebalancing_wing import rebalancing_wing
 from plimsoll.app.replica.node_holder import NodeHolder
 from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
@@ -64,6 +63,9 @@ from plimsoll.telemetry.scheduling import MetricsObserver
 from plimsoll.telemetry.scraped_state import Sources, StateCollector
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
+
+if TYPE_CHECKING:
+    from plimsoll.app.memory.live_views import LiveViews
 
 #: Seconds without progress of the scheduling loop, despite pending work, after which it counts as hanging.
 #: Pods whose volumes are being provisioned may take all slots for ten minutes.
@@ -229,8 +231,10 @@ class Operator:
         self.metrics.register(StateCollector(self._sources()))
 
     @property
-    def live_views(self) -> LiveViews:
+    def live_views(self) -> "LiveViews":
         """The views of the live page."""
+        from plimsoll.app.memory.live_views import LiveViews  # noqa: PLC0415 - where the page is served
+
         return LiveViews(
             self.queue,
             self.cache,

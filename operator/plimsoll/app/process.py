@@ -8,39 +8,39 @@ import gc
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
-from typing import Any, Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
 
-import kopf
 import structlog
 from prometheus_client import disable_created_metrics
 from prometheus_client.exposition import generate_latest
 
 import plimsoll
-from plimsoll.app import kopf_handlers
 from plimsoll.app.endpoints import Endpoints, serving
-from plimsoll.app.kopf_handlers import KopfLogin
-from plimsoll.app.kopf_session import session_of
 from plimsoll.app.machine.garbage import collect_until
 from plimsoll.app.machine.loop_thread import LoopThread
 from plimsoll.app.machine.machine import Machine
 from plimsoll.app.memory.caller_gate import CallerGate
 from plimsoll.app.memory.endpoint import ExplainEndpoint
-from plimsoll.app.memory.live_page import LivePage
-from plimsoll.app.memory.live_views import NodeRow
 from plimsoll.app.operator import Operator
 from plimsoll.app.settings import Settings
 from plimsoll.engine.kernel import library as kernel
 from plimsoll.framework.errors import PlimsollError
-from plimsoll.inspection.live_view import LiveView
 from plimsoll.inspection.operator_memory import NodeMemory, PodMemory
 from plimsoll.kube.extenders import HTTPExtenders
 from plimsoll.kube.session.session import connected
 from plimsoll.leadership.leader import LeadershipLost
 from plimsoll.telemetry.logs import configure
 from plimsoll.telemetry.outages import KopfLines
+
+if TYPE_CHECKING:
+    from plimsoll.app.memory.live_page import LivePage
+    from plimsoll.app.memory.live_views import NodeRow
+    from plimsoll.inspection.live_view import LiveView
 
 #: Allocations before a collection of the youngest generation, such collections before one of the middle
 #: generation, and those before one of the oldest. Python's defaults are 700, 10 and 10.
@@ -67,7 +67,7 @@ class OperatorProcess:
         """Run until SIGTERM or SIGINT; raises the exceptions of :func:`run`."""
         log = structlog.get_logger("plimsoll")
         operator, stop = self._operator, asyncio.Event()
-        _heed_signals(stop)
+        heed_signals(stop)
         operator.access.is_pending = True
         ports = [operator.settings.metrics_port, *filter(None, [operator.settings.health_port])]
         async with AsyncExitStack() as stack:
@@ -119,41 +119,11 @@ class OperatorProcess:
         raise_first(ended)
 
     async def _begin_kopf(self, stop: asyncio.Event) -> asyncio.Task[None]:
-        """Start kopf and watch each of its root tasks: if one ends, kopf ends, and so does the process."""
-        registry = kopf.OperatorRegistry()
-        login = KopfLogin(self._operator.session, self._operator.clock)
-        opened: list[kopf.AiohttpSession] = []
-
-        async def logged_in() -> kopf.AiohttpSession:
-            info = await login()
-            if login.task is not None:
-                self._operator.supervision.watch("kopf's login", login.task)
-            opened[:] = [session_of(info)]
-            return opened[-1]
-
-        others = asyncio.all_tasks()
-
-        async def ended() -> None:
-            await self._end_tasks()
-            # kopf would wait five seconds for its requests that are about to be retried.
-            for task in asyncio.all_tasks() - others - {asyncio.current_task()}:
-                if task.get_name() != "kopf":
-                    task.cancel()
-
-        kopf_handlers.register(registry, logged_in, ended, self._operator.policies)
-        roots = await kopf.spawn_tasks(registry=registry, clusterwide=True, standalone=True, stop_flag=stop)
-        _heed_signals(stop)  # in place of kopf's handlers, which fail at a second signal
-        for root in roots:
-            self._operator.supervision.watch(f"kopf's {root.get_name()}", root)
-
-        async def run() -> None:
-            try:
-                await kopf.run_tasks(roots, ignored=others)
-            finally:
-                for each in opened:  # kopf closes those that it has used
-                    await each.aiohttp_session.close()
-
-        return asyncio.create_task(run(), name="kopf")
+        """Start kopf, which is imported in a thread: meanwhile the first watches are on their way."""
+        front = await asyncio.to_thread(import_module, "plimsoll.app.kopf_front")
+        task: asyncio.Task[None] = await front.begin(self._operator, stop, self._end_tasks)
+        heed_signals(stop)  # in place of kopf's handlers, which fail at a second signal
+        return task
 
     def _endpoints(self) -> Endpoints:
         here = asyncio.get_running_loop()
@@ -183,14 +153,6 @@ class OperatorProcess:
         async def node(name: str) -> NodeMemory:
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(node_memory(name), here))
 
-        views = self._operator.live_views
-
-        async def view(seen: Mapping[str, NodeRow]) -> tuple[LiveView, dict[str, NodeRow]]:
-            return views.since(seen)
-
-        async def look(seen: Mapping[str, NodeRow]) -> tuple[LiveView, dict[str, NodeRow]]:
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(view(seen), here))
-
         gate = CallerGate(self._operator.callers, self._operator.clock)
         return Endpoints(
             unready=self._operator.unready,
@@ -198,8 +160,21 @@ class OperatorProcess:
             standing=lambda: self._operator.leadership.standing,
             metrics=metrics,
             explain=ExplainEndpoint(gate, pod, node),
-            live=LivePage(gate, look) if self._operator.settings.ui else None,
+            live=self._live_page(gate, here) if self._operator.settings.ui else None,
         )
+
+    def _live_page(self, gate: CallerGate, here: asyncio.AbstractEventLoop) -> "LivePage":
+        from plimsoll.app.memory.live_page import LivePage  # noqa: PLC0415 - with jinja2, where it is served
+
+        views = self._operator.live_views
+
+        async def view(seen: "Mapping[str, NodeRow]") -> "tuple[LiveView, dict[str, NodeRow]]":
+            return views.since(seen)
+
+        async def look(seen: "Mapping[str, NodeRow]") -> "tuple[LiveView, dict[str, NodeRow]]":
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(view(seen), here))
+
+        return LivePage(gate, look)
 
     async def _end_tasks(self) -> None:
         """End our tasks; kopf calls it again, since it would wait five seconds for tasks not its own."""
@@ -208,7 +183,7 @@ class OperatorProcess:
         await self._operator.supervision.cancel()
 
 
-def _heed_signals(stop: asyncio.Event) -> None:
+def heed_signals(stop: asyncio.Event) -> None:
     """Set ``stop`` on SIGTERM and SIGINT."""
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -264,6 +239,7 @@ def loop_factory(wanted: Literal["auto", "asyncio"]) -> Callable[[], asyncio.Abs
 
 def run_to_end(work: Coroutine[Any, Any, None], wanted: Literal["auto", "asyncio"]) -> None:
     """Run the process's work in a new event loop."""
+    gc.enable()  # the command line disables it while it imports
     gc.set_threshold(*THRESHOLDS)
     stopped = threading.Event()
     threading.Thread(target=collect_until, args=(stopped.wait,), name="garbage", daemon=True).start()
@@ -282,7 +258,8 @@ def main(settings: Settings) -> int:
         run_to_end(run(settings, log), settings.event_loop)
     except PlimsollError as exc:
         cause = exc.__cause__ if isinstance(exc, TaskEnded) else None
-        bug = None if isinstance(cause, kopf.LoginError) else cause
+        kopf = sys.modules.get("kopf")
+        bug = None if kopf is not None and isinstance(cause, kopf.LoginError) else cause
         structlog.get_logger("plimsoll").error(str(exc), exc_info=bug)
         return 1
     return 0

@@ -23,7 +23,7 @@ NAME = r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
 class Settings(BaseModel):
     """Settings of one operator process; decisions depend on policies instead."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     kubeconfig: Path | None = Field(default=None, description="In-cluster or the default one when None.")
     bind_address: str = "0.0.0.0"  # noqa: S104 - probes and Prometheus connect from outside the pod

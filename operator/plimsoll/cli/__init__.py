@@ -1,12 +1,24 @@
 """The command line; each command imports what it needs when it runs."""
 
-from plimsoll.cli.commands import VERBS
-from plimsoll.cli.commands.installation import version
+import gc
+
+import plimsoll
+from plimsoll.cli.commands import VERBS, load
 from plimsoll.cli.verbs import application
 
-app = application("A Kubernetes scheduler and descheduler in one operator.", VERBS, version.version)
+app = application(
+    "A Kubernetes scheduler and descheduler in one operator.",
+    {name: summary for name, (_, summary) in VERBS.items()},
+    load,
+    plimsoll.__version__,
+)
 
 
 def main() -> None:
-    """The console script."""
+    """The console script.
+
+    What a command imports lives as long as the command, and a collector would look through it a dozen times.
+    Commands that read a cluster, or that run for long, enable the collector.
+    """
+    gc.disable()
     app()

@@ -4,9 +4,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from plimsoll.cli.options import Options
+from plimsoll.cli.parameters import Option
 
 if TYPE_CHECKING:
     from plimsoll.inspection.catalogue import Catalogue
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 #: The option of commands that answer from a live cluster or from files.
 From = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--from",
         metavar="FILE",
         help="Answer from a snapshot instead of a live cluster; or from what kubectl get -o json printed"

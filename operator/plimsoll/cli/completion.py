@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.cli.options import Flag, Options, options_of
-from plimsoll.cli.verbs import Verb, VerbGroup
+from plimsoll.cli.verbs import Verb
 
 #: Seconds to wait for object names, and the maximum number to request.
 PATIENCE_S, MOST = 3.0, 500
@@ -44,7 +44,7 @@ class CommandLine:
     """A command line up to the word to complete.
 
     Attributes:
-        command: Typer's command of the last verb read.
+        command: Click's command of the last verb read.
         path: The verbs read.
         given: Values of flags, by their long names.
         pending: The long name of the flag whose value comes next; "" without one.
@@ -90,41 +90,28 @@ def _long(option: Any) -> str:
     return str(max(option.opts, key=len))
 
 
-def candidates(
-    command: Any, entries: Sequence[Verb | VerbGroup], words: Sequence[str]
-) -> tuple[Candidates, bool]:
+def candidates(command: Any, words: Sequence[str]) -> tuple[Candidates, bool]:
     """Completions of the last word with descriptions, and whether it may be a file.
 
     Args:
-        command: Typer's command of the whole command line.
-        entries: All commands.
+        command: Click's command of the whole command line.
         words: The words after the program's name; the last one is incomplete.
     """
     *read, incomplete = words or [""]
     line = CommandLine(command)
     for word in read:
         line.read(word)
-    verb = _verb(entries, line.path)
+    verb: Verb | None = getattr(line.command, "verb", None)
     if line.pending:
         found = _values(line, verb)
     elif incomplete.startswith("-"):
         found = line.flags()
     elif line.verbs():
-        found = [(name, str(each.short_help or each.help or "")) for name, each in line.verbs().items()]
+        found = list(line.command.commands.summaries.items())
     else:
         found = _named(verb.completes if verb else "", line.given, incomplete)
     is_file = line.pending in _FILES if line.pending else verb is not None and not verb.completes
     return [each for each in found if each[0].startswith(incomplete)], is_file
-
-
-def _verb(entries: Sequence[Verb | VerbGroup], path: tuple[str, ...]) -> Verb | None:
-    """The verb at the end of a path; None for a group."""
-    found: Verb | VerbGroup | None = None
-    below = entries
-    for name in path:
-        found = next(entry for entry in below if entry.name == name)
-        below = found.verbs if isinstance(found, VerbGroup) else ()
-    return found if isinstance(found, Verb) else None
 
 
 def _values(line: CommandLine, verb: Verb | None) -> Candidates:
@@ -175,11 +162,8 @@ def _named(kind: str, given: Mapping[str, str], incomplete: str) -> Candidates:
 
 def main() -> None:
     """The console script ``kubectl_complete-plimsoll``."""
-    from typer.main import get_command  # noqa: PLC0415 - a circle otherwise: the application has this module's command
+    from plimsoll.cli import app  # noqa: PLC0415 - a circle otherwise
 
-    from plimsoll.cli import app  # noqa: PLC0415 - likewise
-    from plimsoll.cli.commands import VERBS  # noqa: PLC0415 - likewise
-
-    found, is_file = candidates(get_command(app), VERBS, sys.argv[1:])
+    found, is_file = candidates(app, sys.argv[1:])
     lines = [f"{name}\t{purpose}" if purpose else name for name, purpose in found]
     sys.stdout.writelines(f"{line}\n" for line in [*lines, ":0" if is_file and not found else ":4"])

@@ -8,13 +8,15 @@ import os
 import sys
 from collections.abc import Callable
 from enum import IntEnum
+from typing import TYPE_CHECKING, Any
 
-import typer
-from pydantic import ValidationError
-from typer.exceptions import TyperException
+from click.exceptions import ClickException, Exit
 
 from plimsoll.cli.printable import printable
-from plimsoll.framework.errors import PlimsollError
+from plimsoll.model.errors import PlimsollError
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 class ExitCode(IntEnum):
@@ -50,19 +52,21 @@ def guarded(run: Callable[[], object]) -> int:
     try:
         run()
         sys.stdout.flush()
-    except typer.Exit as exc:
+    except Exit as exc:
         return exc.exit_code
     except BrokenPipeError:
         return _pipe_closed()
-    except CAUGHT as exc:
+    except caught() as exc:
         message, code = _explained(exc)
         sys.stderr.write(f"error: {printable(message)}\n")
         return int(code)
     return ExitCode.DONE
 
 
-#: Exceptions that a user, a file or a cluster can cause.
-CAUGHT = (KeyboardInterrupt, TyperException, PlimsollError, ValidationError, MemoryError, OSError)
+def caught() -> tuple[type[BaseException], ...]:
+    """Exceptions that a user, a file or a cluster can cause; pydantic's if a command has imported it."""
+    known = (KeyboardInterrupt, ClickException, PlimsollError, MemoryError, OSError)
+    return (*known, sys.modules["pydantic"].ValidationError) if "pydantic" in sys.modules else known
 
 
 def _explained(exc: BaseException) -> tuple[str, int]:
@@ -70,20 +74,20 @@ def _explained(exc: BaseException) -> tuple[str, int]:
     match exc:
         case KeyboardInterrupt():
             return "interrupted", ExitCode.INTERRUPTED
-        case TyperException():
+        case ClickException():
             return f"{exc.format_message().rstrip('.')}; see --help", ExitCode.FAILED
         case UserError():
             return exc.message, exc.exit_code
-        case ValidationError():
-            return sentence(exc), ExitCode.FAILED
         case MemoryError():
             return "out of memory", ExitCode.FAILED
         case OSError(filename=str() | bytes()):
             return f"{os.fsdecode(exc.filename)}: {exc.strerror}", ExitCode.FAILED
-    return str(exc), ExitCode.FAILED
+        case PlimsollError() | OSError():
+            return str(exc), ExitCode.FAILED
+    return sentence(exc), ExitCode.FAILED
 
 
-def sentence(problem: ValidationError) -> str:
+def sentence(problem: "ValidationError | Any") -> str:
     """The first errors of a document, each with its field."""
     found = problem.errors(include_url=False, include_context=False)
     lines = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found[:3]]

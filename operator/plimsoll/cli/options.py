@@ -6,13 +6,13 @@ from copy import copy
 from dataclasses import dataclass, fields
 from enum import Enum, StrEnum
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any
 
 from plimsoll.cli.errors import UserError
-from plimsoll.model.selector_text import parse_selector
-from plimsoll.model.selectors import EVERYTHING, Selector, SelectorError
+from plimsoll.cli.parameters import Option
+
+if TYPE_CHECKING:
+    from plimsoll.model.selectors import Selector
 
 
 class Format(StrEnum):
@@ -51,12 +51,15 @@ class Options:
             return ""
         return self.namespace or present_namespace(self.kubeconfig, self.context)
 
-    def labels(self) -> Selector:
+    def labels(self) -> "Selector":
         """The label selector; it selects everything if none was given.
 
         Raises:
             UserError: The text is not a selector.
         """
+        from plimsoll.model.selector_text import parse_selector  # noqa: PLC0415 - for this alone
+        from plimsoll.model.selectors import EVERYTHING, SelectorError  # noqa: PLC0415 - likewise
+
         if not self.selector:
             return EVERYTHING
         try:
@@ -66,17 +69,17 @@ class Options:
 
 
 class Flag(Enum):
-    """A flag with its type and help for typer; its name is that of the attribute of :class:`Options`."""
+    """A flag with its type and help; its name is that of the attribute of :class:`Options`."""
 
     KUBECONFIG = (
         Path | None,
-        typer.Option("--kubeconfig", help="Path to the kubeconfig file to use."),
+        Option("--kubeconfig", help="Path to the kubeconfig file to use."),
     )
-    CONTEXT = (str, typer.Option("--context", help="The name of the kubeconfig context to use."))
-    NAMESPACE = (str, typer.Option("--namespace", "-n", help="The namespace; left out, the context's."))
-    ALL_NAMESPACES = (bool, typer.Option("--all-namespaces", "-A", help="Look in all namespaces."))
-    SELECTOR = (str, typer.Option("--selector", "-l", help="Label selector, such as app=web,tier!=test."))
-    OUTPUT = (str, typer.Option("--output", "-o", help="Output format: {formats}."))
+    CONTEXT = (str, Option("--context", help="The name of the kubeconfig context to use."))
+    NAMESPACE = (str, Option("--namespace", "-n", help="The namespace; left out, the context's."))
+    ALL_NAMESPACES = (bool, Option("--all-namespaces", "-A", help="Look in all namespaces."))
+    SELECTOR = (str, Option("--selector", "-l", help="Label selector, such as app=web,tier!=test."))
+    OUTPUT = (str, Option("--output", "-o", help="Output format: {formats}."))
 
     @property
     def attribute(self) -> str:

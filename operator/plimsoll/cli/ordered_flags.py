@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from typer.core import TyperCommand
+from plimsoll.cli.parameters import ParameterCommand
 
 
-class OrderedCommand(TyperCommand):
+class OrderedCommand(ParameterCommand):
     """Lists the given flags in its parameter ``order``, in order and with repeats.
 
     Attributes:

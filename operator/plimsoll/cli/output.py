@@ -3,22 +3,21 @@
 Colours and folding are for terminals only; piped output is plain and complete.
 """
 
-import json
 import sys
 from collections.abc import Iterable, Sequence
-
-import yaml
-from pydantic import BaseModel
+from typing import TYPE_CHECKING
 
 from plimsoll.cli.options import Format
 from plimsoll.cli.tables import Table, terminal_width
-from plimsoll.inspection.answer import API_VERSION, Answer
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 #: An answer for people: tables, and lines between them.
 View = Sequence[Table | str]
 
 
-def print_answer(answer: BaseModel, view: View, output: str) -> None:
+def print_answer(answer: "BaseModel", view: View, output: str) -> None:
     """Print an answer in the format that ``-o`` names.
 
     Args:
@@ -27,15 +26,21 @@ def print_answer(answer: BaseModel, view: View, output: str) -> None:
         output: One of :class:`Format`.
     """
     if output == Format.JSON:
+        import json  # noqa: PLC0415 - for this format alone
+
         print_lines([json.dumps(content_of(answer), indent=2, ensure_ascii=False)])
     elif output == Format.YAML:
+        import yaml  # noqa: PLC0415 - for this format alone
+
         print_lines([yaml.safe_dump(content_of(answer), sort_keys=False, allow_unicode=True).rstrip()])
     else:
         print_view(view, wide=output == Format.WIDE)
 
 
-def content_of(answer: BaseModel) -> object:
+def content_of(answer: "BaseModel") -> object:
     """The answer as in JSON: its kind, and names as on the wire; fields that are None are left out."""
+    from plimsoll.inspection.answer import API_VERSION, Answer  # noqa: PLC0415 - with the answer
+
     content = answer.model_dump(mode="json", by_alias=True, exclude_none=True)
     is_whole = isinstance(answer, Answer)
     return ({"apiVersion": API_VERSION, "kind": type(answer).__name__} if is_whole else {}) | content

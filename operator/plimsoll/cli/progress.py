@@ -4,41 +4,25 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TaskID, TextColumn
-from rich.progress import Progress as Bars
-from rich.text import Text
+if TYPE_CHECKING:
+    from plimsoll.cli.progress_bars import ProgressBars
 
 #: Seconds until the bars appear.
 PATIENCE_S = 2.0
 
 
-class RateColumn(ProgressColumn):
-    """Units per second."""
-
-    def render(self, task: Task) -> Text:
-        """The rate of one bar."""
-        speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{speed:,.0f} {task.fields['unit']}/s")
-
-
 class Progress:
-    """Draws progress bars; draws nothing in the first two seconds, or without a terminal."""
+    """Draws progress bars; draws nothing in the first two seconds, or without a terminal.
 
-    def __init__(self, console: Console, unit: str) -> None:
-        self._unit = unit
+    Args:
+        bars: The bars; None without a terminal.
+    """
+
+    def __init__(self, bars: "ProgressBars | None") -> None:
+        self._bars = bars
         self._began = time.monotonic()
-        self._shows = console.is_terminal
-        self._bars = Bars(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            RateColumn(),
-            console=console,
-            transient=True,
-        )
-        self._tasks: dict[str, TaskID] = {}
         self._is_shown = False
 
     def __call__(self, what: str, done: int, total: int | None = None) -> None:
@@ -49,25 +33,28 @@ class Progress:
             done: Units done.
             total: Units in total, None if unknown.
         """
-        if not self._shows:
+        if self._bars is None:
             return
-        if what not in self._tasks:
-            self._tasks[what] = self._bars.add_task(what, total=total, unit=self._unit)
-        self._bars.update(self._tasks[what], completed=done, total=total)
+        self._bars.update(what, done, total)
         if not self._is_shown and time.monotonic() - self._began >= PATIENCE_S:
             self._bars.start()
             self._is_shown = True
 
     def close(self) -> None:
         """Remove the bars."""
-        if self._is_shown:
+        if self._bars is not None and self._is_shown:
             self._bars.stop()
 
 
 @contextmanager
 def progress(unit: str = "objects") -> Iterator[Progress]:
     """Shows progress until the end of the block, as in ``bar("reading", 3, 10)``."""
-    one = Progress(Console(file=sys.stderr, highlight=False), unit)
+    bars = None
+    if sys.stderr.isatty():
+        from plimsoll.cli.progress_bars import ProgressBars  # noqa: PLC0415 - imports rich
+
+        bars = ProgressBars(unit)
+    one = Progress(bars)
     try:
         yield one
     finally:

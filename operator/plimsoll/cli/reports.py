@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from plimsoll.cli.errors import UserError
 from plimsoll.cli.output import View
+from plimsoll.cli.parameters import Option
 from plimsoll.cli.printable import printable
 from plimsoll.cli.tables import Column, Table
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 #: The option of commands that can write a report.
 ReportFile = Annotated[
     Path | None,
-    typer.Option("--report", metavar="FILE", help="Write the answer as a page, too: HTML, in one file."),
+    Option("--report", metavar="FILE", help="Write the answer as a page, too: HTML, in one file."),
 ]
 
 #: Number of pods whose explanation is in the page; for other pods the page gives the command.

@@ -8,8 +8,6 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rich.cells import cell_len
-
 from plimsoll.cli.printable import printable
 
 #: Spaces between two columns.
@@ -57,13 +55,13 @@ class Table:
             [columns[place].heading for place in shown],
             *([_text(row[place]) for place in shown] for row in self.rows),
         ]
-        widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+        widths = [max(map(width_of, column)) for column in zip(*cells, strict=True)]
         rights = [columns[place].right for place in shown]
         if self.title:
             yield self.title
         for *row, last in cells:
             head = "".join(_aligned(*each) + GAP for each in zip(row, widths, rights, strict=False))
-            room = None if width is None or not self.folds else width - cell_len(head)
+            room = None if width is None or not self.folds else width - width_of(head)
             yield from _folded(head, _aligned(last, widths[-1], rights[-1]).rstrip(), room)
 
 
@@ -77,16 +75,25 @@ def _text(cell: object) -> str:
     return printable(str(cell)) if cell is not None and cell != "" else "<none>"
 
 
+def width_of(text: str) -> int:
+    """The columns that a text takes in a terminal."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # noqa: PLC0415 - for texts in other scripts
+
+    return cell_len(text)
+
+
 def _aligned(text: str, width: int, right: bool) -> str:
-    padding = " " * (width - cell_len(text))
+    padding = " " * (width - width_of(text))
     return padding + text if right else text + padding
 
 
 def _folded(head: str, last: str, room: int | None) -> Iterable[str]:
     """The row in one line, or in several if ``room`` characters suffice for the last cell to be readable."""
-    if room is None or room < FOLDED or cell_len(last) <= room:
+    if room is None or room < FOLDED or width_of(last) <= room:
         yield head + last
         return
     first, *others = textwrap.wrap(last, room, break_long_words=False, break_on_hyphens=False)
     yield head + first
-    yield from (" " * cell_len(head) + other for other in others)
+    yield from (" " * width_of(head) + other for other in others)

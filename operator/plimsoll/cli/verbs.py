@@ -1,22 +1,28 @@
-"""Describes commands as values, from which the typer application is built.
+"""Describes commands as values, from which click's commands are built when they are called.
 
-A verb lists its flags. They are added to its signature, and their values reach its function as one
-:class:`Options`. The group above the verb takes the same flags, so that they may precede the verb.
+A verb lists its flags, whose values reach its function as one :class:`Options`. The group above the verb
+takes the same flags, so that they may precede the verb.
 """
 
-import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import cleandoc
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NoReturn
+from typing import Annotated, Any, NoReturn
 
-import typer
-from typer.core import TyperCommand, TyperGroup
+import click
 
 from plimsoll.cli.errors import UserError, guarded
 from plimsoll.cli.options import DEFAULTS, Flag, Format, options_of
+from plimsoll.cli.parameters import (
+    SETTINGS,
+    Option,
+    ParameterCommand,
+    parameter,
+    parameters_of,
+    values_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +34,7 @@ class Verb:
         flags: The flags that it takes.
         formats: The values of ``-o``; the first is the default.
         completes: The kind that its arguments name (:mod:`plimsoll.cli.completion`), such as ``pods``.
-        command: The typer class that parses it.
+        command: The class that parses it.
     """
 
     name: str
@@ -36,7 +42,7 @@ class Verb:
     flags: tuple[Flag, ...] = ()
     formats: tuple[str, ...] = tuple(Format)
     completes: str = ""
-    command: type[TyperCommand] = TyperCommand
+    command: type[ParameterCommand] = ParameterCommand
 
     @property
     def summary(self) -> str:
@@ -54,21 +60,66 @@ class VerbGroup:
     aliases: Mapping[str, str] = field(default_factory=dict)
 
 
-class AliasedGroup(TyperGroup):
+class Commands(Mapping[str, click.Command]):
+    """Click's commands by name, in order; each is built when it is first looked up.
+
+    Args:
+        summaries: The line of each command in the list of them.
+        build: Builds a command by its name.
+    """
+
+    def __init__(self, summaries: Mapping[str, str], build: Callable[[str], click.Command]) -> None:
+        self.summaries = summaries
+        self._built: dict[str, click.Command | None] = dict.fromkeys(summaries)
+        self._build = build
+
+    def __getitem__(self, name: str) -> click.Command:
+        """The command; KeyError if there is none."""
+        if (built := self._built[name]) is None:
+            built = self._built[name] = self._build(name)
+        return built
+
+    def __iter__(self) -> Iterator[str]:
+        """The names."""
+        return iter(self._built)
+
+    def __len__(self) -> int:
+        """How many commands there are."""
+        return len(self._built)
+
+
+class AliasedGroup(click.Group):
     """A group whose verbs accept kubectl's spellings of kinds: ``pods NAME``, ``po/NAME``."""
 
-    aliases: ClassVar[Mapping[str, str]] = {}
+    def __init__(self, commands: Commands, aliases: Mapping[str, str] | None = None, **settings: Any) -> None:
+        super().__init__(
+            invoke_without_command=True,
+            subcommand_metavar="COMMAND [ARGS]...",
+            context_settings=SETTINGS,
+            **settings,
+        )
+        self.commands: Any = commands
+        self.aliases = aliases or {}
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """The commands in the order of the table; click would sort them."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """Write the list of commands; click would build each of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.commands.summaries.items()))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Resolve aliases; the name after a slash becomes the first argument."""
         kind, slash, name = args[0].partition("/")
         verb = self.aliases.get(kind, kind)
-        if verb in self.commands:
+        if self.aliases and verb in self.commands:
             args = [verb, *([name] if slash else ()), *args[1:]]
         return super().resolve_command(ctx, args)
 
 
-class GuardedGroup(TyperGroup):
+class GuardedGroup(AliasedGroup):
     """The whole command line, inside the error boundary."""
 
     def main(
@@ -93,112 +144,92 @@ class GuardedGroup(TyperGroup):
 
 
 def application(
-    purpose: str, entries: Sequence[Verb | VerbGroup], version: Callable[[], None]
-) -> typer.Typer:
-    """Build the typer application of all commands; ``version`` prints the version."""
-    verbs = [verb for entry in entries for verb in (entry.verbs if isinstance(entry, VerbGroup) else [entry])]
+    purpose: str,
+    summaries: Mapping[str, str],
+    load: Callable[[str], Verb | VerbGroup],
+    version: str,
+) -> GuardedGroup:
+    """Build the command line.
 
-    class Ordered(GuardedGroup):
-        def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002 - click's signature
-            """The commands in the order of the entries; typer would list groups last."""
-            return [entry.name for entry in entries]
-
-    app = _group(purpose, cls=Ordered)
-    app.callback()(_before(_flags(verbs), version))
-    for entry in entries:
-        if isinstance(entry, Verb):
-            app.command(entry.name, cls=entry.command, short_help=entry.summary)(_command(entry))
-            continue
-        group = _group(entry.help, type("Aliased", (AliasedGroup,), {"aliases": entry.aliases}))
-        group.callback()(_before(_flags(entry.verbs), None))
-        for verb in entry.verbs:
-            group.command(verb.name, cls=verb.command, short_help=verb.summary)(_command(verb))
-        app.add_typer(group, name=entry.name, short_help=entry.help)
-    return app
-
-
-def _group(purpose: str, cls: type[TyperGroup] = TyperGroup) -> typer.Typer:
-    return typer.Typer(
-        cls=cls,
+    Args:
+        purpose: One sentence for the help.
+        summaries: The line of each command, in the order of the help.
+        load: Returns a command by its name; called when it is used.
+        version: What ``--version`` prints.
+    """
+    return GuardedGroup(
+        Commands(summaries, lambda name: _built(load(name))),
         help=purpose,
-        invoke_without_command=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        callback=_before(version),
+        params=[*_parameters(Flag), parameter("version", _VERSION, default=False)],
     )
 
 
-def _flags(verbs: Iterable[Verb]) -> tuple[Flag, ...]:
-    """The flags that any of the verbs takes."""
-    taken = {flag for verb in verbs for flag in verb.flags}
-    return tuple(flag for flag in Flag if flag in taken)
+def _built(entry: Verb | VerbGroup) -> click.Command:
+    if isinstance(entry, Verb):
+        return _command(entry)
+    verbs = {verb.name: verb for verb in entry.verbs}
+    taken = {flag for verb in entry.verbs for flag in verb.flags}
+    return AliasedGroup(
+        Commands({verb.name: verb.summary for verb in entry.verbs}, lambda name: _command(verbs[name])),
+        entry.aliases,
+        name=entry.name,
+        help=entry.help,
+        callback=_before(),
+        params=_parameters(flag for flag in Flag if flag in taken),
+    )
 
 
-def _before(flags: tuple[Flag, ...], version: Callable[[], None] | None) -> Callable[..., None]:
+def _before(version: str = "") -> Callable[..., None]:
     """Build the callback before a verb: it stores the given flags, and prints help if there is no verb."""
 
-    def run(typer_context: typer.Context, **values: Any) -> None:
-        if version is not None and values.pop("version"):
-            version()
-            raise typer.Exit
-        if typer_context.invoked_subcommand is None:
-            typer.echo(typer_context.get_help())
-            raise typer.Exit
-        _keep(typer_context, values)
+    @click.pass_context
+    def run(context: click.Context, /, **values: Any) -> None:
+        if version and values.pop("version"):
+            click.echo(version)
+            context.exit()
+        if context.invoked_subcommand is None:
+            click.echo(context.get_help())
+            context.exit()
+        _keep(context, values)
 
-    parameters = _parameters(flags)
-    if version is not None:
-        shown = Annotated[bool, typer.Option("--version", help="Print the version.")]
-        parameters.append(_parameter("version", shown, default=False))
-    return _signed(run, [_CONTEXT, *parameters], None)
+    return run
 
 
-def _command(verb: Verb) -> Callable[..., None]:
-    """The function of a verb for typer: its signature has the flags in place of the options."""
-    own = list(inspect.signature(verb.run, eval_str=True).parameters.values())[bool(verb.flags) :]
+def _command(verb: Verb) -> click.Command:
     names = {flag.attribute for flag in verb.flags}
 
-    def run(typer_context: typer.Context, **values: Any) -> None:
-        _keep(typer_context, {name: values.pop(name) for name in names})
-        given: dict[str, Any] = typer_context.meta.get(_GIVEN, {})
+    @click.pass_context
+    def run(context: click.Context, /, **values: Any) -> None:
+        _keep(context, {name: values.pop(name) for name in names})
+        given: dict[str, Any] = context.meta.get(_GIVEN, {})
         # ``run`` has a --kubeconfig of its own, which may precede the verb, too.
         values |= {name: given[name] for name in given.keys() & values.keys()}
         if foreign := sorted(given.keys() - names - values.keys()):
             raise UserError(f"{verb.name} has no flag --{foreign[0].replace('_', '-')}; see --help")
-        verb.run(*([options_of(given, verb.formats)] if verb.flags else ()), **values)
+        verb.run(*([options_of(given, verb.formats)] if verb.flags else ()), **values_of(values))
 
-    return _signed(run, [_CONTEXT, *own, *_parameters(verb.flags, verb.formats)], verb.run.__doc__)
+    command = verb.command(
+        verb.name,
+        callback=run,
+        params=[*parameters_of(verb.run, bool(verb.flags)), *_parameters(verb.flags, verb.formats)],
+        help=verb.run.__doc__,
+        context_settings=SETTINGS,
+    )
+    command.verb = verb
+    return command
 
 
-def _keep(context: typer.Context, values: Mapping[str, Any]) -> None:
+def _keep(context: click.Context, values: Mapping[str, Any]) -> None:
     """Store the given flags; a later value wins."""
     given = context.meta.setdefault(_GIVEN, {})
     given.update({name: value for name, value in values.items() if value != DEFAULTS[name]})
 
 
-def _parameters(flags: Iterable[Flag], formats: Sequence[str] = ()) -> list[inspect.Parameter]:
-    return [
-        _parameter(flag.attribute, flag.annotation(formats), default=DEFAULTS[flag.attribute])
-        for flag in flags
-    ]
+def _parameters(flags: Iterable[Flag], formats: Sequence[str] = ()) -> list[click.Parameter]:
+    return [parameter(flag.attribute, flag.annotation(formats), DEFAULTS[flag.attribute]) for flag in flags]
 
 
-def _parameter(name: str, annotation: Any, *, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _signed(
-    run: Callable[..., None], parameters: Sequence[inspect.Parameter], doc: str | None
-) -> Callable[..., None]:
-    """The function with a signature for typer, which reads annotations, too."""
-    run.__doc__ = doc
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    named = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
-    run.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined] # inspect reads it
-    return run
-
-
-#: Key of the given flags in typer's context.
+#: Key of the given flags in click's context.
 _GIVEN = "plimsoll.flags"
-_CONTEXT = inspect.Parameter("typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+_VERSION = Annotated[bool, Option("--version", help="Print the version.")]

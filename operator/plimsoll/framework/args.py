@@ -17,6 +17,7 @@ class PluginArgs(BaseModel):
     """
 
     model_config = ConfigDict(
+        defer_build=True,
         frozen=True,
         extra="forbid",
         alias_generator=to_camel,

@@ -10,9 +10,9 @@
 
 from typing import ClassVar
 
+from plimsoll.model.errors import PlimsollError
 
-class PlimsollError(Exception):
-    """Base class of Plimsoll's errors."""
+__all__ = ["CannotJudgeError", "ConfigurationError", "PlimsollError", "PluginError"]
 
 
 class CannotJudgeError(PlimsollError, ValueError):

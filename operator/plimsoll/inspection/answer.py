@@ -12,7 +12,9 @@ API_VERSION = "cli.plimsoll.dev/v1alpha1"
 class AnswerPart(BaseModel):
     """A part of an answer."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        defer_build=True, frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True
+    )
 
 
 class Answer(AnswerPart):

@@ -17,7 +17,6 @@ from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.policies.profiles import profile_config
 from plimsoll.rebalancing import schedule
 from plimsoll.rebalancing.runs.config import WHERE, Registries, rebalancing_of
-from plimsoll.scheduling.extenders.client import extender_of
 from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
 
@@ -50,6 +49,10 @@ class Catalogue:
             ConfigurationError: The spec names a plugin that does not exist or cannot be used.
         """
         profile = build_profile(profile_config(spec, policy), self.plugins, self._defaults)
+        if not spec.extenders:
+            return profile
+        from plimsoll.scheduling.extenders.client import extender_of  # noqa: PLC0415 - where there are any
+
         return replace(profile, extenders=tuple(map(extender_of, spec.extenders)))
 
     def rebalancing(

@@ -18,7 +18,7 @@ from collections.abc import Collection
 
 import aiohttp
 
-from plimsoll.kube.session.answer_bodies import bounded
+from plimsoll.kube.session.http_client import bounded
 from plimsoll.kube.session.session import JSON
 from plimsoll.ports.extenders import Endpoint, Reply, TLSSettings
 

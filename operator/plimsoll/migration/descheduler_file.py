@@ -39,7 +39,9 @@ ZEROES: Mapping[str, Any] = {"int_type": 0, "float_type": 0, "model_type": {}, "
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        defer_build=True, frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True
+    )
 
 
 class DeschedulerPluginConfig(_Part):

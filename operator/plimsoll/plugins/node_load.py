@@ -91,7 +91,7 @@ class NodeLoadArgs(fwk.PluginArgs):
     """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy."""
 
     scoring_strategy: LoadScoringStrategy = Field(
-        default=LoadScoringStrategy(), description="How nodes are scored."
+        default=LoadScoringStrategy.model_construct(), description="How nodes are scored."
     )
     resource_weights: dict[Resource, NonNegativeInt] = Field(
         default={"cpu": 1}, description="Weight by resource, for LeastUsed; of others 0."
@@ -112,7 +112,8 @@ class NodeLoadArgs(fwk.PluginArgs):
         default={}, description="Percent by resource above which a node is refused; none: no node is."
     )
     aggregated: AggregatedUsage = Field(
-        default=AggregatedUsage(), description="The same for the peak, in place of usageThresholds."
+        default=AggregatedUsage.model_construct(),
+        description="The same for the peak, in place of usageThresholds.",
     )
     when_all_over: Literal["Admit", "Refuse"] = Field(
         default="Admit", description="Admit: where load alone refuses every node it refuses none."

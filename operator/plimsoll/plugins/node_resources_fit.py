@@ -72,7 +72,7 @@ class NodeResourcesFitArgs(fwk.PluginArgs):
         default=frozenset(), description="The same by the part of the name before the slash."
     )
     scoring_strategy: ScoringStrategy = Field(
-        default=ScoringStrategy(), description="How nodes that have room are scored."
+        default=ScoringStrategy.model_construct(), description="How nodes that have room are scored."
     )
 
     @field_validator("ignored_resources")

@@ -48,9 +48,10 @@ from plimsoll.rebalancing.moves import recovery
 from plimsoll.rebalancing.moves.events import HoldUpsChanged, RecordDeleted
 from plimsoll.rebalancing.moves.instructions import CountMove, NoteDisplacement, Revalidate
 from plimsoll.rebalancing.moves.machine import MoveMachine
-from plimsoll.rebalancing.moves.sightings import ReplacementSightings
+from plimsoll.rebalancing.moves.sightings import ReplacementSightings, facts_of
 from plimsoll.rebalancing.moves.state import Surroundings
-from plimsoll.rebalancing.planning_context import PendingPods, PlanningContexts
+from plimsoll.rebalancing.pending_pods import PendingPods
+from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.queried_sources import QueriedSources
 from plimsoll.rebalancing.records.drafts import moves_of
 from plimsoll.rebalancing.records.load_forecasts import LoadForecasts
@@ -164,7 +165,7 @@ class RebalancingWing:
         self._closed = closed = ClosedNodes(cache, keeper, ports.closer, emptying, clock, observer)
         needs: dict[str, Callable[[], str]] = {}  #: why victims of preemption need not leave, by record
         around = Surroundings(
-            pod=pending.facts,
+            pod=lambda uid: None if (found := pending.find(uid)) is None else facts_of(found.pod),
             held_up=configs.hold_up,
             waits=lambda uid: pending.waits(uid) is not None,
             needless=lambda key: needs[key]() if key in needs else "",

@@ -91,7 +91,7 @@ class DefaultEvictorArgs(PluginArgs):
         default="", description="Whether pods annotated prefer-no-eviction go last or never."
     )
     pod_protections: PodProtectionsArg = Field(
-        default=PodProtectionsArg(), description="Kinds of pods that are never evicted."
+        default=PodProtectionsArg.model_construct(), description="Kinds of pods that are never evicted."
     )
     evict_local_storage_pods: StrictBool = Field(default=False, description="Deprecated.")
     evict_daemon_set_pods: StrictBool = Field(default=False, description="Deprecated.")

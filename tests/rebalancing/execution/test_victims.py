@@ -21,8 +21,9 @@ from plimsoll.rebalancing.execution.victims import VictimEvictions
 from plimsoll.rebalancing.moves import recovery
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import LEAVING_S, UNSEEN_S
+from plimsoll.rebalancing.moves.sightings import facts_of
 from plimsoll.rebalancing.moves.state import Surroundings
-from plimsoll.rebalancing.planning_context import PendingPods
+from plimsoll.rebalancing.pending_pods import PendingPods
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.records.unwritten import CATCH_UP_S
 from plimsoll.rebalancing.runs.proposals import Approvals
@@ -79,7 +80,7 @@ class Stage:
         )
         needs: dict[str, Callable[[], str]] = {}
         around = Surroundings(
-            pod=self.pending.facts,
+            pod=lambda uid: None if (found := self.pending.find(uid)) is None else facts_of(found.pod),
             held_up=lambda _: "",
             waits=lambda _: True,
             needless=lambda key: needs[key]() if key in needs else "",

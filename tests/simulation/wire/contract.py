@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
-from plimsoll.kube.session.transport import NO_ANSWER, Transport
+from plimsoll.kube.session.transport import Transport, no_answer
 
 
 class JudgedTransport:
@@ -81,7 +81,7 @@ class JudgedTransport:
     def _judged(self) -> Iterator[None]:
         try:
             yield
-        except NO_ANSWER:
+        except no_answer():
             raise
         except Exception as exc:
             if not self._is_closed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import cache
 from random import Random
 from tempfile import NamedTemporaryFile
@@ -14,7 +14,7 @@ from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import rsa
 from kubernetes_asyncio import client
 
-from plimsoll.kube.session.api_client import opened_client
+from plimsoll.kube.session.http_client import opened_client
 from plimsoll.kube.session.http_transport import HTTPTransport
 from plimsoll.kube.session.transport import Transport
 from roadstead.certificates import Identity, loopback_identity
@@ -84,21 +84,26 @@ class WireNetwork(Network):
         configuration = client.Configuration(host=self.server.url, api_key={"BearerToken": f"Bearer {TOKEN}"})
         configuration.connection_pool_maxsize = CONNECTIONS
         plug: Any = self.wire.plug
-        async with AsyncExitStack() as stack:
-            with NamedTemporaryFile(suffix=".pem") as authority:
-                authority.write(_identity().certificate)
-                authority.flush()
-                configuration.ssl_ca_cert = authority.name
-                api_client = await stack.enter_async_context(opened_client(configuration, plug))
-            # Virtual time goes by faster than the machine's, which aiohttp reads to end idle connections.
-            connector: Any = api_client.rest_client.pool_manager.connector
-            connector._keepalive_timeout = IDLE_S
-            inner = HTTPTransport(api_client, own_client=self._uses_own_client, proxies={})
-            transport = JudgedTransport(inner, self.problems)
-            try:
-                yield transport
-            finally:
-                await transport.close()
+
+        @asynccontextmanager
+        async def open_client(tls: Any, has_proxies: bool) -> AsyncIterator[Any]:
+            async with opened_client(tls, has_proxies, plug) as http:
+                # Virtual time goes by faster than the machine's, which aiohttp reads to end idle connections.
+                http.connector._keepalive_timeout = IDLE_S
+                yield http
+
+        with NamedTemporaryFile(suffix=".pem") as authority:
+            authority.write(_identity().certificate)
+            authority.flush()
+            configuration.ssl_ca_cert = authority.name
+            inner = HTTPTransport(
+                configuration, own_client=self._uses_own_client, proxies={}, open_client=open_client
+            )
+        transport = JudgedTransport(inner, self.problems)
+        try:
+            yield transport
+        finally:
+            await transport.close()
 
     # -- what the server carries out ------------------------------------------------------------------------
 

@@ -26,7 +26,12 @@ class Resource(Ruled):
     """Frozen, closed, camelCase on the wire: a typo is an error, not a default."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
+        defer_build=True,
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
     )
 
     @classmethod
@@ -102,4 +107,4 @@ class CustomResource(Resource):
     definition: ClassVar[Definition]
 
     api_version: Literal["plimsoll.dev/v1alpha1"] = API_VERSION
-    metadata: ResourceMeta = Field(default=ResourceMeta())
+    metadata: ResourceMeta = Field(default=ResourceMeta.model_construct())

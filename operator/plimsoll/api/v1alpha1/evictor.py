@@ -118,5 +118,5 @@ class EvictorSpec(Resource):
         "(Preferred) or never (Mandatory).",
     )
     pod_protections: PodProtections = Field(
-        default=PodProtections(), description="Kinds of pods that are never evicted."
+        default=PodProtections.model_construct(), description="Kinds of pods that are never evicted."
     )

@@ -173,7 +173,8 @@ class UsageQueries(Resource):
         default={}, description="Of nodes, by the name that thresholds have."
     )
     pod: PodQueries = Field(
-        default=PodQueries(), description="Of pods; without them one pod is moved off a node in each run."
+        default=PodQueries.model_construct(),
+        description="Of pods; without them one pod is moved off a node in each run.",
     )
 
 
@@ -242,7 +243,7 @@ class PrometheusProviderSpec(Resource):
         description="Whether what comes from Secrets may be sent over http://, where others can read it.",
     )
     queries: UsageQueries = Field(
-        default=UsageQueries(),
+        default=UsageQueries.model_construct(),
         description="What is measured, for strategies whose thresholds name these resources.",
     )
 

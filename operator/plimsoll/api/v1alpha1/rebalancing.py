@@ -133,7 +133,7 @@ class RebalancingSpec(Resource):
         "for the cheapest proven moves to the best placement.",
     )
     optimizer: OptimizerSpec = Field(
-        default=OptimizerSpec(), description="What the planner Optimal is asked."
+        default=OptimizerSpec.model_construct(), description="What the planner Optimal is asked."
     )
     evict_by: EvictBy = Field(
         default=EvictBy.EVICTION,
@@ -150,14 +150,17 @@ class RebalancingSpec(Resource):
         "is held for that long. Only used when evictBy is EvictionRequest.",
     )
     schedule: Schedule = Field(
-        default=Schedule(interval_seconds=300), description="When it runs; every five minutes when left out."
+        default=Schedule.model_construct(interval_seconds=300),
+        description="When it runs; every five minutes when left out.",
     )
     strategies: Annotated[tuple[StrategySpec, ...], Field(max_length=100)] = Field(
         default=(),
         description="Strategies to run, in this order, each of them once; with planner Upstream one may "
         "occur several times, as in several profiles of descheduler. None plans nothing.",
     )
-    evictor: EvictorSpec = Field(default=EvictorSpec(), description="Which pods may be evicted at all.")
+    evictor: EvictorSpec = Field(
+        default=EvictorSpec.model_construct(), description="Which pods may be evicted at all."
+    )
     surge: bool = Field(
         default=False,
         description="Whether the only ready pod of a Deployment with one replica, which the evictor protects,"
@@ -186,10 +189,11 @@ class RebalancingSpec(Resource):
         "own, are exempt.",
     )
     limits: EvictionLimits = Field(
-        default=EvictionLimits(), description="Ceilings on the evictions of one run."
+        default=EvictionLimits.model_construct(), description="Ceilings on the evictions of one run."
     )
     records: RecordRetention = Field(
-        default=RecordRetention(), description="How many Eviction records are kept, and for how long."
+        default=RecordRetention.model_construct(),
+        description="How many Eviction records are kept, and for how long.",
     )
 
     @property

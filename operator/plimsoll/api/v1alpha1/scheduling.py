@@ -149,7 +149,7 @@ class SchedulingSpec(Resource):
         Field(default=(), description="Arguments, by plugin.")
     )
     preemption: PreemptionSpec = Field(
-        default=PreemptionSpec(), description="How room is made for pods of higher priority."
+        default=PreemptionSpec.model_construct(), description="How room is made for pods of higher priority."
     )
     extenders: Annotated[tuple[ExtenderSpec, ...], Field(max_length=8), UniqueItems("url_prefix")] = Field(
         default=(), description="Services that are asked over HTTP, in this order; ignorable ones come last."

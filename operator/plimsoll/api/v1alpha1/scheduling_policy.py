@@ -22,7 +22,9 @@ class SchedulingPolicySpec(Resource):
         default=False,
         description="Stops new decisions of this policy; moves under way are seen to their end.",
     )
-    scope: Scope = Field(default=Scope(), description="Pods and nodes that rebalancing looks at.")
+    scope: Scope = Field(
+        default=Scope.model_construct(), description="Pods and nodes that rebalancing looks at."
+    )
     scheduling: SchedulingSpec | None = Field(
         default=None, description="How pods are scheduled; left out, this policy schedules none."
     )

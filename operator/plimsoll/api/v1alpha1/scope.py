@@ -62,7 +62,9 @@ class PriorityThreshold(Resource):
 class Scope(Resource):
     """What rebalancing looks at; everything when left out."""
 
-    namespaces: NamespaceScope = Field(default=NamespaceScope(), description="Namespaces of the pods.")
+    namespaces: NamespaceScope = Field(
+        default=NamespaceScope.model_construct(), description="Namespaces of the pods."
+    )
     other_schedulers: Annotated[tuple[SchedulerName, ...], Field(max_length=100), UniqueItems()] = Field(
         default=(),
         description="Names of schedulers that no policy serves and whose pods may be moved all the same; the "

@@ -12,6 +12,7 @@ page thus survives a fail-over, and a closed page costs nothing.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from aiohttp import web
 
@@ -46,6 +47,8 @@ class LivePage:
     Attributes:
         look: Returns the current view, given the nodes seen earlier; awaits the main loop.
     """
+
+    paths: ClassVar = frozenset((PAGE, STREAM))
 
     gate: CallerGate
     look: Callable[[Mapping[str, NodeRow]], Awaitable[tuple[LiveView, dict[str, NodeRow]]]]

@@ -2,11 +2,10 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from plimsoll.cli.errors import ExitCode, UserError
+from plimsoll.cli.errors import Exit, ExitCode, UserError
 from plimsoll.cli.options import OUTPUT, SERVER, Format, Options
 from plimsoll.cli.output import print_answer
+from plimsoll.cli.parameters import Option
 from plimsoll.cli.tables import Column, Table
 from plimsoll.cli.verbs import Verb
 
@@ -16,18 +15,18 @@ if TYPE_CHECKING:
 
 Account = Annotated[
     str,
-    typer.Option(
+    Option(
         "--as-service-account",
         metavar="NS/NAME",
         help="Review the rights of this ServiceAccount; left out, of the operator that is found.",
     ),
 ]
-Self = Annotated[bool, typer.Option("--self", help="Review your own rights, as the operator does.")]
-Ports = Annotated[bool, typer.Option("--ports", help="Find out whether the operator could listen here.")]
-Address = Annotated[str, typer.Option(help="Address for --ports.")]
-MetricsPort = Annotated[int, typer.Option(min=0, max=65535, help="Port of /metrics for --ports.")]
-HealthPort = Annotated[int, typer.Option(min=0, max=65535, help="Port of /healthz for --ports.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Exit with 2 if there are warnings and no error.")]
+Self = Annotated[bool, Option("--self", help="Review your own rights, as the operator does.")]
+Ports = Annotated[bool, Option("--ports", help="Find out whether the operator could listen here.")]
+Address = Annotated[str, Option(help="Address for --ports.")]
+MetricsPort = Annotated[int, Option(minimum=0, maximum=65535, help="Port of /metrics for --ports.")]
+HealthPort = Annotated[int, Option(minimum=0, maximum=65535, help="Port of /healthz for --ports.")]
+Strict = Annotated[bool, Option("--strict", help="Exit with 2 if there are warnings and no error.")]
 
 
 def check(
@@ -62,9 +61,9 @@ def check(
         raise UserError(f"{first.message}; {first.remedy}")
     print_answer(answer, _view(answer), options.output)
     if answer.errors:
-        raise typer.Exit(ExitCode.FAILED)
+        raise Exit(ExitCode.FAILED)
     if answer.warnings and strict:
-        raise typer.Exit(ExitCode.FOUND)
+        raise Exit(ExitCode.FOUND)
 
 
 def _account(text: str) -> tuple[str, str] | None:

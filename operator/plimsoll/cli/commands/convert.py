@@ -5,27 +5,26 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from plimsoll.cli.errors import UserError
 from plimsoll.cli.options import OUTPUT, Format, Options
 from plimsoll.cli.output import print_answer, print_lines
+from plimsoll.cli.parameters import Argument, Option
 from plimsoll.cli.tables import terminal_width
 from plimsoll.cli.verbs import Verb
 
 Files = Annotated[
     list[str] | None,
-    typer.Argument(
+    Argument(
         metavar="FILE...",
         help="DeschedulerPolicy, KubeSchedulerConfiguration, or a ConfigMap with one; - is stdin.",
     ),
 ]
 Filename = Annotated[
-    list[str] | None, typer.Option("--filename", "-f", metavar="FILE", help="The same, as of kubectl apply.")
+    list[str] | None, Option("--filename", "-f", metavar="FILE", help="The same, as of kubectl apply.")
 ]
 Keep = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--keep-behaviour",
         help="Write the planner, limits and evictor that choose the same pods as before.",
     ),

@@ -2,22 +2,21 @@
 
 from typing import Annotated
 
-import typer
-
 from plimsoll.cli.callers.memory import UNASKED, memory_of
 from plimsoll.cli.clusters import From, state_from
 from plimsoll.cli.errors import UserError
 from plimsoll.cli.options import OUTPUT, SERVER, Flag, Options
 from plimsoll.cli.output import print_answer
+from plimsoll.cli.parameters import Argument, Option
 from plimsoll.cli.verbs import Verb, VerbGroup
 
-Pod = Annotated[str, typer.Argument(metavar="POD", help="NAME or NAMESPACE/NAME of the pod.")]
-Node = Annotated[str, typer.Argument(metavar="NODE", help="Name of the node.")]
+Pod = Annotated[str, Argument(metavar="POD", help="NAME or NAMESPACE/NAME of the pod.")]
+Node = Annotated[str, Argument(metavar="NODE", help="Name of the node.")]
 
 
 Operator = Annotated[
     str,
-    typer.Option(
+    Option(
         "--operator",
         metavar="URL",
         help="Metrics address of the operator, such as http://127.0.0.1:8081 of a port-forward. It is asked"
@@ -26,7 +25,7 @@ Operator = Annotated[
     ),
 ]
 Lease = Annotated[
-    str, typer.Option("--lease", metavar="LEASE", help="NAME or NAMESPACE/NAME of the operator's lease.")
+    str, Option("--lease", metavar="LEASE", help="NAME or NAMESPACE/NAME of the operator's lease.")
 ]
 
 

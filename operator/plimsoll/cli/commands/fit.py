@@ -3,23 +3,22 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from plimsoll.cli.clusters import From, state_from
-from plimsoll.cli.errors import ExitCode, UserError
+from plimsoll.cli.errors import Exit, ExitCode, UserError
 from plimsoll.cli.options import OUTPUT, SERVER, Flag, Options
 from plimsoll.cli.output import print_answer
+from plimsoll.cli.parameters import Option
 from plimsoll.cli.verbs import Verb
 
 Files = Annotated[
     list[Path],
-    typer.Option("--filename", "-f", metavar="FILE", help="Manifests of workloads; - for standard input."),
+    Option("--filename", "-f", metavar="FILE", help="Manifests of workloads; - for standard input."),
 ]
-Replicas = Annotated[int | None, typer.Option(min=0, help="How many pods, instead of the manifest's number.")]
-Maximum = Annotated[bool, typer.Option("--max", help="Find how many pods fit at most.")]
-Most = Annotated[int, typer.Option(min=1, help="Where --max ends its search.")]
-Alone = Annotated[bool, typer.Option("--alone", help="Leave out the pods that are pending already.")]
-Preempt = Annotated[bool, typer.Option("--preempt", help="Let the pods preempt others of lower priority.")]
+Replicas = Annotated[int | None, Option(minimum=0, help="How many pods, instead of the manifest's number.")]
+Maximum = Annotated[bool, Option("--max", help="Find how many pods fit at most.")]
+Most = Annotated[int, Option(minimum=1, help="Where --max ends its search.")]
+Alone = Annotated[bool, Option("--alone", help="Leave out the pods that are pending already.")]
+Preempt = Annotated[bool, Option("--preempt", help="Let the pods preempt others of lower priority.")]
 
 
 def fit(
@@ -57,7 +56,7 @@ def fit(
         answer = fit_of(state, workloads, question, lambda done: bar("placing", done, total))
     print_answer(answer, fit_view(answer), options.output)
     if not answer.fits:
-        raise typer.Exit(ExitCode.FOUND)
+        raise Exit(ExitCode.FOUND)
 
 
 VERB = Verb("fit", fit, (*SERVER, Flag.NAMESPACE, *OUTPUT))

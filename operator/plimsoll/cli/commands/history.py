@@ -2,23 +2,20 @@
 
 from typing import Annotated
 
-import typer
-
 from plimsoll.cli.clusters import From, content_from
 from plimsoll.cli.moments import moment_of, seconds_of
 from plimsoll.cli.options import NAMESPACED, OUTPUT, Flag, Format, Options
 from plimsoll.cli.output import print_answer
+from plimsoll.cli.parameters import Option
 from plimsoll.cli.reports import ReportFile
 from plimsoll.cli.verbs import Verb
 
 Since = Annotated[
-    str, typer.Option("--since", help="Leave out what ended before: 24h ago, or at a time of RFC 3339.")
+    str, Option("--since", help="Leave out what ended before: 24h ago, or at a time of RFC 3339.")
 ]
-Until = Annotated[str, typer.Option("--until", help="Leave out what was planned later; likewise.")]
-Policy = Annotated[str, typer.Option("--policy", help="Only moves of this policy.")]
-Again = Annotated[
-    str, typer.Option("--again-within", help="List pods that were moved again sooner than this.")
-]
+Until = Annotated[str, Option("--until", help="Leave out what was planned later; likewise.")]
+Policy = Annotated[str, Option("--policy", help="Only moves of this policy.")]
+Again = Annotated[str, Option("--again-within", help="List pods that were moved again sooner than this.")]
 
 
 def history(

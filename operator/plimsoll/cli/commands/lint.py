@@ -4,12 +4,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from plimsoll.cli.clusters import From, state_from
-from plimsoll.cli.errors import ExitCode, UserError
+from plimsoll.cli.errors import Exit, ExitCode, UserError
 from plimsoll.cli.options import NAMESPACED, OUTPUT, Flag, Format, Options
 from plimsoll.cli.output import print_answer, print_lines
+from plimsoll.cli.parameters import Option
 from plimsoll.cli.verbs import Verb
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ def lint(
     options: Options,
     files: Annotated[
         list[Path] | None,
-        typer.Option(
+        Option(
             "--filename",
             "-f",
             metavar="FILE",
@@ -31,17 +30,17 @@ def lint(
     ] = None,
     from_: From = None,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Judge the manifests of -f without a cluster.")
+        bool, Option("--offline", help="Judge the manifests of -f without a cluster.")
     ] = False,
     rule: Annotated[
-        list[str] | None, typer.Option("--rule", metavar="ID", help="Apply this rule alone; repeatable.")
+        list[str] | None, Option("--rule", metavar="ID", help="Apply this rule alone; repeatable.")
     ] = None,
     skip: Annotated[
-        list[str] | None, typer.Option("--skip", metavar="ID", help="Do not apply this rule; repeatable.")
+        list[str] | None, Option("--skip", metavar="ID", help="Do not apply this rule; repeatable.")
     ] = None,
     fail_on: Annotated[
         str,
-        typer.Option(
+        Option(
             "--fail-on", help="Severity from which a finding makes the exit code 2: error, warning, info."
         ),
     ] = "warning",
@@ -73,7 +72,7 @@ def lint(
     else:
         print_answer(found, view_of(found, namespace), options.output)
     if any(each.severity.rank >= severity.rank for each in found.findings):
-        raise typer.Exit(ExitCode.FOUND)
+        raise Exit(ExitCode.FOUND)
 
 
 def _chosen(wanted: Sequence[str], skipped: Sequence[str]) -> list[str]:

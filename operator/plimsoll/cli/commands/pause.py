@@ -2,17 +2,16 @@
 
 from typing import Annotated
 
-import typer
-
 from plimsoll.cli.options import SERVER, Flag, Options
 from plimsoll.cli.output import print_lines
+from plimsoll.cli.parameters import Argument, Option
 from plimsoll.cli.verbs import Verb
 
 Policies = Annotated[
-    list[str] | None, typer.Argument(metavar="POLICY", help="Policies; left out, the moves of all policies.")
+    list[str] | None, Argument(metavar="POLICY", help="Policies; left out, the moves of all policies.")
 ]
-Reason = Annotated[str, typer.Option("--reason", help="Why, for those who find it paused.")]
-Lease = Annotated[str, typer.Option("--lease", help="Name of the operator's lease.")]
+Reason = Annotated[str, Option("--reason", help="Why, for those who find it paused.")]
+Lease = Annotated[str, Option("--lease", help="Name of the operator's lease.")]
 
 
 def pause(

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from plimsoll.cli.clusters import From, state_from
-from plimsoll.cli.errors import ExitCode, UserError
+from plimsoll.cli.errors import Exit, ExitCode, UserError
 from plimsoll.cli.options import OUTPUT, SERVER, Format, Options
 from plimsoll.cli.output import print_answer
+from plimsoll.cli.parameters import Argument, Option
 from plimsoll.cli.reports import ReportFile
 from plimsoll.cli.verbs import Verb
 
@@ -19,15 +18,13 @@ if TYPE_CHECKING:
 #: The values of ``--against`` other than a file.
 LIVE = "live"
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="POLICY", help="Policies; left out, all.")]
+Names = Annotated[list[str] | None, Argument(metavar="POLICY", help="Policies; left out, all.")]
 New = Annotated[
     Path | None,
-    typer.Option(
-        "--filename", "-f", help="Plan with the policies of this file instead of those of the same name."
-    ),
+    Option("--filename", "-f", help="Plan with the policies of this file instead of those of the same name."),
 ]
 Against = Annotated[
-    str, typer.Option("--against", metavar="FILE|live", help="Show what differs from these policies' plans.")
+    str, Option("--against", metavar="FILE|live", help="Show what differs from these policies' plans.")
 ]
 
 
@@ -70,7 +67,7 @@ def plan(
         write_report(report, plan_report(answer, new))
     print_answer(answer, plan_view(answer, wide=options.output == Format.WIDE), options.output)
     if answer.differs if against else answer.moves:
-        raise typer.Exit(ExitCode.FOUND)
+        raise Exit(ExitCode.FOUND)
 
 
 def _file(against: str) -> Path | None:

@@ -2,18 +2,17 @@
 
 from typing import Annotated
 
-import typer
-
 from plimsoll.cli.errors import UserError
 from plimsoll.cli.options import NAMESPACED, Options
 from plimsoll.cli.output import print_lines
+from plimsoll.cli.parameters import Argument, Option
 from plimsoll.cli.verbs import Verb
 
 Names = Annotated[
-    list[str] | None, typer.Argument(metavar="RECORD", help="Records, as kubectl get plev lists them.")
+    list[str] | None, Argument(metavar="RECORD", help="Records, as kubectl get plev lists them.")
 ]
-Everything = Annotated[bool, typer.Option("--all", help="Whatever waits for an answer.")]
-Policy = Annotated[str, typer.Option("--policy", help="Only what this policy proposes.")]
+Everything = Annotated[bool, Option("--all", help="Whatever waits for an answer.")]
+Policy = Annotated[str, Option("--policy", help="Only what this policy proposes.")]
 
 
 def approve(

@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from plimsoll.cli.clusters import state_from
 from plimsoll.cli.errors import UserError
 from plimsoll.cli.options import OUTPUT, Format, Options
 from plimsoll.cli.output import print_answer
+from plimsoll.cli.parameters import Argument, Option
 from plimsoll.cli.reports import ReportFile
 from plimsoll.cli.verbs import Verb
 
@@ -17,24 +16,24 @@ if TYPE_CHECKING:
 
 _LONGEST_S = 366 * 86_400.0
 
-Source = Annotated[list[str], typer.Argument(metavar="FILE...", help="What --from of other commands takes.")]
+Source = Annotated[list[str], Argument(metavar="FILE...", help="What --from of other commands takes.")]
 Policies = Annotated[
     list[Path] | None,
-    typer.Option("--policies", metavar="FILE", help="These policies instead of the snapshot's; repeatable."),
+    Option("--policies", metavar="FILE", help="These policies instead of the snapshot's; repeatable."),
 ]
 Against = Annotated[
     list[Path] | None,
-    typer.Option("--against", metavar="FILE", help="Replay with these as well, side by side; repeatable."),
+    Option("--against", metavar="FILE", help="Replay with these as well, side by side; repeatable."),
 ]
-Until = Annotated[str, typer.Option("--until", metavar="DURATION", help="Virtual time, such as 90m or 24h.")]
-Seed = Annotated[int, typer.Option("--seed", help="Of the choice among equally good nodes.")]
-Enforce = Annotated[bool, typer.Option("--enforce", help="Make the moves of DryRun policies, too.")]
+Until = Annotated[str, Option("--until", metavar="DURATION", help="Virtual time, such as 90m or 24h.")]
+Seed = Annotated[int, Option("--seed", help="Of the choice among equally good nodes.")]
+Enforce = Annotated[bool, Option("--enforce", help="Make the moves of DryRun policies, too.")]
 Together = Annotated[
-    bool, typer.Option("--together", help="All pods arrive at the beginning, and none ends by itself.")
+    bool, Option("--together", help="All pods arrive at the beginning, and none ends by itself.")
 ]
 
 
-def replay(  # noqa: PLR0913 - typer reads the flags from the parameters
+def replay(  # noqa: PLR0913 - cli/parameters.py reads the flags from the parameters
     options: Options,
     files: Source,
     *,

@@ -3,62 +3,62 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
+from plimsoll.cli.errors import Exit
+from plimsoll.cli.parameters import Option
 from plimsoll.cli.verbs import Verb
 
 
-def run(  # noqa: PLR0913 - typer reads the options from the parameters
+def run(  # noqa: PLR0913 - cli/parameters.py reads the options from the parameters
     *,
     kubeconfig: Annotated[
         Path | None,
-        typer.Option(help="The cluster; left out: in-cluster, or the default kubeconfig.", dir_okay=False),
+        Option(help="The cluster; left out: in-cluster, or the default kubeconfig.", dir_okay=False),
     ] = None,
-    bind_address: Annotated[str, typer.Option(help="Address of the endpoints below.")] = "0.0.0.0",  # noqa: S104 - probes come from outside the pod
+    bind_address: Annotated[str, Option(help="Address of the endpoints below.")] = "0.0.0.0",  # noqa: S104 - probes come from outside the pod
     metrics_port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of /metrics, /readyz and /healthz; 0: any.")
+        int, Option(minimum=0, maximum=65535, help="Port of /metrics, /readyz and /healthz; 0: any.")
     ] = 8081,
     health_port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of the liveness probe /healthz; 0: none.")
+        int, Option(minimum=0, maximum=65535, help="Port of the liveness probe /healthz; 0: none.")
     ] = 8080,
-    log_format: Annotated[str, typer.Option(help="Format of the log: json or text.")] = "json",
-    log_level: Annotated[str, typer.Option(help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
+    log_format: Annotated[str, Option(help="Format of the log: json or text.")] = "json",
+    log_level: Annotated[str, Option(help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
     seed: Annotated[
-        int | None, typer.Option(help="Seed of tie-breaks and jitter; left out, differs each time.")
+        int | None, Option(help="Seed of tie-breaks and jitter; left out, differs each time.")
     ] = None,
     event_loop: Annotated[
-        str, typer.Option(help="Of the main thread: auto (uvloop where it is installed) or asyncio.")
+        str, Option(help="Of the main thread: auto (uvloop where it is installed) or asyncio.")
     ] = "auto",
     http_client: Annotated[
-        str, typer.Option(help="Sends the writes: plimsoll (less CPU), or aiohttp as for reads.")
+        str, Option(help="Sends the writes: plimsoll (less CPU), or aiohttp as for reads.")
     ] = "plimsoll",
     plans: Annotated[
-        str, typer.Option(help="Where long plans are made: process (a fork of this one) or thread.")
+        str, Option(help="Where long plans are made: process (a fork of this one) or thread.")
     ] = "process",
     leader_elect: Annotated[
-        str, typer.Option(metavar="true|false", help="Decide and write only while holding the lease below.")
+        str, Option(metavar="true|false", help="Decide and write only while holding the lease below.")
     ] = "true",
     leader_elect_lease_duration: Annotated[
-        str, typer.Option(help="How long others wait after the leader's last renewal, such as 15s.")
+        str, Option(help="How long others wait after the leader's last renewal, such as 15s.")
     ] = "15s",
     leader_elect_renew_deadline: Annotated[
-        str, typer.Option(help="How long a leader writes after its last renewal.")
+        str, Option(help="How long a leader writes after its last renewal.")
     ] = "10s",
     leader_elect_retry_period: Annotated[
-        str, typer.Option(help="Time between two attempts to get or renew the lease.")
+        str, Option(help="Time between two attempts to get or renew the lease.")
     ] = "2s",
-    leader_elect_resource_name: Annotated[str, typer.Option(help="Name of the Lease.")] = "plimsoll",
+    leader_elect_resource_name: Annotated[str, Option(help="Name of the Lease.")] = "plimsoll",
     leader_elect_resource_namespace: Annotated[
-        str, typer.Option(help="Its namespace; left out: the pod's own, or kube-system outside of a cluster.")
+        str, Option(help="Its namespace; left out: the pod's own, or kube-system outside of a cluster.")
     ] = "",
     share_work: Annotated[
         str,
-        typer.Option(
-            metavar="true|false", help="Share the work with other replicas, with a Lease for each role."
-        ),
+        Option(metavar="true|false", help="Share the work with other replicas, with a Lease for each role."),
     ] = "false",
     ui: Annotated[
-        str, typer.Option(metavar="true|false", help="Serve /ui on the metrics port: the operator, live.")
+        str, Option(metavar="true|false", help="Serve /ui on the metrics port: the operator, live.")
     ] = "false",
 ) -> None:
     """Run the operator until SIGTERM."""
@@ -73,8 +73,8 @@ def run(  # noqa: PLR0913 - typer reads the options from the parameters
     except ValidationError as exc:
         first = exc.errors()[0]
         option = "--" + str(first["loc"][0]).replace("_", "-")
-        raise typer.BadParameter(f"{first['msg']}", param_hint=option) from exc
-    raise typer.Exit(process.main(chosen))
+        raise click.BadParameter(f"{first['msg']}", param_hint=option) from exc
+    raise Exit(process.main(chosen))
 
 
 VERB = Verb("run", run)

@@ -3,18 +3,17 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from plimsoll.cli.clusters import From, content_from, state_from
 from plimsoll.cli.options import OUTPUT, SERVER, Options
 from plimsoll.cli.output import print_answer
+from plimsoll.cli.parameters import Argument, Option
 from plimsoll.cli.verbs import Verb, VerbGroup
 
 Target = Annotated[
-    Path, typer.Argument(metavar="FILE", help="The file to write, such as cluster.json.gz.", dir_okay=False)
+    Path, Argument(metavar="FILE", help="The file to write, such as cluster.json.gz.", dir_okay=False)
 ]
-Source = Annotated[list[str], typer.Argument(metavar="FILE...", help="What --from of other commands takes.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite the file.")]
+Source = Annotated[list[str], Argument(metavar="FILE...", help="What --from of other commands takes.")]
+Force = Annotated[bool, Option("--force", help="Overwrite the file.")]
 
 
 def save(options: Options, file: Target, *, from_: From = None, force: Force = False) -> None:

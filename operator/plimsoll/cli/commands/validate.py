@@ -5,11 +5,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from plimsoll.cli.errors import ExitCode, UserError
+from plimsoll.cli.errors import Exit, ExitCode, UserError
 from plimsoll.cli.options import OUTPUT, Options
 from plimsoll.cli.output import print_answer
+from plimsoll.cli.parameters import Argument, Option
 from plimsoll.cli.tables import Column, Table
 from plimsoll.cli.verbs import Verb
 
@@ -21,12 +20,12 @@ def validate(
     options: Options,
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FILE...", help="YAML or JSON files, folders of them, - for standard input."),
+        Argument(metavar="FILE...", help="YAML or JSON files, folders of them, - for standard input."),
     ] = None,
     *,
     filename: Annotated[
         list[Path] | None,
-        typer.Option("--filename", "-f", metavar="FILE", help="The same, as of kubectl apply."),
+        Option("--filename", "-f", metavar="FILE", help="The same, as of kubectl apply."),
     ] = None,
 ) -> None:
     """Say whether the operator would accept documents, and why not.
@@ -45,7 +44,7 @@ def validate(
     found = validated(list(_submitted(paths)), catalogue(), datetime.now(UTC))
     print_answer(found, [_table(found), _summary(found)], options.output)
     if found.refused:
-        raise typer.Exit(ExitCode.FAILED)
+        raise Exit(ExitCode.FAILED)
 
 
 def _submitted(paths: list[Path]) -> "Iterator[SubmittedDocument]":

@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import typer
-
 from plimsoll.cli.clusters import From, state_from
-from plimsoll.cli.errors import ExitCode, UserError
+from plimsoll.cli.errors import Exit, ExitCode, UserError
 from plimsoll.cli.options import OUTPUT, SERVER, Flag, Format, Options
 from plimsoll.cli.ordered_flags import OrderedCommand
 from plimsoll.cli.output import print_answer
+from plimsoll.cli.parameters import Option
 from plimsoll.cli.reports import ReportFile
 from plimsoll.cli.verbs import Verb
 
@@ -20,29 +19,27 @@ if TYPE_CHECKING:
 Texts = list[str] | None
 Files = Annotated[
     Texts,
-    typer.Option(
+    Option(
         "--filename",
         "-f",
         metavar="FILE",
         help="Manifests of nodes, workloads and others; - for standard input.",
     ),
 ]
-Added = Annotated[Texts, typer.Option(metavar="NAME[=NODE]", help="Add a node like another one.")]
-Removed = Annotated[Texts, typer.Option(metavar="NAME[,NAME]", help="Remove nodes, and what runs on them.")]
-Drained = Annotated[Texts, typer.Option(metavar="NAME[,NAME]", help="Drain nodes, as kubectl drain does.")]
-Cordoned = Annotated[Texts, typer.Option(metavar="NAME[,NAME]", help="Make nodes unschedulable.")]
-Uncordoned = Annotated[Texts, typer.Option(metavar="NAME[,NAME]", help="Make nodes schedulable.")]
-Labels = Annotated[
-    Texts, typer.Option(metavar="NODE KEY=VALUE", help="Label a node; KEY- removes the label.")
-]
+Added = Annotated[Texts, Option(metavar="NAME[=NODE]", help="Add a node like another one.")]
+Removed = Annotated[Texts, Option(metavar="NAME[,NAME]", help="Remove nodes, and what runs on them.")]
+Drained = Annotated[Texts, Option(metavar="NAME[,NAME]", help="Drain nodes, as kubectl drain does.")]
+Cordoned = Annotated[Texts, Option(metavar="NAME[,NAME]", help="Make nodes unschedulable.")]
+Uncordoned = Annotated[Texts, Option(metavar="NAME[,NAME]", help="Make nodes schedulable.")]
+Labels = Annotated[Texts, Option(metavar="NODE KEY=VALUE", help="Label a node; KEY- removes the label.")]
 Taints = Annotated[
-    Texts, typer.Option(metavar="NODE KEY=VALUE:EFFECT", help="Taint a node; a - behind removes the taint.")
+    Texts, Option(metavar="NODE KEY=VALUE:EFFECT", help="Taint a node; a - behind removes the taint.")
 ]
-Scaled = Annotated[Texts, typer.Option(metavar="[NS/]KIND/NAME=N", help="Scale a workload that has pods.")]
+Scaled = Annotated[Texts, Option(metavar="[NS/]KIND/NAME=N", help="Scale a workload that has pods.")]
 Policies = Annotated[
-    Texts, typer.Option(metavar="FILE", help="SchedulingPolicies that take the place of all others.")
+    Texts, Option(metavar="FILE", help="SchedulingPolicies that take the place of all others.")
 ]
-Order = Annotated[Texts, typer.Option("--order", hidden=True)]
+Order = Annotated[Texts, Option("--order", help="", hidden=True)]
 
 
 class WhatIfCommand(OrderedCommand):
@@ -51,7 +48,7 @@ class WhatIfCommand(OrderedCommand):
     pairs: ClassVar = frozenset({"--label", "--taint"})
 
 
-def whatif(  # noqa: PLR0913 - typer reads the flags from the parameters
+def whatif(  # noqa: PLR0913 - cli/parameters.py reads the flags from the parameters
     options: Options,
     *,
     filename: Files = None,
@@ -108,7 +105,7 @@ def whatif(  # noqa: PLR0913 - typer reads the flags from the parameters
         write_report(report, what_if_report(answer, state))
     print_answer(answer, what_if_view(answer, wide=options.output == Format.WIDE), options.output)
     if answer.pending or answer.blocked:
-        raise typer.Exit(ExitCode.FOUND)
+        raise Exit(ExitCode.FOUND)
 
 
 def _documents(paths: Iterable[str]) -> list[Any]:

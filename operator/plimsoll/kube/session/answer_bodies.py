@@ -1,9 +1,8 @@
-"""Reads the bodies of responses: lines of a watch, JSON objects, bytes up to a limit."""
+"""Reads the bodies of responses: lines of a watch, JSON objects."""
 
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any
 
-import aiohttp
 import orjson
 
 
@@ -20,18 +19,6 @@ async def lines(chunks: AsyncIterable[bytes]) -> AsyncIterator[list[bytes]]:
             yield [line for line in lines if line]
         if tail:
             pending.append(tail)
-
-
-async def bounded(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
-    """The body of a response that is not the API server's; None when it has more than ``limit`` bytes."""
-    parts: list[bytes] = []
-    size = 0
-    async for part in response.content.iter_any():
-        size += len(part)
-        if size > limit:
-            return None
-        parts.append(part)
-    return b"".join(parts)
 
 
 def parsed(content: bytes) -> dict[str, Any]:

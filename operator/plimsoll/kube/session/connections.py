@@ -1,8 +1,8 @@
-"""Sends writes over kept-alive HTTP/1.1 connections with little overhead for small requests and responses.
+"""Sends requests over kept-alive HTTP/1.1 connections with little overhead for small requests and responses.
 
 A bound pod is two writes, and over TLS each takes half the CPU time that it takes through aiohttp's client:
 there are no redirects, cookies, traces or response streams (docs/adr/0016). llhttp parses the responses
-within fixed bounds (response_parser.py). Reads, watches and everything that goes through a proxy use aiohttp.
+within fixed bounds (response_parser.py). Watches and everything that goes through a proxy use aiohttp.
 
 An exchange that fails closes its connection, so a late response cannot be mistaken for that of another
 request.
@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 from urllib.parse import quote, urlencode, urlsplit
 
-from plimsoll.kube.session.response_parser import Response, ResponseParser
+from plimsoll.kube.session.response_parser import BODY_BYTES, READ_BYTES, Response, ResponseParser
 
 #: Idle seconds after which a connection is not used again: less than the idle timeout of servers.
 IDLE_S = 60.0
@@ -80,9 +80,11 @@ class _Connection(asyncio.Protocol):
         """The responses before the last one, if several requests were sent together."""
         return self._parser.earlier
 
-    async def exchange(self, request: bytes, deadline: float, count: int = 1) -> Response:
+    async def exchange(
+        self, request: bytes, deadline: float, count: int = 1, most: int = BODY_BYTES
+    ) -> Response:
         """Send requests; wait for the last response until ``deadline``, in the event loop's time."""
-        self._parser.begin(count)
+        self._parser.begin(count, most)
         if self._transport is None or not self.is_open:
             raise ConnectionResetError("the connection ended before the request")
         loop = asyncio.get_running_loop()
@@ -147,14 +149,24 @@ class Wire:
         """Send one request and wait for its response.
 
         The timeout includes the wait for a connection. ``before`` is called right before sending; if it
-        raises, nothing is sent.
+        raises, nothing is sent. A read over a connection that was kept is repeated once if that had ended.
 
         Raises:
             TimeoutError: No response arrived in time.
             OSError: The connection failed, or the response is missing or not HTTP.
         """
         request = self._request(method, path, headers, body, params)
-        return (await self._exchanged(request, 1, timeout_s, before))[0]
+        if method != "GET":
+            return (await self._exchanged(request, 1, timeout_s, before))[0]
+        began, was_kept = asyncio.get_running_loop().time(), bool(self._idle)
+        try:
+            return (await self._exchanged(request, 1, timeout_s, before, READ_BYTES))[0]
+        except ConnectionError:
+            if not was_kept:
+                raise
+        # The server has closed a connection that was idle.
+        left_s = timeout_s - (asyncio.get_running_loop().time() - began)
+        return (await self._exchanged(request, 1, left_s, before, READ_BYTES))[0]
 
     async def exchanges(
         self,
@@ -178,7 +190,12 @@ class Wire:
         return await self._exchanged(requests, len(writes), timeout_s, before)
 
     async def _exchanged(
-        self, requests: bytes, count: int, timeout_s: float, before: Callable[[], None]
+        self,
+        requests: bytes,
+        count: int,
+        timeout_s: float,
+        before: Callable[[], None],
+        most: int = BODY_BYTES,
     ) -> list[Response]:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
@@ -191,7 +208,7 @@ class Wire:
         try:
             before()
             is_sent = True
-            response = await connection.exchange(requests, deadline, count)
+            response = await connection.exchange(requests, deadline, count, most)
         except BaseException as exc:
             connection.abort()
             if is_sent and isinstance(exc, OSError) and connection.earlier:
@@ -234,9 +251,10 @@ class Wire:
     ) -> bytes:
         target = self._prefix + path
         if not _UNESCAPED(target):
-            target = quote(target, safe=SAFE)
+            path, _, query = target.partition("?") if method == "GET" else (target, "", "")
+            target = quote(path, safe=SAFE) + (f"?{query}" if query else "")
         if params:
-            target += f"?{urlencode(params)}"
+            target += f"{'&' if '?' in target else '?'}{urlencode(params)}"
         return b"%s %s%s%d\r\n\r\n%s" % (
             method.encode("latin-1"),
             target.encode("latin-1"),

@@ -1,82 +1,79 @@
-"""HTTP over TCP and TLS: reads and watches use aiohttp, writes use connections of ours (docs/adr/0016)."""
+"""HTTP over TCP and TLS: requests use connections of ours (docs/adr/0016), watches and proxies use aiohttp.
+
+aiohttp is imported when it is first used: a command that only reads does without it (docs/adr/0043).
+"""
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
 from urllib.request import getproxies_environment
 
-import aiohttp
-from aiohttp.abc import AbstractStreamWriter
 from kubernetes_asyncio import client
 
 import plimsoll
 from plimsoll.kube.session.connections import Wire
+from plimsoll.kube.session.tls import tls_of
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from plimsoll.kube.session.http_client import OpenClient
 
 #: The User-Agent header, which appears in the server's audit log.
 AGENT = f"plimsoll/{plimsoll.__version__}"
 
-#: Maximum number of concurrent connections for reads; writes have as many.
+#: Maximum number of concurrent connections for requests; watches have as many.
 CONNECTIONS = 100
 
 #: Timeout in seconds of the response headers of a watch. An API server sends them when the watch begins; the
 #: request may have been queued for 15 s before. A streamed list may be silent for longer.
 HEAD_S = 20.0
 
-#: Bytes of a watch that are buffered before flow control stops the server.
-READ_BUFFER_BYTES = 2**21
-
-
-class _Body(aiohttp.BytesPayload):
-    """A body that passes the gate as it is sent: without its body a request is incomplete."""
-
-    def __init__(self, content: bytes, gate: Callable[[], None]) -> None:
-        super().__init__(content, content_type="application/json")
-        self._gate = gate
-
-    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
-        self._gate()
-        await super().write_with_length(writer, content_length)
+#: Statuses of a redirected read, which aiohttp follows.
+REDIRECTS = frozenset((301, 302, 303, 307, 308))
 
 
 class HTTPTransport:
     """A :class:`plimsoll.kube.session.transport.Transport` over the network.
 
     Args:
-        api_client: Its connections are used for reads; the client closes them.
-        own_client: Whether writes use our own connections, which cost less; else they use aiohttp, as
-            reads do.
-            reads do.
+        configuration: The address and TLS settings.
+        own_client: Whether requests use our own connections, which cost less; else they use aiohttp.
         proxies: The proxies that the environment names; None to read them from it.
+        open_client: Opens aiohttp's client; None for :func:`plimsoll.kube.session.http_client.opened_client`.
     """
 
     def __init__(
         self,
-        api_client: client.ApiClient,
+        configuration: client.Configuration,
         *,
         own_client: bool = True,
         proxies: Mapping[str, str] | None = None,
+        open_client: "OpenClient | None" = None,
     ) -> None:
-        has_proxies = bool(getproxies_environment() if proxies is None else proxies)
-        self.configuration: client.Configuration = api_client.configuration
-        # The client's own session looks up proxies and .netrc in two threads per request. Where the
-        # environment names no proxy, that is half the cost of a request. Its TLS settings are kept.
-        pooled: aiohttp.ClientSession = api_client.rest_client.pool_manager
-        self._http = aiohttp.ClientSession(
-            connector=pooled.connector,
-            connector_owner=False,
-            read_bufsize=READ_BUFFER_BYTES,
-            trust_env=has_proxies,
-        )
-        self._server_hostname: str | None = api_client.rest_client.server_hostname
-        self._proxy: str | None = api_client.rest_client.proxy
-        self.address: str = str(self.configuration.host).rstrip("/")
-        tls = getattr(pooled.connector, "_ssl", None)
+        self.configuration = configuration
+        self.address: str = str(configuration.host).rstrip("/")
+        self._has_proxies = bool(getproxies_environment() if proxies is None else proxies)
+        self._server_hostname: str | None = configuration.tls_server_name
+        self._proxy: str | None = configuration.proxy
+        self._tls = tls_of(configuration)
+        self._open_client = open_client
+        self._opened = AsyncExitStack()
+        self._client: aiohttp.ClientSession | None = None
         self._wire: Wire | None = None
-        direct = own_client and not self._proxy and not has_proxies
-        if direct and isinstance(tls, ssl.SSLContext):
-            self._wire = Wire(self.address, tls, self._server_hostname, CONNECTIONS, AGENT)
+        if own_client and not self._proxy and not self._has_proxies:
+            self._wire = Wire(self.address, self._tls, self._server_hostname, CONNECTIONS, AGENT)
         self.pipelines = self._wire is not None
+
+    async def _http(self) -> "aiohttp.ClientSession":
+        """Aiohttp's client, opened when it is first used."""
+        if self._client is None:
+            from plimsoll.kube.session.http_client import opened_client  # noqa: PLC0415 - imports aiohttp
+
+            opening = (self._open_client or opened_client)(self._tls, self._has_proxies)
+            self._client = await self._opened.enter_async_context(opening)
+        return self._client
 
     async def exchange(
         self,
@@ -90,15 +87,21 @@ class HTTPTransport:
         gate: Callable[[], None],
     ) -> tuple[int, bytes]:
         """Status and body of one response."""
-        if self._wire is not None and method != "GET":
+        if self._wire is not None:
             response = await self._wire.exchange(
                 method, path, headers, content or b"", params=params, timeout_s=timeout_s, before=gate
             )
-            return response.status, response.content
-        async with self._http.request(
+            if method != "GET" or response.status not in REDIRECTS:
+                return response.status, response.content
+        import aiohttp  # noqa: PLC0415 - not for requests over our own connections
+
+        from plimsoll.kube.session.gated_body import GatedBody  # noqa: PLC0415 - likewise
+
+        http = await self._http()
+        async with http.request(
             method,
             self.address + path,
-            data=None if content is None else _Body(content, gate),
+            data=None if content is None else GatedBody(content, gate),
             params=params,
             headers=headers,
             timeout=aiohttp.ClientTimeout(total=timeout_s),
@@ -127,7 +130,10 @@ class HTTPTransport:
         self, path: str, headers: Mapping[str, str], params: Mapping[str, str], silence_s: float
     ) -> AsyncIterator[tuple[int, AsyncIterator[bytes]]]:
         """Status and body of a streamed response."""
-        asking = self._http.get(
+        import aiohttp  # noqa: PLC0415 - not for requests over our own connections
+
+        http = await self._http()
+        asking = http.get(
             self.address + path,
             params=params,
             headers=headers,
@@ -141,7 +147,7 @@ class HTTPTransport:
             yield response.status, response.content.iter_any()
 
     async def close(self) -> None:
-        """Close the transport; the client closes the connections for reads."""
-        await self._http.close()
+        """Close the transport."""
+        await self._opened.aclose()
         if self._wire is not None:
             await self._wire.close()

@@ -7,14 +7,13 @@ only.
 
 from dataclasses import dataclass
 from urllib.parse import quote
+from urllib.request import getproxies_environment
 
-import aiohttp
 import orjson
 
-from plimsoll.kube.session.answer_bodies import bounded
-from plimsoll.kube.session.api_client import opened_client
 from plimsoll.kube.session.errors import APIError, Unavailable, error_of, readable
 from plimsoll.kube.session.session import Session
+from plimsoll.kube.session.tls import tls_of
 from plimsoll.ports.audience import AUDIENCE, HEADER
 
 #: Lifetime of a token in seconds: the minimum that the API server grants.
@@ -86,6 +85,10 @@ async def ask_pod(session: Session, target: tuple[str, str, int], path: str, tok
     Raises:
         APIError: No response arrived.
     """
+    import aiohttp  # noqa: PLC0415 - where there is an operator to be asked
+
+    from plimsoll.kube.session.http_client import bounded, opened_client  # noqa: PLC0415 - likewise
+
     namespace, pod, port = target
     where = f"{_path(namespace, 'pods', pod)}:{port}/proxy{path}"
     headers = {HEADER: f"Bearer {token}"}
@@ -93,13 +96,13 @@ async def ask_pod(session: Session, target: tuple[str, str, int], path: str, tok
         headers["Authorization"] = shown
     try:
         async with (
-            opened_client(session.configuration) as client,
-            client.rest_client.pool_manager.get(
+            opened_client(tls_of(session.configuration), bool(getproxies_environment())) as client,
+            client.get(
                 session.address + where,
                 headers=headers,
                 allow_redirects=False,
-                server_hostname=client.rest_client.server_hostname,
-                proxy=client.rest_client.proxy,
+                server_hostname=session.configuration.tls_server_name,
+                proxy=session.configuration.proxy,
             ) as answer,
         ):
             body = await bounded(answer, MOST)

@@ -12,6 +12,9 @@ import msgspec
 #: chunk sizes and extensions, trailers. The API server accepts objects of up to 3 MiB.
 BODY_BYTES, FRAMING_BYTES = 2**24, 2**16
 
+#: Maximum bytes of the body of a read: a page of a list has five hundred objects.
+READ_BYTES = 2**30
+
 
 class Response(msgspec.Struct, frozen=True):
     """A response.
@@ -39,9 +42,13 @@ class ResponseParser:
         self._framing = b""
         self.begin()
 
-    def begin(self, expected: int = 1) -> None:
-        """Expect the response to a new request, or to several that are sent together."""
+    def begin(self, expected: int = 1, most: int = BODY_BYTES) -> None:
+        """Expect the response to a new request, or to several that are sent together.
+
+        ``most`` is the maximum of bytes of a body.
+        """
         self._expected = expected
+        self._most = most
         if self.earlier:
             self.earlier = []
         self._received = self._body_bytes = 0
@@ -66,8 +73,8 @@ class ResponseParser:
             self._is_followed = True
         if self._received - self._body_bytes > FRAMING_BYTES * self._expected:
             raise ValueError(f"it has more than {FRAMING_BYTES} bytes besides its body")
-        if self._body_bytes > BODY_BYTES:
-            raise ValueError(f"its body has more than {BODY_BYTES} bytes")
+        if self._body_bytes > self._most:
+            raise ValueError(f"its body has more than {self._most} bytes")
         if self._problem:
             raise ValueError(self._problem)
         return (
@@ -93,8 +100,8 @@ class ResponseParser:
             return
         name = name.lower()
         if name == b"content-length":
-            if value.isdigit() and int(value[:20]) > BODY_BYTES:
-                self._problem = f"its body has more than {BODY_BYTES} bytes: {value[:80]!r}"
+            if value.isdigit() and int(value[:20]) > self._most:
+                self._problem = f"its body has more than {self._most} bytes: {value[:80]!r}"
         elif name != b"transfer-encoding":
             return
         elif value.lower() != b"chunked":

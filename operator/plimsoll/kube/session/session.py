@@ -15,7 +15,6 @@ from typing import Any, Self
 import orjson
 
 from plimsoll.kube.session.answer_bodies import lines, parsed
-from plimsoll.kube.session.api_client import opened_client
 from plimsoll.kube.session.credentials import Credentials, loader
 from plimsoll.kube.session.errors import (
     APIError,
@@ -26,7 +25,7 @@ from plimsoll.kube.session.errors import (
     error_of,
 )
 from plimsoll.kube.session.http_transport import HTTPTransport
-from plimsoll.kube.session.transport import NO_ANSWER, Transport
+from plimsoll.kube.session.transport import Transport, no_answer
 from plimsoll.kube.session.write_gate import Gate, WriteFence, no_gate
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
@@ -206,7 +205,7 @@ class Session:
             status, answer = await self._transport.exchange(
                 method, path, content, headers, params=params, timeout_s=timeout_s, gate=gate
             )
-        except NO_ANSWER as exc:
+        except no_answer() as exc:
             if not (isinstance(gate, Gate) and gate.was_closed):  # an unsent request has no response
                 self._report(method, 0, self._monotonic() - began)
             raise Unavailable(attempt, message=f"{type(exc).__name__}: {exc}") from exc
@@ -255,7 +254,7 @@ class Session:
             answers = await self._transport.exchanges(
                 method, writes, headers, timeout_s=left_s, gate=gate or no_gate
             )
-        except NO_ANSWER as exc:
+        except no_answer() as exc:
             why = f"{type(exc).__name__}: {exc}"
         finally:
             if fence is not None:
@@ -309,7 +308,7 @@ class Session:
                 if not 200 <= status < 300:
                     raise self._refusal(attempt, status, b"".join([part async for part in content]))
                 yield lines(content)
-        except NO_ANSWER as exc:
+        except no_answer() as exc:
             if not is_reported:
                 self._report("WATCH", 0, self._monotonic() - began)
             raise Unavailable(attempt, message=f"{type(exc).__name__}: {exc}") from exc
@@ -349,9 +348,9 @@ async def connected(
     """
     load = loader(kubeconfig, context)
     loaded = await load()
-    async with opened_client(loaded.configuration) as api_client:
-        session = Session(HTTPTransport(api_client, own_client=own_client), Credentials(loaded, load))
-        try:
-            yield session
-        finally:
-            await session.close()
+    transport = HTTPTransport(loaded.configuration, own_client=own_client)
+    session = Session(transport, Credentials(loaded, load))
+    try:
+        yield session
+    finally:
+        await session.close()

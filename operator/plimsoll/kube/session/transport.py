@@ -1,14 +1,20 @@
 """Port that carries the requests of a session; HTTP and simulations implement it."""
 
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-import aiohttp
 from kubernetes_asyncio import client
 
-#: Exceptions of a transport for a failed connection, or a missing or late response.
-NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
+
+def no_answer() -> tuple[type[Exception], ...]:
+    """Exceptions of a transport for a failed connection, or a missing or late response.
+
+    aiohttp's are among them once a transport has imported it.
+    """
+    errors = sys.modules.get("aiohttp.client_exceptions")
+    return (TimeoutError, OSError) if errors is None else (errors.ClientError, TimeoutError, OSError)
 
 
 class Transport(Protocol):
@@ -38,7 +44,7 @@ class Transport(Protocol):
         """Status and body of one response; ``gate`` is called right before sending, and may raise.
 
         Raises:
-            NO_ANSWER: No response arrived.
+            no_answer: No response arrived.
         """
 
     async def exchanges(
@@ -53,7 +59,7 @@ class Transport(Protocol):
         """The responses to requests that are sent together; those before its end if the connection ends.
 
         Raises:
-            NO_ANSWER: No response arrived at all.
+            no_answer: No response arrived at all.
         """
 
     def watch(
@@ -62,7 +68,7 @@ class Transport(Protocol):
         """Status and body of a streamed response; it is aborted after ``silence_s`` without a byte.
 
         Raises:
-            NO_ANSWER: No response arrived, or it broke off.
+            no_answer: No response arrived, or it broke off.
         """
 
     async def close(self) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubernetes_asyncio import client
+from kubernetes_asyncio.client.exceptions import ApiException
 
 from plimsoll.kube.session.errors import Unavailable
 from plimsoll.kube.session.session import JSON, MERGE_PATCH, REQUEST_TIMEOUT_S, Session
@@ -77,7 +78,7 @@ class TypedClient(client.ApiClient):
             if not response.data.startswith("{"):
                 raise ValueError(response.data[:200])  # noqa: TRY301 - as for invalid fields
             return super().deserialize(response, response_type)
-        except (client.ApiException, AttributeError, TypeError, ValueError) as exc:
+        except (ApiException, AttributeError, TypeError, ValueError) as exc:
             raise Unavailable(response.attempt, message=f"the answer cannot be read: {exc}") from exc
 
 

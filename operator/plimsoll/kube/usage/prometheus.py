@@ -16,7 +16,7 @@ from plimsoll.api.v1alpha1.metrics_providers import PROMETHEUS
 from plimsoll.api.v1alpha1.prometheus import HTTPS, PrometheusProviderSpec, is_plain_url
 from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.kube.extenders import tls_context
-from plimsoll.kube.session.answer_bodies import bounded
+from plimsoll.kube.session.http_client import bounded
 from plimsoll.kube.session.session import JSON
 from plimsoll.kube.usage.credentials import CredentialsError, PrometheusCredentials, ShownCredentials
 from plimsoll.model.decoding import read_with

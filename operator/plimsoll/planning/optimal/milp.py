@@ -17,7 +17,6 @@ node, so a solution may exceed a node's room by a millionth: the scheduler prove
 """
 
 import math
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -50,14 +49,6 @@ MOST_NODES, CLOSE = 200, 0.01
 
 #: No bound, in HiGHS' notation.
 INFINITY = math.inf
-
-#: The command that installs the solver.
-INSTALL_SOLVER = "pip install 'plimsoll[optimal]'"
-
-
-def has_solver() -> bool:
-    """Whether the solver is installed."""
-    return find_spec("highspy") is not None
 
 
 def solve(problem: PlacementProblem, seconds: float, start: Solution | None = None) -> Solution:

@@ -17,8 +17,9 @@ from plimsoll.framework.descheduling.strategy import MendsSpread
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Goal, Move, Objective, PlanningContext, RebalancingConfig
 from plimsoll.planning.optimal.encoding import Setting
-from plimsoll.planning.optimal.milp import INSTALL_SOLVER, has_solver, solve
+from plimsoll.planning.optimal.milp import solve
 from plimsoll.planning.optimal.problem import Solution, value_of
+from plimsoll.planning.optimal.solver import INSTALL_SOLVER, has_solver
 from plimsoll.planning.optimal.walk import walk_to
 from plimsoll.planning.proven.bundles import judge
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder

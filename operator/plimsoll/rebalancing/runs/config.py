@@ -28,7 +28,7 @@ from plimsoll.model.selector_text import parse_selector
 from plimsoll.model.selectors import EVERYTHING, LabelSelector, Selector, SelectorError, compile_selector
 from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.moves import Goal, Objective, RebalancingConfig
-from plimsoll.planning.optimal.milp import INSTALL_SOLVER, has_solver
+from plimsoll.planning.optimal.solver import INSTALL_SOLVER, has_solver
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.ports.usage import MEASURED
 from plimsoll.rebalancing import schedule

@@ -3,9 +3,8 @@
 from enum import StrEnum
 from typing import Annotated
 
-import typer
-
 from plimsoll.cli.output import print_lines
+from plimsoll.cli.parameters import Argument
 from plimsoll.cli.verbs import Verb
 
 BASH = r"""# bash completion of plimsoll; load it with: source <(plimsoll completion bash)
@@ -67,7 +66,7 @@ SCRIPTS = {Shell.BASH: BASH, Shell.ZSH: ZSH, Shell.FISH: FISH}
 
 
 def completion(
-    shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="One of bash, zsh and fish.")],
+    shell: Annotated[Shell, Argument(metavar="SHELL", help="One of bash, zsh and fish.")],
 ) -> None:
     """Print a script that completes command lines.
 

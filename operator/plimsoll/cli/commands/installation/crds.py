@@ -3,19 +3,18 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from plimsoll.cli.output import print_lines
+from plimsoll.cli.parameters import Option
 from plimsoll.cli.verbs import Verb
 
 
 def crds(
     *,
     examples: Annotated[
-        bool, typer.Option("--examples", help="The example policies instead of the definitions.")
+        bool, Option("--examples", help="The example policies instead of the definitions.")
     ] = False,
     directory: Annotated[
-        Path | None, typer.Option("--directory", "-d", help="Write files into this folder.", file_okay=False)
+        Path | None, Option("--directory", "-d", help="Write files into this folder.", file_okay=False)
     ] = None,
 ) -> None:
     """Print the custom resource definitions.

@@ -1,13 +1,13 @@
 """The command ``plimsoll demo``: runs the demo, which is a separate distribution."""
 
+import gc
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from plimsoll.cli.errors import UserError
+from plimsoll.cli.parameters import Option
 from plimsoll.cli.verbs import Verb
 
 #: The package of the distribution plimsoll-demo (examples/demo).
@@ -16,14 +16,14 @@ PACKAGE = "plimsoll_demo"
 
 def demo(
     *,
-    nodes: Annotated[int, typer.Option(min=4, max=1000, help="Nodes of a made-up cluster.")] = 40,
-    seed: Annotated[int, typer.Option(help="Seed of the made-up cluster.")] = 1,
+    nodes: Annotated[int, Option(minimum=4, maximum=1000, help="Nodes of a made-up cluster.")] = 40,
+    seed: Annotated[int, Option(help="Seed of the made-up cluster.")] = 1,
     trace: Annotated[
-        Path | None, typer.Option(help="A folder with the OpenB trace, to build instead.", file_okay=False)
+        Path | None, Option(help="A folder with the OpenB trace, to build instead.", file_okay=False)
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave everything running at the end.")] = False,
+    keep: Annotated[bool, Option("--keep", help="Leave everything running at the end.")] = False,
     devices: Annotated[
-        bool, typer.Option("--devices", help="Four nodes with GPUs: room is made for a training job.")
+        bool, Option("--devices", help="Four nodes with GPUs: room is made for a training job.")
     ] = False,
 ) -> None:
     """Watch a simulated cluster placed, drifting, mended.
@@ -32,6 +32,7 @@ def demo(
     """
     if find_spec(PACKAGE) is None:
         raise UserError("the demo is not installed; install it with: pip install 'plimsoll[demo]'")
+    gc.enable()  # it runs for a minute
     import_module(f"{PACKAGE}.__main__").main(nodes=nodes, seed=seed, trace=trace, keep=keep, devices=devices)
 
 

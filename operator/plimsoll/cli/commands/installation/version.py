@@ -1,14 +1,13 @@
 """The command ``plimsoll version`` and the flag ``--version``: print the version."""
 
-import typer
-
 import plimsoll
+from plimsoll.cli.output import print_lines
 from plimsoll.cli.verbs import Verb
 
 
 def version() -> None:
     """Print the version."""
-    typer.echo(plimsoll.__version__)
+    print_lines([plimsoll.__version__])
 
 
 VERB = Verb("version", version)

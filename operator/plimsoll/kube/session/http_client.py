@@ -1,4 +1,4 @@
-"""Opens kubernetes-asyncio's client so that no connection outlives it.
+"""Opens aiohttp's client so that no connection outlives it.
 
 When a request over TLS is aborted, its connection performs a TLS shutdown: the socket stays open until the
 server has responded to that. By then aiohttp's connector no longer knows the connection, and closing it does
@@ -8,14 +8,14 @@ not wait for the socket. A command would thus end its event loop with the socket
 import asyncio
 import contextlib
 import socket
+import ssl
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
 from weakref import WeakSet
 
+import aiohttp
 from aiohttp import AddrInfoType
-from kubernetes_asyncio import client
 
 #: A connection whose peer vanished silently (a machine, a NAT gateway) is closed within 45 seconds, as in
 #: client-go; a watch that was cut off looks like a cluster in which nothing happens.
@@ -30,16 +30,28 @@ if sys.platform == "linux":
 #: Seconds for the event loop to close sockets that were cut; it takes one or two iterations.
 CUT_S = 1.0
 
+#: Maximum number of concurrent connections.
+CONNECTIONS = 100
+
+#: Bytes of a response that are buffered before flow control stops the server.
+READ_BUFFER_BYTES = 2**21
+
+#: Opens a client with TLS settings; the flag says whether the environment names proxies.
+OpenClient = Callable[[ssl.SSLContext, bool], contextlib.AbstractAsyncContextManager[aiohttp.ClientSession]]
+
 
 @asynccontextmanager
 async def opened_client(
-    configuration: client.Configuration,
+    tls: ssl.SSLContext,
+    has_proxies: bool,
     make_socket: Callable[[int, int, int], socket.socket] = socket.socket,
-) -> AsyncIterator[client.ApiClient]:
+) -> AsyncIterator[aiohttp.ClientSession]:
     """Open a client; on exit its sockets are closed as well, even if the peer does not respond.
 
     Args:
-        configuration: The address, credentials and TLS settings.
+        tls: The TLS settings.
+        has_proxies: Whether to look up proxies and .netrc, which takes two threads per request: where the
+            environment names no proxy, that would be half the cost of a request.
         make_socket: Called with family, type and protocol; a simulation passes its own (docs/adr/0033).
     """
     sockets: WeakSet[socket.socket] = WeakSet()
@@ -51,13 +63,12 @@ async def opened_client(
             one.setsockopt(*option)
         return one
 
-    one = client.ApiClient(configuration=configuration)
-    connector: Any = one.rest_client.pool_manager.connector
-    connector._socket_factory = opened  # noqa: SLF001 - the library has no argument for it
+    connector = aiohttp.TCPConnector(limit=CONNECTIONS, ssl=tls, socket_factory=opened)
+    client = aiohttp.ClientSession(connector=connector, read_bufsize=READ_BUFFER_BYTES, trust_env=has_proxies)
     try:
-        yield one
+        yield client
     finally:
-        await one.close()
+        await client.close()
         await _cut(sockets)
 
 
@@ -70,3 +81,15 @@ async def _cut(sockets: WeakSet[socket.socket]) -> None:
         async with asyncio.timeout(CUT_S):
             while any(each.fileno() >= 0 for each in sockets):  # noqa: ASYNC110 - sockets have no event
                 await asyncio.sleep(0)
+
+
+async def bounded(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
+    """The body of a response that is not the API server's; None when it has more than ``limit`` bytes."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > limit:
+            return None
+        parts.append(part)
+    return b"".join(parts)

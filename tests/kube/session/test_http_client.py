@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import functools
 import gc
 import socket
 import sys
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 import yaml
 
-from plimsoll.kube.session.api_client import opened_client
 from plimsoll.kube.session.credentials import loader
+from plimsoll.kube.session.http_client import opened_client
 from plimsoll.kube.session.http_transport import HTTPTransport
 from plimsoll.kube.session.pod_proxy import ask_pod
 from plimsoll.kube.session.session import Session, connected
@@ -110,21 +111,21 @@ async def test_a_watch_whose_other_end_is_gone_ends(
         return one
 
     loaded = await loader(kubeconfig)()
-    async with opened_client(loaded.configuration, make) as client:
-        transport = HTTPTransport(client)
-        asking = asyncio.ensure_future(_first_part(transport))
-        await asyncio.to_thread(heard.wait, 60)
-        assert made[0].getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-        if sys.platform == "linux":
-            idle, every, times = (
-                made[0].getsockopt(socket.IPPROTO_TCP, option)
-                for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
-            )
-            assert idle + every * times == 45
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-        await transport.close()
+    opening = functools.partial(opened_client, make_socket=make)
+    transport = HTTPTransport(loaded.configuration, open_client=opening)
+    asking = asyncio.ensure_future(_first_part(transport))
+    await asyncio.to_thread(heard.wait, 60)
+    assert made[0].getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    if sys.platform == "linux":
+        idle, every, times = (
+            made[0].getsockopt(socket.IPPROTO_TCP, option)
+            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        )
+        assert idle + every * times == 45
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await transport.close()
 
 
 async def _first_part(transport: HTTPTransport) -> bytes:
