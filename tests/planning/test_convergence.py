@@ -17,7 +17,9 @@ from trials.starts import some_start
 
 AROUND = PlanningContext(now=NOW)
 HIGH = ("HighNodeUtilization", {"thresholds": {"cpu": 30}})
-LAWFUL = settings(suppress_health_check=[HealthCheck.too_slow])
+LAWFUL = settings(
+    suppress_health_check=[HealthCheck.too_slow], max_examples=settings.default.max_examples // 2
+)
 
 
 def complaints(cluster: Any, policy: Any) -> dict[str, float]:

@@ -68,7 +68,7 @@ OPTIMAL: dict[str, tuple[str, tuple[Any, ...]]] = {
 
 LAWFUL = settings(
     suppress_health_check=[HealthCheck.too_slow],
-    max_examples=settings.default.max_examples // 5,
+    max_examples=settings.default.max_examples // 7,
     deadline=None,
 )
 
@@ -114,11 +114,14 @@ class Story:
 
     world: LoadWorld
     policy: RebalancingConfig
+    settled: bool = True
     left: dict[str, list[str]] = field(default_factory=dict)
     moves: list[Move] = field(default_factory=list)
 
     def run(self) -> EvictionPlan:
-        """Plan, note what goes back, and carry out."""
+        """Plan by what is used by now, note what goes back, and carry out."""
+        if not self.settled:
+            self.world.settle()
         made = make_plan(self.policy, self.world.cluster, AROUND)
         for move in made.moves:
             seen = self.left.setdefault(move.pod.name, [])
@@ -126,7 +129,7 @@ class Story:
             seen.append(move.source)
         self.moves += made.moves
         self.world.carry_out(made)
-        self.world.settle()
+        self.settled = not made.moves
         return made
 
     def drift(self, points: Mapping[str, float]) -> None:
@@ -137,7 +140,7 @@ class Story:
                 self.world.uses[pod.name] = max(
                     self.world.uses[pod.name] + round(amount * 100 / len(pods)), 1
                 )
-        self.world.settle()
+        self.settled = False
 
 
 Begin = Callable[[random.Random], LoadWorld]
@@ -201,9 +204,9 @@ def test_the_objective_falls_by_more_than_its_price(objective: str, seed: int, l
     raise AssertionError(f"no end after {len(story.moves)} moves")
 
 
-def caught(policy: RebalancingConfig, begin: Begin = a_world) -> bool:
-    """Whether one of so many seeds breaks the law."""
-    for seed in range(60):
+def caught(policy: RebalancingConfig, begin: Begin = a_world, first: int = 0) -> bool:
+    """Whether one of so many seeds breaks the law; the first to try is one that did."""
+    for seed in (first, *range(60)):
         try:
             undisturbed(seed, policy, begin)
         except AssertionError:
@@ -219,16 +222,16 @@ def test_no_move_is_undone_on_the_edge(seed: int, strategies: Any) -> None:
 
 def test_the_law_catches_targets_without_a_band(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_lines, "BAND", 0.0)
-    assert caught(proven(LOW), on_edge)
+    assert caught(proven(LOW), on_edge, first=32)
 
 
 def test_the_law_catches_gains_without_a_margin(monkeypatch: pytest.MonkeyPatch) -> None:
     """One point of gain, forward or backward."""
     monkeypatch.setattr(FollowScore, "least_gain", lambda self, highest: 1)
-    assert caught(proven(FOLLOW))
+    assert caught(proven(FOLLOW), first=1)
 
 
 def test_the_law_catches_moves_without_a_price() -> None:
     policy = optimal("SmallestSpread", LOW)
     free = replace(policy, goal=replace(policy.goal, move_price=0.0))
-    assert caught(free)
+    assert caught(free, first=10)

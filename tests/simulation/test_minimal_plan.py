@@ -81,7 +81,7 @@ def test_violations_are_compared_without_names_and_numbers() -> None:
 
 def test_a_planted_bug_is_found_by_less_than_the_whole_seed() -> None:
     """The command of the smallest plan runs what was found."""
-    plan = Plan(1, features=(), mutate=PLANTED["takes_the_lease_early"], stops=True)
+    plan = Plan(5, features=(), mutate=PLANTED["takes_the_lease_early"], stops=True)
 
     smallest = Search(plan, runs=8).run()
 

@@ -10,13 +10,14 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.extension_points import Plugin, PreEnqueuePlugin, Reads
 from plimsoll.framework.status import Status
+from plimsoll.framework.structural import Structural
 from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 
 
 @runtime_checkable
-class DeclaresReads(Protocol):
+class DeclaresReads(Protocol, metaclass=Structural):
     """A plugin that declares what its results depend on; filter and score plugins must."""
 
     reads: ClassVar[Reads]
@@ -28,7 +29,7 @@ def reads_of(plugin: Plugin) -> Reads:
 
 
 @runtime_checkable
-class GatesByObjects(Protocol):
+class GatesByObjects(Protocol, metaclass=Structural):
     """A PreEnqueue plugin that reads objects other than the pod."""
 
     def pre_enqueue_on(self, pod: PodInfo, snapshot: Snapshot) -> Status:
@@ -43,7 +44,7 @@ def gate_of(plugin: PreEnqueuePlugin, pod: PodInfo, snapshot: Snapshot) -> Statu
 
 
 @runtime_checkable
-class FailsOnNodes(Protocol):
+class FailsOnNodes(Protocol, metaclass=Structural):
     """A filter that may fail to decide whether a node is feasible: then the attempt ends with an error."""
 
     def failure(self, state: CycleState, rows: RowArray) -> str:
@@ -54,7 +55,7 @@ class FailsOnNodes(Protocol):
 
 
 @runtime_checkable
-class PreparesAttempts(Protocol):
+class PreparesAttempts(Protocol, metaclass=Structural):
     """A plugin that may have much work to do for the first pod of its kind.
 
     It stores the results itself; the attempt's outcome is the same with and without them.
@@ -68,7 +69,7 @@ class PreparesAttempts(Protocol):
 
 
 @runtime_checkable
-class NodeSignature(Protocol):
+class NodeSignature(Protocol, metaclass=Structural):
     """A filter or score plugin that reads NODE and evaluates equal templates once.
 
     Its ``filter`` and ``score`` write nothing into the cycle state.
@@ -79,7 +80,7 @@ class NodeSignature(Protocol):
 
 
 @runtime_checkable
-class Framed(Protocol):
+class Framed(Protocol, metaclass=Structural):
     """A plugin that reads only the node and its pods, and nothing of a pod but its frame.
 
     For all templates of one ``PodTemplate.frame``, PreFilter either skips or does not, and so does PreScore.
@@ -91,7 +92,7 @@ class Framed(Protocol):
 
 
 @runtime_checkable
-class NotesSkips(Protocol):
+class NotesSkips(Protocol, metaclass=Structural):
     """A plugin whose PreFilter is always called, because it writes into the cycle state even if it skips."""
 
     notes_skips: ClassVar[bool]
@@ -116,7 +117,7 @@ INDIFFERENT = Edition((), lasts=True)
 
 
 @runtime_checkable
-class Dated(Protocol):
+class Dated(Protocol, metaclass=Structural):
     """A plugin that reads CLUSTER, and can quickly tell that its results are unchanged."""
 
     def edition(self, template: PodTemplate, snapshot: Snapshot) -> Edition | None:
@@ -128,7 +129,7 @@ class Dated(Protocol):
 
 
 @runtime_checkable
-class Marked(Protocol):
+class Marked(Protocol, metaclass=Structural):
     """A plugin that reads NODE or ROW, and a part of the template that may change although no row does."""
 
     def mark(self, template: PodTemplate, snapshot: Snapshot) -> Hashable:
@@ -136,7 +137,7 @@ class Marked(Protocol):
 
 
 @runtime_checkable
-class GivesWay(Protocol):
+class GivesWay(Protocol, metaclass=Structural):
     """A filter whose rejections are ignored if no node is feasible, and some would be without them.
 
     It is called after all other filters.
@@ -148,7 +149,7 @@ class GivesWay(Protocol):
 
 
 @runtime_checkable
-class NamesNoNode(Protocol):
+class NamesNoNode(Protocol, metaclass=Structural):
     """A PostFilter plugin that never nominates: it helps in other ways, or not at all.
 
     If a profile has only such plugins at PostFilter, a pod that fits nowhere keeps no nomination.
@@ -160,7 +161,7 @@ class NamesNoNode(Protocol):
 
 
 @runtime_checkable
-class Linear(Protocol):
+class Linear(Protocol, metaclass=Structural):
     """A filter that reads ``Snapshot.requested`` of a node's pods and nothing else about them.
 
     Higher requests never make a pod fit that did not fit before.
@@ -170,7 +171,7 @@ class Linear(Protocol):
 
 
 @runtime_checkable
-class EasesLocally(Protocol):
+class EasesLocally(Protocol, metaclass=Structural):
     """A non-linear filter for which pods that leave a node never make that node infeasible.
 
     Preemption then tries a node that the filter already accepts without calling the filter again.
@@ -181,7 +182,7 @@ class EasesLocally(Protocol):
 
 
 @runtime_checkable
-class CountsResources(Protocol):
+class CountsResources(Protocol, metaclass=Structural):
     """A filter that compares requests with a node's allocatable resources.
 
     The Optimal planner encodes resources itself and ignores this filter's rejections.
@@ -191,14 +192,14 @@ class CountsResources(Protocol):
 
 
 @runtime_checkable
-class CountsDomains(Protocol):
+class CountsDomains(Protocol, metaclass=Structural):
     """A filter that counts pods by topology domain; the Optimal planner encodes these counts itself."""
 
     counts_domains: ClassVar[bool]
 
 
 @runtime_checkable
-class LooksAtTerms(Protocol):
+class LooksAtTerms(Protocol, metaclass=Structural):
     """A plugin whose hints about pods that arrive on nodes run only for rejected pods with a matching term.
 
     The term is a required affinity term of the rejected pod that matches the arriving pod. If the flag is
@@ -211,14 +212,14 @@ class LooksAtTerms(Protocol):
 
 
 @runtime_checkable
-class ReadsLoad(Protocol):
+class ReadsLoad(Protocol, metaclass=Structural):
     """A plugin that reads the load book (`plimsoll.framework.columns.LoadBook`); readings are collected."""
 
     reads_load: ClassVar[bool]
 
 
 @runtime_checkable
-class BindsByPort(Protocol):
+class BindsByPort(Protocol, metaclass=Structural):
     """A bind plugin that binds every pod through the port in its state, and has no other effects.
 
     Several pods may then be bound together, without calling the plugin.
@@ -228,7 +229,7 @@ class BindsByPort(Protocol):
 
 
 @runtime_checkable
-class RunsInParallel(Protocol):
+class RunsInParallel(Protocol, metaclass=Structural):
     """A PreBind plugin that may run simultaneously with adjacent plugins that have the flag too."""
 
     is_parallel: ClassVar[bool]

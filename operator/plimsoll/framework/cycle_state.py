@@ -11,11 +11,13 @@ A plugin that adjusts its state for simulated pods (``add_pod``, ``remove_pod``)
 
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
+from plimsoll.framework.structural import Structural
+
 T = TypeVar("T")
 
 
 @runtime_checkable
-class Cloneable(Protocol):
+class Cloneable(Protocol, metaclass=Structural):
     """State that simulated pods change."""
 
     def clone(self) -> Any:

@@ -19,6 +19,7 @@ import numpy as np
 from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.status import SUCCESS, Diagnosis, Status
+from plimsoll.framework.structural import Structural
 from plimsoll.model.columns.columns import BoolArray, IntArray, RowArray
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
@@ -42,7 +43,7 @@ class Reads(IntEnum):
 
 
 @runtime_checkable
-class Plugin(Protocol):
+class Plugin(Protocol, metaclass=Structural):
     """Members of all plugins; a plugin without arguments needs neither ``args_model`` nor ``__init__``."""
 
     name: ClassVar[str]

@@ -24,6 +24,7 @@ from enum import Enum, IntFlag, StrEnum, auto
 from functools import cache
 from typing import Any, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
+from plimsoll.framework.structural import Structural
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo
 
@@ -186,7 +187,7 @@ class EventWithHint:
 
 
 @runtime_checkable
-class EnqueueExtensions(Protocol):
+class EnqueueExtensions(Protocol, metaclass=Structural):
     """Registers the events that may help pods that a plugin rejects, in addition to an extension point."""
 
     def events_to_register(self) -> Sequence[EventWithHint]:

@@ -6,6 +6,7 @@ A rule gives the same results as the plugin's ``filter`` or ``score``: numbers i
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from plimsoll.framework.cycle_state import CycleState
+from plimsoll.framework.structural import Structural
 from plimsoll.model.columns.columns import IntArray
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo
@@ -86,7 +87,7 @@ class UsageRule(NamedTuple):
 
 
 @runtime_checkable
-class RuledFilter(Protocol):
+class RuledFilter(Protocol, metaclass=Structural):
     """A filter that reads ROW and may state its results as a rule."""
 
     def filter_rule(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> RoomRule | None:
@@ -94,7 +95,7 @@ class RuledFilter(Protocol):
 
 
 @runtime_checkable
-class RuledScore(Protocol):
+class RuledScore(Protocol, metaclass=Structural):
     """A score plugin that reads ROW, does not normalize, and may state its results as a rule."""
 
     def score_rule(

@@ -94,7 +94,7 @@ def keeps_lines(problem: PlacementProblem, leaving: Iterable[int], arriving: np.
 
 
 @given(problem=loaded_problems())
-@settings(max_examples=40, deadline=None)
+@settings(deadline=None)
 def test_no_solution_is_better_and_lines_are_kept(problem: PlacementProblem) -> None:
     found = solve(problem, 60.0)
     assert keeps_lines(problem, found.leaving.tolist(), found.arriving)
@@ -239,7 +239,7 @@ def test_a_pod_that_was_moved_within_the_hour_stays() -> None:
 
 def test_the_same_plan_each_time() -> None:
     """Time decides nothing: the same moves in the same order."""
-    world = LoadWorld([[150 + 37 * (n * k % 11) for n in range(k + 3)] for k in range(1, 5)])
+    world = LoadWorld([[150 + 37 * (n * k % 11) for n in range(k + 3)] for k in range(1, 4)])
     policy = by_load("SmallestSpread")
     first = [(move.pod.key, move.target) for move in make_plan(policy, world.cluster, AROUND).moves]
     again = [(move.pod.key, move.target) for move in make_plan(policy, world.cluster, AROUND).moves]

@@ -122,7 +122,7 @@ def test_refusals_by_template_are_those_of_proofs(line: int) -> None:
     policy, known, moved = a_policy(line), 0, 0
     reasons: set[str] = set()
     surroundings = replace(SURROUNDINGS, memory=Memory(LEFT, NOW.timestamp()))
-    for seed in range(6):
+    for seed in (1, 3, 4, 5, 7):  # the others have more nodes, and take four fifths of the time
         aided, unaided = (kind(policy, a_start(seed), surroundings) for kind in (Counting, Unaided))
         for kind in StrategyKind:
             for strategy in policy.strategies:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.structural import Structural
 from plimsoll.model.kinds.pod_info import PodInfo
 
 Complaints: TypeAlias = Mapping[str, float]
@@ -32,7 +33,7 @@ class Vicinity:
 
 
 @runtime_checkable
-class Complaining(Protocol):
+class Complaining(Protocol, metaclass=Structural):
     """A strategy that reports its complaints, without proposing repairs.
 
     Its moves need not raise the scheduler's score, but must decrease its complaints. A strategy without this

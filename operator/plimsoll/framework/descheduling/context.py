@@ -23,6 +23,7 @@ from plimsoll.framework.descheduling.pod_indexes import (
 )
 from plimsoll.framework.descheduling.proposals import NoSurges, Refusal, SurgePermission
 from plimsoll.framework.descheduling.prospects import Nowhere, Prospects
+from plimsoll.framework.structural import Structural
 from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot
@@ -33,7 +34,7 @@ from plimsoll.model.selectors import EVERYTHING, Selector
 
 
 @runtime_checkable
-class Evictor(Protocol):
+class Evictor(Protocol, metaclass=Structural):
     """Decides which pods may be evicted at all, for every strategy."""
 
     name: ClassVar[str]

@@ -18,6 +18,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.proposals import Candidates
+from plimsoll.framework.structural import Structural
 from plimsoll.model.kinds.pod_info import PodInfo
 
 
@@ -29,7 +30,7 @@ class StrategyKind(StrEnum):
 
 
 @runtime_checkable
-class Strategy(Protocol):
+class Strategy(Protocol, metaclass=Structural):
     """A source of candidates."""
 
     name: ClassVar[str]
@@ -45,7 +46,7 @@ class Strategy(Protocol):
 
 
 @runtime_checkable
-class AsksForGain(Protocol):
+class AsksForGain(Protocol, metaclass=Structural):
     """A strategy whose moves must gain more than the policy's minimum."""
 
     def least_gain(self, highest: int) -> int:
@@ -53,7 +54,7 @@ class AsksForGain(Protocol):
 
 
 @runtime_checkable
-class Renewing(Protocol):
+class Renewing(Protocol, metaclass=Structural):
     """A strategy whose purpose may be a fresh pod, not another node: replacements may keep their node."""
 
     renews: ClassVar[bool]
@@ -65,7 +66,7 @@ def wants_restart(strategy: Strategy) -> bool:
 
 
 @runtime_checkable
-class LimitsPlanners(Protocol):
+class LimitsPlanners(Protocol, metaclass=Structural):
     """A strategy that only some planners may run."""
 
     planners: ClassVar[frozenset[str]]
@@ -77,7 +78,7 @@ def planners_of(strategy: object) -> frozenset[str] | None:
 
 
 @runtime_checkable
-class SpreadsEvenly(Protocol):
+class SpreadsEvenly(Protocol, metaclass=Structural):
     """A strategy that wants the pods of a workload in equal numbers on all feasible nodes."""
 
     spreads_evenly: ClassVar[bool]
@@ -89,7 +90,7 @@ def wants_even_spread(strategy: Strategy) -> bool:
 
 
 @runtime_checkable
-class EmptiesNodes(Protocol):
+class EmptiesNodes(Protocol, metaclass=Structural):
     """A strategy that moves all pods of a node away; the node is closed to new pods first."""
 
     empties_nodes: ClassVar[bool]
@@ -110,7 +111,7 @@ class MendsSpread(Strategy, Protocol):
 
 
 @runtime_checkable
-class MovesByLoad(Protocol):
+class MovesByLoad(Protocol, metaclass=Structural):
     """A strategy that may move pods because of the load of nodes."""
 
     @property
@@ -127,7 +128,7 @@ def by_load(strategy: object) -> MovesByLoad | None:
 
 
 @runtime_checkable
-class ReadsQueries(Protocol):
+class ReadsQueries(Protocol, metaclass=Structural):
     """A strategy that may use the policy's queries, which may fill the load book as well."""
 
     def by_load_book(self) -> Strategy:
@@ -140,7 +141,7 @@ def by_load_book(strategy: Strategy) -> Strategy:
 
 
 @runtime_checkable
-class SparesPods(Protocol):
+class SparesPods(Protocol, metaclass=Structural):
     """A strategy that leaves some pods in place, whatever their nodes use."""
 
     def spares(self, pod: PodInfo) -> bool:
@@ -153,7 +154,7 @@ def spares(strategy: object, pod: PodInfo) -> bool:
 
 
 @runtime_checkable
-class NamesSurplus(Protocol):
+class NamesSurplus(Protocol, metaclass=Structural):
     """A strategy that proposes nothing without a target, although something is wrong.
 
     The Optimal planner counts the surplus, so that a plan gains nothing by merely filling the targets.

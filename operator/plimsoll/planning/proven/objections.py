@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 
 from plimsoll.engine.plugin_calls import called, calling
 from plimsoll.framework import PodInfo
@@ -75,8 +75,13 @@ class Objections:
             context.surges = self._surging = Surging(
                 planning_context.deployments, fork.objects, frozenset(rebalancing.profiles)
             )
-        self.conscience = Conscience(
-            fork, context, strategies, self._watchers(planning_context.others if self.has_conscience else {})
+        self._others = planning_context.others if self.has_conscience else {}
+
+    @cached_property
+    def conscience(self) -> Conscience:
+        """The comparison of complaints around moves; a look at wishes needs none."""
+        return Conscience(
+            self._fork, self._context, self._rebalancing.strategies, self._watchers(self._others)
         )
 
     def mends(self, strategy: str) -> bool:
