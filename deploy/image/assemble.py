@@ -11,17 +11,19 @@ weighs, and why it is there, is in docs/adr/0038.
 """
 
 import hashlib
+import marshal
 import os
-import py_compile
 import re
 import shutil
 import site
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Iterable, Iterator
-from importlib import metadata
+from importlib import metadata, util
 from pathlib import Path
+from types import CodeType
 
 import api_client
 
@@ -67,24 +69,51 @@ PACKAGES = "usr/local/lib/python{}/site-packages"
 #: Who may be found on the system; those that are there are taken along.
 SYSTEM = ("etc/ld.so.cache", "etc/nsswitch.conf", "etc/ssl/certs/ca-certificates.crt")
 USER = 65532
+#: Bytes before the code in a file of bytecode (PEP 552).
+BYTECODE_HEADER = 16
 
 
 def libraries(files: Iterable[Path]) -> Iterator[Path]:
     """The shared libraries that these files load, directly or not, as the dynamic linker finds them."""
-    for file in files:
-        command = ["ldd", str(file)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - of this stage
-        for path in re.findall(r"(?:=> |^\s*)(/\S+) \(0x", done.stdout, re.MULTILINE):
-            yield Path(path)
+    command = ["ldd", *map(str, files)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - of this stage
+    for path in dict.fromkeys(re.findall(r"(?:=> |^\s*)(/\S+) \(0x", done.stdout, re.MULTILINE)):
+        yield Path(path)
 
 
-def imported(packages: Path) -> list[Path]:
-    """The source files that ``plimsoll run`` imports."""
-    code = f"import sys; sys.path.insert(0, {str(packages)!r}); import plimsoll.cli, plimsoll.app.process\n"
-    code += "for each in list(sys.modules.values()): print(getattr(each, '__file__', None))"
-    command = [sys.executable, "-ISBc", code]
+def imported(packages: Path, scratch: Path) -> dict[Path, CodeType]:
+    """The source files that ``plimsoll run`` imports, with the code it compiled for that.
+
+    Args:
+        packages: The folder of the packages.
+        scratch: An empty folder.
+    """
+    program = (
+        f"import sys; sys.path.insert(0, {str(packages)!r}); import plimsoll.cli, plimsoll.app.process\n"
+    )
+    program += "for each in list(sys.modules.values()): print(getattr(each, '__file__', None))"
+    command = [sys.executable, "-IS", "-X", f"pycache_prefix={scratch}", "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - itself
-    return sorted({Path(line) for line in done.stdout.splitlines() if line.endswith(".py")})
+    found = {}
+    for file in sorted({Path(line) for line in done.stdout.splitlines() if line.endswith(".py")}):
+        cached = Path(f"{scratch}{file.with_suffix('')}.{sys.implementation.cache_tag}.pyc")
+        if cached.exists():
+            found[file] = marshal.loads(cached.read_bytes()[BYTECODE_HEADER:])  # noqa: S302 - its own
+        else:  # the interpreter brings some of the standard library itself
+            found[file] = compile(file.read_bytes(), str(file), "exec", dont_inherit=True)
+    return found
+
+
+def placed(code: CodeType, file: str) -> CodeType:
+    """The code of a file that is elsewhere when it runs."""
+    constants = tuple(placed(each, file) if isinstance(each, CodeType) else each for each in code.co_consts)
+    return code.replace(co_filename=file, co_consts=constants)
+
+
+def bytecode(source: bytes, code: CodeType) -> bytes:
+    """A file of bytecode that the interpreter takes without looking at the source (PEP 552)."""
+    flags = (0b01).to_bytes(4, "little")  # by its hash, unchecked
+    return util.MAGIC_NUMBER + flags + util.source_hash(source) + marshal.dumps(code)
 
 
 def is_loaded(path: Path) -> bool:
@@ -119,10 +148,12 @@ def slim(folder: Path) -> None:
     """Remove symbols for debuggers from shared libraries, and second copies of a library in one folder."""
     strip = shutil.which("strip")
     seen: dict[tuple[Path, bytes], Path] = {}
-    for file in sorted(path for path in folder.rglob("*.so*") if is_loaded(path)):
-        # Libraries that were moved into a wheel do not survive it: their segments are no longer aligned.
-        if strip is not None and not file.parent.name.endswith(".libs"):
-            subprocess.run([strip, "--strip-debug", str(file)], check=True)  # noqa: S603 - of this stage
+    files = sorted(path for path in folder.rglob("*.so*") if is_loaded(path))
+    # Libraries that were moved into a wheel do not survive it: their segments are no longer aligned.
+    own = [str(file) for file in files if not file.parent.name.endswith(".libs")]
+    if strip is not None and own:
+        subprocess.run([strip, "--strip-debug", *own], check=True)  # noqa: S603 - of this stage
+    for file in files:
         key = (file.parent, hashlib.sha256(file.read_bytes()).digest())
         if (first := seen.setdefault(key, file)) is not file:
             file.unlink()
@@ -171,18 +202,15 @@ def assemble(root: Path, installed: Path, extras: Iterable[str]) -> None:
         own.symlink_to(Path("/", packages.relative_to(root)))
     # A start costs three times the CPU without bytecode, and a read-only root cannot keep it. Of the standard
     # library nothing else is kept, as in Python's embeddable package; packages keep sources, for tracebacks.
-    for path in imported(packages):
-        is_standard = path.is_relative_to(library)
-        file = inside / path.relative_to(library) if is_standard else path
-        py_compile.compile(
-            str(file),
-            cfile=str(file.with_suffix(".pyc")) if is_standard else None,
-            dfile=f"/{file.relative_to(root)}",
-            doraise=True,
-            invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
-        )
-        if is_standard:
-            file.unlink()
+    with tempfile.TemporaryDirectory() as scratch:
+        for path, code in imported(packages, Path(scratch)).items():
+            is_standard = path.is_relative_to(library)
+            file = inside / path.relative_to(library) if is_standard else path
+            compiled = Path(file.with_suffix(".pyc") if is_standard else util.cache_from_source(str(file)))
+            compiled.parent.mkdir(exist_ok=True)
+            compiled.write_bytes(bytecode(file.read_bytes(), placed(code, f"/{file.relative_to(root)}")))
+            if is_standard:
+                file.unlink()
 
     for path in libraries([path for path in root.rglob("*") if is_loaded(path)]):
         if not path.is_relative_to(root):
