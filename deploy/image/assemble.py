@@ -19,7 +19,6 @@ import site
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Iterable, Iterator
 from importlib import metadata, util
 from pathlib import Path
@@ -69,8 +68,20 @@ PACKAGES = "usr/local/lib/python{}/site-packages"
 #: Who may be found on the system; those that are there are taken along.
 SYSTEM = ("etc/ld.so.cache", "etc/nsswitch.conf", "etc/ssl/certs/ca-certificates.crt")
 USER = 65532
-#: Bytes before the code in a file of bytecode (PEP 552).
-BYTECODE_HEADER = 16
+#: Imports what is imported below a folder, and writes the files of all modules, and the code of many.
+IMPORTING = """
+import marshal, sys
+from importlib.machinery import SourceFileLoader
+codes, get_code = {}, SourceFileLoader.get_code
+def keep(self, name):
+    codes[self.path] = code = get_code(self, name)
+    return code
+SourceFileLoader.get_code = keep
+sys.path.insert(0, sys.argv[1])
+import plimsoll.cli, plimsoll.app.process
+files = {getattr(each, "__file__", None) or "" for each in sys.modules.values()}
+marshal.dump(([each for each in files if each.endswith(".py")], codes), sys.stdout.buffer)
+"""
 
 
 def libraries(files: Iterable[Path]) -> Iterator[Path]:
@@ -81,27 +92,16 @@ def libraries(files: Iterable[Path]) -> Iterator[Path]:
         yield Path(path)
 
 
-def imported(packages: Path, scratch: Path) -> dict[Path, CodeType]:
-    """The source files that ``plimsoll run`` imports, with the code it compiled for that.
-
-    Args:
-        packages: The folder of the packages.
-        scratch: An empty folder.
-    """
-    program = (
-        f"import sys; sys.path.insert(0, {str(packages)!r}); import plimsoll.cli, plimsoll.app.process\n"
-    )
-    program += "for each in list(sys.modules.values()): print(getattr(each, '__file__', None))"
-    command = [sys.executable, "-IS", "-X", f"pycache_prefix={scratch}", "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - itself
-    found = {}
-    for file in sorted({Path(line) for line in done.stdout.splitlines() if line.endswith(".py")}):
-        cached = Path(f"{scratch}{file.with_suffix('')}.{sys.implementation.cache_tag}.pyc")
-        if cached.exists():
-            found[file] = marshal.loads(cached.read_bytes()[BYTECODE_HEADER:])  # noqa: S302 - its own
-        else:  # the interpreter brings some of the standard library itself
-            found[file] = compile(file.read_bytes(), str(file), "exec", dont_inherit=True)
-    return found
+def imported(packages: Path) -> dict[Path, CodeType]:
+    """The source files that ``plimsoll run`` imports, with their code, which is compiled for that once."""
+    command = [sys.executable, "-ISBc", IMPORTING, str(packages)]
+    done = subprocess.run(command, capture_output=True, check=True)  # noqa: S603 - itself
+    files, codes = marshal.loads(done.stdout)  # noqa: S302 - our own
+    # Those that the interpreter has loaded before it ran the program, or brings itself, are few.
+    return {
+        Path(file): codes.get(file) or compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
+        for file in sorted(files)
+    }
 
 
 def placed(code: CodeType, file: str) -> CodeType:
@@ -202,15 +202,14 @@ def assemble(root: Path, installed: Path, extras: Iterable[str]) -> None:
         own.symlink_to(Path("/", packages.relative_to(root)))
     # A start costs three times the CPU without bytecode, and a read-only root cannot keep it. Of the standard
     # library nothing else is kept, as in Python's embeddable package; packages keep sources, for tracebacks.
-    with tempfile.TemporaryDirectory() as scratch:
-        for path, code in imported(packages, Path(scratch)).items():
-            is_standard = path.is_relative_to(library)
-            file = inside / path.relative_to(library) if is_standard else path
-            compiled = Path(file.with_suffix(".pyc") if is_standard else util.cache_from_source(str(file)))
-            compiled.parent.mkdir(exist_ok=True)
-            compiled.write_bytes(bytecode(file.read_bytes(), placed(code, f"/{file.relative_to(root)}")))
-            if is_standard:
-                file.unlink()
+    for path, code in imported(packages).items():
+        is_standard = path.is_relative_to(library)
+        file = inside / path.relative_to(library) if is_standard else path
+        compiled = Path(file.with_suffix(".pyc") if is_standard else util.cache_from_source(str(file)))
+        compiled.parent.mkdir(exist_ok=True)
+        compiled.write_bytes(bytecode(file.read_bytes(), placed(code, f"/{file.relative_to(root)}")))
+        if is_standard:
+            file.unlink()
 
     for path in libraries([path for path in root.rglob("*") if is_loaded(path)]):
         if not path.is_relative_to(root):
