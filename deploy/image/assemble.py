@@ -132,12 +132,11 @@ def put(path: Path, root: Path) -> None:
         shutil.copy2(path.resolve(), target)
 
 
-def drop(packages: Path, names: Iterable[str]) -> None:
-    """Remove distributions, as their records list the files."""
+def drop(packages: Path, installed: Path, names: Iterable[str]) -> None:
+    """Remove distributions, as the records of where they were installed list the files."""
     for name in names:
-        for file in (
-            metadata.Distribution.at(next(packages.glob(f"{name.replace('-', '_')}-*.dist-info"))).files or ()
-        ):
+        record = next(installed.glob(f"{name.replace('-', '_')}-*.dist-info"))
+        for file in metadata.Distribution.at(record).files or ():
             (packages / file).unlink(missing_ok=True)
     for folder in sorted(packages.rglob("*/"), reverse=True):
         if not any(folder.iterdir()):
@@ -162,14 +161,15 @@ def slim(folder: Path) -> None:
 
 def install(packages: Path, installed: Path, extras: Iterable[str]) -> None:
     """Copy the packages that the operator needs with these extras, without what nothing imports."""
-    shutil.copytree(installed, packages, ignore=shutil.ignore_patterns(*AUTHORS))
-    drop(packages, (name for extra in EXTRAS.keys() - set(extras) for name in EXTRAS[extra]))
-    kept = {packages / name for name in USED}
-    for path in {path for name in UNUSED for path in packages.glob(name)} - kept:
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+    kept = {installed / name for name in USED}
+    unused = {path for name in UNUSED for path in installed.glob(name)} - kept | api_client.unused(installed)
+    authors = shutil.ignore_patterns(*AUTHORS)
+
+    def ignored(folder: str, names: list[str]) -> set[str]:
+        return authors(folder, names) | {name for name in names if Path(folder, name) in unused}
+
+    shutil.copytree(installed, packages, ignore=ignored)
+    drop(packages, installed, (name for extra in EXTRAS.keys() - set(extras) for name in EXTRAS[extra]))
     api_client.prune(packages)
     slim(packages)
 
