@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -54,11 +55,11 @@ def write(parts: Parts, folder: Path) -> None:
 
 
 def tools(*paths: Path) -> Parts:
-    """Programs and folders of libraries: each file by size and time of change."""
-    found = {}
+    """Programs, this interpreter, and folders for packages: what was installed, by size and time of change."""
+    found = {"interpreter": sys.version.encode()}
     for path in paths:
         real = path.resolve()
-        files = [real] if real.is_file() else files_below(real)
+        files = [real] if real.is_file() else sorted(real.glob("*.dist-info/RECORD"))
         states = (f"{file} {each.st_size} {each.st_mtime_ns}" for file in files if (each := file.lstat()))
         found[f"tool {path}"] = "\n".join(states).encode()
     return found

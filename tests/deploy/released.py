@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from functools import cache
 from pathlib import Path
 
 import plimsoll
@@ -30,10 +31,10 @@ def parts() -> Parts:
     """All that a release is made of."""
     programs = [Path(tool(name)) for name in ("helm", "cyclonedx-py", "make")]
     compiler = [Path(found) for found in [shutil.which("cc")] if found]
-    libraries = [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib")]
+    libraries = [Path(sysconfig.get_path("purelib")), *ROOT.glob(".tools/lib/*/site-packages")]
     return {
         **sources(ROOT, [*NAMES, "tests/built_once.py", "tests/deploy/released.py"]),
-        **tools(Path(sys.executable), *libraries, *programs, *compiler, ROOT / ".tools/lib"),
+        **tools(Path(sys.executable), *libraries, *programs, *compiler),
         **{f"variable {name}": value.encode() for name, value in environment(ROOT).items()},
     }
 
@@ -55,6 +56,7 @@ def made(folder: Path, out: Path, version: str = plimsoll.__version__) -> subpro
     )
 
 
+@cache
 def released() -> Path:
     """A folder with both releases."""
 

@@ -55,10 +55,10 @@ def parts() -> Parts:
             path = STAGE / target / (Path(name).name if target.endswith("/") else "")
             for file, content in sources(ROOT / name, ["."]).items():
                 found[str(path / file)] = content
-    stdlib, packages = (Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib"))
+    packages = Path(sysconfig.get_path("purelib"))
     programs = [Path(file) for name in ("cc", "strip", "ldd") if (file := shutil.which(name, path=PATH))]
     system = [path for name in SYSTEM if (path := Path("/", name)).exists()]
-    return {**found, **tools(Path(sys.executable), stdlib, packages, *programs, *system)}
+    return {**found, **tools(Path(sys.executable), packages, *programs, *system)}
 
 
 def _run_the_first_stage(folder: Path) -> None:

@@ -19,13 +19,22 @@ if TYPE_CHECKING:
 def project(tmp_path: Path) -> Path:
     """Sources and the program that builds them."""
     folder = tmp_path / "project"
-    write({"src/one.py": b"-one", "src/run": b"xrun", "src/link": b"lone.py", "tool": b"xtool"}, folder)
+    write(
+        {
+            "src/one.py": b"-one",
+            "src/run": b"xrun",
+            "src/link": b"lone.py",
+            "tool": b"xtool",
+            "lib/a-1.dist-info/RECORD": b"-",
+        },
+        folder,
+    )
     return folder
 
 
 def build(project: Path, kept: Path, name: str = "wheel") -> tuple[Path, bool]:
     """The folder, and whether it was built now."""
-    parts = sources(project, ["src"]) | tools(project / "tool")
+    parts = sources(project, ["src"]) | tools(project / "tool", project / "lib")
     built = []
 
     def copy(folder: Path) -> None:
@@ -58,6 +67,10 @@ CHANGES: dict[str, Callable[[Path], object]] = {
         (project / "src/onf.py").write_text("e"),
     ),
     "a program": lambda project: (project / "tool").write_text("another"),
+    "a package": lambda project: write({"lib/b-1.dist-info/RECORD": b"-"}, project),
+    "a package that was installed again": lambda project: os.utime(
+        project / "lib/a-1.dist-info/RECORD", ns=(1, 1)
+    ),
     "a program of the same size": lambda project: os.utime(project / "tool", ns=(1, 1)),
 }
 
