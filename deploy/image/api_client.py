@@ -79,16 +79,26 @@ def with_methods(tree: ast.Module, names: set[str]) -> ast.Module:
     return tree
 
 
-def prune(packages: Path) -> None:
-    """Remove the modules of classes that are not used, their imports, and methods that are not called."""
+def unused(packages: Path) -> set[Path]:
+    """The modules of the library's classes that plimsoll does not use, in a folder that has both."""
     client = packages / LIBRARY / "client"
+    sources = classes(client)
+    kept = with_fields(used_names(packages / "plimsoll"), sources)
+    modules = {each for folder in ("api", "models") for each in (client / folder).glob("[!_]*.py")}
+    return modules - {sources[name] for name in kept}
+
+
+def classes(client: Path) -> dict[str, Path]:
+    """The module of each class that may be left out."""
     main = (client / "__init__.py").read_text(encoding="utf-8")
-    sources = {name: client / folder / f"{module}.py" for folder, module, name in IMPORT.findall(main)}
+    return {name: client / folder / f"{module}.py" for folder, module, name in IMPORT.findall(main)}
+
+
+def prune(packages: Path) -> None:
+    """Remove what is left of the modules that were left out: imports; and methods that are not called."""
+    client = packages / LIBRARY / "client"
+    kept = {name for name, module in classes(client).items() if module.exists()}
     names = used_names(packages / "plimsoll")
-    kept = with_fields(names, sources)
-    for folder in ("api", "models"):
-        for module in set((client / folder).glob("[!_]*.py")) - {sources[name] for name in kept}:
-            module.unlink()
     for init in (client, client / "api", client / "models"):
         file = init / "__init__.py"
         text = IMPORT.sub(lambda line: line[0] if line[3] in kept else "", file.read_text(encoding="utf-8"))

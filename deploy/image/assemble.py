@@ -11,8 +11,8 @@ weighs, and why it is there, is in docs/adr/0038.
 """
 
 import hashlib
+import marshal
 import os
-import py_compile
 import re
 import shutil
 import site
@@ -20,8 +20,9 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
-from importlib import metadata
+from importlib import metadata, util
 from pathlib import Path
+from types import CodeType
 
 import api_client
 
@@ -67,24 +68,52 @@ PACKAGES = "usr/local/lib/python{}/site-packages"
 #: Who may be found on the system; those that are there are taken along.
 SYSTEM = ("etc/ld.so.cache", "etc/nsswitch.conf", "etc/ssl/certs/ca-certificates.crt")
 USER = 65532
+#: Imports what is imported below a folder, and writes the files of all modules, and the code of many.
+IMPORTING = """
+import marshal, sys
+from importlib.machinery import SourceFileLoader
+codes, get_code = {}, SourceFileLoader.get_code
+def keep(self, name):
+    codes[self.path] = code = get_code(self, name)
+    return code
+SourceFileLoader.get_code = keep
+sys.path.insert(0, sys.argv[1])
+import plimsoll.cli, plimsoll.app.process
+files = {getattr(each, "__file__", None) or "" for each in sys.modules.values()}
+marshal.dump(([each for each in files if each.endswith(".py")], codes), sys.stdout.buffer)
+"""
 
 
 def libraries(files: Iterable[Path]) -> Iterator[Path]:
     """The shared libraries that these files load, directly or not, as the dynamic linker finds them."""
-    for file in files:
-        command = ["ldd", str(file)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - of this stage
-        for path in re.findall(r"(?:=> |^\s*)(/\S+) \(0x", done.stdout, re.MULTILINE):
-            yield Path(path)
+    command = ["ldd", *map(str, files)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - of this stage
+    for path in dict.fromkeys(re.findall(r"(?:=> |^\s*)(/\S+) \(0x", done.stdout, re.MULTILINE)):
+        yield Path(path)
 
 
-def imported(packages: Path) -> list[Path]:
-    """The source files that ``plimsoll run`` imports."""
-    code = f"import sys; sys.path.insert(0, {str(packages)!r}); import plimsoll.cli, plimsoll.app.process\n"
-    code += "for each in list(sys.modules.values()): print(getattr(each, '__file__', None))"
-    command = [sys.executable, "-ISBc", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - itself
-    return sorted({Path(line) for line in done.stdout.splitlines() if line.endswith(".py")})
+def imported(packages: Path) -> dict[Path, CodeType]:
+    """The source files that ``plimsoll run`` imports, with their code, which is compiled for that once."""
+    command = [sys.executable, "-ISBc", IMPORTING, str(packages)]
+    done = subprocess.run(command, capture_output=True, check=True)  # noqa: S603 - itself
+    files, codes = marshal.loads(done.stdout)  # noqa: S302 - our own
+    # Those that the interpreter has loaded before it ran the program, or brings itself, are few.
+    return {
+        Path(file): codes.get(file) or compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
+        for file in sorted(files)
+    }
+
+
+def placed(code: CodeType, file: str) -> CodeType:
+    """The code of a file that is elsewhere when it runs."""
+    constants = tuple(placed(each, file) if isinstance(each, CodeType) else each for each in code.co_consts)
+    return code.replace(co_filename=file, co_consts=constants)
+
+
+def bytecode(source: bytes, code: CodeType) -> bytes:
+    """A file of bytecode that the interpreter takes without looking at the source (PEP 552)."""
+    flags = (0b01).to_bytes(4, "little")  # by its hash, unchecked
+    return util.MAGIC_NUMBER + flags + util.source_hash(source) + marshal.dumps(code)
 
 
 def is_loaded(path: Path) -> bool:
@@ -103,12 +132,11 @@ def put(path: Path, root: Path) -> None:
         shutil.copy2(path.resolve(), target)
 
 
-def drop(packages: Path, names: Iterable[str]) -> None:
-    """Remove distributions, as their records list the files."""
+def drop(packages: Path, installed: Path, names: Iterable[str]) -> None:
+    """Remove distributions, as the records of where they were installed list the files."""
     for name in names:
-        for file in (
-            metadata.Distribution.at(next(packages.glob(f"{name.replace('-', '_')}-*.dist-info"))).files or ()
-        ):
+        record = next(installed.glob(f"{name.replace('-', '_')}-*.dist-info"))
+        for file in metadata.Distribution.at(record).files or ():
             (packages / file).unlink(missing_ok=True)
     for folder in sorted(packages.rglob("*/"), reverse=True):
         if not any(folder.iterdir()):
@@ -119,10 +147,12 @@ def slim(folder: Path) -> None:
     """Remove symbols for debuggers from shared libraries, and second copies of a library in one folder."""
     strip = shutil.which("strip")
     seen: dict[tuple[Path, bytes], Path] = {}
-    for file in sorted(path for path in folder.rglob("*.so*") if is_loaded(path)):
-        # Libraries that were moved into a wheel do not survive it: their segments are no longer aligned.
-        if strip is not None and not file.parent.name.endswith(".libs"):
-            subprocess.run([strip, "--strip-debug", str(file)], check=True)  # noqa: S603 - of this stage
+    files = sorted(path for path in folder.rglob("*.so*") if is_loaded(path))
+    # Libraries that were moved into a wheel do not survive it: their segments are no longer aligned.
+    own = [str(file) for file in files if not file.parent.name.endswith(".libs")]
+    if strip is not None and own:
+        subprocess.run([strip, "--strip-debug", *own], check=True)  # noqa: S603 - of this stage
+    for file in files:
         key = (file.parent, hashlib.sha256(file.read_bytes()).digest())
         if (first := seen.setdefault(key, file)) is not file:
             file.unlink()
@@ -131,14 +161,15 @@ def slim(folder: Path) -> None:
 
 def install(packages: Path, installed: Path, extras: Iterable[str]) -> None:
     """Copy the packages that the operator needs with these extras, without what nothing imports."""
-    shutil.copytree(installed, packages, ignore=shutil.ignore_patterns(*AUTHORS))
-    drop(packages, (name for extra in EXTRAS.keys() - set(extras) for name in EXTRAS[extra]))
-    kept = {packages / name for name in USED}
-    for path in {path for name in UNUSED for path in packages.glob(name)} - kept:
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+    kept = {installed / name for name in USED}
+    unused = {path for name in UNUSED for path in installed.glob(name)} - kept | api_client.unused(installed)
+    authors = shutil.ignore_patterns(*AUTHORS)
+
+    def ignored(folder: str, names: list[str]) -> set[str]:
+        return authors(folder, names) | {name for name in names if Path(folder, name) in unused}
+
+    shutil.copytree(installed, packages, ignore=ignored)
+    drop(packages, installed, (name for extra in EXTRAS.keys() - set(extras) for name in EXTRAS[extra]))
     api_client.prune(packages)
     slim(packages)
 
@@ -171,16 +202,12 @@ def assemble(root: Path, installed: Path, extras: Iterable[str]) -> None:
         own.symlink_to(Path("/", packages.relative_to(root)))
     # A start costs three times the CPU without bytecode, and a read-only root cannot keep it. Of the standard
     # library nothing else is kept, as in Python's embeddable package; packages keep sources, for tracebacks.
-    for path in imported(packages):
+    for path, code in imported(packages).items():
         is_standard = path.is_relative_to(library)
         file = inside / path.relative_to(library) if is_standard else path
-        py_compile.compile(
-            str(file),
-            cfile=str(file.with_suffix(".pyc")) if is_standard else None,
-            dfile=f"/{file.relative_to(root)}",
-            doraise=True,
-            invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
-        )
+        compiled = Path(file.with_suffix(".pyc") if is_standard else util.cache_from_source(str(file)))
+        compiled.parent.mkdir(exist_ok=True)
+        compiled.write_bytes(bytecode(file.read_bytes(), placed(code, f"/{file.relative_to(root)}")))
         if is_standard:
             file.unlink()
 

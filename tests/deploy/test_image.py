@@ -1,7 +1,8 @@
 """The image, as far as it goes without a container engine: its steps are carried out, its files are a root.
 
 Each RUN line of the Dockerfile is executed as written, in an environment as empty as that of the first stage,
-with folders of the test in place of the stage's. What it puts together is entered with chroot, as an
+with folders of the test in place of the stage's. What pip would fetch for a lock file is linked from the
+environment of the tests, which has the same versions. What it puts together is entered with chroot, as an
 unprivileged user, and not writable.
 """
 
@@ -13,73 +14,83 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
+import sysconfig
 import venv
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pip._internal.commands import create_command
 
 import plimsoll
+from built_once import Parts, built_once, sources, tools, write
+from deploy.installation import here, link, locked, required
 from deploy.tools import ROOT, tool
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+#: The stage's folder of sources, and where its programs are found.
+STAGE, PATH = Path("src"), "/usr/sbin:/usr/bin:/bin"
+#: Folders of the stage, of which the image has neither.
+PASSING = ("installed", "src", "venv")
+#: What the system contributes (deploy/image/assemble.py).
+SYSTEM = ("etc/ld.so.cache", "etc/nsswitch.conf", "etc/ssl/certs/ca-certificates.crt")
 
 pytestmark = [
-    pytest.mark.slow,  # installs the locked dependencies into an empty environment
+    pytest.mark.slow,  # assembles the image's files
     pytest.mark.timeout(600),
 ]
 
 
 @pytest.fixture(scope="module")
-def image() -> Iterator[Path]:
+def image() -> Path:
     """The root folder that the Dockerfile's second stage copies."""
-    folder = Path(tempfile.mkdtemp())  # pytest's folders are closed to other users
-    folder.chmod(0o755)
-    try:
-        _run_the_first_stage(folder)
-        subprocess.run(["chmod", "-R", "a-w,a+rX", str(folder / "assembled")], check=True)
-        yield folder / "assembled"
-    finally:
-        subprocess.run(["chmod", "-R", "u+w", str(folder)], check=False)
-        shutil.rmtree(folder)
+    return built_once("image", parts(), _run_the_first_stage) / "assembled"
+
+
+def parts() -> Parts:
+    """All that the first stage is made of: what it copies, where it has it, and this machine."""
+    found = sources(ROOT, ["Dockerfile", "tests/built_once.py", "tests/deploy"])
+    for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE):
+        *names, target = line.split()
+        for name in names:
+            path = STAGE / target / (Path(name).name if target.endswith("/") else "")
+            for file, content in sources(ROOT / name, ["."]).items():
+                found[str(path / file)] = content
+    packages = Path(sysconfig.get_path("purelib"))
+    programs = [Path(file) for name in ("cc", "strip", "ldd") if (file := shutil.which(name, path=PATH))]
+    system = [path for name in SYSTEM if (path := Path("/", name)).exists()]
+    return {**found, **tools(Path(sys.executable), packages, *programs, *system)}
 
 
 def _run_the_first_stage(folder: Path) -> None:
-    venv.create(folder / "venv")
+    venv.create(folder / "venv", symlinks=True)
+    (packages,) = (folder / "venv/lib").glob("python*/site-packages")
     # The pip that runs the tests, for that environment: an own one would have to be installed and compiled.
     pip = folder / "venv/bin/pip"
     pip.write_text(f'#!/bin/sh\nexec {sys.executable} -m pip --python {folder}/venv/bin/python "$@"\n')
     pip.chmod(0o755)
-    source = folder / "src"
-    for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE):
-        *names, target = line.split()
-        for name in names:
-            path = source / target / (Path(name).name if target.endswith("/") else "")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if (ROOT / name).is_dir():
-                shutil.copytree(ROOT / name, path, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy(ROOT / name, path)
-    environment = {
-        **os.environ,
-        "PATH": f"{folder}/venv/bin:/usr/bin:/bin",
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-    }
+    source = folder / STAGE
+    write({name: content for name, content in parts().items() if Path(name).is_relative_to(STAGE)}, folder)
     # A compiler is on this machine, or the wheel is pure: apt-get is not run.
     for line in re.findall(r"^RUN (?!..apt-get)(.+)$", DOCKERFILE, re.MULTILINE):
         program, *args = (
             re.sub(r"(^|=)/(installed|assembled)$", rf"\1{folder}/\2", part) for part in json.loads(line)
         )
+        if program == "pip" and (asked := create_command("install").parse_args(args[1:])[0]).requirements:
+            for lock in asked.requirements:
+                link(map(here, locked(source / lock)), Path(asked.target_dir or packages))
+            continue
         done = subprocess.run(
             [f"{folder}/venv/bin/{program}", *args],
             cwd=source,
-            env=environment,
+            env={"PATH": f"{folder}/venv/bin:{PATH}", "PIP_CONFIG_FILE": os.devnull},
             capture_output=True,
             text=True,
             check=False,
         )
         assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+    for name in PASSING:
+        shutil.rmtree(folder / name)
+    subprocess.run(["chmod", "-R", "a-w,a+rX", str(folder)], check=True)
 
 
 def inside(image: Path, *args: str) -> subprocess.CompletedProcess[str]:
@@ -201,8 +212,18 @@ def test_the_lock_files_agree() -> None:
     pins = {}
     for name in ("", "-runtime", "-build"):
         text = (ROOT / f"requirements{name}.lock").read_text(encoding="utf-8")
-        pins[name] = set(re.findall(r"^([a-z0-9-]+==[^ ;\\]+)", text, re.MULTILINE))
+        pins[name] = set(
+            re.findall(r"^([a-z0-9-]+==[^ ;\\]+)[^\\]*((?:\\\n *--hash=\S+ *)+)", text, re.MULTILINE)
+        )
 
     assert pins["-runtime"] < pins[""]
     assert pins["-build"] < pins[""]
-    assert not any(each.startswith(("cryptography", "hypothesis")) for each in pins["-runtime"])
+    assert not any(each.startswith(("cryptography", "hypothesis")) for each, _ in pins["-runtime"])
+
+
+@pytest.mark.parametrize("name", ["-runtime", "-build", ""])
+def test_a_lock_file_names_all_that_its_packages_require(name: str) -> None:
+    """As pip demands of files with hashes."""
+    found = [here(each) for each in locked(ROOT / f"requirements{name}.lock")]
+
+    assert {each.name for each in required(found)} <= {each.name for each in found}

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
+import shutil
 import subprocess
 import sys
 import tarfile
 import venv
+import zipfile
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 import pytest
 
 import plimsoll
+from deploy.installation import link, required
+from deploy.released import AGAIN, FIRST, made, released
 from deploy.tools import ROOT, tool
 from release import wheels
+from release.__main__ import epoch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,34 +27,35 @@ if TYPE_CHECKING:
     from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = [
-    pytest.mark.slow,  # builds five distributions twice, and installs one with what it requires
+    pytest.mark.slow,  # builds five distributions twice, and installs one
     pytest.mark.timeout(900),
 ]
 
 VERSION = plimsoll.__version__
 
 
-def made(folder: Path, version: str = VERSION) -> subprocess.CompletedProcess[str]:
-    """A release in a folder."""
-    command = [sys.executable, "-m", "release", version, str(folder), "--dry-run"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools")}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-
-
 @pytest.fixture(scope="module")
-def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dist() -> Path:
     """What `make release` writes."""
-    folder = tmp_path_factory.mktemp("release") / "dist"
-    done = made(folder)
-    assert done.returncode == 0, done.stderr
-    return folder
+    return released() / FIRST
 
 
-def test_two_releases_of_a_commit_are_the_same(dist: Path, tmp_path: Path) -> None:
+def test_two_releases_of_a_commit_are_the_same(dist: Path) -> None:
     """To the byte, so that a second build can be compared with what was published."""
-    made(tmp_path / "again")
+    again = (dist.with_name(AGAIN) / "SHA256SUMS").read_text()
 
-    assert (tmp_path / "again/SHA256SUMS").read_text() == (dist / "SHA256SUMS").read_text()
+    assert again == (dist / "SHA256SUMS").read_text()
+    subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=dist, check=True)
+
+
+def test_the_times_are_those_of_the_last_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless somebody names another time."""
+    done = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, check=True)
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+
+    assert epoch() == int(done.stdout)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    assert epoch() == 1700000000
 
 
 def test_it_has_what_the_page_says(dist: Path) -> None:
@@ -71,7 +77,22 @@ def test_it_has_what_the_page_says(dist: Path) -> None:
         "SHA256SUMS",
     }
     assert wheels.newest_symbol(wheel) <= wheels.C_LIBRARY
-    subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=dist, check=True)
+
+
+def test_the_source_archive_has_what_the_wheel_is_made_of(dist: Path) -> None:
+    """And no file of the same name that lies elsewhere."""
+    with tarfile.open(dist / f"plimsoll-{VERSION}.tar.gz") as opened:
+        names = [each.name.removeprefix(f"plimsoll-{VERSION}/") for each in opened]
+
+    folders = {name.split("/")[0] for name in names if "/" in name}
+    assert folders == {"operator", "crds", "examples", "tools"}
+    assert not [name for name in names if name.endswith(".so")]
+    assert [name for name in names if name.startswith("tools/")] == ["tools/kernel_build.py"]
+    assert {f"examples/{file.name}" for file in (ROOT / "examples").glob("*.yaml")} == {
+        name for name in names if name.startswith("examples/")
+    }
+    expected = {".gitignore", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"}
+    assert {name for name in names if "/" not in name} == expected
 
 
 def test_the_layout_of_a_chart_holds_the_archive(dist: Path) -> None:
@@ -89,7 +110,7 @@ def test_the_layout_of_a_chart_holds_the_archive(dist: Path) -> None:
 
 def test_a_version_that_is_not_stated_is_not_released(tmp_path: Path) -> None:
     """By the package and both charts; and nothing is written."""
-    done = made(tmp_path / "dist", "9.9.9")
+    done = made(ROOT, tmp_path / "dist", "9.9.9")
 
     assert done.returncode == 1
     assert "deploy/chart/Chart.yaml" in done.stderr
@@ -97,23 +118,25 @@ def test_a_version_that_is_not_stated_is_not_released(tmp_path: Path) -> None:
 
 
 def test_a_stranger_installs_the_wheel(dist: Path, tmp_path: Path) -> None:
-    """In an empty environment, with the locked versions of what it requires; the command runs."""
-    venv.create(tmp_path / "venv")
+    """In an environment that has what the wheel requires and nothing else, as pip finds; the command runs."""
+    venv.create(tmp_path / "venv", symlinks=True)
+    (packages,) = (tmp_path / "venv/lib").glob("python*/site-packages")
     (wheel,) = dist.glob("plimsoll-*.whl")
+    unpacked = packages / "unpacked"
+    zipfile.ZipFile(wheel).extractall(unpacked)
+    link(required([*metadata.distributions(path=[str(unpacked)])]), packages)
+    shutil.rmtree(unpacked)
     # The pip that runs the tests, for that environment: to install another one takes a second of its own.
     pip = [
-        *(sys.executable, "-m", "pip", "--python", str(tmp_path / "venv/bin/python")),
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(tmp_path / "venv/bin/python"),
         "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-compile",
+        "--no-index",
     ]
-    pinned = tmp_path / "constraints"
-    lock = (ROOT / "requirements-runtime.lock").read_text(encoding="utf-8").splitlines()
-    pinned.write_text(
-        "\n".join(line.rstrip(" \\") for line in lock if "==" in line and not line.startswith(" "))
-    )
-    subprocess.run([*pip, "--constraint", str(pinned), str(wheel)], check=True, capture_output=True)
+    subprocess.run([*pip, "--quiet", "--no-compile", str(wheel)], check=True, capture_output=True)
 
     def said(*args: str) -> str:
         command = [str(tmp_path / "venv/bin/plimsoll"), *args]
@@ -126,7 +149,7 @@ def test_a_stranger_installs_the_wheel(dist: Path, tmp_path: Path) -> None:
 
     assert said("version").strip() == VERSION
     assert "explain" in said("--help")
-    assert not (tmp_path / "venv/lib/python3/site-packages/highspy").exists()
+    assert not (packages / "highspy").exists()
 
 
 def test_a_stranger_installs_the_chart(dist: Path, start_roadstead: StartRoadstead) -> None:

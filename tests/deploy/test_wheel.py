@@ -1,4 +1,4 @@
-"""The wheels of Plimsoll, plimsoll-testing and plimsoll-demo: built from this checkout, run elsewhere."""
+"""The wheels of Plimsoll, plimsoll-testing and plimsoll-demo: those of a release, run elsewhere."""
 
 from __future__ import annotations
 
@@ -12,51 +12,69 @@ from pathlib import Path
 import pytest
 
 import plimsoll
+from deploy.released import FIRST, released
+from release import wheels
 
 ROOT = Path(__file__).parents[2]
 
 
-def built(project: Path, folder: Path) -> Path:
-    """A project's wheel, built with the locked build tools."""
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    command += ["--no-index", "--no-build-isolation", "--wheel-dir", str(folder), str(project)]
-    subprocess.run(command, check=True, capture_output=True)
-    (wheel,) = folder.glob("*.whl")
-    return wheel
+def released_wheel(name: str) -> Path:
+    """A wheel of a release."""
+    (found,) = (released() / FIRST).glob(f"{name}-*.whl")
+    return found
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel() -> Path:
     """The operator's wheel."""
-    return built(ROOT, tmp_path_factory.mktemp("operator"))
+    return released_wheel("plimsoll")
 
 
 @pytest.fixture(scope="module")
-def testing_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def testing_wheel() -> Path:
     """The wheel that the extra ``testing`` brings."""
-    return built(ROOT / "operator/plimsoll-testing", tmp_path_factory.mktemp("testing"))
+    return released_wheel("plimsoll_testing")
 
 
-def test_the_wheel_runs_from_a_folder_of_its_own(wheel: Path, tmp_path: Path) -> None:
-    """`plimsoll version` and `plimsoll run --help`, with nothing of the checkout in sight."""
-    zipfile.ZipFile(wheel).extractall(tmp_path)
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+@pytest.fixture(scope="module")
+def alone(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with nothing but the operator's wheel."""
+    folder = tmp_path_factory.mktemp("alone")
+    zipfile.ZipFile(wheel).extractall(folder)
+    return folder
 
-    def said(*args: str) -> str:
-        done = subprocess.run(
-            [sys.executable, *args],
-            cwd=tmp_path,
-            env=environment,
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        return done.stdout.strip()
 
-    assert said("-c", "import plimsoll; print(plimsoll.__file__)").startswith(str(tmp_path))
-    assert said("-m", "plimsoll", "version") == plimsoll.__version__
-    assert "--kubeconfig" in said("-m", "plimsoll", "run", "--help")
-    examples = said("-m", "plimsoll", "crds", "--examples", "-d", str(tmp_path / "written")).split()
+@pytest.fixture(scope="module")
+def together(alone: Path, testing_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with all three wheels."""
+    folder = tmp_path_factory.mktemp("together")
+    (folder / "plimsoll").mkdir()
+    for path in (*alone.glob("*-*"), *alone.glob("plimsoll/[!_]*"), *alone.glob("plimsoll/*.py")):
+        (folder / path.relative_to(alone)).symlink_to(path)
+    for each in (testing_wheel, released_wheel("plimsoll_demo")):
+        zipfile.ZipFile(each).extractall(folder)
+    return folder
+
+
+def said(folder: Path, *args: str) -> str:
+    """What Python says with the packages of a folder alone, where it keeps bytecode."""
+    done = subprocess.run(
+        [sys.executable, *args],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": ""},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.strip()
+
+
+def test_the_wheel_runs_from_a_folder_of_its_own(alone: Path, tmp_path: Path) -> None:
+    """`plimsoll version`, `plimsoll run --help`, `plimsoll crds --examples`."""
+    assert said(alone, "-c", "import plimsoll; print(plimsoll.__file__)").startswith(str(alone))
+    assert said(alone, "-m", "plimsoll", "version") == plimsoll.__version__
+    assert "--kubeconfig" in said(alone, "-m", "plimsoll", "run", "--help")
+    examples = said(alone, "-m", "plimsoll", "crds", "--examples", "-d", str(tmp_path / "written")).split()
     assert {Path(each).name for each in examples} == {
         file.name for file in (ROOT / "examples").glob("*.yaml")
     }
@@ -84,49 +102,35 @@ def test_the_wheel_holds_the_operator_and_nothing_else(wheel: Path) -> None:
     }
 
 
-def test_the_other_wheel_holds_what_authors_test_with(
-    wheel: Path, testing_wheel: Path, tmp_path: Path
-) -> None:
+def test_the_other_wheel_holds_what_authors_test_with(together: Path, testing_wheel: Path) -> None:
     """One folder, which is importable where both are installed."""
     names = zipfile.ZipFile(testing_wheel).namelist()
-    for each in (wheel, testing_wheel):
-        zipfile.ZipFile(each).extractall(tmp_path)
-    code = "import plimsoll.testing.conformance as laws; print(laws.__file__)"
-
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
 
     assert {name for name in names if name.endswith(".py")} == modules_of("plimsoll/testing")
-    assert done.stdout.startswith(str(tmp_path))
+    file = said(together, "-c", "import plimsoll.testing.conformance as laws; print(laws.__file__)")
+    assert file.startswith(str(together))
 
 
-def test_the_demo_is_a_package_of_its_own(wheel: Path, tmp_path: Path) -> None:
+def test_the_demo_is_a_package_of_its_own(together: Path) -> None:
     """Found by ``plimsoll demo`` where both are installed, with the policies of the operator's wheel."""
-    for each in (wheel, built(ROOT / "examples/demo", tmp_path)):
-        zipfile.ZipFile(each).extractall(tmp_path / "both")
     code = (
         "from plimsoll_demo.__main__ import examples, main\n"
         "print(examples().joinpath('scheduler.yaml').is_file())"
     )
+    modules = {file.name for file in (together / "plimsoll_demo").iterdir()}
 
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path / "both"), "PYTHONDONTWRITEBYTECODE": "1"},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-
-    assert done.stdout == "True\n"
-    modules = {file.name for file in (tmp_path / "both/plimsoll_demo").iterdir()}
+    assert said(together, "-c", code) == "True"
     assert modules == {file.name for file in (ROOT / "examples/demo").glob("*.py")}
+
+
+@pytest.mark.parametrize("project", [each for each in wheels.PROJECTS if each != "."])
+def test_every_project_is_built_as_the_operator_is(project: str) -> None:
+    """pip, which asks the project how it is built, builds the operator for the image."""
+    systems = [
+        tomllib.loads((ROOT / each / "pyproject.toml").read_text())["build-system"] for each in (project, ".")
+    ]
+
+    assert systems[0] == systems[1]
 
 
 def test_the_extras_are_what_the_pages_say() -> None:

@@ -34,10 +34,7 @@ def stated_versions() -> dict[str, str]:
 
 def run(*command: str) -> str:
     """What a program says that must succeed."""
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH", "0")}
-    done = subprocess.run(  # noqa: S603 - commands of ours
-        command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True
-    )
+    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603 - commands of ours
     return done.stdout
 
 
@@ -97,6 +94,7 @@ def main() -> None:
         charts.pack(program("helm"), ROOT, out, notes.artifacthub_changes(section), epoch())
         write_definitions(out)
         # The programs are there, whatever make makes of their times.
+        os.environ["SOURCE_DATE_EPOCH"] = str(epoch())
         run("make", "--old-file=.tools/.installed", "sbom", f"SBOM={out}/plimsoll.cdx.json")
     write_checksums(out)
 

@@ -18,7 +18,7 @@ def described_crds(folder: Path) -> list[dict[str, str]]:
     """Our kinds as the annotation ``artifacthub.io/crds`` has them."""
     found = []
     for file in sorted(folder.glob("*.yaml")):
-        crd = yaml.safe_load(file.read_text(encoding="utf-8"))
+        crd = yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)
         (version,) = [each for each in crd["spec"]["versions"] if each["storage"]]
         schema = version["schema"]["openAPIV3Schema"]
         found.append(
@@ -38,8 +38,8 @@ def described(
 ) -> dict[str, Any]:
     """A chart's Chart.yaml with the annotations of a release."""
     more = {
-        "artifacthub.io/changes": yaml.safe_dump(changes, sort_keys=False, width=1000),
-        "artifacthub.io/crds": yaml.safe_dump(crds, sort_keys=False, width=1000),
+        "artifacthub.io/changes": yaml.dump(changes, Dumper=yaml.CSafeDumper, sort_keys=False, width=1000),
+        "artifacthub.io/crds": yaml.dump(crds, Dumper=yaml.CSafeDumper, sort_keys=False, width=1000),
         "artifacthub.io/prerelease": str("-" in chart["version"]).lower(),
     }
     return {**chart, "annotations": {**chart.get("annotations", {}), **more}}
@@ -64,8 +64,9 @@ def pack(helm: str, root: Path, out: Path, changes: list[dict[str, str]], epoch_
                 root / "deploy" / source, folder, ignore=shutil.ignore_patterns("ci", "__pycache__")
             )
             file = folder / "Chart.yaml"
-            chart = described(yaml.safe_load(file.read_text(encoding="utf-8")), crds, changes)
-            file.write_text(yaml.safe_dump(chart, sort_keys=False, width=1000), encoding="utf-8")
+            chart = described(yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader), crds, changes)
+            text = yaml.dump(chart, Dumper=yaml.CSafeDumper, sort_keys=False, width=1000)
+            file.write_text(text, encoding="utf-8")
             subprocess.run([helm, "lint", "--quiet", str(folder)], check=True)  # noqa: S603 - of .tools
             content = packed(folder, chart["name"], epoch_s)
         archive = out / f"{chart['name']}-{chart['version']}.tgz"
