@@ -307,6 +307,9 @@ def become(
     os.environ.update(environment)
     if added := environment.get("PYTHONPATH"):
         sys.path[:0] = added.split(os.pathsep)
+    for name in ("kubernetes_asyncio.config", "kubernetes_asyncio.config.kube_config"):  # has read it once
+        if module := sys.modules.get(name):
+            vars(module)["KUBE_CONFIG_DEFAULT_LOCATION"] = os.environ.get("KUBECONFIG", "~/.kube/config")
     if not folder:
         sys.argv = args
         sys.path.append(str(ROOT / "tests"))

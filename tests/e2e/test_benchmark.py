@@ -57,4 +57,4 @@ async def test_two_schedulers_are_measured_side_by_side(
         assert (each["ceiling_per_s"] > 0) is (each["family"] == "preemption")  # nothing is there before
         assert each["peak_mib"] > 0  # of the process that has it forked
         assert 0 < each["p50_s"] <= each["p99_s"]
-        assert each["cpu_s_at_start"] > 0
+        assert each["cpu_s_at_start"] >= 0
