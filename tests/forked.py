@@ -17,6 +17,7 @@ The image and the wheel are tested with interpreters of their own.
 from __future__ import annotations
 
 import ast
+import asyncio
 import atexit
 import contextlib
 import gc
@@ -333,6 +334,15 @@ def become(
         runpy.run_path(rest[0], run_name="__main__")
 
 
+async def warm() -> None:
+    """Fill the caches that every operator and every cluster with our kinds would fill for itself."""
+    wanted = {kind.definition.name: crd(kind) for kind in KINDS}
+    assert list(judged_definitions(wanted))
+    async with DevCluster(port=None) as cluster:
+        for each in wanted.values():
+            cluster.api.create("customresourcedefinitions.apiextensions.k8s.io", each)
+
+
 def status_of(end: SystemExit) -> int:
     """The exit status that an interpreter makes of it."""
     if end.code is None or isinstance(end.code, int):
@@ -354,6 +364,12 @@ def leave(status: int) -> None:
 if __name__ == "__main__":
     for name in PRELOADED:
         __import__(name)
+    from plimsoll.api.crds import crd
+    from plimsoll.api.v1alpha1 import KINDS
+    from plimsoll.preflight.definitions import judged_definitions
+    from roadstead.cluster import DevCluster
+
+    asyncio.run(warm())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests
     gc.collect()
     gc.freeze()
