@@ -8,11 +8,16 @@ has its own arguments, environment, signals and exit status, and ends as an inte
 The processes that run tests (tests/workers.py) share the nursery; each has a connection of its own, by which
 the nursery knows what it has started and how much processor time that took.
 
-The image, the wheel, the demo and the benchmarks are tested with interpreters of their own.
+What starts processes itself, such as a shell or the demo, finds commands that have themselves forked
+(tests/forked_command.py) in :attr:`Nursery.commands`.
+
+The image and the wheel are tested with interpreters of their own.
 """
 
 from __future__ import annotations
 
+import ast
+import asyncio
 import atexit
 import contextlib
 import gc
@@ -28,6 +33,8 @@ import subprocess
 import sys
 import tempfile
 import threading
+import traceback
+from collections import Counter
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -35,6 +42,10 @@ from typing import Any
 #: Where the nursery's children live, and what it imports before it has any: also what commands import when
 #: they use it, as each child would import it for itself.
 ROOT = Path(__file__).parents[1]
+#: The number of a process that runs tests, in its environment.
+WORKER = "PLIMSOLL_TEST_WORKER"
+#: The commands that programs of tests may start.
+COMMANDS = ("python", "plimsoll", "kubectl-plimsoll", "kubectl_complete-plimsoll", "roadstead")
 PRELOADED = (
     "plimsoll.app.process",
     "plimsoll.app.kopf_front",
@@ -78,10 +89,18 @@ class Nursery:
         if self._process is not None:
             return
         self._folder, self._opener = tempfile.mkdtemp(prefix="nursery-"), os.getpid()
+        commands = Path(self._folder) / "bin"
+        commands.mkdir()
+        program = commands / ".program"
+        text = Path(__file__).with_name("forked_command.py").read_text(encoding="utf-8")
+        program.write_text(f"#!{sys.executable} -IS\n{text}", encoding="utf-8")
+        program.chmod(0o755)
+        for name in COMMANDS:
+            (commands / name).symlink_to(program.name)
         with socket.socket(socket.AF_UNIX) as door:
             door.bind(self._address)
             door.listen(64)
-            command = [sys.executable, "-P", __file__, str(door.fileno())]
+            command = [sys.executable, "-P", __file__, str(door.fileno()), str(commands)]
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, cwd=ROOT, pass_fds=[door.fileno()]
             )
@@ -95,12 +114,14 @@ class Nursery:
                 with socket.socket(socket.AF_UNIX) as one:
                     one.connect(self._address)
                     self._line, self._user = Connection(one.detach()), os.getpid()
-            self._line.send_bytes(json.dumps(request).encode())
+            self._line.send_bytes(ascii(request).encode())
             return json.loads(self._line.recv_bytes())
 
     def spent_s(self) -> float:
         """Seconds of processor time of all that this process has started by it."""
-        return float(self.ask(spent=True)) if self._user == os.getpid() else 0.0
+        if self._process is None:
+            return 0.0
+        return float(self.ask(spent=os.environ.get(WORKER)))
 
     def leave(self) -> None:
         """Give up what a fork has inherited: the opener alone ends the nursery."""
@@ -115,6 +136,12 @@ class Nursery:
             self._line.close()
         self._process.communicate()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def commands(self) -> Path:
+        """The folder of the commands, which go first on the PATH of a program that starts some."""
+        self.open()
+        return Path(self._folder) / "bin"
 
     @property
     def _address(self) -> str:
@@ -196,9 +223,14 @@ def _until_ended(process: int, timeout: float) -> None:
 
 
 class Children:
-    """What one connection has started."""
+    """What one connection has started.
+
+    Attributes:
+        worker: The process of the tests that counts the processor time as its own (tests/costs.py).
+    """
 
     def __init__(self) -> None:
+        self.worker: str | None = None
         self._running: set[int] = set()
         self._statuses: dict[int, int] = {}
         self._spent_s = 0.0
@@ -207,10 +239,10 @@ class Children:
         """Note one that has started."""
         self._running.add(process)
 
-    def look(self) -> None:
+    def look(self, options: int = os.WNOHANG) -> None:
         """Reap those that have ended."""
         for each in [*self._running]:
-            pid, status, used = os.wait4(each, os.WNOHANG)
+            pid, status, used = os.wait4(each, options)
             if pid:
                 self._running.discard(each)
                 self._statuses[each] = os.waitstatus_to_exitcode(status)
@@ -225,6 +257,7 @@ class Children:
         """End those that run: the process that started them has ended, or forgot them."""
         for each in self._running:
             os.kill(each, signal.SIGKILL)
+        self.look(0)
 
     def spent_s(self) -> float:
         """Seconds of processor time of all of them, and of the children that these have waited for."""
@@ -244,6 +277,7 @@ def spent_by(process: int) -> float:
 def serve(door: socket.socket) -> Any:
     """Answer requests until standard input ends; return what to run in a child, None in the nursery."""
     children: dict[Connection, Children] = {}
+    before: Counter[str | None] = Counter()  # seconds of processor time of connections that have ended
     while True:
         ready, _, _ = select.select([sys.stdin, door, *children], [], [])
         if sys.stdin in ready:
@@ -252,39 +286,110 @@ def serve(door: socket.socket) -> Any:
             children[Connection(door.accept()[0].detach())] = Children()
         for line, own in [(line, own) for line, own in children.items() if line in ready]:
             try:
-                request = json.loads(line.recv_bytes())
+                request = ast.literal_eval(line.recv_bytes().decode())
+                streams = received(line) if "folder" in request else []
             except (EOFError, ConnectionError):
                 line.close()
                 children.pop(line).end()
+                before[own.worker] += own.spent_s()  # type: ignore[assignment] # a Counter of seconds
                 continue
+            own.worker = request.get("environment", {}).get(WORKER, own.worker)
             if "ended" in request:
                 answer: Any = own.status_of(request["ended"])
             elif "spent" in request:
-                answer = own.spent_s()
+                alike = (each for each in children.values() if each.worker == request["spent"])
+                answer = before[request["spent"]] + sum(each.spent_s() for each in alike)
             elif answer := os.fork():
                 own.add(answer)
             else:
                 for each in children:
                     each.close()
-                return request
+                return {**request, "streams": streams or opened(request)}
+            for each in streams:
+                os.close(each)
             line.send_bytes(json.dumps(answer).encode())
 
 
-def become(args: list[str], output: str, errors: str, environment: dict[str, str]) -> None:
-    """Turn this process into the one that runs a command."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    opened = [os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) for path in (output, errors)]
+def received(line: Connection) -> list[int]:
+    """The standard streams that follow a request."""
+    with socket.socket(fileno=os.dup(line.fileno())) as one:
+        return socket.recv_fds(one, 1, 3)[1]
+
+
+def opened(request: dict[str, Any]) -> list[int]:
+    """The standard streams of a command whose output goes to files."""
+    paths = (request["output"], request["errors"])
     nothing = os.open(os.devnull, os.O_RDONLY)
-    for source, target in zip((nothing, *opened), range(3), strict=True):
+    return [nothing, *(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) for path in paths)]
+
+
+def become(
+    args: list[str], streams: list[int], environment: dict[str, str], folder: str = "", **_: str
+) -> None:
+    """Turn this process into the one that runs a command: a module's, or in a folder one of COMMANDS."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for source, target in zip(streams, range(3), strict=True):
         os.dup2(source, target)
         os.close(source)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv = args
-    sys.path.append(str(ROOT / "tests"))
     if "coverage" in sys.modules:
         importlib.import_module("coverage_by_file").record()
-    runpy.run_module(args[0], run_name="__main__", alter_sys=True)
+    if added := environment.get("PYTHONPATH"):
+        sys.path[:0] = added.split(os.pathsep)
+    for name in ("kubernetes_asyncio.config", "kubernetes_asyncio.config.kube_config"):  # has read it once
+        if module := sys.modules.get(name):
+            vars(module)["KUBE_CONFIG_DEFAULT_LOCATION"] = os.environ.get("KUBECONFIG", "~/.kube/config")
+    if not folder:
+        sys.argv = args
+        sys.path.append(str(ROOT / "tests"))
+        runpy.run_module(args[0], run_name="__main__", alter_sys=True)
+        return
+    os.chdir(folder)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr] # it is a text stream
+    command, *rest = args
+    program = Path(sys.executable).with_name(command)
+    sys.executable = str(Path(sys.argv[2]) / "python")
+    if command != "python":
+        sys.argv = [str(program), *rest]
+        runpy.run_path(str(program), run_name="__main__")
+    elif rest[0] == "-m":
+        sys.argv = rest[1:]
+        sys.path.insert(0, folder)
+        runpy.run_module(rest[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = rest
+        sys.path.insert(0, str(Path(rest[0]).parent))
+        runpy.run_path(rest[0], run_name="__main__")
+
+
+async def warm() -> None:
+    """Fill the caches that every operator and every cluster with our kinds would fill for itself."""
+    wanted = {kind.definition.name: crd(kind) for kind in KINDS}
+    served = {"conditions": [{"type": "Established", "status": "True"}]}
+    found = judged_definitions({name: {**each, "status": served} for name, each in wanted.items()})
+    assert {each.level for each in found} == {"ok"}, "else the schemas were not compared"
+    async with DevCluster(port=None) as cluster:
+        for each in wanted.values():
+            cluster.api.create("customresourcedefinitions.apiextensions.k8s.io", each)
+
+
+def status_of(end: SystemExit) -> int:
+    """The exit status that an interpreter makes of it."""
+    if end.code is None or isinstance(end.code, int):
+        return (end.code or 0) & 255
+    sys.stderr.write(f"{end.code}\n")
+    return 1
+
+
+def leave(status: int) -> None:
+    """End as an interpreter does, but free nothing: that would copy all memory that the nursery shares."""
+    threading._shutdown()  # type: ignore[attr-defined] # waits for threads; Python has no public way
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
 
 
 def build_models() -> None:
@@ -300,10 +405,27 @@ if __name__ == "__main__":
     for name in PRELOADED:
         __import__(name)
     build_models()
+    from plimsoll.api.crds import crd
+    from plimsoll.api.v1alpha1 import KINDS
+    from plimsoll.preflight.definitions import judged_definitions
+    from roadstead.cluster import DevCluster
+
+    asyncio.run(warm())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests
     gc.collect()
     gc.freeze()
     with socket.socket(fileno=int(sys.argv[1])) as door:
         wanted = serve(door)
     if wanted is not None:
-        become(**wanted)
+        status = 1
+        try:
+            become(**wanted)
+            status = 0
+        except SystemExit as end:
+            status = status_of(end)
+        except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
+        except BaseException:  # noqa: BLE001 - as an interpreter does
+            traceback.print_exc()
+        leave(status)

@@ -27,12 +27,10 @@ from _pytest.junitxml import LogXML
 from _pytest.terminal import TerminalReporter
 
 from costs import spent_s
-from forked import NURSERY
+from forked import NURSERY, WORKER
 
 #: Tests of these folders share servers only, which live as long as their worker.
 ALONE = {"e2e"}
-#: The number of a worker, in its environment.
-WORKER = "PLIMSOLL_TEST_WORKER"
 #: Linux: ends a process when its parent ends (prctl(2)).
 PR_SET_PDEATHSIG = 1
 

@@ -10,7 +10,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.error
@@ -20,8 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from deploy.container import Container, restricted
-from forked import Forked
-from workers import WORKER
+from forked import WORKER, Forked
 
 #: Seconds to start, and to end.
 READY_S, END_S = 90.0, 30.0
@@ -70,7 +68,7 @@ class Operator:
     options: tuple[str, ...] = ()
     #: An unpacked image, to run it in place of this checkout: ``PLIMSOLL_E2E_BUNDLE`` names it for all tests.
     bundle: Path | None = field(default_factory=lambda: optional_path("PLIMSOLL_E2E_BUNDLE"))
-    _process: Forked | Container | subprocess.Popen[bytes] | None = None
+    _process: Forked | Container | None = None
 
     def start(self) -> Operator:
         """Start a process; ``until_ready`` waits for it."""
@@ -80,16 +78,8 @@ class Operator:
         if self.bundle is not None:
             with self.log.open("ab") as sink:
                 self._process = self._contained(self.bundle, args, sink)
-        elif self.environment:  # an interpreter reads it when it starts
-            with self.log.open("ab") as sink:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-m", "plimsoll", *args],
-                    stdout=sink,
-                    stderr=subprocess.STDOUT,
-                    env={**os.environ, **self.environment},
-                )
         else:
-            self._process = Forked("plimsoll", *args, output=self.log)
+            self._process = Forked("plimsoll", *args, output=self.log, environment=self.environment)
         return self
 
     def _contained(self, bundle: Path, args: list[str], output: IO[bytes]) -> Container:

@@ -13,12 +13,12 @@ import contextlib
 import os
 import re
 import signal
-import sys
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
 from deploy.tools import tool
+from forked import NURSERY
 
 _FILE = re.compile(r"^ *```yaml\n *# (\S+)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 _BLOCK = re.compile(r"^( *)```console\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
@@ -93,7 +93,7 @@ async def execute(page: str, folder: Path, *, before: str = "", kubeconfig: Path
         quoted = each.command.replace("'", "'\\''")
         failing = "" if each.command.endswith("&") else " || exit 1"
         lines.append(f"echo '@@{number} $ {quoted}'\n{each.command}{failing}\n")
-    programs = (str(Path(sys.executable).parent), str(Path(tool("kubectl")).parent), os.environ["PATH"])
+    programs = (str(NURSERY.commands), str(Path(tool("kubectl")).parent), os.environ["PATH"])
     more = {"KUBECONFIG": str(kubeconfig)} if kubeconfig is not None else {}
     printed_to = folder / ".printed"
     with printed_to.open("wb") as sink:

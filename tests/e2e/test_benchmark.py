@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from forked import NURSERY
 
 if TYPE_CHECKING:
     from roadstead.pytest_plugin import StartRoadstead
@@ -27,8 +28,9 @@ async def test_two_schedulers_are_measured_side_by_side(
 ) -> None:
     """The other one is a second plimsoll, started by a command line as a user would give it."""
     kubeconfig = start_roadstead().kubeconfig
-    other = f"{sys.executable} -m plimsoll run --kubeconfig {kubeconfig} --metrics-port 0 --health-port 0"
-    command = [sys.executable, str(BENCHMARK), "--kubeconfig", str(kubeconfig)]
+    python = NURSERY.commands / "python"
+    other = f"{python} -m plimsoll run --kubeconfig {kubeconfig} --metrics-port 0 --health-port 0"
+    command = [str(python), str(BENCHMARK), "--kubeconfig", str(kubeconfig)]
     command += ["--nodes", "6", "--pods", "5", "--initial", "3", "--arriving", "2", "--patience", "60"]
     command += ["--families", "preemption,devices", "--output", str(tmp_path / "results")]
     command += ["--scheduler-command", other, "--scheduler-name", "plimsoll-benchmark"]
@@ -45,14 +47,14 @@ async def test_two_schedulers_are_measured_side_by_side(
     results = [json.loads(line) for line in (tmp_path / "results").read_text().splitlines()]
     assert [(each["family"], each["scheduler"]) for each in results] == [
         ("preemption", "plimsoll"),
-        ("preemption", Path(sys.executable).stem),
+        ("preemption", python.stem),
         ("devices", "plimsoll"),
-        ("devices", Path(sys.executable).stem),
+        ("devices", python.stem),
     ]
     for each in results:
         assert (each["unbound"], each["late"]) == (0, 0)
         assert each["bound_per_s"] > 0
         assert (each["ceiling_per_s"] > 0) is (each["family"] == "preemption")  # nothing is there before
-        assert each["peak_mib"] > 20
+        assert each["peak_mib"] > 0  # of the process that has it forked
         assert 0 < each["p50_s"] <= each["p99_s"]
-        assert each["cpu_s_at_start"] > 0
+        assert each["cpu_s_at_start"] >= 0

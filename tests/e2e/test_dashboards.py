@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from e2e.replayed_load import a_measured_node, by_load
 from e2e.scene import Scene
 from e2e.served_extenders import Extender, extenders_served, with_extenders
 from e2e.speaker import speaking
+from forked import NURSERY
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ async def demo(folder: Path) -> AsyncIterator[Path]:
     out = folder / "demo.log"
     with out.open("wb") as sink:
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
+            NURSERY.commands / "python",
             *("-m", "demo", "--nodes", "10", "--keep"),
             cwd=ROOT,
             env={

@@ -7,7 +7,6 @@ import io
 import os
 import re
 import socket
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from rich.console import Console
 from demo.balance import Balance, NodeUse
 from demo.screen import move_table, node_table
 from e2e.polls import eventually
+from forked import NURSERY
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -35,7 +35,7 @@ def found(folder: Path, pattern: str) -> list[Path]:
 async def demo(*args: str, folder: Path = ROOT) -> tuple[int, str, str]:
     """Exit status and what was said, on both streams, of the demo."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
+        NURSERY.commands / "python",
         *("-m", "demo", *args),
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT / "examples"), "COLUMNS": "80"},
@@ -134,7 +134,7 @@ def test_a_move_is_a_line_of_80_columns() -> None:
 async def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
     """Its processes and its folder go with it."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
+        NURSERY.commands / "python",
         *("-m", "demo", "--nodes", "4"),
         cwd=ROOT,
         env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT / "examples")},
