@@ -48,7 +48,7 @@ WORKER = "PLIMSOLL_TEST_WORKER"
 COMMANDS = ("python", "plimsoll", "kubectl-plimsoll", "kubectl_complete-plimsoll", "roadstead")
 PRELOADED = (
     "plimsoll.app.process",
-    "plimsoll.app.kopf_front",
+    "plimsoll.app.kopf_session",
     "plimsoll.app.proposal_answers",
     "plimsoll.cli.callers.leader",
     "plimsoll.cli.commands.explain",
@@ -61,7 +61,7 @@ PRELOADED = (
     "plimsoll.devices.cel.selectors",
     "plimsoll.inspection.plans.plans",
     "plimsoll.kube.cluster_reader",
-    "plimsoll.kube.session.gated_body",
+    "plimsoll.kube.session.http_client",
     "plimsoll.planning.optimal.planner",
     "plimsoll.planning.optimal.spread_repair",
     "plimsoll.planning.upstream.planner",

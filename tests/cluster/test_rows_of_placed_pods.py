@@ -15,7 +15,7 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import GROUP_LABEL
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings
-from plimsoll.rebalancing.pending_pods import PendingPods
+from plimsoll.rebalancing.planning_context import PendingPods
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import RememberingObserver

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kubernetes_asyncio import client, config
 
 from plimsoll.kube.session.http_client import opened_client
-from plimsoll.kube.session.tls import tls_of
+from plimsoll.kube.session.http_transport import tls_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine

@@ -18,7 +18,7 @@ from plimsoll.model.kinds.pod import PodCondition, PodStatus
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.pods import BINDING_REQUESTED
-from plimsoll.rebalancing.pending_pods import PendingPods
+from plimsoll.rebalancing.planning_context import PendingPods
 from plimsoll.scheduling.shared_nodes.pods_elsewhere import PodsElsewhere
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (

@@ -120,7 +120,7 @@ class OperatorProcess:
 
     async def _begin_kopf(self, stop: asyncio.Event) -> asyncio.Task[None]:
         """Start kopf, which is imported in a thread: meanwhile the first watches are on their way."""
-        front = await asyncio.to_thread(import_module, "plimsoll.app.kopf_front")
+        front = await asyncio.to_thread(import_module, "plimsoll.app.kopf_session")
         task: asyncio.Task[None] = await front.begin(self._operator, stop, self._end_tasks)
         heed_signals(stop)  # in place of kopf's handlers, which fail at a second signal
         return task

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.cli.options import Flag, Options, options_of
+from plimsoll.cli.parameters import ParameterCommand
 from plimsoll.cli.verbs import Verb
 
 #: Seconds to wait for object names, and the maximum number to request.
@@ -101,7 +102,7 @@ def candidates(command: Any, words: Sequence[str]) -> tuple[Candidates, bool]:
     line = CommandLine(command)
     for word in read:
         line.read(word)
-    verb: Verb | None = getattr(line.command, "verb", None)
+    verb: Verb | None = line.command.verb if isinstance(line.command, ParameterCommand) else None
     if line.pending:
         found = _values(line, verb)
     elif incomplete.startswith("-"):

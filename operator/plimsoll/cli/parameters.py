@@ -6,10 +6,10 @@ A function's parameters become click's: ``str``, ``int``, ``float``, ``bool`` (a
 
 import inspect
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Union, get_args, get_origin
 
 import click
 
@@ -169,3 +169,40 @@ def _type_of(kind: Any, declared: Option) -> tuple[click.ParamType, str]:
         values = [str(each.value) for each in kind]
         return click.Choice(values), "|".join(values)
     return click.types.convert_type(kind), kind.__name__
+
+
+class OrderedCommand(ParameterCommand):
+    """Lists the given flags in its parameter ``order``, in order and with repeats.
+
+    Attributes:
+        pairs: Flags that take two words each; their value is both words, joined by a space.
+    """
+
+    pairs: ClassVar[frozenset[str]] = frozenset()
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the flags twice: the first pass only records their order."""
+        words = list(_joined(args, self.pairs))
+        *_, order = self.make_parser(ctx).parse_args(args=list(words))
+        rest = super().parse_args(ctx, words)
+        ctx.params["order"] = [parameter.name for parameter in order]
+        return rest
+
+
+def _joined(args: Sequence[str], pairs: frozenset[str]) -> Iterator[str]:
+    """The words, with the two words of pairs joined."""
+    words = iter(args)
+    for word in words:
+        flag, equals, _ = word.partition("=")
+        if flag not in pairs:
+            yield word
+            continue
+        first = word if equals else next(words, None)
+        second = None if first is None else next(words, None)
+        if not equals:
+            yield word
+        if first is not None:
+            is_value = second is not None and not second.startswith("--")
+            yield f"{first} {second}" if is_value else first
+            if second is not None and not is_value:
+                yield second

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from plimsoll.cli.progress_bars import ProgressBars
+    from plimsoll.cli.views.progress_bars import ProgressBars
 
 #: Seconds until the bars appear.
 PATIENCE_S = 2.0
@@ -51,7 +51,7 @@ def progress(unit: str = "objects") -> Iterator[Progress]:
     """Shows progress until the end of the block, as in ``bar("reading", 3, 10)``."""
     bars = None
     if sys.stderr.isatty():
-        from plimsoll.cli.progress_bars import ProgressBars  # noqa: PLC0415 - imports rich
+        from plimsoll.cli.views.progress_bars import ProgressBars  # noqa: PLC0415 - imports rich
 
         bars = ProgressBars(unit)
     one = Progress(bars)

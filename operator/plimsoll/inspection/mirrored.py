@@ -21,7 +21,7 @@ from plimsoll.load.readings import LoadSettings
 from plimsoll.model.decoding import DecodeError, decode
 from plimsoll.model.kinds.deployment import Deployment
 from plimsoll.ports.observer import Observer
-from plimsoll.rebalancing.pending_pods import PendingPods
+from plimsoll.rebalancing.planning_context import PendingPods
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SnapshotContent
 

@@ -1,5 +1,5 @@
 """The Kubernetes API, one module for each resource."""
 
-from plimsoll.kube.piecemeal import prepare
+from plimsoll.kube.session.piecemeal import prepare
 
 prepare()

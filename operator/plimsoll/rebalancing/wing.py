@@ -50,8 +50,7 @@ from plimsoll.rebalancing.moves.instructions import CountMove, NoteDisplacement,
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings, facts_of
 from plimsoll.rebalancing.moves.state import Surroundings
-from plimsoll.rebalancing.pending_pods import PendingPods
-from plimsoll.rebalancing.planning_context import PlanningContexts
+from plimsoll.rebalancing.planning_context import PendingPods, PlanningContexts
 from plimsoll.rebalancing.queried_sources import QueriedSources
 from plimsoll.rebalancing.records.drafts import moves_of
 from plimsoll.rebalancing.records.load_forecasts import LoadForecasts

@@ -23,7 +23,7 @@ from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import LEAVING_S, UNSEEN_S
 from plimsoll.rebalancing.moves.sightings import facts_of
 from plimsoll.rebalancing.moves.state import Surroundings
-from plimsoll.rebalancing.pending_pods import PendingPods
+from plimsoll.rebalancing.planning_context import PendingPods
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.records.unwritten import CATCH_UP_S
 from plimsoll.rebalancing.runs.proposals import Approvals

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from plimsoll.cli.clusters import From, state_from
 from plimsoll.cli.errors import Exit, ExitCode, UserError
 from plimsoll.cli.options import OUTPUT, SERVER, Flag, Format, Options
-from plimsoll.cli.ordered_flags import OrderedCommand
 from plimsoll.cli.output import print_answer
-from plimsoll.cli.parameters import Option
+from plimsoll.cli.parameters import Option, OrderedCommand
 from plimsoll.cli.reports import ReportFile
 from plimsoll.cli.verbs import Verb
 

@@ -16,6 +16,7 @@ from weakref import WeakSet
 
 import aiohttp
 from aiohttp import AddrInfoType
+from aiohttp.abc import AbstractStreamWriter
 
 #: A connection whose peer vanished silently (a machine, a NAT gateway) is closed within 45 seconds, as in
 #: client-go; a watch that was cut off looks like a cluster in which nothing happens.
@@ -93,3 +94,16 @@ async def bounded(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
             return None
         parts.append(part)
     return b"".join(parts)
+
+
+class GatedBody(aiohttp.BytesPayload):
+    """A body that passes the gate as it is sent: without its body a request is incomplete."""
+
+    def __init__(self, content: bytes, gate: Callable[[], None]) -> None:
+        super().__init__(content, content_type="application/json")
+        self._gate = gate
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        """Write the body."""
+        self._gate()
+        await super().write_with_length(writer, content_length)

@@ -12,8 +12,8 @@ from urllib.request import getproxies_environment
 import orjson
 
 from plimsoll.kube.session.errors import APIError, Unavailable, error_of, readable
+from plimsoll.kube.session.http_transport import tls_of
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.session.tls import tls_of
 from plimsoll.ports.audience import AUDIENCE, HEADER
 
 #: Lifetime of a token in seconds: the minimum that the API server grants.

@@ -23,7 +23,7 @@ from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.execution.executor import Immediate
 from plimsoll.rebalancing.moves import instructions
 from plimsoll.rebalancing.moves.machine import MoveMachine
-from plimsoll.rebalancing.pending_pods import PendingPods
+from plimsoll.rebalancing.planning_context import PendingPods
 
 #: Seconds after which room is released if the moved pods have not left.
 ROOM_S = 300.0

@@ -31,7 +31,7 @@ from plimsoll.ports.clock import Ask, Clock, NoRoomForProcess
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import POLICY_CHANGED
-from plimsoll.rebalancing.pending_pods import PendingPods
+from plimsoll.rebalancing.planning_context import PendingPods
 from plimsoll.rebalancing.records.history import DISRUPTION_BUDGET
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
