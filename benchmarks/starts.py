@@ -59,8 +59,11 @@ class FirstWatch(http.server.BaseHTTPRequestHandler):
 
 def cpu_until_watch(folder: Path) -> float:
     """The CPU seconds of ``plimsoll run`` until its first watch arrives."""
-    handler = type("Handler", (FirstWatch,), {"arrived": threading.Event()})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+
+    class Handler(FirstWatch):
+        arrived = threading.Event()
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         place = folder / "operator"
         cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}
@@ -73,7 +76,7 @@ def cpu_until_watch(folder: Path) -> float:
             (str(BIN / "plimsoll"), "run", "--kubeconfig", str(place), *flags), stderr=subprocess.DEVNULL
         )
         try:
-            if not handler.arrived.wait(60):
+            if not Handler.arrived.wait(60):
                 raise RuntimeError("the operator has begun no watch within a minute")
             return _cpu_now(process.pid)
         finally:

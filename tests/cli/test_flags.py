@@ -24,7 +24,10 @@ def options_of(*words: str, **environment: str) -> Options | str:
 
     verb = Verb("pod", pod, (*NAMESPACED, Flag.SELECTOR, *OUTPUT))
     plain = Verb("plain", lambda: seen.append(Options()))
-    entries = {"explain": VerbGroup("explain", "Explains.", (verb,)), "plain": plain}
+    entries: dict[str, Verb | VerbGroup] = {
+        "explain": VerbGroup("explain", "Explains.", (verb,)),
+        "plain": plain,
+    }
     app = application("A test.", dict.fromkeys(entries, ""), entries.__getitem__, "1")
     result = CliRunner().invoke(app, list(words), env={"KUBECONFIG": None, **environment})
     return seen[0] if result.exit_code == 0 else result.stderr

@@ -61,7 +61,7 @@ class ShownArgument(click.Argument):
     def __init__(self, name: str, shown: str, purpose: str, **settings: Any) -> None:
         super().__init__([name], **settings)
         self.shown = shown  #: name and type
-        self.help = purpose
+        self.purpose = purpose
 
     def get_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """``{POD}`` if it is required, ``[POLICY]...`` if it is not and may be repeated."""
@@ -70,7 +70,7 @@ class ShownArgument(click.Argument):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:  # noqa: ARG002 - click's signature
         """Name with type, and help."""
-        return self.shown, self.help + ("  [required]" if self.required else "")
+        return self.shown, self.purpose + ("  [required]" if self.required else "")
 
     def make_metavar(self, ctx: click.Context) -> str:  # noqa: ARG002 - click's signature
         """As errors name it."""
@@ -154,7 +154,7 @@ def command_of(
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
-def _type_of(kind: Any, declared: Option) -> tuple[click.ParamType, str]:
+def _type_of(kind: Any, declared: Option) -> tuple[click.ParamType[Any], str]:
     """Click's type of a value, and how help shows it."""
     if kind is int:
         if (declared.minimum, declared.maximum) == (None, None):

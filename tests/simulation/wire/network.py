@@ -89,7 +89,8 @@ class WireNetwork(Network):
         async def open_client(tls: Any, has_proxies: bool) -> AsyncIterator[Any]:
             async with opened_client(tls, has_proxies, plug) as http:
                 # Virtual time goes by faster than the machine's, which aiohttp reads to end idle connections.
-                http.connector._keepalive_timeout = IDLE_S
+                connector: Any = http.connector
+                connector._keepalive_timeout = IDLE_S
                 yield http
 
         with NamedTemporaryFile(suffix=".pem") as authority:

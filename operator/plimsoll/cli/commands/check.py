@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from plimsoll.cli.errors import Exit, ExitCode, UserError
+from click.exceptions import Exit
+
+from plimsoll.cli.errors import ExitCode, UserError
 from plimsoll.cli.options import OUTPUT, SERVER, Format, Options
 from plimsoll.cli.output import print_answer
 from plimsoll.cli.parameters import Option

@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Annotated
 
+from click.exceptions import Exit
+
 from plimsoll.cli.clusters import From, state_from
-from plimsoll.cli.errors import Exit, ExitCode, UserError
+from plimsoll.cli.errors import ExitCode, UserError
 from plimsoll.cli.options import OUTPUT, SERVER, Flag, Options
 from plimsoll.cli.output import print_answer
 from plimsoll.cli.parameters import Option

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 import click
+from click.exceptions import Exit
 
-from plimsoll.cli.errors import Exit
 from plimsoll.cli.parameters import Option
 from plimsoll.cli.verbs import Verb
 

@@ -5,7 +5,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from plimsoll.cli.errors import Exit, ExitCode, UserError
+from click.exceptions import Exit
+
+from plimsoll.cli.errors import ExitCode, UserError
 from plimsoll.cli.options import OUTPUT, Options
 from plimsoll.cli.output import print_answer
 from plimsoll.cli.parameters import Argument, Option

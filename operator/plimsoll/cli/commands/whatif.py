@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from click.exceptions import Exit
+
 from plimsoll.cli.clusters import From, state_from
-from plimsoll.cli.errors import Exit, ExitCode, UserError
+from plimsoll.cli.errors import ExitCode, UserError
 from plimsoll.cli.options import OUTPUT, SERVER, Flag, Format, Options
 from plimsoll.cli.output import print_answer
 from plimsoll.cli.parameters import Option, OrderedCommand

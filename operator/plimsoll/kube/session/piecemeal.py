@@ -47,7 +47,7 @@ class PiecemealPackage(ModuleType):
                 found = module if own == name else getattr(module, name)
                 setattr(self, name, found)
                 return found
-        self.__class__ = ModuleType
+        self.__class__ = ModuleType  # type: ignore[assignment] # no more pieces
         assert self.__spec__ is not None
         assert self.__spec__.loader is not None
         self.__spec__.loader.exec_module(self)
