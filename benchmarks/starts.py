@@ -7,6 +7,7 @@ until its first watch arrives, which a server of this process notes.
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import os
 import signal
@@ -49,7 +50,8 @@ class FirstWatch(http.server.BaseHTTPRequestHandler):
         """Look for a watch; say that there is nothing, which a new cluster might."""
         if "watch=" in self.path:
             self.arrived.set()
-        self.send_error(404)
+        with contextlib.suppress(OSError):  # the operator has been ended
+            self.send_error(404)
 
     do_POST = do_PUT = do_PATCH = do_GET  # noqa: N815 - likewise
 
