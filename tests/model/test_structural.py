@@ -4,7 +4,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import pytest
 
-from plimsoll.framework.structural import Structural
+from plimsoll.model.structural import Structural
 
 
 @runtime_checkable
@@ -68,6 +68,7 @@ OBJECTS = (
     More(),
     Late("name", "does", "more"),
     Late("does"),
+    Late("more"),
     Late(),
     Blocked(),
     Said(),
