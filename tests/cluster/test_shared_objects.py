@@ -93,7 +93,7 @@ def plain(document: dict[str, Any]) -> Pod:
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(st.lists(st.tuples(PODS, st.booleans()), min_size=1, max_size=6))
 def test_shared_pods_are_what_was_read(documents: list[tuple[dict[str, Any], bool]]) -> None:
     """Whatever came before, each pod equals its document, and so do its template and its requests."""

@@ -68,7 +68,7 @@ OPTIMAL: dict[str, tuple[str, tuple[Any, ...]]] = {
 
 LAWFUL = settings(
     suppress_health_check=[HealthCheck.too_slow],
-    max_examples=settings.default.max_examples // 7,
+    max_examples=settings.default.max_examples // 5,
     deadline=None,
 )
 

@@ -10,10 +10,10 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.extension_points import Plugin, PreEnqueuePlugin, Reads
 from plimsoll.framework.status import Status
-from plimsoll.framework.structural import Structural
 from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
+from plimsoll.model.structural import Structural
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ A plugin that adjusts its state for simulated pods (``add_pod``, ``remove_pod``)
 
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
-from plimsoll.framework.structural import Structural
+from plimsoll.model.structural import Structural
 
 T = TypeVar("T")
 

@@ -19,11 +19,11 @@ import numpy as np
 from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.status import SUCCESS, Diagnosis, Status
-from plimsoll.framework.structural import Structural
 from plimsoll.model.columns.columns import BoolArray, IntArray, RowArray
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.structural import Structural
 
 #: The lowest and highest score of a node after NormalizeScore.
 MIN_SCORE, MAX_SCORE = 0, 100

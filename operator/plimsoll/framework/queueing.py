@@ -24,9 +24,9 @@ from enum import Enum, IntFlag, StrEnum, auto
 from functools import cache
 from typing import Any, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
-from plimsoll.framework.structural import Structural
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.structural import Structural
 
 T = TypeVar("T")
 

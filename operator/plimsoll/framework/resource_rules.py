@@ -6,10 +6,10 @@ A rule gives the same results as the plugin's ``filter`` or ``score``: numbers i
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from plimsoll.framework.cycle_state import CycleState
-from plimsoll.framework.structural import Structural
 from plimsoll.model.columns.columns import IntArray
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.structural import Structural
 
 
 class WantedRoom(NamedTuple):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from plimsoll.framework.descheduling.context import StrategyContext
-from plimsoll.framework.structural import Structural
 from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.structural import Structural
 
 Complaints: TypeAlias = Mapping[str, float]
 """Amounts above 0 by what is complained of; a sentence is the same before and after a move."""

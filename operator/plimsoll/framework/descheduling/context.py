@@ -23,7 +23,6 @@ from plimsoll.framework.descheduling.pod_indexes import (
 )
 from plimsoll.framework.descheduling.proposals import NoSurges, Refusal, SurgePermission
 from plimsoll.framework.descheduling.prospects import Nowhere, Prospects
-from plimsoll.framework.structural import Structural
 from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot
@@ -31,6 +30,7 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.selectors import EVERYTHING, Selector
+from plimsoll.model.structural import Structural
 
 
 @runtime_checkable

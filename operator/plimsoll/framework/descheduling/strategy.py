@@ -18,8 +18,8 @@ from typing import ClassVar, Protocol, runtime_checkable
 from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.proposals import Candidates
-from plimsoll.framework.structural import Structural
 from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.structural import Structural
 
 
 class StrategyKind(StrEnum):
