@@ -55,7 +55,7 @@ def write(parts: Parts, folder: Path) -> None:
 
 
 def tools(*paths: Path) -> Parts:
-    """Programs, this interpreter, and folders for packages, by the size and time of each file."""
+    """Programs, this interpreter, and what folders for packages hold: by size and time of change."""
     found = {"interpreter": sys.version.encode()}
     for path in paths:
         real = path.resolve()

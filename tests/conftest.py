@@ -8,6 +8,8 @@ ones, for tests that need an empty one or other options. All but ``kubeconfig`` 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Hand the named cluster to roadstead's fixtures."""
     if named := os.environ.get("PLIMSOLL_E2E_KUBECONFIG"):
         config.option.roadstead_kubeconfig = Path(named)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _browsers_end() -> Iterator[None]:
+    yield
+    if browser := sys.modules.get("web_pages.browser"):
+        browser.end_browsers()
 
 
 @pytest.fixture(scope="session")

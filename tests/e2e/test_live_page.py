@@ -16,8 +16,7 @@ from e2e.conftest import define
 from e2e.polls import eventually
 from e2e.scene import Scene
 from e2e.speaker import speaking
-from web_pages.browser import a_browser, logged, needs_chromium
-from web_pages.test_report_in_a_browser import SERIOUS
+from web_pages.browser import SERIOUS, a_browser, logged, needs_chromium
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from syntax_trees import syntax_trees
+
 ROOT = Path(__file__).parents[2]
 OPERATOR = ROOT / "operator"
 
@@ -48,15 +50,14 @@ def _below(root: Path) -> tuple[Module, ...]:
 
 
 def _modules(root: Path) -> Iterator[Module]:
-    for path in sorted(root.rglob("*.py")):
+    for path, tree in syntax_trees(sorted(root.rglob("*.py"))).items():
         parts = path.relative_to(root).with_suffix("").parts
         package = parts[-1] == "__init__"
-        source = path.read_text(encoding="utf-8")
         yield Module(
             ".".join(parts[:-1] if package else parts),
             package,
-            source.count("\n"),
-            ast.parse(source, str(path)),
+            path.read_text(encoding="utf-8").count("\n"),
+            tree,
         )
 
 

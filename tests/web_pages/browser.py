@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from axe_core_python.selenium import Axe
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -23,31 +24,64 @@ needs_chromium = pytest.mark.skipif(
 )
 
 
+#: Impacts of axe that a page must not have, and its rules whose answers depend on the scheme of colours.
+SERIOUS, OF_COLOURS = {"serious", "critical"}, ("color-contrast",)
+
+#: What a browser logs: what the console says, and what is asked for.
+LOGS = ("browser", "performance")
+
+#: The browsers of this process, and those that no test has: a start takes as long as a test.
+_STARTED: list[webdriver.Chrome] = []
+_IDLE: list[webdriver.Chrome] = []
+
+
 @contextmanager
 def a_browser(*, dark: bool = False, width: int = 1200, height: int = 900) -> Iterator[webdriver.Chrome]:
-    """A browser that logs what the console says."""
+    """A browser with an empty page, whose log of the console is empty; tests have it one after the other."""
+    driver = _IDLE.pop() if _IDLE else _started()
+    driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
+    )
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+    yield driver
+    # A test that fails keeps it, in whatever state it is in.
+    driver.get("about:blank")
+    driver.delete_all_cookies()
+    for kind in LOGS:
+        logged(driver, kind)
+    _IDLE.append(driver)
+
+
+def _started() -> webdriver.Chrome:
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM or ""
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
         options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    options.set_capability("goog:loggingPrefs", dict.fromkeys(LOGS, "ALL"))
     driver = webdriver.Chrome(options, Service(DRIVER))
-    try:
-        driver.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
-        )
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-        yield driver
-    finally:
-        driver.quit()
+    _STARTED.append(driver)
+    return driver
+
+
+def end_browsers() -> None:
+    """End the browsers of this process."""
+    _IDLE.clear()
+    while _STARTED:
+        _STARTED.pop().quit()
 
 
 def opened(driver: webdriver.Chrome, page: Path) -> webdriver.Chrome:
     """The browser with a page of a file."""
     driver.get(page.as_uri())
     return driver
+
+
+def violations(driver: webdriver.Chrome, rules: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """What axe finds that a page must not have, by all its rules or by these: rule and element."""
+    found = Axe().run(driver, options={"runOnly": [*rules]} if rules else None)["violations"]
+    return [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in SERIOUS]
 
 
 def logged(driver: webdriver.Chrome, kind: str) -> list[dict[str, Any]]:

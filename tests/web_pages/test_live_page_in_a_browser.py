@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from axe_core_python.selenium import Axe
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support import expected_conditions as expected
@@ -22,10 +21,9 @@ from plimsoll.inspection.live_view import (
     LiveRecord,
     LiveView,
 )
-from web_pages.browser import a_browser, logged, needs_chromium
+from web_pages.browser import OF_COLOURS, a_browser, logged, needs_chromium, violations
 from web_pages.page_server import serving
 from web_pages.scenes import IMAGE, LONG, SCRIPT
-from web_pages.test_report_in_a_browser import SERIOUS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -120,7 +118,7 @@ def rows(driver: Chrome, body: str) -> list[list[str]]:
     ]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def driver() -> Iterator[Chrome]:
     with a_browser() as found:
         yield found
@@ -218,12 +216,7 @@ def test_axe_finds_nothing_serious(view: LiveView, width: int, dark: bool) -> No
     """In both schemes, at the width of a desk and of a phone, where nothing but tables scrolls sideways."""
     with serving(view) as (address, _), a_browser(dark=dark, width=width) as driver:
         shown(driver, address)
-        bad = [
-            (each["id"], each["nodes"][0]["html"])
-            for each in Axe().run(driver)["violations"]
-            if each["impact"] in SERIOUS
-        ]
-        assert bad == []
+        assert violations(driver, () if dark == (width == 320) else OF_COLOURS) == []
         paper = driver.find_element(By.TAG_NAME, "body").value_of_css_property("background-color")
         assert paper.startswith("rgba(13," if dark else "rgba(255,")
         assert driver.execute_script("return document.documentElement.scrollWidth") <= width

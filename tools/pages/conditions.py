@@ -8,6 +8,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from pages.vocabulary import Module, modules, table
@@ -188,7 +189,12 @@ def page() -> str:
     return table("Conditions", LEAD, ("Condition", "Reason", "Meaning", "Remedy"), rows)
 
 
-def _said(module: Module) -> Iterator[str]:
+@cache
+def _said(module: Module) -> Sequence[str]:
+    return [*_found(module)]
+
+
+def _found(module: Module) -> Iterator[str]:
     names = SAID_IN.get(module.name, frozenset())
     for node in ast.walk(module.tree):
         match node:

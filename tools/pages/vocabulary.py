@@ -17,6 +17,7 @@ from plimsoll.api.v1alpha1.eviction_phases import FINISHED, SUCCESSORS, Phase
 from plimsoll.api.v1alpha1.pod_group import GroupPhase
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.rebalancing.runs.status import DONE
+from syntax_trees import syntax_trees
 
 PRODUCT = Path(__file__).parents[2] / "operator" / "plimsoll"
 REFUSALS_LEAD = (
@@ -35,7 +36,7 @@ WRITTEN = "Written by `make docs` from the code: change that.\n"
 _KEY = re.compile(r"plimsoll\.dev/[a-z][a-z-]*")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Module:
     """A module of the product: its name, its syntax tree, and its constants that are strings."""
 
@@ -65,10 +66,10 @@ class Module:
 @cache
 def modules() -> tuple[Module, ...]:
     """Reads every module of the product; constants that are imported are known as well."""
+    paths = [path for path in sorted(PRODUCT.rglob("*.py")) if "testing" not in path.parts]
     trees = {
-        ".".join(path.relative_to(PRODUCT).with_suffix("").parts): ast.parse(path.read_text(encoding="utf-8"))
-        for path in sorted(PRODUCT.rglob("*.py"))
-        if "testing" not in path.parts
+        ".".join(path.relative_to(PRODUCT).with_suffix("").parts): tree
+        for path, tree in syntax_trees(paths).items()
     }
     own = {name: dict(_constants(tree)) for name, tree in trees.items()}
     return tuple(Module(name, tree, {**_imported(tree, own), **own[name]}) for name, tree in trees.items())
@@ -186,11 +187,18 @@ def table(title: str, lead: str, columns: tuple[str, ...], rows: Sequence[tuple[
     return f"# {title}\n\n{lead}\n\n{WRITTEN}\n| {' | '.join(columns)} |\n| {rule} |\n{body}"
 
 
-def _calls(module: Module, name: str) -> Iterator[ast.Call]:
+def _calls(module: Module, name: str) -> Sequence[ast.Call]:
+    return _calls_by_name(module).get(name, ())
+
+
+@cache
+def _calls_by_name(module: Module) -> Mapping[str, Sequence[ast.Call]]:
+    found: dict[str, list[ast.Call]] = {}
     for node in ast.walk(module.tree):
         match node:
-            case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)) if called == name:
-                yield node
+            case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)):
+                found.setdefault(called, []).append(node)
+    return found
 
 
 def _constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
