@@ -154,12 +154,11 @@ async def test_a_pod_of_a_higher_priority_may_take_the_devices_of_a_replacement(
 
 
 async def test_a_restart_holds_the_devices_again() -> None:
-    """From the record, like the room: the pod that is moved is still there, or one like it."""
+    """From the record, like the room: the pod that is moved is leaving, or one like it runs."""
     scene = a_scene(a_made_claim("one", "bad", ["d0"]))
     scene.tell(PodAdded(user("one", "bad")))
-    scene.on_record(
-        left_by_an_earlier_process(pod={"namespace": "default", "name": "one", "uid": "uid-default-one"})
-    )
+    scene.on_record(left_by_an_earlier_process("one"))
+    scene.leaving(user("one", "bad"))
 
     async with scene.running(a_policy(**MOVABLE)):
         found = held(scene)

@@ -73,15 +73,15 @@ async def test_an_approved_move_of_another_scheduler_is_a_forecast_to_the_end() 
     assert claims == {}
 
 
-def left_by_an_earlier_process(**spec: Any) -> dict[str, Any]:
+def left_by_an_earlier_process(pod: str = "web-1", **spec: Any) -> dict[str, Any]:
     """The record of an eviction that was accepted."""
     moment = "2026-01-01T00:00:00Z"
     return {
         "apiVersion": "plimsoll.dev/v1alpha1",
         "kind": "Eviction",
-        "metadata": {"namespace": "default", "name": "web-1-abc", "creationTimestamp": moment},
+        "metadata": {"namespace": "default", "name": f"{pod}-abc", "creationTimestamp": moment},
         "spec": {
-            "pod": {"namespace": "default", "name": "web-1", "uid": "uid-default-web-1"},
+            "pod": {"namespace": "default", "name": pod, "uid": f"uid-default-{pod}"},
             "owner": {
                 "apiVersion": "apps/v1",
                 "kind": "ReplicaSet",

@@ -38,6 +38,7 @@ from plimsoll.ports.usage import PrometheusReader
 from plimsoll.rebalancing.breakers import DisplacementBreaker, StopButton
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.execution.believed_records import BelievedRecords
 from plimsoll.rebalancing.execution.executor import MoveExecutor, MoveHandlers
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
 from plimsoll.rebalancing.execution.restart import Restart
@@ -220,6 +221,17 @@ class RebalancingWing:
             executor=executor,
             answer=self.approvals.answer,
             pending=pending,
+            believed=BelievedRecords(
+                keeper=keeper,
+                machine=machine,
+                pending=pending,
+                standing=ports.evictor.standing,
+                configured=configs.of,
+                cluster=cache.cluster,
+                recorder=ports.recorder,
+                observer=observer,
+                clock=clock,
+            ),
             inspect=surges.inspect,
             clock=clock,
         )

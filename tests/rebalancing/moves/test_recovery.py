@@ -16,11 +16,9 @@ from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.eviction_requests import transitions as requests
 from plimsoll.rebalancing.moves.events import (
-    PodTerminating,
     ProcessRestarted,
     RolloutAnswered,
     RolloutSight,
-    TimedOut,
 )
 from plimsoll.rebalancing.moves.instructions import (
     CreateRecord,
@@ -32,9 +30,8 @@ from plimsoll.rebalancing.moves.instructions import (
     WriteRecord,
 )
 from plimsoll.rebalancing.moves.machine import MoveMachine
-from plimsoll.rebalancing.moves.outcomes import UNSEEN_S, is_unseen
 from plimsoll.rebalancing.moves.recovery import rank, table
-from plimsoll.rebalancing.moves.state import MoveStage, PodFacts, TimerName
+from plimsoll.rebalancing.moves.state import MoveStage, PodFacts
 from plimsoll.rebalancing.surges import transitions as surges
 from plimsoll.testing.builders import a_pod, the_info
 from rebalancing.moves.cells import NOW, FakeSurroundings, facts, short
@@ -86,6 +83,7 @@ def found(
     rollout: Any = None,
     replacement: Any = None,
     key: Any = KEY,
+    over_limit: str = "",
     **spec: Any,
 ) -> ProcessRestarted:
     """A record of an earlier process, found 20 s after it was sent."""
@@ -97,6 +95,7 @@ def found(
         pod=pod,
         move=MOVE if pod is not None else None,
         rollout=rollout,
+        over_limit=over_limit,
     )
 
 
@@ -116,6 +115,7 @@ def rollout(
 
 AWAITED = ["ReserveTarget", "FollowReplacement since 12:30", "RetryAt replacement +300"]
 CANCELLED = ["WriteRecord Cancelled/Restarted"]
+NOT_BELIEVED = ["WriteRecord Failed/StillThere", "EmitEvent RecordRefused"]
 LINES = [
     # -- no phase: it ended between a record and its status ------------------------------------------
     ("prediction", found(None, mode="DryRun"), "Cl", ["WriteRecord Predicted/Restarted"]),
@@ -165,6 +165,25 @@ LINES = [
     # -- Evicted -------------------------------------------------------------------------------------
     ("evicted", found(Phase.EVICTED), "Re", AWAITED),
     ("evicted-and-leaves", found(Phase.EVICTED, LEAVES), "Re", AWAITED),
+    ("evicted-and-stands", found(Phase.EVICTED, STANDS), "Cl", NOT_BELIEVED),
+    (
+        "evicted-over-the-limit",
+        found(Phase.EVICTED, over_limit="policy tidy allows at most 1 eviction of ReplicaSet default/web"),
+        "Re",
+        ["EmitEvent RecordRefused", *AWAITED[1:]],
+    ),
+    (
+        "requested-over-the-limit",
+        found(Phase.EVICTING, STANDS, "Requested", over_limit="policy tidy allows no more"),
+        "Rq",
+        [
+            AWAITED[1],
+            "RetryAt takenUp +100",
+            "RetryAt requestTimeout +30",
+            "ReviewRequest",
+            "InspectRequest",
+        ],
+    ),
     ("evicted-forecast", found(Phase.EVICTED, forecast=True), "Re", AWAITED[1:]),
     ("evicted-by-upstream", found(Phase.EVICTED, planner="Upstream"), "Re", AWAITED[1:]),
     (
@@ -180,7 +199,7 @@ LINES = [
         ["WriteRecord Settled/NoReplacement", "CountMove 0/1"],
     ),
     ("victim-evicted", found(Phase.EVICTED, LEAVES, **VICTIM), "Le", ["RetryAt leaving +330"]),
-    ("victim-evicted-and-stands", found(Phase.EVICTED, STANDS, **VICTIM), "Le", ["RetryAt leaving +90"]),
+    ("victim-evicted-and-stands", found(Phase.EVICTED, STANDS, **VICTIM), "Cl", NOT_BELIEVED),
     ("victim-evicted-and-gone", found(Phase.EVICTED, GONE, **VICTIM), "Cl", ["WriteRecord Settled/Left"]),
     # -- Surging -------------------------------------------------------------------------------------
     (
@@ -243,24 +262,6 @@ def test_a_line(event: ProcessRestarted, stage: str, instructions: list[str]) ->
 
     assert [short(each) for each in ordered] == instructions
     assert machine.moves[KEY].stage.value == stage
-
-
-def test_a_victim_that_only_its_record_calls_evicted_is_not_counted_on_for_long() -> None:
-    """Somebody else may have written that; a watch that lags shows in time that it is true."""
-    machine = a_machine(FakeSurroundings({"uid-default-web-1": STANDS}))
-    machine.handle(found(Phase.EVICTED, STANDS, **VICTIM), NOW)
-    true = a_machine(FakeSurroundings({"uid-default-web-1": STANDS}))
-    true.handle(found(Phase.EVICTED, STANDS, **VICTIM), NOW)
-
-    assert is_unseen(machine.moves[KEY])
-    ended = machine.handle(TimedOut(KEY, TimerName.LEAVING), NOW + UNSEEN_S)
-    assert [short(each) for each in ended] == ["CancelTimer leaving", "WriteRecord Failed/StillThere"]
-    assert machine.moves[KEY].message == "the record says that the pod was evicted, and the pod stays on bad"
-
-    ordered = true.handle(PodTerminating(KEY), NOW + 60.0)
-    assert [short(each, NOW + 60.0) for each in ordered] == ["RetryAt leaving +330"]
-    assert not is_unseen(true.moves[KEY])
-    assert not true.handle(PodTerminating(KEY), NOW + 61.0)
 
 
 @pytest.mark.parametrize(

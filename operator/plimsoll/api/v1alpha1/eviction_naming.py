@@ -21,8 +21,16 @@ def record_name(pod: str, uid: str, cycle: str) -> str:
     Equal input gives an equal name, so a record that was written before a crash is not written twice.
     The cycle tells this run from the others of all policies.
     """
-    head = pod[: MAX_NAME - _HASH - 1].rstrip("-.")
-    return f"{head}-{_digest(f'{uid}/{cycle}')}"
+    return f"{_head(pod)}-{_digest(f'{uid}/{cycle}')}"
+
+
+def is_name_for(record: str, pod: str) -> bool:
+    """Whether a record about this pod may have this name, whatever the pod's uid and the cycle are."""
+    return record.startswith(f"{_head(pod)}-")
+
+
+def _head(pod: str) -> str:
+    return pod[: MAX_NAME - _HASH - 1].rstrip("-.")
 
 
 def label_value(text: str) -> str:

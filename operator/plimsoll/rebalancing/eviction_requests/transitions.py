@@ -265,7 +265,7 @@ def recovered(step: Step, event: ProcessRestarted) -> bool:
         begun_at=step.now - event.evicting_for_s,
         attempts=1,
     )
-    if event.spec.target_node is not None and not is_forecast(step):
+    if event.spec.target_node is not None and not event.over_limit and not is_forecast(step):
         step.become(holds=True)
         step.order(ReserveTarget(event.key, event.move))
     follow(step, FollowReplacement(event.key, event.spec, event.since))

@@ -270,7 +270,8 @@ class MoveHandlers:
         return events.EvictionAnswered(order.key, await self.evictor.evict(order.move.pod.pod))
 
     def _emit(self, order: instructions.EmitEvent) -> None:
-        self.recorder.record(EventNote(order.reference, order.reason, order.action, order.message))
+        note = EventNote(order.reference, order.reason, order.action, order.message, order.is_warning)
+        self.recorder.record(note)
 
     async def _close_node(self, order: instructions.CloseNode) -> events.Event:
         succeeded = await self.closed.close(order.node)

@@ -13,11 +13,11 @@ from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.ports.clock import Clock
+from plimsoll.rebalancing.execution.believed_records import BelievedRecords
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.bundles import bundle_of
 from plimsoll.rebalancing.moves.events import BundlePlanned, ProcessRestarted, RolloutAnswered
 from plimsoll.rebalancing.moves.recovery import rank
-from plimsoll.rebalancing.moves.sightings import facts_of
 from plimsoll.rebalancing.moves.state import BundleState
 from plimsoll.rebalancing.planning_context import PendingPods
 from plimsoll.rebalancing.records.drafts import move_of
@@ -36,11 +36,12 @@ class Restart:
     executor: MoveExecutor
     answer: Callable[[str], bool | None]  #: people's answer to a proposal, by record; None for none
     pending: PendingPods
+    believed: BelievedRecords
     inspect: Callable[[str, EvictionSpec], Awaitable[RolloutAnswered | None]]  #: reads a surge's Deployment
     clock: Clock
 
     async def recover(self) -> None:
-        """Read the records and continue each open one; returns when everything is recorded."""
+        """Read the records and continue each believed open one; returns when everything is recorded."""
         await self.keeper.load()
         await self._carry_on(list(self.keeper.known.values()))
         self.keeper.is_recovered = True
@@ -51,6 +52,7 @@ class Restart:
         await self._carry_on(await self.keeper.load_late())
 
     async def _carry_on(self, records: list[Record]) -> None:
+        records = self.believed.among(records)
         found = [await self._event_of(record) for record in records]
         known = self.keeper.known.keys()  # some may have been deleted meanwhile
         found = sorted(
@@ -60,8 +62,8 @@ class Restart:
         await self.executor.progress.until(lambda: self.executor.is_idle(*(record.key for record in records)))
 
     async def _event_of(self, record: Record) -> ProcessRestarted:
-        pod = self.pending.find(record.spec.pod.uid)
-        rollout = None
+        pod, rollout = self.pending.find(record.spec.pod.uid), None
+        facts = await self.believed.pod_of(record)
         if record.phase is Phase.SURGING:
             rollout = await self.inspect(record.key, record.spec)
         return ProcessRestarted(
@@ -69,12 +71,14 @@ class Restart:
             record.spec,
             record.status,
             self.keeper.sent_for_s(record),
-            pod=None if pod is None else facts_of(pod.pod),
+            pod=facts,
             move=None if pod is None or record.is_finished else move_of(record.spec, pod),
             rollout=rollout,
             approved=self.answer(record.key),
             created=datetime.fromtimestamp(record.created, UTC),
             announced=record.announced,
+            reference=record.reference,
+            over_limit=self.believed.over_limit(record, facts),
         )
 
     def _proposals(self, records: list[Record]) -> list[BundlePlanned]:

@@ -44,9 +44,6 @@ from plimsoll.rebalancing.records.history import memory_of
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 
-#: Phases of a move that is under way.
-MOVING = frozenset((Phase.EVICTING, Phase.EVICTED, Phase.SURGING))
-
 #: Number of placed pods from which moves are judged in a thread; with fewer, it takes a few milliseconds.
 MANY_PODS = 1_000
 
@@ -199,7 +196,7 @@ class MoveRevalidator:
         """Why other policies' moves under way leave no room for this one, None if they do."""
         others, all_of_them = 0, 1
         for each in self.keeper.unfinished():
-            if each.phase not in MOVING or each.key == record.key:
+            if not each.is_moving or each.key == record.key:
                 continue
             is_other = each.spec.policy != record.spec.policy
             if is_other and each.spec.pod.uid == move.pod.uid:

@@ -77,13 +77,17 @@ class MoveTargets:
         return (self.machine.moves[key].spec.pod.uid, *(each.spec.pod.uid for each in others))
 
     def _like(self, key: str) -> PodInfo | None:
-        """The pod of an earlier process's record, or another pod of its controller."""
+        """The pod of an earlier process's record, or another pod of its controller that runs.
+
+        A pod that does not run may request more than any node would have given it.
+        """
         spec, cache = self.machine.moves[key].spec, self.book.cache
         present = cache.cluster.pods.get(spec.pod.uid)
         if present is not None:
             return present
         pods = self.siblings(spec.owner.uid).values() if spec.owner is not None else ()
-        found = next((pod for pod in pods if pod.namespace == spec.pod.namespace), None)
+        running = (pod for pod in pods if pod.node_name and pod.status.phase == "Running")
+        found = next((pod for pod in running if pod.namespace == spec.pod.namespace), None)
         if found is None:
             return None
         metadata = msgspec.structs.replace(found.metadata, name=spec.pod.name)

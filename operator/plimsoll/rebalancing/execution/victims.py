@@ -20,7 +20,7 @@ from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.events import MovePlanned
-from plimsoll.rebalancing.moves.outcomes import PREEMPTION, is_unseen
+from plimsoll.rebalancing.moves.outcomes import PREEMPTION
 from plimsoll.rebalancing.moves.state import MoveStage, MoveState, Way
 from plimsoll.rebalancing.records.drafts import first_reason, key_of, spec_of
 from plimsoll.rebalancing.records.store import EvictionRecordStore
@@ -61,8 +61,6 @@ class VictimEvictions:
             present = self.cache.cluster.pods.get(victim.uid)
             if present is None or present.is_terminating:
                 continue
-            if any(is_unseen(each) for each in evicted):
-                return False  # only its record says that it goes; if it stays, that ends soon
             if evicted:
                 continue
             if self._is_unwritten(victim.uid) or not is_wanted():

@@ -4,7 +4,8 @@ Each has the key of its move; events that concern several moves name a policy or
 responds to an instruction names it in ``answers``.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from math import inf
@@ -74,6 +75,13 @@ class ProcessRestarted(MoveEvent):
     approved: bool | None = None  #: people's answer to a proposal
     created: datetime | None = None  #: the record's creation, by the API server's clock; None if not known
     announced: datetime | None = None  #: the write of phase Evicting, by the same clock; None if not known
+    reference: Mapping[str, str] = field(default_factory=dict)  #: to the record, for events
+    over_limit: str = ""  #: why its target may not be reserved, in a sentence; "" if it may
+
+    @property
+    def stands(self) -> bool:
+        """Whether the pod still runs: it exists, is not terminating, and has not ended."""
+        return self.pod is not None and not self.pod.terminating and not self.pod.has_ended
 
     @property
     def since(self) -> datetime | None:

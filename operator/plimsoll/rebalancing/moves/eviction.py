@@ -148,9 +148,7 @@ def _timed_out(step: Step, event: events.TimedOut) -> None:
         case MoveStage.LEAVING, TimerName.LEAVING:
             node = step.state.spec.from_node
             text = f"the pod was evicted and has not left {node} in time"
-            if outcomes.is_unseen(step.state):
-                text = f"the record says that the pod was evicted, and the pod stays on {node}"
-            step.close(Landing(Phase.FAILED, "StillThere", text))
+            step.close(Landing(Phase.FAILED, outcomes.STILL_THERE, text))
 
 
 TABLE = MoveTable(

@@ -189,6 +189,7 @@ class EmitEvent:
     reason: str
     action: str
     message: str
+    is_warning: bool = False
 
 
 @dataclass(frozen=True, slots=True)

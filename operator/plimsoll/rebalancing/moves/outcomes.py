@@ -54,6 +54,9 @@ NOT_JUDGED = not_all("a move that it goes together with could not be judged")
 NOT_PROPOSED = not_all("another record of its bundle is gone, or was called off")
 FOR_NO_POD = not_all("the pod that the moves make room for is gone")
 
+#: The reason of a record that says Evicted and whose pod stays.
+STILL_THERE = "StillThere"
+
 #: The strategy in records of victims of preemption.
 PREEMPTION = "DefaultPreemption"
 
@@ -62,10 +65,6 @@ PATIENCE_S = 300.0
 
 #: Seconds in addition to its grace period within which a victim must leave.
 LEAVING_S = 300.0
-
-#: Seconds within which the watch must show a victim terminating, if only a record of an earlier process says
-#: that it was evicted: twice the time in which TCP keep-alive ends a watch on a dead connection.
-UNSEEN_S = 90.0
 
 
 def leaves(step: Step, reason: str, message: str = "") -> None:
@@ -110,18 +109,8 @@ def leaves_room(step: Step) -> None:
     pod = step.around.pod(step.state.pod_uid)
     if step.state.pod_gone or pod is None or pod.has_ended:
         left(step)
-    elif is_unseen(step.state):
-        step.wait(TimerName.LEAVING, UNSEEN_S)
     else:
         _await_departure(step)
-
-
-def is_unseen(state: MoveState) -> bool:
-    """Whether only a record, written by an earlier process or a user, says that a victim was evicted.
-
-    The record may be wrong, so no pod counts on that room.
-    """
-    return state.stage is MoveStage.LEAVING and not state.attempts and not state.pod_terminating
 
 
 def going(step: Step, _event: events.PodTerminating) -> None:

@@ -1,7 +1,8 @@
 """Completes or cancels each open record of an earlier process, once, after a restart.
 
 The records and the cluster are the only evidence. A pod that still exists was not evicted, whatever was about
-to be sent; one that is gone or terminating was, and its replacement is awaited.
+to be sent or the record says; one that is gone or terminating was, and its replacement is awaited. Its target
+is reserved within the limits of the policy, as a record may have been written by a user.
 
 ::
 
@@ -11,8 +12,8 @@ to be sent; one that is gone or terminating was, and its replacement is awaited.
     Planned                 any                   Closed: Cancelled
     Evicting                exists                Closed: Cancelled; Requesting by the rule of requests
     Evicting                terminating, gone     Evicted, then as below
-    Evicted                 any                   Replacing; a victim of preemption: Leaving, for at most
-                                                  90 s while the watch does not show it terminating
+    Evicted                 exists                Closed: Failed
+    Evicted                 terminating, gone     Replacing; a victim of preemption: Leaving
     Surging                 any                   by the rule of surges
     finished                any                   Closed; its replacement replaces no other pod
 """
@@ -23,12 +24,20 @@ from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.rebalancing.moves import outcomes
 from plimsoll.rebalancing.moves.events import ProcessRestarted
-from plimsoll.rebalancing.moves.instructions import FollowReplacement, ReserveTarget, StopFollowing
-from plimsoll.rebalancing.moves.state import MoveStage, TimerName
+from plimsoll.rebalancing.moves.instructions import (
+    EmitEvent,
+    FollowReplacement,
+    ReserveTarget,
+    StopFollowing,
+)
+from plimsoll.rebalancing.moves.state import Landing, MoveStage, TimerName
 from plimsoll.rebalancing.moves.transition import MoveTable, Step
 
 #: The reason of phases that are written after a restart.
 RESTARTED = "Restarted"
+
+#: The reason and the action of events on records that are not, or not wholly, believed.
+REFUSED, RECOVERING = "RecordRefused", "Recovering"
 
 #: Takes a record over, or returns false: the recovery of ways of moving pods other than evictions.
 RecoveryRule = Callable[[Step, ProcessRestarted], bool]
@@ -67,11 +76,15 @@ def _carry_on(step: Step, event: ProcessRestarted) -> None:
             step.become(MoveStage.PROPOSED)  # waits for a person, whichever process recorded it
         case Phase.PLANNED:
             _cancel(step, "the operator ended before the eviction was sent")
-        case Phase.EVICTING if event.pod is not None and not event.pod.terminating:
+        case Phase.EVICTING if event.stands:
             _cancel(step, "the operator ended before the eviction was accepted")
         case Phase.EVICTING:
             step.write(Phase.EVICTED, RESTARTED, "found evicted after a restart")
             _await_replacement(step, event)
+        case Phase.EVICTED if event.stands:
+            message = f"the record says that the pod was evicted, and the pod stays on {event.spec.from_node}"
+            outcomes.end(step, Landing(Phase.FAILED, outcomes.STILL_THERE, message))
+            _warn(step, event, message)
         case Phase.EVICTED:
             _await_replacement(step, event)
         case Phase.SURGING:
@@ -81,6 +94,11 @@ def _carry_on(step: Step, event: ProcessRestarted) -> None:
             if event.status.replacement is not None:
                 owner = event.spec.owner.uid if event.spec.owner is not None else ""
                 step.order(StopFollowing(event.key, event.status.replacement.uid, owner))
+
+
+def _warn(step: Step, event: ProcessRestarted, message: str) -> None:
+    """Emit an event on the record, where people look for the reason."""
+    step.order(EmitEvent(event.reference, REFUSED, RECOVERING, message, is_warning=True))
 
 
 def _cancel(step: Step, message: str) -> None:
@@ -98,7 +116,9 @@ def _await_replacement(step: Step, event: ProcessRestarted) -> None:
         outcomes.end(step, landing)
         return
     step.become(MoveStage.REPLACING)
-    if not outcomes.is_forecast(step):
+    if event.over_limit:
+        _warn(step, event, f"its target {event.spec.target_node} is not reserved: {event.over_limit}")
+    elif not outcomes.is_forecast(step):
         step.become(holds=True)
         step.order(ReserveTarget(event.key, None))  # until the replacement is seen, or the move gives up
     step.order(FollowReplacement(event.key, event.spec, event.since))

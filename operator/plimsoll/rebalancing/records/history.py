@@ -10,7 +10,7 @@ from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
 from plimsoll.planning.history import Fate, Memory, PastMove
-from plimsoll.rebalancing.moves.outcomes import PREEMPTION
+from plimsoll.rebalancing.moves.outcomes import PREEMPTION, STILL_THERE
 from plimsoll.rebalancing.records.record import Record
 
 #: Reasons of a Failed record whose pod was evicted; any other reason means that nothing was evicted.
@@ -85,6 +85,7 @@ def counts_as_sent(record: Record, policy: str) -> bool:
     return (
         record.spec.policy == policy
         and record.phase not in STAYED
+        and record.status.reason != STILL_THERE
         and not is_victim(record)
         and latest_sent(record) > 0.0
     )

@@ -9,6 +9,9 @@ from plimsoll.api.v1alpha1.eviction_naming import record_labels
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase
 from plimsoll.api.v1alpha1.rebalancing import PlannerName
 
+#: Phases in which the pod leaves, or has been asked to.
+MOVING = frozenset((Phase.EVICTING, Phase.EVICTED, Phase.SURGING))
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -66,6 +69,22 @@ class Record:
     def is_forecast(self) -> bool:
         """Whether the target is not proven; records of earlier versions name only the planner."""
         return self.spec.forecast or self.spec.planner is PlannerName.UPSTREAM
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether the pod leaves, or has been asked to."""
+        return self.phase in MOVING
+
+    @property
+    def reference(self) -> dict[str, str]:
+        """A reference to the record, for events."""
+        return {
+            "apiVersion": "plimsoll.dev/v1alpha1",
+            "kind": "Eviction",
+            "namespace": self.namespace,
+            "name": self.name,
+            "uid": self.uid,
+        }
 
     @property
     def is_finished(self) -> bool:

@@ -10,7 +10,7 @@ import msgspec
 from plimsoll.api.schema.fields import duration_s
 from plimsoll.api.schema.selectors import LabelSelectorSpec
 from plimsoll.api.v1alpha1.evictor import EvictorSpec
-from plimsoll.api.v1alpha1.limits import EvictionBudget
+from plimsoll.api.v1alpha1.limits import EvictionBudget, EvictionLimits
 from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS, source_of
 from plimsoll.api.v1alpha1.prometheus import METRIC_RESOURCE
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec, StrategySpec
@@ -95,16 +95,7 @@ def rebalancing_of(
         },
         profiles=profiles,
         forecast=registries.forecast,
-        limits=Limits(
-            total=_ceiling(limits.total),
-            per_minute=_ceiling(limits.per_minute),
-            budgets=tuple(
-                (each.name, _ceiling(each.evictions)) for each in _open_budgets(limits.budgets, now)
-            ),
-            per_node=_ceiling(limits.per_node),
-            per_namespace=_ceiling(limits.per_namespace),
-            per_workload=_ceiling(limits.per_workload),
-        ),
+        limits=limits_of(limits, now),
         nodes=_selector(policy.spec.scope.node_selector, "spec.scope.nodeSelector"),
         targets=_targets(spec.evictor.node_selector),
         planner=planner,
@@ -112,6 +103,22 @@ def rebalancing_of(
         surge=spec.surge and planner is not Planner.UPSTREAM,
         minimum_gain=None if spec.minimum_gain_percent is None else spec.minimum_gain_percent / 100,
         goal=Goal(Objective(optimizer.objective), float(optimizer.time_limit_seconds), optimizer.move_price),
+    )
+
+
+def limits_of(limits: EvictionLimits, now: datetime) -> Limits:
+    """The ceilings of a run at that moment.
+
+    Raises:
+        ConfigurationError: The schedule of a budget is invalid.
+    """
+    return Limits(
+        total=_ceiling(limits.total),
+        per_minute=_ceiling(limits.per_minute),
+        budgets=tuple((each.name, _ceiling(each.evictions)) for each in _open_budgets(limits.budgets, now)),
+        per_node=_ceiling(limits.per_node),
+        per_namespace=_ceiling(limits.per_namespace),
+        per_workload=_ceiling(limits.per_workload),
     )
 
 
