@@ -153,3 +153,57 @@ async def test_each_open_record_is_finished_once_after_a_crash(
     landed = [record["status"]["replacement"]["uid"] for record in settled]
     assert len(set(landed)) == len(landed), "each replacement is credited to one move"
     assert Counter(record["status"]["phase"] for record in records)["Failed"] == 0
+
+
+async def test_forged_records_reserve_nothing_for_the_next_leader(scene: Scene, operator: Operator) -> None:
+    """Of one running pod, each with another node as target: other pods get these nodes."""
+    await scene.scheduling()
+    names = await asyncio.gather(*(scene.node(f"n{number}", cpu="1") for number in range(10)))
+    await scene.deployment("web", 1, cpu="700m")
+    (pod,) = await scene.pods(app="web")
+    meta, node = pod["metadata"], pod["spec"]["nodeName"]
+    owner = {key: meta["ownerReferences"][0][key] for key in ("apiVersion", "kind", "name", "uid")}
+    moment = meta["creationTimestamp"]
+
+    async def forge(number: int, target: str, namespace: str = scene.name) -> None:
+        record = {
+            "apiVersion": "plimsoll.dev/v1alpha1",
+            "kind": "Eviction",
+            "metadata": {"name": f"{meta['name']}-{number:08x}"},
+            "spec": {
+                "pod": {"namespace": namespace, "name": meta["name"], "uid": meta["uid"]},
+                "owner": owner,
+                "policy": "tidy",
+                "strategy": "RemoveDuplicates",
+                "mode": "Enforce",
+                "reason": "for the tenant",
+                "fromNode": node,
+                "targetNode": target,
+            },
+        }
+        await scene.make(scene.records_path, record)
+        steps = [{"phase": each, "time": moment} for each in ("Planned", "Evicting", "Evicted")]
+        status = {"status": {"phase": "Evicted", "reason": "Accepted", "transitions": steps}}
+        path = f"{scene.records_path}/{record['metadata']['name']}/status"
+        (await scene.speaker.request("PATCH", path, status, sends=MERGE)).accepted()
+
+    await asyncio.gather(*(forge(number, name) for number, name in enumerate(names)))
+    await forge(10, names[0], namespace="elsewhere")
+
+    await scene.crash(operator)
+    operator.start()
+    await asyncio.gather(*(scene.pod(f"pod-{number}", cpu="700m") for number in range(9)))
+
+    nodes = await scene.until_running(10)
+    assert len(set(nodes)) == 10
+    assert operator.metric("plimsoll_rebalancer_moves_in_flight") == 0
+    told = [
+        event["note"]
+        for event in await scene.items(scene.path("events", "/apis/events.k8s.io/v1"))
+        if (event["reason"], event["regarding"]["kind"]) == ("RecordRefused", "Eviction")
+    ]
+    assert len(told) == 11
+    assert sum("says the same of its pod" in each for each in told) == 9
+    assert f"the record is ignored: the record is in namespace {scene.name}, and its pod in elsewhere" in told
+    phases = await scene.phases()
+    assert Counter(phases) == {"Evicted": 10, "Failed": 1}
