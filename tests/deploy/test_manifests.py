@@ -254,18 +254,46 @@ def test_who_may_patch_deployments_or_nodes_may_change_one_mark_alone(
         assert binding["spec"]["validationActions"] == ["Deny", "Audit"]
 
 
+@every_installation
+def test_only_the_operators_account_writes_records(objects: list[Obj]) -> None:
+    """Its service account's name is in the policy, whatever the release calls it."""
+    (policy,) = (
+        each
+        for each in of_kind(objects, "ValidatingAdmissionPolicy")
+        if each["metadata"]["name"].endswith("own-records")
+    )
+    (binding,) = (
+        each
+        for each in of_kind(objects, "ValidatingAdmissionPolicyBinding")
+        if each["spec"]["policyName"] == policy["metadata"]["name"]
+    )
+    account = f"system:serviceaccount:{NAME}:{pod_template(objects)['spec']['serviceAccountName']}"
+    (condition,) = policy["spec"]["matchConditions"]
+
+    assert condition["expression"] == f"request.userInfo.username != '{account}'"
+    assert policy["spec"]["failurePolicy"] == "Fail"
+    assert binding["spec"] == {
+        "policyName": policy["metadata"]["name"],
+        "validationActions": ["Deny", "Audit"],
+    }
+
+
 def test_a_dry_run_looks_at_deployments_and_changes_none() -> None:
     """The chart's surge.enabled without mode Enforce."""
     objects = parsed(templated("", "--set", "surge.enabled=true"))
     of_deployments = {verb for verb, _, resource in operators_grants(objects) if resource == "deployments"}
 
     assert of_deployments == {"get", "list"}
-    assert of_kind(objects, "ValidatingAdmissionPolicy") == []
+    assert guards(objects, "deployments") == []
 
 
 def test_the_guards_can_be_left_to_others() -> None:
     """Where an installer may not write admission policies."""
-    objects = parsed(templated("surge-values.yaml", "--set", "surge.guard=false,rbac.guardNodes=false"))
+    objects = parsed(
+        templated(
+            "surge-values.yaml", "--set", "surge.guard=false,rbac.guardNodes=false,rbac.guardRecords=false"
+        )
+    )
 
     assert of_kind(objects, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding") == []
 
