@@ -24,6 +24,13 @@ class Admission:
 
     policy: Obj
 
+    def concerns(self, user: str, groups: list[str] = ORDINARY) -> bool:
+        """Whether it judges what this user writes, as far as its conditions are about users."""
+        known = {"request": {"userInfo": {"username": user, "groups": groups}}}
+        return all(
+            self._evaluated(each["expression"], known) for each in self.policy["spec"]["matchConditions"]
+        )
+
     def refusal(
         self, obj: Obj, old: Obj | None = None, groups: list[str] = ORDINARY, user: str = "somebody"
     ) -> str:

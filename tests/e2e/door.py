@@ -148,21 +148,28 @@ class Door:
             del self._open[id(request)]
 
     async def _denial(self, request: web.Request, asked: Asked) -> str:
-        """What an admission policy says against an update, "" when none does."""
-        if asked.verb != "patch":
-            return ""
+        """What an admission policy says against a write, "" when none does."""
+        operation = {"create": "CREATE", "patch": "UPDATE", "update": "UPDATE"}.get(asked.verb)
+        whole, slash, _ = asked.resource.partition("/")
         for policy in self.policies:
             (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
-            if asked.group not in rule["apiGroups"] or asked.resource not in rule["resources"]:
+            resources = (asked.resource, f"{whole}/*" if slash else whole)
+            is_meant = asked.group in rule["apiGroups"] and not {*resources}.isdisjoint(rule["resources"])
+            if (
+                not is_meant
+                or operation not in rule["operations"]
+                or not Admission(policy).concerns(self.user)
+            ):
                 continue
             headers = {name: request.headers[name] for name in ("Authorization", "Content-Type")}
-            url = self.server + request.path
-            async with self.session.get(url, headers=headers) as answer:
-                old = await answer.json()
-            async with self.session.patch(
-                url, params={"dryRun": "All"}, data=await request.read(), headers=headers
+            url, old = self.server + request.path, None
+            if operation == "UPDATE":
+                async with self.session.get(url, headers=headers) as answer:
+                    old = await answer.json()
+            async with self.session.request(
+                request.method, url, params={"dryRun": "All"}, data=await request.read(), headers=headers
             ) as answer:
-                if answer.status != 200:
+                if answer.status not in (200, 201):
                     return ""  # the server itself refuses it
                 new = await answer.json()
             if refusal := Admission(policy).refusal(new, old, user=self.user):

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from api.malformed_policies import MALFORMED, MalformedPolicy
-from e2e.conftest import documents
-from e2e.speaker import MERGE, TABLE, Speaker
+from deploy.manifests import documents as installed
+from deploy.manifests import of_kind
+from e2e.conftest import define, documents
+from e2e.door import door, kubeconfig_for
+from e2e.speaker import MERGE, TABLE, Speaker, speaking
 from plimsoll.api.schema.resource import ResourceMeta
 from plimsoll.api.v1alpha1 import Eviction, SchedulingPolicy
 from plimsoll.api.v1alpha1.eviction import (
@@ -26,6 +29,9 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
+    from pathlib import Path
+
+    from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = pytest.mark.e2e
 
@@ -194,3 +200,49 @@ async def test_kinds_are_found_by_short_name_and_category(speaker: Speaker) -> N
     assert found["evictions"]["shortNames"] == ["plev"]
     assert found["schedulingpolicies"]["categories"] == found["evictions"]["categories"] == ["plimsoll"]
     assert {"schedulingpolicies/status", "evictions/status"} <= found.keys()
+
+
+async def test_with_the_admission_policy_only_the_operator_writes_records(
+    start_roadstead: StartRoadstead, tmp_path: Path
+) -> None:
+    """Each way round it is refused; a person with the right answers a proposal, and may delete it."""
+    cluster = start_roadstead()
+    records = "/apis/plimsoll.dev/v1alpha1/namespaces/default/evictions"
+    one = f"{records}/web-1-0123abcd"
+    async with (
+        speaking(cluster.kubeconfig) as operator,
+        door(cluster.plain_url, lambda _: True) as entrance,
+        speaking(kubeconfig_for(tmp_path / "tenant", entrance.url, cluster.token)) as tenant,
+    ):
+        await define(operator)
+        entrance.user, entrance.policies = "alice", of_kind(installed("dry-run"), "ValidatingAdmissionPolicy")
+        made = (await operator.request("POST", records, a_record())).accepted()
+        nameless = a_record()
+        nameless["metadata"] = {"generateName": "web-1-"}
+        evicted = {
+            "phase": "Evicting",
+            "transitions": [{"phase": "Evicting", "time": "2026-01-01T00:00:00Z"}],
+        }
+        hold = {"metadata": {"finalizers": ["example.com/hold"]}}
+        owned = {"kind": "ConfigMap", "apiVersion": "v1", "name": "gone", "uid": "2"}
+        attempts = [
+            await tenant.request("POST", records, a_record("web-1-ffffffff")),
+            await tenant.request("POST", records, nameless),
+            await tenant.request("PATCH", f"{one}/status", {"status": evicted}, sends=MERGE),
+            await tenant.request("PUT", f"{one}/status", {**made, "status": evicted}),
+            await tenant.request("PATCH", one, hold, sends=MERGE),
+            await tenant.request("PATCH", one, {"metadata": {"ownerReferences": [owned]}}, sends=MERGE),
+            await tenant.request("PATCH", one, {"metadata": {"labels": {"a": "b"}}}, sends=MERGE),
+        ]
+        answer = {"metadata": {"annotations": {"plimsoll.dev/approved": "true"}}}
+        (await tenant.request("PATCH", one, answer, sends=MERGE)).accepted()
+        (await tenant.request("DELETE", one)).accepted()
+        attempts.append(await tenant.request("POST", records, a_record()))
+        left = (await operator.request("GET", records)).accepted()["items"]
+
+    assert [each.status for each in attempts] == [403] * len(attempts)
+    assert attempts[0].message == (
+        "ValidatingAdmissionPolicy 'plimsoll-own-records' with binding 'plimsoll-own-records' denied request:"
+        " only the operator creates Eviction records: change the SchedulingPolicy, whose next run decides"
+    )
+    assert left == []
