@@ -141,6 +141,7 @@ async def test_an_installation_step_by_step(start_roadstead: StartRoadstead, tmp
             " apply deploy/enforce (chart: mode: Enforce)"
         )
         assert "the operator system" in " ".join(lacking.lines("ok", "rights"))
+        assert "policy plimsoll-own-records lets only" in " ".join(lacking.lines("ok", "rights"))
 
         answer = (await told(config, "-o", "json")).answer
         assert (answer["level"], answer["account"]) == ("error", ACCOUNT)

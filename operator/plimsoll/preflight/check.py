@@ -13,6 +13,7 @@ from plimsoll.preflight.grants import granting
 from plimsoll.preflight.leases import is_renewed, judged_leases, our_leases
 from plimsoll.preflight.other_schedulers import Doing, judged_programs, seen_programs
 from plimsoll.preflight.policy_conditions import at_work, claims_of, judged_policies
+from plimsoll.preflight.record_guard import judged_record_guard
 from plimsoll.preflight.rights import judged_rights, service_account_of
 from plimsoll.preflight.server import judged_contact
 from plimsoll.preflight.survey.cluster import Survey, survey
@@ -95,6 +96,8 @@ def judged_review(found: Survey, reviewed: Review) -> Iterator[Finding]:
         yield replace(finding, remedy=f"{finding.remedy}, or run it with --self in the operator's place")
     else:
         yield from judged_rights(account, reviewed.wanted, reviewed.answers)
+    if account is not None:
+        yield from judged_record_guard(found.guards, account)
 
 
 def _leads(found: Survey) -> bool:

@@ -19,6 +19,7 @@ from plimsoll.preflight import definitions
 from plimsoll.preflight.findings import Unread
 from plimsoll.preflight.leases import NAME, Leases, lease_of
 from plimsoll.preflight.other_schedulers import REPORTERS
+from plimsoll.preflight.record_guard import AdmissionPolicies
 from plimsoll.preflight.rights import DevicePresence
 from plimsoll.preflight.unserved_pods import waiting_names
 from plimsoll.preflight.workloads import Installation, RunningWorkload, installations, workload
@@ -28,6 +29,7 @@ Document = Mapping[str, Any]
 
 PODS = "/api/v1/pods"
 LEASES = "/apis/coordination.k8s.io/v1/leases"
+ADMISSION = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 #: The resources to search for other schedulers; of pods only static ones.
@@ -54,6 +56,7 @@ class Survey:
         waiting: Pending pods by scheduler name, for names that no known scheduler serves.
         placed: The scheduler names among these whose pods were placed before.
         reporters: Reporters of the cluster's events.
+        guards: The cluster's admission policies.
         devices: Whether the cluster has dynamically allocated devices.
         unread: Failed reads of workloads and events.
     """
@@ -68,6 +71,7 @@ class Survey:
     reporters: frozenset[str]
     waiting: dict[str, list[Pod]] | Unread
     placed: frozenset[str]
+    guards: AdmissionPolicies | Unread
     devices: DevicePresence
     unread: tuple[Unread, ...]
 
@@ -82,6 +86,7 @@ async def survey(session: Session, now: float, namespace: str) -> Survey:
         tasks = [group.create_task(attempt(path, _workloads(session, kind))) for kind, path in WORKLOADS]
         reported = group.create_task(attempt("/api/v1/events", lambda path: _reporters(session, path)))
         devices = group.create_task(_devices(session))
+        guards = group.create_task(attempt(ADMISSION, lambda path: _guards(session, path)))
         waits = group.create_task(attempt(PODS, lambda path: _waiting(session, path, now)))
     waiting, reporters, workloads = waits.result(), reported.result(), [each.result() for each in tasks]
     deployments = workloads[0]
@@ -98,6 +103,7 @@ async def survey(session: Session, now: float, namespace: str) -> Survey:
         reporters=frozenset() if isinstance(reporters, Unread) else reporters,
         waiting=waiting,
         placed=frozenset(name for name, is_placed in zip(names, placed, strict=True) if is_placed),
+        guards=guards.result(),
         devices=devices.result(),
         unread=tuple(each for each in (*workloads, reporters) if isinstance(each, Unread)),
     )
@@ -181,6 +187,15 @@ async def _reporters(session: Session, path: str) -> frozenset[str]:
 
     found = await asyncio.gather(*map(has, REPORTERS))
     return frozenset(name for name, is_found in zip(REPORTERS, found, strict=True) if is_found)
+
+
+async def _guards(session: Session, path: str) -> AdmissionPolicies:
+    try:
+        return AdmissionPolicies(
+            await _all(session, path), await _all(session, path.replace("policies", "policybindings"))
+        )
+    except NotFound:
+        return AdmissionPolicies()  # the server has no such resource
 
 
 async def _devices(session: Session) -> DevicePresence:
