@@ -15,9 +15,8 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.planning.kept_findings import KeptFindings
 from plimsoll.planning.moves import EvictionPlan
-from plimsoll.planning.planners import make_plan
+from plimsoll.planning.planners import begin_upstream_run, make_plan
 from plimsoll.planning.refusal_examples import abridged
-from plimsoll.planning.upstream.planner import upstream_run
 from plimsoll.ports.clock import ComputationFailed, ComputationLost
 from plimsoll.rebalancing.runs import plan_runner
 from plimsoll.rebalancing.runs.degraded_reasons import DegradedReasons
@@ -121,7 +120,7 @@ class PolicyRuns:
         parcel = PlanParcel(totals.spec.mode, inputs.cluster, inputs.context.unplaced)
         if inputs.rebalancing.planner is Planner.UPSTREAM and totals.spec.mode is Mode.ENFORCE:
             self.reports.begin(totals)
-            run, limit_s = upstream_run(*read), plan_runner.PLANNING_S
+            run, limit_s = begin_upstream_run(*read), plan_runner.PLANNING_S
             await self.upstream.carry_out(totals, run, inputs.memory, parcel, limit_s)
         else:
             totals.plan = await self.planning.make_apart(
