@@ -3,13 +3,15 @@
 Users may assign a pod to a node by ``spec.nodeName``. No scheduler checks whether it fits, and a kubelet may
 refuse it in the same second, so it is no reason to move other pods. Planners and strategies see a pod only
 
-* once a scheduler has bound it or its kubelet has started it, if its node has room for all of its pods;
+* once a scheduler has bound it or its kubelet has started it, if its node has what all of its pods request;
 * once it has existed for ``LASTS_S`` in any case.
 
 The room of such a pod counts again when a move is judged right before the eviction.
 """
 
 from datetime import datetime, timedelta
+
+import numpy as np
 
 from plimsoll.framework import PodInfo
 from plimsoll.model.columns.cluster import Cluster
@@ -21,15 +23,14 @@ LASTS_S = 300.0
 def lasting(cluster: Cluster, now: datetime) -> Cluster:
     """The cluster without pods that may not last; the given one if all do."""
     since = now - timedelta(seconds=LASTS_S)
-    count = len(cluster)
-    is_over = (cluster.requested[:count] > cluster.allocatable[:count]).any(axis=1)
+    over = _over_committed(cluster)
     passing = [
         pod
         for pod in cluster.pods.values()
         if (created := pod.pod.metadata.creation_timestamp) is not None
         and created > since
         and pod.pod.node_name
-        and (_is_stray(pod) or ((row := cluster.row_of_pod(pod.uid)) is not None and is_over[row]))
+        and (_is_stray(pod) or _adds_to(over.get(pod.pod.node_name, frozenset()), pod))
     ]
     if not passing:
         return cluster
@@ -37,6 +38,21 @@ def lasting(cluster: Cluster, now: datetime) -> Cluster:
     for pod in passing:
         rest.displace(pod.uid)
     return rest
+
+
+def _over_committed(cluster: Cluster) -> dict[str, frozenset[str]]:
+    """By node whose pods request more than it has: the resources."""
+    count = len(cluster)
+    is_over = cluster.requested[:count] > cluster.allocatable[:count]
+    return {
+        cluster.nodes[row].name: frozenset(cluster.resources[axis] for axis in np.flatnonzero(is_over[row]))
+        for row in np.flatnonzero(is_over.any(axis=1))
+    }
+
+
+def _adds_to(resources: frozenset[str], pod: PodInfo) -> bool:
+    """Whether the pod requests one of these resources; each pod takes one of the node's pods."""
+    return "pods" in resources or any(pod.requests.get(each, 0) for each in resources)
 
 
 def _is_stray(pod: PodInfo) -> bool:
