@@ -104,7 +104,8 @@ async def test_the_target_of_an_evicted_pod_is_held_again(scene: Scene, operator
     await scene.crash(operator)
     await scene.pod("thief", cpu="700m")
     operator.start().until_ready()
-    await eventually(lambda: scene.condition("thief"), lambda one: one.get("reason") == "Unschedulable")
+    reserved = "1 Insufficient cpu because of reservations"
+    await eventually(lambda: scene.condition("thief"), lambda one: reserved in one.get("message", ""))
     await throughout(lambda: scene.node_of("thief"), lambda node: not node, 2)
     let_go = {"metadata": {"finalizers": None}}
     (await scene.speaker.request("PATCH", path, let_go, sends=MERGE)).accepted()

@@ -12,6 +12,7 @@ from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
+from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
@@ -129,6 +130,32 @@ def test_nominated_pods_hold_their_room(priority: Any, node: Any) -> None:
     decision = schedule(scheduler, info(cluster, "p", cpu="1", priority=priority))
 
     assert decision.node == node
+
+
+@pytest.mark.parametrize("plugins", [(), ("InterPodAffinity",)], ids=["by-sums", "by-trials"])
+def test_a_node_that_is_full_of_reservations_says_so(plugins: tuple[str, ...]) -> None:
+    """One is too small, one has a nominated pod, of which kube-scheduler's words hold, one is reserved."""
+    cluster = a_cluster([a_node("small", cpu="1"), a_node("nominated", cpu="4"), a_node("reserved", cpu="4")])
+    registry = Registry(IN_TREE)
+    defaults = [Enabled(name) for name in DEFAULT_PLUGINS if name in registry]
+    scheduler = ProfileScheduler(build_profile(ProfileConfig("s"), registry, defaults), cluster)
+    other = info(cluster, "other", cpu="4", priority=5)
+    scheduler.nominator.add(other, "nominated")
+    moved = cluster.templates.stand_in(other, Holder(HolderKind.REPLACEMENT, "default/other-1"), 10)
+    scheduler.nominator.add(moved, "reserved")
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "x"}}}
+    spec = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}} if plugins else {}
+
+    pod = info(cluster, "p", cpu="2", affinity=spec)
+    decision, evaluation = schedule(scheduler, pod), scheduler.evaluate(pod)
+
+    assert decision.message.startswith(
+        "0/3 nodes are available: 1 Insufficient cpu because of reservations, 2 Insufficient cpu."
+    )
+    assert decision.message.partition(". ")[0] + "." == str(scheduler.rank(pod).diagnosis)
+    assert evaluation.statuses["reserved"].reasons == ("Insufficient cpu because of reservations",)
+    assert evaluation.statuses["reserved"].plugin == "NodeResourcesFit"
+    assert evaluation.statuses["nominated"].reasons == ("Insufficient cpu",)
 
 
 def test_a_nominated_node_is_taken_without_scoring() -> None:

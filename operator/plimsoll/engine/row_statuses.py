@@ -1,6 +1,7 @@
 """Holds statuses of many nodes as arrays: preemption rejects hundreds of nodes for one reason."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -42,6 +43,17 @@ class RowStatuses(Mapping[int, Status]):
         """Each status that some row has, with its number of rows."""
         counts = np.bincount(self._which, minlength=len(self._statuses)).tolist()
         return [(status, count) for status, count in zip(self._statuses, counts, strict=True) if count]
+
+    def reworded(self, chosen: BoolArray, suffix: str) -> "RowStatuses":
+        """The same with a suffix to the reasons of the chosen rows, shape (C,)."""
+        if not chosen.any():
+            return self
+        longer = [
+            replace(each, reasons=tuple(f"{text}{suffix}" for text in each.reasons))
+            for each in self._statuses
+        ]
+        which = np.where(chosen, self._which + len(self._statuses), self._which)
+        return RowStatuses(self.rows, which, [*self._statuses, *longer])
 
     def have(self, code: Code) -> BoolArray:
         """Whether each status has this code, shape (C,)."""

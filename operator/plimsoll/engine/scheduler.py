@@ -43,6 +43,10 @@ from plimsoll.model.kinds.deployment import SURGED, deployment_name_of, node_of
 #: Rejects the node that a surge moves the pod's predecessor off.
 LEFT = unresolvable("node(s) hold the pod that this one is to replace elsewhere")
 
+#: Follows the reasons of a node that has room but for what is reserved there. Nodes that only nominated pods
+#: fill have kube-scheduler's reasons: it nominates pods, and reserves nothing else.
+RESERVED = " because of reservations"
+
 #: Chooses one of ``n`` equally good nodes: a number in 0..n-1.
 Choose = Callable[[int], int]
 
@@ -103,7 +107,7 @@ class ProfileScheduler:
         nodes = self.cluster.nodes
         statuses = {
             nodes[row].name: lane.status(int(row), pod) for row in np.flatnonzero(lane.failed != FEASIBLE)
-        } | {nodes[row].name: status for row, status in found.overrides.items()}
+        } | {nodes[row].name: status for row, status in self._worded(found).items()}
         return Evaluation(
             pre_filter=lane.rejected,
             statuses=statuses,
@@ -117,7 +121,7 @@ class ProfileScheduler:
         found = self.filtered(pod)
         lane, rows = found.lane, found.rows
         if not len(rows):
-            diagnosis = lane.diagnose(pod, found.overrides)
+            diagnosis = lane.diagnose(pod, self._worded(found))
             return Ranking(self.cluster, rows, np.empty(0, dtype=np.int64), diagnosis)
         return Ranking(self.cluster, rows, lane.totals(pod, rows))
 
@@ -243,7 +247,7 @@ class ProfileScheduler:
         called. Victims that leave are not assumed to change an extender's response.
         """
         lane = found.lane
-        overrides = found.overrides
+        overrides = self._worded(found)
         if first := self._asked_first(lane, pod):
             overrides = RowStatuses.of({**overrides, **first})
         shown = effective = overrides
@@ -271,6 +275,19 @@ class ProfileScheduler:
             diagnosis=diagnosis,
             nomination=nomination,
         )
+
+    def _worded(self, found: Filtered) -> RowStatuses:
+        """The overrides, with the reservations in the reasons where they are the cause."""
+        if found.what_if is None or not len(found.overrides):
+            return found.overrides
+        ahead, failed = found.what_if.ahead, found.lane.failed
+        is_reserved = [
+            int(failed[row]) == FEASIBLE
+            and status is not LEFT
+            and any(each.stands_in_for is not None for each in ahead.get(row, ()))
+            for row, status in found.overrides.items()
+        ]
+        return found.overrides.reworded(np.array(is_reserved, dtype=np.bool_), RESERVED)
 
     def _post_filter(self, lane: TemplateCache, pod: PodInfo, rejections: Rejections) -> Nomination:
         """Run the PostFilter plugins in turn; reasons add up. Clear the nomination if none can nominate."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from plimsoll.engine.scheduler import RESERVED
 from plimsoll.framework import ABSENT, Status
 from plimsoll.inspection.explanations.amounts import amount_text
 from plimsoll.inspection.explanations.examination import Examination
@@ -116,7 +117,7 @@ def resource_lacks(examination: Examination, row: int, status: Status) -> dict[s
     cluster = examination.cluster
     ahead = examination.ahead.get(row, ())
     missing: dict[str, int] = {}
-    for reason in status.reasons:
+    for reason in (each.removesuffix(RESERVED) for each in status.reasons):
         if reason == TOO_MANY_PODS:
             used = int(cluster.requested[row, PODS]) + len(ahead)
             missing["pods"] = used + 1 - int(cluster.allocatable[row, PODS])
