@@ -213,6 +213,19 @@ def test_nominations_of_an_earlier_process_are_taken_over() -> None:
     assert scene.nominator.node_of("uid-default-pod") == "n1"
 
 
+def test_a_pod_with_scheduling_gates_is_nominated_by_no_process() -> None:
+    """Somebody wrote that into its status: the room would be held for as long as the gates stay."""
+    scene = Scene()
+    scene.serve("ours")
+    gated = ours(status={"nominatedNodeName": "n1"}, schedulingGates=[{"name": "example.com/wait"}])
+
+    scene.tell(PodAdded(gated))
+    first = dict(scene.nominator.by_node)
+    scene.feed.take_over()
+
+    assert (first, scene.nominator.by_node) == ({}, {})
+
+
 def test_a_new_leader_holds_what_the_pods_say() -> None:
     """While it stood by, another process gave nominations and took them away."""
     scene = Scene()

@@ -123,8 +123,12 @@ class QueueFeed(PlacedPodsSubscriber):
             self._observer.event_handled(arrival.label, self._clock.monotonic() - now)
 
     def _take_over_nomination(self, pod: Pod) -> None:
-        """Read the nomination of a pod that is seen first; an earlier process may have written it."""
-        node = pod.nominated_node_name
+        """Read the nomination of a pod that is seen first; an earlier process may have written it.
+
+        No process nominates a pod with scheduling gates. Users may have written that, and as the pod is not
+        tried, no attempt would end it.
+        """
+        node = "" if pod.spec.scheduling_gates else pod.nominated_node_name
         is_theirs = self._served.is_elsewhere(pod) and not self._book.cache.node_of(pod.uid)
         if node and (pod.uid in self._queue or is_theirs):
             self._book.nominate(self._book.cache.info(pod), node, pod.spec.scheduler_name)
