@@ -65,7 +65,7 @@ def test_the_only_pod_is_moved_by_a_rollout() -> None:
     move = found.moves[0]
     assert (move.source, move.target, move.gain) == ("full", "idle", 50)  # room without it: 50, and 100
     assert move.surge == Surge("web", "uid-Deployment/web", deployment.template_digest(), "earlier from idle")
-    assert (move.workload.uid, move.workload.name) == ("uid-Deployment/web", "Deployment default/web")
+    assert (move.workload.key, move.workload.name) == ("default/uid-Deployment/web", "Deployment default/web")
 
 
 def test_no_pod_is_surged_unless_the_policy_says_so() -> None:
@@ -246,7 +246,7 @@ def test_a_budget_is_asked_as_it_will_be_with_the_replacement(
 
 def test_limits_hold_for_surges_too() -> None:
     """One move in flight of the Deployment is the limit, whatever ReplicaSet its pods are of."""
-    flying = around(a_deployment(), in_flight={"uid-Deployment/web": 1})
+    flying = around(a_deployment(), in_flight={"default/uid-Deployment/web": 1})
 
     found = plan(asked(), a_crowded_node(), flying)
 

@@ -205,7 +205,7 @@ def _over_limit(moves: tuple[Move, ...], limits: Limits) -> int:
         (limits.total, {"": len(moves)}),
         (limits.per_node, Counter(move.source for move in single)),
         (limits.per_namespace, Counter(move.pod.namespace for move in moves)),
-        (limits.per_workload, Counter(move.workload.uid for move in moves)),
+        (limits.per_workload, Counter(move.workload.key for move in moves)),
     )
     return sum(
         max(count - ceiling.count, 0)

@@ -238,7 +238,7 @@ class PlannedMoves:
             PastMove(
                 "policy",
                 move.strategy,
-                move.workload.uid,
+                move.workload.key,
                 move.workload.name,
                 move.source,
                 fate,

@@ -56,13 +56,13 @@ class PastMove:
     """A move that has ended.
 
     Attributes:
-        owner: Uid of the workload.
+        owner: Key of the workload.
         name: The workload's name, for people.
         source: The node that the pod left.
         target: The replacement's node; "" without one.
         ended: Seconds since the epoch.
         budget: The PodDisruptionBudget that blocked it (``namespace/name``), or "".
-        controller: Uid of the pod's controller if that is not the workload: the ReplicaSet of a Deployment
+        controller: Key of the pod's controller if that is not the workload: the ReplicaSet of a Deployment
             that surged, or "". Limits from this move hold for both.
     """
 

@@ -22,13 +22,13 @@ LASTS_S = 300.0
 
 def lasting(cluster: Cluster, now: datetime) -> Cluster:
     """The cluster without pods that may not last; the given one if all do."""
-    since = now - timedelta(seconds=LASTS_S)
+    young = timedelta(seconds=LASTS_S)
     over = _over_committed(cluster)
     passing = [
         pod
         for pod in cluster.pods.values()
         if (created := pod.pod.metadata.creation_timestamp) is not None
-        and created > since
+        and -young < now - created < young  # the clocks of two machines differ
         and pod.pod.node_name
         and (_is_stray(pod) or _adds_to(over.get(pod.pod.node_name, frozenset()), pod))
     ]

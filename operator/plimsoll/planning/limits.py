@@ -101,15 +101,21 @@ class TalliedCeiling:
     sentence: str
 
 
+def workload_key(namespace: str, owner: str) -> str:
+    """``namespace/uid`` of an owner: a pod of another namespace that names it does not belong to it."""
+    return f"{namespace}/{owner}"
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The pods of one owner; a pod without owner is its own workload.
+    """The pods of one owner in its namespace; a pod without owner is its own workload.
 
     Attributes:
+        key: As :func:`workload_key` returns it.
         name: ``Kind namespace/name``, for people.
     """
 
-    uid: str
+    key: str
     name: str
 
 
@@ -119,7 +125,7 @@ class Tally:
 
     Attributes:
         population: Number of pods at a level, for shares: of all, a node, a namespace, an owner.
-        in_flight: Evictions of earlier cycles whose replacements are not ready yet, by workload uid.
+        in_flight: Evictions of earlier cycles whose replacements are not ready yet, by workload key.
         recent: Evictions of earlier cycles within the last minute.
     """
 
@@ -177,11 +183,11 @@ class Tally:
             level = LimitLevel.NAMESPACE
             yield TalliedCeiling(level, limits.per_namespace, namespace, namespace, sent, sentence)
         if limits.per_workload.is_set:
-            flying = self.in_flight.get(workload.uid, 0)
-            sent = self.by_workload[workload.uid] + flying
+            flying = self.in_flight.get(workload.key, 0)
+            sent = self.by_workload[workload.key] + flying
             sentence = f"of {workload.name}" + (f", {flying} still in flight" if flying else "")
-            key, level = f"{namespace}/{workload.uid}", LimitLevel.WORKLOAD
-            yield TalliedCeiling(level, limits.per_workload, key, workload.name, sent, sentence)
+            level = LimitLevel.WORKLOAD
+            yield TalliedCeiling(level, limits.per_workload, workload.key, workload.name, sent, sentence)
 
     def most(self, given: TalliedCeiling) -> int | None:
         """How many evictions a ceiling allows; None for any number."""
@@ -193,4 +199,4 @@ class Tally:
         self.total += 1
         self.by_node[node] += 1
         self.by_namespace[namespace] += 1
-        self.by_workload[workload.uid] += 1
+        self.by_workload[workload.key] += 1

@@ -19,7 +19,7 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.selectors import EVERYTHING, Selector
 from plimsoll.planning.history import Memory
-from plimsoll.planning.limits import Limits, Workload
+from plimsoll.planning.limits import Limits, Workload, workload_key
 from plimsoll.planning.surges import Deployments, Surge
 
 #: The least gain if only the score justifies a move, as a share of the possible maximum.
@@ -128,7 +128,7 @@ class PlanningContext:
     Attributes:
         now: The time, with time zone.
         unplaced: Pods without a place, such as pending and ended ones.
-        in_flight: Evictions of earlier cycles whose replacements are not ready yet, by workload uid.
+        in_flight: Evictions of earlier cycles whose replacements are not ready yet, by workload key.
         recent: Evictions of the policy within the last minute, including those about to be sent without a
             plan.
         over_for: Earlier cycles in a row in which a strategy found a node over-used, by both their names.
@@ -313,5 +313,5 @@ def workload_of(pod: PodInfo) -> Workload:
     metadata = pod.pod.metadata
     owner = metadata.controller or next(iter(metadata.owner_references), None)
     if owner is None:
-        return Workload(pod.uid, f"pod {pod.key}")
-    return Workload(owner.uid, f"{owner.kind} {pod.namespace}/{owner.name}")
+        return Workload(workload_key(pod.namespace, pod.uid), f"pod {pod.key}")
+    return Workload(workload_key(pod.namespace, owner.uid), f"{owner.kind} {pod.namespace}/{owner.name}")

@@ -12,7 +12,7 @@ from plimsoll.framework import ClusterObjects, PodInfo
 from plimsoll.framework.descheduling.pod_indexes import is_serving
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.kinds.deployment import Deployment
-from plimsoll.planning.limits import Workload
+from plimsoll.planning.limits import Workload, workload_key
 
 #: The reason of refusals of pods that a surge cannot move.
 NO_SURGE = "NoSurge"
@@ -37,7 +37,7 @@ class Surge:
 
     def workload(self, namespace: str) -> Workload:
         """The Deployment of the moved pod: ReplicaSets change with each rollout."""
-        return Workload(self.uid, f"Deployment {namespace}/{self.deployment}")
+        return Workload(workload_key(namespace, self.uid), f"Deployment {namespace}/{self.deployment}")
 
 
 @dataclass(frozen=True, slots=True)

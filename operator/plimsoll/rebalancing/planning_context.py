@@ -107,7 +107,7 @@ class PlanningContexts:
         in_flight = self.machine.in_flight()
         served = {each.holder.key for each in self.book.of_reason(ReservationReason.ROOM)}
         if asked is not None:
-            in_flight.pop(asked.workload.uid, None)
+            in_flight.pop(asked.workload.key, None)
         now = self.clock.now()
         return PlanningContext(
             now=datetime.fromtimestamp(now, UTC),

@@ -262,7 +262,7 @@ class Replay:
             self.figures.allowances.blocked[policy, move.budget] += 1
             self._remember(_Awaited(policy, move), Fate.BLOCKED)
             return
-        if move.waits and self._in_flight()[move.workload.uid]:
+        if move.waits and self._in_flight()[move.workload.key]:
             return
         left = self.world.remove(move.pod.uid)
         if left is None:
@@ -289,7 +289,7 @@ class Replay:
             PastMove(
                 awaited.policy,
                 move.strategy,
-                move.workload.uid,
+                move.workload.key,
                 move.workload.name,
                 move.source,
                 fate,
@@ -299,7 +299,7 @@ class Replay:
         )
 
     def _in_flight(self) -> Counter[str]:
-        return Counter(each.move.workload.uid for each in self._awaited.values())
+        return Counter(each.move.workload.key for each in self._awaited.values())
 
     def _circumstances(self, name: str) -> tuple[RebalancingConfig, Cluster, PlanningContext]:
         """The input of a policy's plan now: configuration, cluster and planning context."""

@@ -203,7 +203,7 @@ def test_nodes_rest_until_they_were_read_twice_since_a_move(objective: str, node
 def test_an_owner_gets_two_moves_an_hour(objective: str) -> None:
     """Whatever the plans were called that moved its pods."""
     world, now = LoadWorld([[5_000, 2_000], [500]]), AROUND.now.timestamp()
-    owners = [workload_of(pod).uid for pod in world.cluster.pods.values()]
+    owners = [workload_of(pod).key for pod in world.cluster.pods.values()]
     past = [
         PastMove("p", name, owner, "", "n9", Fate.SETTLED, now - 900.0, target="n8")
         for owner in owners
@@ -253,7 +253,7 @@ def test_no_pod_of_an_owner_goes_where_another_was_moved_off() -> None:
     policy = by_load("SmallestSpread")
     (move,) = make_plan(policy, world.cluster, AROUND).moves
     now = AROUND.now.timestamp()
-    past = PastMove("p", move.strategy, move.workload.uid, "", move.target, Fate.SETTLED, now - 60.0)
+    past = PastMove("p", move.strategy, move.workload.key, "", move.target, Fate.SETTLED, now - 60.0)
     around = replace(AROUND, memory=Memory([past], now))
     again = make_plan(policy, world.cluster, around).moves
     assert (move.pod.name, move.target) not in {(each.pod.name, each.target) for each in again}

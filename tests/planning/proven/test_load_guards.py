@@ -11,7 +11,7 @@ from plimsoll.framework.descheduling.measurements import NodeClasses
 from plimsoll.load.keeper import LoadKeeper
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.history import Fate, Memory, PastMove
-from plimsoll.planning.moves import EvictionPlan
+from plimsoll.planning.moves import EvictionPlan, workload_of
 from plimsoll.planning.proven.over_used_rounds import OverUsedRounds
 
 HOT = ([2_000] * 4, [100])
@@ -28,7 +28,7 @@ def a_hot_world(start: float = AT - 300.0) -> tuple[Cluster, LoadKeeper]:
 
 def an_owner(cluster: Cluster, name: str) -> str:
     pod = next(each for each in cluster.pods.values() if each.name == name)
-    return str(pod.pod.metadata.controller.uid)
+    return workload_of(pod).key
 
 
 def moved(owner: str, ago: float, source: str = "n9", target: str = "n8") -> PastMove:

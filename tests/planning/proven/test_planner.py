@@ -26,7 +26,7 @@ from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.planning.history import Fate, Memory, PastMove
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import Move, PlanningContext, replacement_of
+from plimsoll.planning.moves import Move, PlanningContext, replacement_of, workload_of
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.planning.proven.planner import revalidate
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -124,7 +124,7 @@ def test_a_node_that_was_just_left_is_no_target_where_scores_tie(left: str) -> N
         [a_node("full", cpu="4"), a_node("first", cpu="4"), a_node("second", cpu="4")],
         [a_pod(f"p{n}", cpu="1", node="full", owner="ReplicaSet/web") for n in range(3)],
     )
-    owner = cluster.pods["uid-default-p0"].pod.metadata.controller.uid
+    owner = workload_of(cluster.pods["uid-default-p0"]).key
 
     class Balances(Named):
         kind: ClassVar = StrategyKind.BALANCE
@@ -189,7 +189,7 @@ def test_limits_hold(limits: Limits, moved: int, reason: str) -> None:
 
 def test_evictions_in_flight_count_for_their_workload() -> None:
     """The next pod of a workload waits for the replacement of the one before."""
-    surroundings = PlanningContext(now=NOW, in_flight={"uid-ReplicaSet/web": 1})
+    surroundings = PlanningContext(now=NOW, in_flight={"default/uid-ReplicaSet/web": 1})
 
     found = plan(a_rebalancing(Named("p0")), crowded(), surroundings)
 

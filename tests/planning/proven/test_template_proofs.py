@@ -26,7 +26,15 @@ from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 #: The second owner of every name has just left most nodes: what speaks against its moves is another reason.
 LEFT = [
-    PastMove("", "LowNodeUtilization", f"uid-{app}-1", app, f"n{node:02}", Fate.SETTLED, NOW.timestamp() - 60)
+    PastMove(
+        "",
+        "LowNodeUtilization",
+        f"default/uid-{app}-1",
+        app,
+        f"n{node:02}",
+        Fate.SETTLED,
+        NOW.timestamp() - 60,
+    )
     for app in "abcd"
     for node in range(0, 30, 2)
 ]

@@ -7,7 +7,7 @@ from typing import Any
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.cache import Cache
-from plimsoll.planning.limits import Workload
+from plimsoll.planning.limits import Workload, workload_key
 from plimsoll.planning.moves import Move, workload_of
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.bundles import beneficiaries_of, bundle_of
@@ -30,7 +30,11 @@ _CACHE = Cache()
 def a_move(number: int = 1, *, owner: str = "ReplicaSet/web", phase: str = "Running", **changes: Any) -> Move:
     """The move of a pod of the ReplicaSet web from node bad to node good."""
     pod = _CACHE.info(a_pod(f"web-{number}", owner=owner, cpu="100m", node="bad", status={"phase": phase}))
-    workload = Workload(pod.uid, pod.key) if changes.get("strategy") == PREEMPTION else workload_of(pod)
+    workload = (
+        Workload(workload_key(pod.namespace, pod.uid), pod.key)
+        if changes.get("strategy") == PREEMPTION
+        else workload_of(pod)
+    )
     plain = Move(
         pod=pod,
         strategy="RemovePodsViolatingNodeTaints",

@@ -54,7 +54,7 @@ MOVE = Move(
     gain=1,
     ties=0,
     is_forecast=False,
-    workload=Workload("uid-ReplicaSet/web", "ReplicaSet default/web"),
+    workload=Workload("default/uid-ReplicaSet/web", "ReplicaSet default/web"),
 )
 
 

@@ -104,8 +104,8 @@ def test_moves_in_flight_are_counted_by_owner() -> None:
 
     play.watch(PodAdded(a_sibling("web-4", "good")))
 
-    assert before == {OWNER: 2}
-    assert play.machine.in_flight() == {OWNER: 1}
+    assert before == {f"default/{OWNER}": 2}
+    assert play.machine.in_flight() == {f"default/{OWNER}": 1}
 
 
 @pytest.mark.parametrize(
@@ -125,6 +125,6 @@ def test_bound_and_running_are_not_enough(last: Any, phase: Any) -> None:
     early = play.stage(key), play.machine.in_flight()
     play.watch(PodUpdated(running, last))
 
-    assert early == (MoveStage.REPLACING, {OWNER: 1})
+    assert early == (MoveStage.REPLACING, {f"default/{OWNER}": 1})
     assert play.written(key)[-1] == (phase, "web-2")
     assert play.machine.in_flight() == {}

@@ -546,7 +546,7 @@ async def test_the_next_process_goes_on_with_a_rollout_that_was_started() -> Non
         await settled()
 
     assert sent_to == "good"
-    assert in_flight == {"uid-Deployment/web": 1}
+    assert in_flight == {"default/uid-Deployment/web": 1}
     assert scene.rollouts.marks == [scene.mark]
     assert said(scene)[0] == "Settled"
 

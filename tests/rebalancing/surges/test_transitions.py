@@ -50,7 +50,7 @@ MOVE = Move(
     gain=1,
     ties=0,
     is_forecast=False,
-    workload=Workload("uid-Deployment/web", "Deployment default/web"),
+    workload=Workload("default/uid-Deployment/web", "Deployment default/web"),
 )
 
 

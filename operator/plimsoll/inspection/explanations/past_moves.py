@@ -5,6 +5,7 @@ from pydantic import Field
 from plimsoll.framework import PodInfo
 from plimsoll.inspection.answer import AnswerPart
 from plimsoll.inspection.state import ClusterState
+from plimsoll.planning.limits import workload_key
 from plimsoll.planning.moves import workload_of
 from plimsoll.rebalancing.records.history import ended_at
 
@@ -32,7 +33,10 @@ def past_moves(state: ClusterState, pod: PodInfo) -> list[PastMoveOfOwner]:
         record
         for record in state.records.values()
         if record.spec.pod.uid == pod.uid
-        or (record.spec.owner is not None and record.spec.owner.uid == workload.uid)
+        or (
+            record.spec.owner is not None
+            and workload_key(record.namespace, record.spec.owner.uid) == workload.key
+        )
         or (record.status.replacement is not None and record.status.replacement.uid == pod.uid)
     ]
     found.sort(key=lambda record: (-ended_at(record), record.key))

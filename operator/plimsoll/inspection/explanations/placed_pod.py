@@ -209,7 +209,7 @@ def holds_of(
     reached = builder.tally.reached(node, pod.namespace, workload)
     refusals.append(reached.refusal if reached is not None else None)
     refusals.append(builder.ledger.refusal(pod))
-    refusals += [context.memory.held_back(workload.uid, each.name) for each in config.strategies]
+    refusals += [context.memory.held_back(workload.key, each.name) for each in config.strategies]
     refusals += [context.memory.budget(each.key) for each in builder.ledger.over(pod)]
     holds: list[Hold] = []
     for refusal in refusals:

@@ -57,10 +57,10 @@ def budget_allowances(cluster: Cluster, made: EvictionPlan) -> tuple[BudgetAllow
     concerned = {}
     last: dict[str, Move] = {}
     for move in made.moves:
-        before = last.get(move.workload.uid)
+        before = last.get(move.workload.key)
         if move.surge is None:  # a surged pod leaves only after one more healthy pod exists
             ledger.take(move.pod, before.budget if before and move.waits else "")
-        last[move.workload.uid] = move
+        last[move.workload.key] = move
         concerned.update({each.key: each for each in ledger.over(move.pod)})
     refused: Counter[str] = Counter()
     for pod in {each.pod.uid: each.pod for each in made.refused if each.refusal.reason in BY_BUDGET}.values():

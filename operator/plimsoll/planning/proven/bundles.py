@@ -152,8 +152,8 @@ def _book_together(plan: PlanBuilder, bundle: Bundle, made: int) -> None:
 
 def _before(plan: PlanBuilder, candidate: Candidate, made: int) -> Move | None:
     """The move of the same workload that precedes a candidate of a bundle."""
-    owner = workload_of(candidate.pod).uid
-    return next((move for move in reversed(plan.moves[made:]) if move.workload.uid == owner), None)
+    owner = workload_of(candidate.pod).key
+    return next((move for move in reversed(plan.moves[made:]) if move.workload.key == owner), None)
 
 
 def _no_use(plan: PlanBuilder, bundle: Bundle) -> Refusal | None:

@@ -121,7 +121,7 @@ class LoadGuards:
         return (
             self._two_yardsticks(pod)
             or self._often(workload)
-            or self._memory.still_over(workload.uid, strategy, self._over_used())
+            or self._memory.still_over(workload.key, strategy, self._over_used())
             or self._enough(book, pod)
         )
 
@@ -135,8 +135,8 @@ class LoadGuards:
 
     def _often(self, workload: Workload) -> Refusal | None:
         since = self._context.now.timestamp() - OWNER_S
-        made = sum(self._memory.made_since(workload.uid, each, since) for each in self._by_load)
-        if made + self._in_flight.get(workload.uid, 0) < OWNER_MOVES:
+        made = sum(self._memory.made_since(workload.key, each, since) for each in self._by_load)
+        if made + self._in_flight.get(workload.key, 0) < OWNER_MOVES:
             return None
         return Refusal(
             "OwnerLimit", f"{OWNER_MOVES} pods of {workload.name} were moved by load within the hour"

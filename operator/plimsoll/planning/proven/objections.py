@@ -130,7 +130,7 @@ class Objections:
         The workload of a surge is the Deployment; evictions of its pods are recorded for their ReplicaSet.
         """
         refusal = self._memory.budget(budgets[0].key) if budgets else None
-        owners = dict.fromkeys((workload.uid, workload_of(pod).uid))
+        owners = dict.fromkeys((workload.key, workload_of(pod).key))
         return refusal or next(
             filter(None, (self._memory.held_back(each, strategy) for each in owners)), None
         )
@@ -175,7 +175,7 @@ class Objections:
         balances = strategy in self._balancing and not candidate.target
         if not (balances or self.load.guides(strategy, candidate.pod)):
             return None
-        return self._memory.ping_pong(workload_of(candidate.pod).uid, strategy, target)
+        return self._memory.ping_pong(workload_of(candidate.pod).key, strategy, target)
 
     def least_gain(self, strategy: str, maximum: int, *, by_score: bool) -> int | None:
         """The minimum gain of a move, in points; None if it need not gain any."""

@@ -301,7 +301,7 @@ class PlanBuilder:
         def objection(name: str) -> Refusal | None:
             return self.objections.ping_pong(candidate, strategy, name) or self.objections.crowds(pod, name)
 
-        return self._template_proofs.refusal(candidate, profile, (strategy, workload.uid), objection)
+        return self._template_proofs.refusal(candidate, profile, (strategy, workload.key), objection)
 
     def _judges_by_template(self, strategy: str) -> bool:
         """Whether the strategy's complaints decide, and no gain is required."""

@@ -27,7 +27,7 @@ from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import PREEMPTION
 from plimsoll.rebalancing.moves.recovery import RECOVERING, REFUSED
 from plimsoll.rebalancing.moves.sightings import facts_of
-from plimsoll.rebalancing.moves.state import PodFacts, workload_uid
+from plimsoll.rebalancing.moves.state import PodFacts, recorded_workload
 from plimsoll.rebalancing.pending_pods import PendingPods
 from plimsoll.rebalancing.records.contradictions import contradiction
 from plimsoll.rebalancing.records.history import is_victim
@@ -127,7 +127,7 @@ class BelievedRecords:
             if owner is None
             else f"{owner.kind} {record.namespace}/{owner.name}"
         )
-        where = (spec.from_node, record.namespace, Workload(workload_uid(spec), name))
+        where = (spec.from_node, record.namespace, Workload(recorded_workload(spec), name))
         tally = self._tally(spec.policy)
         reached = tally.reached(*where)
         if reached is None:

@@ -37,7 +37,7 @@ from plimsoll.rebalancing.moves.outcomes import (
     cancelled,
     unlike,
 )
-from plimsoll.rebalancing.moves.state import Landing, Way, workload_uid
+from plimsoll.rebalancing.moves.state import Landing, Way, recorded_workload
 from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.records.drafts import surge_reference
 from plimsoll.rebalancing.records.history import memory_of
@@ -202,7 +202,7 @@ class MoveRevalidator:
             if is_other and each.spec.pod.uid == move.pod.uid:
                 story = f"policy {each.spec.policy} moves the pod (record {each.key})"
                 return Refusal("AlreadyMoving", story)
-            if workload_uid(each.spec) == move.workload.uid:
+            if recorded_workload(each.spec) == move.workload.key:
                 all_of_them += 1
                 others += is_other
         ceiling = rebalancing.limits.per_workload

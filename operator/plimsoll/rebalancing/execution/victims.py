@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.cache import Cache
 from plimsoll.framework import PodInfo
-from plimsoll.planning.limits import Workload
+from plimsoll.planning.limits import Workload, workload_key
 from plimsoll.planning.moves import Move
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
@@ -145,5 +145,5 @@ class VictimEvictions:
             gain=None,
             ties=0,
             is_forecast=False,
-            workload=Workload(victim.uid, victim.key),
+            workload=Workload(workload_key(victim.namespace, victim.uid), victim.key),
         )

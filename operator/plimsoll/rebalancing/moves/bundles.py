@@ -85,7 +85,7 @@ def _made_in_order(here: BundleView) -> Look:  # noqa: PLR0911 - one check after
         return Look(replace(bundle, parked=False))
     if bundle.broken or _has_failed(here):
         return _broken(here)
-    if move.move is not None and move.move.waits and here.in_flight.get(move.move.workload.uid):
+    if move.move is not None and move.move.waits and here.in_flight.get(move.move.workload.key):
         return Look(replace(bundle, parked=True))
     bundle = replace(bundle, parked=False)
     if _is_needless(here, move):

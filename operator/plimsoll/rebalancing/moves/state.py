@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.planning.limits import workload_key
 from plimsoll.planning.moves import Move
 from plimsoll.ports.eviction_requests import EvictionRequest
 from plimsoll.ports.writes import WriteResult
@@ -99,10 +100,10 @@ class Landing:
     blocked_by: str = ""  #: the budget that blocked the eviction
 
 
-def workload_uid(spec: EvictionSpec) -> str:
-    """The uid of the workload in a record."""
+def recorded_workload(spec: EvictionSpec) -> str:
+    """The key of the workload in a record."""
     owner = spec.surge or spec.owner
-    return spec.pod.uid if owner is None else owner.uid
+    return workload_key(spec.pod.namespace, spec.pod.uid if owner is None else owner.uid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +154,8 @@ class MoveState:
 
     @property
     def workload(self) -> str:
-        """The uid of the moved pod's workload."""
-        return workload_uid(self.spec)
+        """The key of the moved pod's workload."""
+        return recorded_workload(self.spec)
 
 
 @dataclass(frozen=True, slots=True)

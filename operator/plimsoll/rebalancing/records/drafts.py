@@ -163,7 +163,7 @@ def moves_of(
         if pod is None:
             return None
         move = move_of(spec, pod, beneficiary)
-        is_next = any(move.workload.uid == each.workload.uid for each in moves)
+        is_next = any(move.workload.key == each.workload.key for each in moves)
         moves.append(replace(move, waits=is_next and empties(move)))
     return tuple(moves)
 

@@ -10,8 +10,10 @@ from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
 from plimsoll.planning.history import Fate, Memory, PastMove
+from plimsoll.planning.limits import workload_key
 from plimsoll.rebalancing.moves.outcomes import PREEMPTION, STILL_THERE
-from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.moves.state import recorded_workload
+from plimsoll.rebalancing.records.record import MOVING, Record
 
 #: Reasons of a Failed record whose pod was evicted; any other reason means that nothing was evicted.
 STRANDED = ("NoReplacement", "ReplacementNotRunning", "ReplacementNotReady")
@@ -48,7 +50,7 @@ def past_move(record: Record) -> PastMove | None:
     return PastMove(
         policy=record.spec.policy,
         strategy=record.spec.strategy,
-        owner=owner.uid if surge is None else surge.uid,
+        owner=workload_key(namespace, owner.uid if surge is None else surge.uid),
         name=f"{owner.kind} {namespace}/{owner.name}"
         if surge is None
         else f"Deployment {namespace}/{surge.deployment}",
@@ -57,7 +59,7 @@ def past_move(record: Record) -> PastMove | None:
         ended=ended_at(record),
         budget=f"{namespace}/{record.status.blocked_by}" if record.status.blocked_by else "",
         target=(landed.node or "") if (landed := record.status.replacement) is not None else "",
-        controller="" if surge is None else owner.uid,
+        controller="" if surge is None else workload_key(namespace, owner.uid),
     )
 
 
@@ -131,11 +133,11 @@ def is_reversal(record: Record, records: Iterable[Record]) -> bool:
 
 
 def _owner(record: Record) -> str:
-    """The uid of the moved pod's workload; "" for a victim, a restart, and a pod without an owner."""
+    """The key of the moved pod's workload; "" for a victim, a restart, and a pod without an owner."""
     spec = record.spec
     if is_victim(record) or spec.purpose is Purpose.RESTART or spec.owner is None:
         return ""
-    return spec.owner.uid if spec.surge is None else spec.surge.uid
+    return recorded_workload(spec)
 
 
 def touched_nodes(records: Iterable[Record], now: float) -> dict[str, float]:
@@ -143,10 +145,10 @@ def touched_nodes(records: Iterable[Record], now: float) -> dict[str, float]:
     found: dict[str, float] = {}
     for record in records:
         landed = record.status.replacement
-        if record.phase in (Phase.EVICTING, Phase.EVICTED, Phase.SURGING):
+        if record.phase in MOVING:
             moment = now
         elif landed is not None:
-            moment = ended_at(record)
+            moment = min(ended_at(record), now)
         else:
             continue
         for node in (record.spec.from_node, record.spec.target_node, landed.node if landed else None):
