@@ -170,13 +170,13 @@ async def test_what_others_do_to_records_is_noticed(tmp_path: Path) -> None:
     async with built(tmp_path) as operator:
         (records,) = [each for each in operator.startup._reflectors if each.resource is RECORDS]
         approvals, known = operator.rebalancing.approvals, operator.rebalancing.keeper.known
-        meta = ObjectMeta(name="r", namespace="a", annotations={APPROVED: "true"})
+        meta = ObjectMeta(name="r", namespace="a", annotations={APPROVED: "false"})
         record: Any = WatchedRecord(metadata=meta)
         mine: Any = SimpleNamespace(spec=SimpleNamespace(policy="p"))
         known["a/r"] = mine
         records._sink([ObjectAdded(record), Synced("evictions")])
-        assert approvals.answer("a/r") is True
+        assert approvals.take_over("a/r") is False
 
         records._sink([ObjectDeleted(record)])
-        assert approvals.answer("a/r") is None
+        assert approvals.take_over("a/r") is None
         assert known == {}

@@ -308,6 +308,7 @@ async def test_a_bundle_approved_goes_on_in_the_next_process_or_not_at_all() -> 
     async with later.running(a_policy("Approve", **EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         for key in later.keeper.known:
             annotate(later, "true", key)
+        await later.run()
         await later.clock.advance(3)
         assert len(later.evictor.evicted) == 2
     last = Siblings(*later.records.documents.values())

@@ -219,7 +219,7 @@ class RebalancingWing:
         self._restart = Restart(
             keeper=keeper,
             executor=executor,
-            answer=self.approvals.answer,
+            answer=self.approvals.take_over,
             pending=pending,
             believed=BelievedRecords(
                 keeper=keeper,
@@ -243,7 +243,7 @@ class RebalancingWing:
         feeder = MoveFeeder(executor, revalidator, empties)
         self.retention = Retention(policies, keeper, executor.post, clock, observer)
         self._predictions = predictions = Predictions(keeper, executor.post, clock, observer)
-        proposals = Proposals(executor, feeder, keeper, observer)
+        proposals = Proposals(executor, self.approvals, feeder, keeper, observer)
         modes = PlanModes(policies, self.retention, predictions, proposals, feeder, breakers)
         self.upstream = UpstreamEnforcement(
             policies, keeper, feeder, machine, pending, objects, self.planning, clock

@@ -316,7 +316,7 @@ def a_restart(stage: Stage) -> Restart:
     return Restart(
         keeper=stage.keeper,
         executor=stage.executor,
-        answer=Approvals(stage.executor).answer,
+        answer=Approvals(stage.executor).take_over,
         pending=stage.pending,
         believed=BelievedRecords(
             keeper=stage.keeper,

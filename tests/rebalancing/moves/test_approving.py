@@ -141,19 +141,70 @@ async def test_another_target_is_another_proposal() -> None:
     assert by_phase == {"Cancelled": first, "Planned": "better"}
 
 
-async def test_a_proposal_outlives_the_process() -> None:
-    """Whichever process asked, the next one heeds the answer."""
+@pytest.mark.parametrize("is_answered_before", [False, True])
+async def test_a_proposal_outlives_the_process(is_answered_before: bool) -> None:
+    """Whichever process asked, the next one heeds the answer as soon as it would propose the same."""
     scene = Scene()
     async with scene.running(APPROVE):
         await scene.run()
     later = Scene(*scene.records.documents.values())
+    (key,) = scene.records.documents
+    if is_answered_before:
+        annotate(later, "true", key)
 
     async with later.running(APPROVE):
         assert later.keeper.unfinished()
-        annotate(later, "true")
+        if not is_answered_before:
+            annotate(later, "true", key)
+        await later.clock.advance(2)
+        before = list(later.evictor.evicted)
+        await later.run()
         await later.clock.advance(2)
 
-    assert later.evictor.evicted == ["web-1"]
+    assert (before, later.evictor.evicted) == ([], ["web-1"])
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        pytest.param({"targetNode": "elsewhere"}, id="target"),
+        pytest.param({"strategy": "ConsolidateNodes"}, id="strategy"),
+        pytest.param({"directed": True}, id="directed"),
+        pytest.param(
+            {
+                "bundle": {
+                    "name": "mine",
+                    "position": 1,
+                    "moves": 1,
+                    "beneficiary": {"namespace": "default", "name": "web-9", "uid": "uid-default-web-9"},
+                    "node": "good",
+                }
+            },
+            id="room",
+        ),
+    ],
+)
+async def test_a_forged_proposal_is_carried_out_by_no_approval(forgery: dict[str, Any]) -> None:
+    """It reserves and closes nothing; the run proposes what it has planned itself, and asks for that."""
+    scene = Scene()
+    async with scene.running(APPROVE):
+        await scene.run()
+    (key, forged), *_ = scene.records.documents.items()
+    forged["spec"] = {**forged["spec"], **forgery}
+    later = Scene(forged)
+    later.tell(PodAdded(web(9, phase="Pending")))
+
+    async with later.running(APPROVE):
+        annotate(later, "true")
+        await later.clock.advance(2)
+        reserved, closed = dict(later.nominator.by_node), list(later.closer.done)
+        await later.run()
+        await later.clock.advance(2)
+
+    assert (reserved, closed, later.closer.done, later.evictor.evicted) == ({}, [], [], [])
+    phases = {name: record["status"]["phase"] for name, record in later.records.documents.items()}
+    assert phases.pop(key) == "Cancelled"
+    assert list(phases.values()) == ["Planned"]
 
 
 async def test_one_approved_move_of_a_workload_at_a_time() -> None:

@@ -74,7 +74,7 @@ class Restart:
             pod=facts,
             move=None if pod is None or record.is_finished else move_of(record.spec, pod),
             rollout=rollout,
-            approved=self.answer(record.key),
+            approved=self.answer(record.key) if record.spec.mode is Mode.APPROVE else None,
             created=datetime.fromtimestamp(record.created, UTC),
             announced=record.announced,
             reference=record.reference,

@@ -4,6 +4,9 @@ A record stays Planned until a person answers with an annotation: ``plimsoll.dev
 carries the move out, after another judgement in the present cluster; ``"false"`` cancels it, and the same
 move is not proposed again while the record is kept. Any other value is no answer. Moves of a bundle are
 proposed together, cancelled together, and carried out when all of them are approved.
+
+The approval of an earlier process's record counts once a run of this process proposes the same moves: users
+may have written both, and an approved bundle reserves room and closes its node before it is judged again.
 """
 
 from collections import defaultdict
@@ -19,6 +22,7 @@ from plimsoll.rebalancing.execution.feeder import MoveFeeder
 from plimsoll.rebalancing.moves.events import MoveUnplanned, ProposalAnswered
 from plimsoll.rebalancing.moves.outcomes import ANSWERS, APPROVED, REJECTED
 from plimsoll.rebalancing.moves.state import MoveStage, MoveState
+from plimsoll.rebalancing.records.drafts import spec_of
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.status import RunTotals
 
@@ -29,6 +33,7 @@ class Approvals:
     def __init__(self, executor: MoveExecutor) -> None:
         self._executor = executor
         self._said: dict[str, bool] = {}
+        self._unconfirmed: set[str] = set()  #: keys of proposals of earlier processes
 
     def annotated(self, namespace: str, name: str, annotations: Mapping[str, str]) -> None:
         """Read the annotations of a record that another client wrote."""
@@ -38,15 +43,28 @@ class Approvals:
             self._said.pop(key, None)
         else:
             self._said[key] = answer
-        self._executor.post(ProposalAnswered(key, answer))
+        if not (answer and key in self._unconfirmed):
+            self._executor.post(ProposalAnswered(key, answer))
 
     def forget(self, namespace: str, name: str) -> None:
         """Forget the answer on a deleted record."""
         self._said.pop(f"{namespace}/{name}", None)
+        self._unconfirmed.discard(f"{namespace}/{name}")
 
-    def answer(self, key: str) -> bool | None:
-        """The answer to a proposal, None without one."""
-        return self._said.get(key)
+    def take_over(self, key: str) -> bool | None:
+        """The answer to a proposal of an earlier process: False, or None as long as it is not confirmed."""
+        self._unconfirmed.add(key)
+        return False if self._said.get(key) is False else None
+
+    def is_confirmed(self, key: str) -> bool:
+        """Whether a run of this process has proposed the move."""
+        return key not in self._unconfirmed
+
+    def confirm(self, key: str) -> None:
+        """A run of this process proposes the same move."""
+        if key in self._unconfirmed:
+            self._unconfirmed.discard(key)
+            self._executor.post(ProposalAnswered(key, self._said.get(key)))
 
 
 @dataclass(eq=False)
@@ -54,6 +72,7 @@ class Proposals:
     """Proposes the moves of plans."""
 
     executor: MoveExecutor  #: knows the open proposals, and receives outdated ones
+    approvals: Approvals
     feeder: MoveFeeder  #: receives new moves
     keeper: EvictionRecordStore
     observer: Observer  #: notified of moves that exceed the limit of records
@@ -67,8 +86,10 @@ class Proposals:
         known = set()
         for states in self._waiting(totals.name):
             identity = frozenset(_identity(state.spec) for state in states)
-            if identity in wanted and _is_complete(states):
+            if identity in wanted and _is_complete(states) and self._is_ours(states, wanted[identity]):
                 known.add(identity)
+                for state in states:
+                    self.approvals.confirm(state.key)
             else:
                 self.executor.post(MoveUnplanned(states[0].key))
         rejected = {
@@ -84,6 +105,16 @@ class Proposals:
             else:
                 for _ in group:
                     self.observer.record_dropped(totals.name, "breaker")
+
+    def _is_ours(self, states: Sequence[MoveState], group: Sequence[Move]) -> bool:
+        """Whether the records of proposals say what this process would write."""
+        planned = {_identity_of(move): move for move in group}
+        return all(
+            self.approvals.is_confirmed(state.key)
+            or _substance(spec_of(planned[_identity(state.spec)], state.policy, Mode.APPROVE))
+            == _substance(state.spec)
+            for state in states
+        )
 
     def _waiting(self, policy: str) -> list[list[MoveState]]:
         """A policy's proposals that are not being carried out, grouped by bundle."""
@@ -104,6 +135,13 @@ def _is_complete(group: Sequence[MoveState]) -> bool:
     """Whether these are all moves of their bundle, or a single move."""
     bundle = group[0].spec.bundle
     return len(group) == (bundle.moves if bundle else 1)
+
+
+def _substance(spec: EvictionSpec) -> EvictionSpec:
+    """A record's decision without what differs from run to run."""
+    bundle = None if spec.bundle is None else spec.bundle.model_copy(update={"name": ""})
+    varies = {"bundle": bundle, "reason": "", "gain": None, "gain_maximum": None, "load": None}
+    return spec.model_copy(update=varies)
 
 
 def _identity(spec: EvictionSpec) -> tuple[str, str, str]:
