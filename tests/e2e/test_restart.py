@@ -167,7 +167,7 @@ async def test_forged_records_reserve_nothing_for_the_next_leader(scene: Scene, 
     moment = meta["creationTimestamp"]
 
     async def forge(number: int, target: str, namespace: str = scene.name) -> None:
-        record = {
+        record: Obj = {
             "apiVersion": "plimsoll.dev/v1alpha1",
             "kind": "Eviction",
             "metadata": {"name": f"{meta['name']}-{number:08x}"},

@@ -222,6 +222,26 @@ async def test_invented_policies_share_one_limit() -> None:
     assert len(reserved) == 5, "the default for one namespace"
 
 
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param({}, id="under-way"),
+        pytest.param({"phase": "Failed", "reason": "NoReplacement"}, id="fruitless"),
+    ],
+)
+async def test_a_record_of_another_namespace_is_not_about_this_ones_workload(status: dict[str, Any]) -> None:
+    """It names the uid of the owner, as a pod may; the limit per workload and its pauses are another's."""
+    record = forged("evil-1", metadata={"namespace": "other"}, status=status)
+    record["spec"]["pod"] |= {"namespace": "other", "uid": "uid-other-evil-1"}
+    scene = Scene(record)
+
+    async with scene.running(a_policy()):
+        assert list(scene.keeper.known) == ["other/evil-1-abc"]
+        await scene.run()
+
+    assert scene.evictor.evicted == ["web-1"]
+
+
 async def test_the_size_of_what_is_reserved_is_that_of_a_pod_that_runs() -> None:
     """A pending pod of the workload may request any amount, as no node has given it."""
     scene = Scene(forged("web-4"))

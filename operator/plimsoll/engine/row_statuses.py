@@ -44,12 +44,12 @@ class RowStatuses(Mapping[int, Status]):
         counts = np.bincount(self._which, minlength=len(self._statuses)).tolist()
         return [(status, count) for status, count in zip(self._statuses, counts, strict=True) if count]
 
-    def reworded(self, chosen: BoolArray, suffix: str) -> "RowStatuses":
-        """The same with a suffix to the reasons of the chosen rows, shape (C,)."""
+    def reworded(self, chosen: BoolArray, suffix: str, but: Status) -> "RowStatuses":
+        """The same, with a suffix to the reasons of chosen rows, shape (C,), except for status ``but``."""
         if not chosen.any():
             return self
         longer = [
-            replace(each, reasons=tuple(f"{text}{suffix}" for text in each.reasons))
+            each if each == but else replace(each, reasons=tuple(f"{text}{suffix}" for text in each.reasons))
             for each in self._statuses
         ]
         which = np.where(chosen, self._which + len(self._statuses), self._which)

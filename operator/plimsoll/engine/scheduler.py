@@ -25,7 +25,7 @@ from plimsoll.engine.plugin_calls import calling
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.row_statuses import NONE, RowStatuses
 from plimsoll.engine.trial import Trial
-from plimsoll.engine.what_if import TemplateWhatIf
+from plimsoll.engine.what_if import LEFT, TemplateWhatIf, worded
 from plimsoll.framework import (
     Code,
     Nomination,
@@ -39,13 +39,6 @@ from plimsoll.framework import (
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.kinds.deployment import SURGED, deployment_name_of, node_of
-
-#: Rejects the node that a surge moves the pod's predecessor off.
-LEFT = unresolvable("node(s) hold the pod that this one is to replace elsewhere")
-
-#: Follows the reasons of a node that has room but for what is reserved there. Nodes that only nominated pods
-#: fill have kube-scheduler's reasons: it nominates pods, and reserves nothing else.
-RESERVED = " because of reservations"
 
 #: Chooses one of ``n`` equally good nodes: a number in 0..n-1.
 Choose = Callable[[int], int]
@@ -107,7 +100,7 @@ class ProfileScheduler:
         nodes = self.cluster.nodes
         statuses = {
             nodes[row].name: lane.status(int(row), pod) for row in np.flatnonzero(lane.failed != FEASIBLE)
-        } | {nodes[row].name: status for row, status in self._worded(found).items()}
+        } | {nodes[row].name: status for row, status in worded(found.overrides, found.what_if).items()}
         return Evaluation(
             pre_filter=lane.rejected,
             statuses=statuses,
@@ -121,7 +114,7 @@ class ProfileScheduler:
         found = self.filtered(pod)
         lane, rows = found.lane, found.rows
         if not len(rows):
-            diagnosis = lane.diagnose(pod, self._worded(found))
+            diagnosis = lane.diagnose(pod, worded(found.overrides, found.what_if))
             return Ranking(self.cluster, rows, np.empty(0, dtype=np.int64), diagnosis)
         return Ranking(self.cluster, rows, lane.totals(pod, rows))
 
@@ -247,7 +240,7 @@ class ProfileScheduler:
         called. Victims that leave are not assumed to change an extender's response.
         """
         lane = found.lane
-        overrides = self._worded(found)
+        overrides = worded(found.overrides, found.what_if)
         if first := self._asked_first(lane, pod):
             overrides = RowStatuses.of({**overrides, **first})
         shown = effective = overrides
@@ -275,19 +268,6 @@ class ProfileScheduler:
             diagnosis=diagnosis,
             nomination=nomination,
         )
-
-    def _worded(self, found: Filtered) -> RowStatuses:
-        """The overrides, with the reservations in the reasons where they are the cause."""
-        if found.what_if is None or not len(found.overrides):
-            return found.overrides
-        ahead, failed = found.what_if.ahead, found.lane.failed
-        is_reserved = [
-            int(failed[row]) == FEASIBLE
-            and status is not LEFT
-            and any(each.stands_in_for is not None for each in ahead.get(row, ()))
-            for row, status in found.overrides.items()
-        ]
-        return found.overrides.reworded(np.array(is_reserved, dtype=np.bool_), RESERVED)
 
     def _post_filter(self, lane: TemplateCache, pod: PodInfo, rejections: Rejections) -> Nomination:
         """Run the PostFilter plugins in turn; reasons add up. Clear the nomination if none can nominate."""

@@ -10,13 +10,32 @@ from functools import cached_property
 
 import numpy as np
 
+from plimsoll.engine.cache.filter_results import FEASIBLE
 from plimsoll.engine.cache.template import TemplateCache
 from plimsoll.engine.nominated_requests import NominatedRequests
 from plimsoll.engine.plugin_calls import calling, checked
 from plimsoll.engine.row_statuses import NONE, RowStatuses
 from plimsoll.engine.trial import Trial
-from plimsoll.framework import BoolArray, Code, FilterPlugin, IntArray, PodInfo, Reads, Snapshot, Status
+from plimsoll.framework import (
+    BoolArray,
+    Code,
+    FilterPlugin,
+    IntArray,
+    PodInfo,
+    Reads,
+    Snapshot,
+    Status,
+    unresolvable,
+)
 from plimsoll.model.columns.columns import RowArray, told_apart
+
+#: Follows the reasons of a node that has room but for what is reserved there. Nodes that only nominated pods
+#: fill have kube-scheduler's reasons: it nominates pods, and reserves nothing else.
+RESERVED = " because of reservations"
+
+
+#: Rejects the node that a surge moves the pod's predecessor off.
+LEFT = unresolvable("node(s) hold the pod that this one is to replace elsewhere")
 
 
 class TemplateWhatIf:
@@ -98,6 +117,16 @@ class TemplateWhatIf:
     def ahead_marks(self) -> IntArray:
         """Shape (N,): 0 if no pod is ahead, else a number that is unique to the set of pods ahead."""
         return self._claims.marks
+
+    def are_reserved(self, rows: RowArray) -> BoolArray:
+        """Which rows have room but for nominated pods, and reservations among these; shape (len(rows),)."""
+        failed, ahead = self._lane.failed, self.ahead
+        found = [
+            int(failed[row]) == FEASIBLE
+            and any(each.stands_in_for is not None for each in ahead.get(row, ()))
+            for row in rows.tolist()
+        ]
+        return np.array(found, dtype=np.bool_)
 
     def refusals_if(self, rows: RowArray, requested: IntArray) -> IntArray:
         """Evaluate many nodes together that can be evaluated by sums.
@@ -211,3 +240,10 @@ class RowTrial:
         """Restore the fork."""
         for pod in list(self._removed.values()):
             self.add(pod)
+
+
+def worded(statuses: RowStatuses, what_if: TemplateWhatIf | None) -> RowStatuses:
+    """Statuses that replace a lane's own, with the reservations in the reasons where they are the cause."""
+    if what_if is None or not len(statuses):
+        return statuses
+    return statuses.reworded(what_if.are_reserved(statuses.rows), RESERVED, but=LEFT)

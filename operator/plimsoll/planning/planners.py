@@ -1,11 +1,24 @@
 """Selects the planner of a policy, for plans and for the validation right before an eviction.
 
+Plans leave out pods that may not last on their nodes. Users may assign a pod to a node by ``spec.nodeName``.
+No scheduler checks whether it fits, and a kubelet may refuse it in the same second: no reason to move
+other pods. Planners and strategies see a pod only
+
+* once a scheduler has bound it or its kubelet has started it, if its node has what all of its pods request;
+* once it has existed for ``LASTS_S`` in any case.
+
+The room of such a pod counts again when a move is judged right before the eviction.
+
 A planner is imported when a policy names it; Proven's is there for all that judges single moves.
 """
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.context import considered_nodes
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Refusal
@@ -13,7 +26,6 @@ from plimsoll.framework.descheduling.strategy import MendsSpread, by_load
 from plimsoll.load.summary import summary_of
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.imbalance import imbalance
-from plimsoll.planning.lasting_pods import lasting
 from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.proven import planner as proven
 from plimsoll.planning.proven.plan_builder import PlanBuilder
@@ -21,6 +33,9 @@ from plimsoll.planning.scope import never_evict
 
 if TYPE_CHECKING:
     from plimsoll.planning.upstream.planner import UpstreamRun
+
+#: Seconds after its creation from which a pod counts in each plan.
+LASTS_S = 300.0
 
 
 def make_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext) -> EvictionPlan:
@@ -78,3 +93,49 @@ def ask_again(
         standing = cluster.pods.get(move.pod.uid, move.pod)
         return never_evict(standing, cluster.objects) or still_stands(move, cluster)
     return proven.revalidate(move, rebalancing, cluster, context)
+
+
+# -- pods that may not last ------------------------------------------------------------------------------
+
+
+def lasting(cluster: Cluster, now: datetime) -> Cluster:
+    """The cluster without pods that may not last; the given one if all do."""
+    young = timedelta(seconds=LASTS_S)
+    over = _over_committed(cluster)
+    passing = [
+        pod
+        for pod in cluster.pods.values()
+        if (created := pod.pod.metadata.creation_timestamp) is not None
+        and -young < now - created < young  # the clocks of two machines differ
+        and pod.pod.node_name
+        and (_is_stray(pod) or _adds_to(over.get(pod.pod.node_name, frozenset()), pod))
+    ]
+    if not passing:
+        return cluster
+    rest = cluster.fork()
+    for pod in passing:
+        rest.displace(pod.uid)
+    return rest
+
+
+def _over_committed(cluster: Cluster) -> dict[str, frozenset[str]]:
+    """By node whose pods request more than it has: the resources."""
+    count = len(cluster)
+    is_over = cluster.requested[:count] > cluster.allocatable[:count]
+    return {
+        cluster.nodes[row].name: frozenset(cluster.resources[axis] for axis in np.flatnonzero(is_over[row]))
+        for row in np.flatnonzero(is_over.any(axis=1))
+    }
+
+
+def _adds_to(resources: frozenset[str], pod: PodInfo) -> bool:
+    """Whether the pod requests one of these resources; each pod takes one of the node's pods."""
+    return "pods" in resources or any(pod.requests.get(each, 0) for each in resources)
+
+
+def _is_stray(pod: PodInfo) -> bool:
+    """Whether neither a scheduler has bound it nor a kubelet has started it."""
+    status, bound = pod.pod.status, pod.pod.condition("PodScheduled")
+    return (
+        status.start_time is None and status.phase != "Running" and (bound is None or bound.status != "True")
+    )

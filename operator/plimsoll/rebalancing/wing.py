@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plimsoll.access.rights import Access
+from plimsoll.api.v1alpha1.limits import EvictionLimits
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.ingestion import EventSubscriber, OfTypes
 from plimsoll.cluster.load_feed import LoadFeed
@@ -58,7 +59,7 @@ from plimsoll.rebalancing.records.load_forecasts import LoadForecasts
 from plimsoll.rebalancing.records.missed import MissedDeletions
 from plimsoll.rebalancing.records.retention import Retention
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.rebalancing.runs.config import Registries
+from plimsoll.rebalancing.runs.config import Registries, limits_of
 from plimsoll.rebalancing.runs.degraded_reasons import DegradedReasons
 from plimsoll.rebalancing.runs.inputs import RunInputs
 from plimsoll.rebalancing.runs.modes import PlanModes
@@ -227,6 +228,7 @@ class RebalancingWing:
                 pending=pending,
                 standing=ports.evictor.standing,
                 configured=configs.of,
+                defaults=limits_of(EvictionLimits()),
                 cluster=cache.cluster,
                 recorder=ports.recorder,
                 observer=observer,

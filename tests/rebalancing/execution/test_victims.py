@@ -13,6 +13,7 @@ from plimsoll.framework import PodInfo
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.watch_event import PodDeleted
 from plimsoll.model.kinds.workload import PodDisruptionBudget
+from plimsoll.planning.limits import Limits
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.execution.believed_records import BelievedRecords
@@ -324,6 +325,7 @@ def a_restart(stage: Stage) -> Restart:
             pending=stage.pending,
             standing=stage.evictor.standing,
             configured=lambda _: None,
+            defaults=Limits(),
             cluster=stage.cache.cluster,
             recorder=FakeRecorder(),
             observer=RememberingObserver(),

@@ -83,7 +83,7 @@ def found(
     rollout: Any = None,
     replacement: Any = None,
     key: Any = KEY,
-    over_limit: str = "",
+    over_limit: Any = "",
     **spec: Any,
 ) -> ProcessRestarted:
     """A record of an earlier process, found 20 s after it was sent."""

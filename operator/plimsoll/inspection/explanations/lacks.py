@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from plimsoll.engine.scheduler import RESERVED
+from plimsoll.engine.what_if import RESERVED
 from plimsoll.framework import ABSENT, Status
 from plimsoll.inspection.explanations.amounts import amount_text
 from plimsoll.inspection.explanations.examination import Examination

@@ -8,15 +8,13 @@ namespace and of one workload; the further moves are followed without a reservat
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.api.v1alpha1.limits import EvictionLimits
 from plimsoll.framework import ConfigurationError
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.selectors import EVERYTHING
-from plimsoll.planning.limits import NO_CEILING, Tally, Workload
+from plimsoll.planning.limits import NO_CEILING, Limits, Tally, Workload
 from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.planning.populations import Populations
 from plimsoll.ports.clock import Clock
@@ -33,7 +31,6 @@ from plimsoll.rebalancing.records.contradictions import contradiction
 from plimsoll.rebalancing.records.history import is_victim
 from plimsoll.rebalancing.records.record import MOVING, Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.rebalancing.runs.config import limits_of
 
 #: Maximum number of events about refused records in one pass; the log and a metric count all of them.
 MOST_EVENTS = 100
@@ -49,6 +46,7 @@ class BelievedRecords:
     Attributes:
         standing: As :meth:`plimsoll.ports.pods.PodEviction.standing`.
         configured: A policy's configuration, None if no such policy is known.
+        defaults: The limits of a policy that sets none.
     """
 
     keeper: EvictionRecordStore
@@ -56,6 +54,7 @@ class BelievedRecords:
     pending: PendingPods
     standing: Callable[[Pod], Awaitable[WriteResult]]
     configured: Callable[[str], RebalancingConfig | None]
+    defaults: Limits
     cluster: Cluster
     recorder: EventRecorder
     observer: Observer
@@ -143,8 +142,7 @@ class BelievedRecords:
             config = None  # its runs report it
         key = "" if config is None else policy
         if key not in self._tallies:
-            moment = datetime.fromtimestamp(self.clock.now(), UTC)
-            limits = limits_of(EvictionLimits(), moment) if config is None else config.limits
+            limits = self.defaults if config is None else config.limits
             limits = replace(limits, per_minute=NO_CEILING, budgets=())
             evictors, nodes = ((), EVERYTHING) if config is None else (config.evictors, config.nodes)
             self._tallies[key] = Tally(limits, Populations(self.cluster, evictors, nodes))

@@ -1,7 +1,7 @@
 """Converts a policy's rebalancing into the planner's plain values; errors name the exact field."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar
 
@@ -95,7 +95,12 @@ def rebalancing_of(
         },
         profiles=profiles,
         forecast=registries.forecast,
-        limits=limits_of(limits, now),
+        limits=replace(
+            limits_of(limits),
+            budgets=tuple(
+                (each.name, _ceiling(each.evictions)) for each in _open_budgets(limits.budgets, now)
+            ),
+        ),
         nodes=_selector(policy.spec.scope.node_selector, "spec.scope.nodeSelector"),
         targets=_targets(spec.evictor.node_selector),
         planner=planner,
@@ -106,16 +111,11 @@ def rebalancing_of(
     )
 
 
-def limits_of(limits: EvictionLimits, now: datetime) -> Limits:
-    """The ceilings of a run at that moment.
-
-    Raises:
-        ConfigurationError: The schedule of a budget is invalid.
-    """
+def limits_of(limits: EvictionLimits) -> Limits:
+    """The ceilings of a run, without budgets."""
     return Limits(
         total=_ceiling(limits.total),
         per_minute=_ceiling(limits.per_minute),
-        budgets=tuple((each.name, _ceiling(each.evictions)) for each in _open_budgets(limits.budgets, now)),
         per_node=_ceiling(limits.per_node),
         per_namespace=_ceiling(limits.per_namespace),
         per_workload=_ceiling(limits.per_workload),
