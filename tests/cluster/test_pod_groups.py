@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.cluster.pod_groups import Census, Groups, counts
+from plimsoll.model.kinds.pod_group import PodGroupStatus
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, PodAdded, PodDeleted, PodUpdated
 from plimsoll.testing.builders import a_pod
 from scheduling.gangs.gang_scene import a_group, a_member
@@ -45,6 +47,19 @@ def test_a_member_counts_while_it_waits_runs_or_has_ended_well() -> None:
     assert counts(a_member("ended", status={"phase": "Succeeded"}, metadata=LEAVING))
     assert not counts(a_member("failed", status={"phase": "Failed"}))
     assert not counts(a_member("leaves", node="n", metadata=LEAVING))
+
+
+def test_what_the_status_of_a_group_says_starts_no_gang() -> None:
+    """Users may write it: members are counted by the pods themselves."""
+    status = PodGroupStatus(
+        phase="Running", scheduled=3, running=3, schedule_start_time="2026-01-01T00:00:00Z"
+    )
+    groups = Groups()
+    groups.observe(ObjectAdded(msgspec.structs.replace(a_group(members=3), status=status)))
+    groups.observe(PodAdded(a_member("m")))
+
+    assert groups.find("default/train").obstacle().startswith("cannot find enough sibling pods")
+    assert groups.find("default/train").census() == Census(present=1)
 
 
 def test_nothing_is_kept_of_what_is_gone() -> None:

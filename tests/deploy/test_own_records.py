@@ -74,7 +74,7 @@ def without_status() -> Obj:
         ("system:serviceaccount:plimsoll:default", ["system:serviceaccounts:plimsoll"]),
     ],
 )
-def test_nobody_else_creates_records(made: Obj, user: str, groups: list[str]) -> None:
+def test_no_other_user_creates_records(made: Obj, user: str, groups: list[str]) -> None:
     """By whatever name and version; the operator does."""
     assert Admission(POLICY).refusal(made, None, groups, user) == CREATED
     assert Admission(POLICY).refusal(made, None, user=OPERATOR) == ""
@@ -109,7 +109,7 @@ def test_nobody_else_creates_records(made: Obj, user: str, groups: list[str]) ->
         ),
     ],
 )
-def test_nobody_else_changes_what_a_record_says(old: Obj, new: Obj, what: str) -> None:
+def test_no_other_user_changes_what_a_record_says(old: Obj, new: Obj, what: str) -> None:
     """Neither in the record nor by its subresource, which is an update like any other; the operator does."""
     refusal = Admission(POLICY).refusal(new, old)
 

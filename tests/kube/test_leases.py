@@ -48,6 +48,20 @@ async def test_no_lease_is_an_answer(store: LeaseStore) -> None:
     assert lease is None
 
 
+async def test_a_lease_of_its_name_in_another_namespace_is_not_read(
+    session: Session, store: LeaseStore
+) -> None:
+    """Users may create one in theirs: it delays no election."""
+    elsewhere = LeaseStore(session, "kube-system", "election-test", 10)
+    (await elsewhere.write(MINE))
+    try:
+        answer, lease = await store.read()
+    finally:
+        await session.request("DELETE", PATH.replace("default", "kube-system") + "/election-test")
+
+    assert (answer.is_done, lease) == (True, None)
+
+
 async def test_a_lease_is_read_as_it_was_written(store: LeaseStore) -> None:
     """To the microsecond, with the version that the server gave it."""
     answer, stored = await store.write(MINE)

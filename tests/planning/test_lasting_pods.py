@@ -91,7 +91,7 @@ async def test_a_node_that_stays_over_committed_is_relieved(planner: str) -> Non
     ],
 )
 @pytest.mark.parametrize("planner", PLANNERS)
-async def test_a_pod_that_nobody_bound_moves_no_others_by_its_anti_affinity(
+async def test_a_pod_that_no_scheduler_bound_moves_no_others_by_its_anti_affinity(
     status: dict[str, Any], is_seen: bool, planner: str
 ) -> None:
     """Its node has room for it, so it counts as soon as somebody has checked that."""

@@ -1,4 +1,4 @@
-"""Whether an admission policy keeps others from writing records, as ``plimsoll check`` judges it."""
+"""``plimsoll check`` says whether an admission policy keeps others from writing records."""
 
 import copy
 from typing import Any

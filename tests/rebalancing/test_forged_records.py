@@ -1,4 +1,4 @@
-"""Records that a user wrote: what a new leader believes of them, what it reserves, and what counts."""
+"""A new leader believes, reserves and counts no more of records that a user wrote than their pods show."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Selects the records of earlier processes that are believed, and how much they may reserve.
+"""Selects the records of earlier processes that are believed, and limits what they reserve.
 
 A record may have been written by a user. One that the cluster contradicts is refused: it is left as it is,
 with an event that says why. Of several records by which one pod leaves, the oldest counts. Targets are

@@ -18,7 +18,7 @@ def contradiction(record: Record, find: Callable[[str], PodInfo | None], now: fl
 
     Args:
         record: As the API server has it.
-        find: Finds a pod by uid, None if there is none.
+        find: Finds a pod by uid; None without such a pod.
         now: Seconds since the epoch.
     """
     spec = record.spec
