@@ -26,7 +26,7 @@ from plimsoll.rebalancing.moves.outcomes import PREEMPTION
 from plimsoll.rebalancing.moves.recovery import RECOVERING, REFUSED
 from plimsoll.rebalancing.moves.sightings import facts_of
 from plimsoll.rebalancing.moves.state import PodFacts, recorded_workload
-from plimsoll.rebalancing.pending_pods import PendingPods
+from plimsoll.rebalancing.planning_context import PendingPods
 from plimsoll.rebalancing.records.contradictions import contradiction
 from plimsoll.rebalancing.records.history import is_victim
 from plimsoll.rebalancing.records.record import MOVING, Record
