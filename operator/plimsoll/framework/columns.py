@@ -8,7 +8,6 @@ from plimsoll.load.load_fall import LoadFall as LoadFall
 from plimsoll.load.readings import PER_COLUMN_UNIT as PER_COLUMN_UNIT
 from plimsoll.load.states import LoadState as LoadState
 from plimsoll.model.columns.cluster import Cluster as Cluster
-from plimsoll.model.columns.columns import CountColumns as CountColumns
 from plimsoll.model.columns.columns import PodIndex as PodIndex
 from plimsoll.model.columns.columns import RowArray as RowArray
 from plimsoll.model.columns.columns import columns_of as columns_of
@@ -16,6 +15,7 @@ from plimsoll.model.columns.domain_sums import DomainSums as DomainSums
 from plimsoll.model.columns.pod_counts import PodClass as PodClass
 from plimsoll.model.columns.pod_counts import PodCounts as PodCounts
 from plimsoll.model.columns.pods_by_importance import PodsByImportance as PodsByImportance
+from plimsoll.model.columns.row_counts import RowCounts as RowCounts
 from plimsoll.model.columns.snapshot import CPU as CPU
 from plimsoll.model.columns.snapshot import EXACT_AMOUNT as EXACT_AMOUNT
 from plimsoll.model.columns.snapshot import MEMORY as MEMORY

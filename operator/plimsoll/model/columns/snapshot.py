@@ -168,8 +168,16 @@ class Snapshot:
         return self._cluster.resources
 
     def axis_of(self, resource: str) -> int | None:
-        """The index of a resource on the R axis, None for an unknown one."""
-        return self._cluster.axis_of(resource)
+        """The index of a resource on the R axis, None if no node has any.
+
+        Call it before ``allocatable`` and ``requested``, as the axis may grow.
+        """
+        axis = self._cluster.axis_of(resource)
+        if axis is not None and self._requested is not None and axis >= self._requested.shape[1]:
+            if self._is_supposed:
+                return None
+            self._allocatable = self._requested = None
+        return axis
 
     @property
     def allocatable(self) -> IntArray:
@@ -255,7 +263,7 @@ class Snapshot:
         return self._is_supposed or self._cluster.is_large
 
     def requests_row(self, requests: dict[str, int]) -> IntArray:
-        """Amounts along the R axis, shape (R,), including one pod. A resource that no node has gets an axis.
+        """Amounts along the R axis, shape (R,), including one pod.
 
         Call it before ``allocatable`` and ``requested``, as the axis may grow.
         """
