@@ -12,6 +12,8 @@ from plimsoll.model.columns.columns import PodIndex as PodIndex
 from plimsoll.model.columns.columns import RowArray as RowArray
 from plimsoll.model.columns.columns import columns_of as columns_of
 from plimsoll.model.columns.domain_sums import DomainSums as DomainSums
+from plimsoll.model.columns.domain_sums import is_single as is_single
+from plimsoll.model.columns.pod_counts import ClassCounts as ClassCounts
 from plimsoll.model.columns.pod_counts import PodClass as PodClass
 from plimsoll.model.columns.pod_counts import PodCounts as PodCounts
 from plimsoll.model.columns.pods_by_importance import PodsByImportance as PodsByImportance
@@ -22,6 +24,7 @@ from plimsoll.model.columns.snapshot import MEMORY as MEMORY
 from plimsoll.model.columns.snapshot import PODS as PODS
 from plimsoll.model.columns.snapshot import STORAGE as STORAGE
 from plimsoll.model.columns.snapshot import Capacity as Capacity
+from plimsoll.model.columns.term_counts import Counted as Counted
 from plimsoll.model.columns.term_counts import TermCounts as TermCounts
 from plimsoll.model.kinds.node import allocatable_of as allocatable_of
 from plimsoll.model.kinds.pod import Container as Container

@@ -32,13 +32,24 @@ import numpy as np
 from pydantic import Field
 
 from plimsoll import framework as fwk
-from plimsoll.framework.columns import DomainSums, PodClass, PodCounts, PodTerm, TermCounts, TermKind
+from plimsoll.framework.columns import (
+    ClassCounts,
+    Counted,
+    PodClass,
+    PodCounts,
+    PodTerm,
+    TermCounts,
+    TermKind,
+    is_single,
+)
 
 AFFINITY_UNMET = fwk.unresolvable("node(s) didn't match pod affinity rules")
 ANTI_AFFINITY_UNMET = fwk.unschedulable("node(s) didn't match pod anti-affinity rules")
 EXISTING_ANTI_AFFINITY_UNMET = fwk.unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
 #: Maximum number of domains compared one by one to detect changed verdicts.
 FEW_DOMAINS = 256
+#: Rows that are looked up one by one, rather than by sums over all domains.
+FEW_ROWS = 16
 NOTHING = fwk.Edition(())
 REFUSALS = (AFFINITY_UNMET, ANTI_AFFINITY_UNMET, EXISTING_ANTI_AFFINITY_UNMET)
 
@@ -116,43 +127,51 @@ class InterPodAffinity(
             return NOTHING
         said: list[Hashable] = []
         by_row = scores = False
-        domains: list[tuple[str, DomainSums]] = []
         for term, counts in concerning:
-            if counts.total and term.kind is TermKind.REQUIRED_ANTI_AFFINITY:
-                domains.append((term.topology_key, counts.sums(term.topology_key, snapshot)))
-            elif counts.total and not scores and self._weight_of_existing(term):
+            if counts.total and not scores and self._weight_of_existing(term):
                 scores = counts.sums(term.topology_key, snapshot).occupied > 0
         index = snapshot.index(PodCounts)
-        domains += [(key, index.of(pods).sums(key, snapshot)) for key, pods in own.anti_affinity]
-        if own.affinity is not None:
-            near = [(key, index.of(own.affinity).sums(key, snapshot)) for key in own.affinity_keys]
-            said.append(any(each.occupied for _, each in near))
-            domains += near
-        for key, each in domains:
-            if len(each.sums) <= FEW_DOMAINS:
-                said.append((key, (each.sums > 0).tobytes()))
-            elif each.is_single:
-                said.append((key, each.occupied > 0))
+        for near_key, here in (*_away(concerning, snapshot).items(), *_far(own, snapshot).items()):
+            if len(here) <= FEW_DOMAINS:
+                said.append((near_key, here.tobytes()))
+            elif is_single(near_key, snapshot):
+                said.append(near_key)
                 by_row = True
             else:
                 return None
-        scores = scores or any(index.of(pods).sums(key, snapshot).occupied for key, pods, _ in own.preferred)
+        if own.affinity is not None:
+            near = [(key, index.of(own.affinity).sums(key, snapshot)) for key in own.affinity_keys]
+            said.append(any(each.occupied for _, each in near))
+            for key, each in near:
+                if len(each.sums) <= FEW_DOMAINS:
+                    said.append((key, (each.sums > 0).tobytes()))
+                elif each.is_single:
+                    said.append((key, each.occupied > 0))
+                    by_row = True
+                else:
+                    return None
+        scores = scores or any(
+            counts.total and counts.sums(key, snapshot).occupied
+            for key, counts in ((key, index.of(pods)) for key, pods, _ in own.preferred)
+        )
         return fwk.Edition((scores, *said), by_row)
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """The index of the refusal plus 1, shape (N,)."""
         own = _own_terms(pod.template, snapshot.objects)
         codes = fwk.all_feasible(snapshot)
-        for key, counts in _keeping_away(pod, snapshot):
-            codes[(counts > 0)[snapshot.label_ids(key)]] = 3
-        for key, pods in own.anti_affinity:
-            near = snapshot.index(PodCounts).of(pods).sums(key, snapshot).sums > 0
-            codes[near[snapshot.label_ids(key)]] = 2
+        for key, here in _keeping_away(pod, snapshot).items():
+            codes[here[snapshot.label_ids(key)]] = 3
+        for key, here in _far(own, snapshot).items():
+            codes[here[snapshot.label_ids(key)]] = 2
         if own.affinity is not None:
             counts_of = snapshot.index(PodCounts).of(own.affinity)
             by_key = {key: counts_of.sums(key, snapshot) for key in own.affinity_keys}
             alone = own.is_first and not any(domains.occupied for domains in by_key.values())
             for key, domains in by_key.items():
+                if len(domains.sums) == 1:
+                    codes[:] = 1  # no node has the key; thousands may follow
+                    break
                 ids = snapshot.label_ids(key)
                 codes[(ids == fwk.ABSENT) if alone else (domains.sums <= 0)[ids]] = 1
         return codes
@@ -172,15 +191,13 @@ class InterPodAffinity(
             return fwk.SKIP
         by_key: dict[str, fwk.IntArray] = {}
         for key, pods, weight in own.preferred:
-            counts = snapshot.index(PodCounts).of(pods)
-            if counts.total:
-                _add_points(by_key, key, counts.sums(key, snapshot), weight)
+            _add_points(by_key, key, snapshot.index(PodCounts).of(pods), weight, snapshot)
         for term, counts in snapshot.index(TermCounts).concerning(
             pod.template, _namespace_labels(pod, snapshot.objects)
         ):
             weight = self._weight_of_existing(term)
-            if weight and counts.total:
-                _add_points(by_key, term.topology_key, counts.sums(term.topology_key, snapshot), weight)
+            if weight:
+                _add_points(by_key, term.topology_key, counts, weight, snapshot)
         if not by_key:
             return fwk.SKIP
         state.write(Points(by_key))
@@ -279,23 +296,73 @@ def _matches(terms: Collection[PodTerm], pod: fwk.PodInfo, change: fwk.ClusterEv
     return bool(terms) and all(term.matches(pod.namespace, pod.labels, labels) for term in terms)
 
 
-def _add_points(by_key: dict[str, fwk.IntArray], key: str, counts: DomainSums, weight: int) -> None:
-    if counts.occupied:
-        points = counts.sums * weight
-        by_key[key] = by_key[key] + points if key in by_key else points
+def _add_points(
+    by_key: dict[str, fwk.IntArray], key: str, counts: ClassCounts, weight: int, snapshot: fwk.Snapshot
+) -> None:
+    few = counts.few
+    label = snapshot.label(key)
+    if few is None or len(few) > FEW_ROWS:
+        domains = counts.sums(key, snapshot)
+        if domains.occupied:
+            points = domains.sums * weight
+            by_key[key] = by_key[key] + points if key in by_key else points
+        return
+    for row, count in few.items():
+        domain = label.ids[row]
+        if domain != fwk.ABSENT:
+            if key not in by_key:
+                by_key[key] = np.zeros(len(label.values) + 1, dtype=np.int64)
+            by_key[key][domain] += count * weight
 
 
-def _keeping_away(pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> Iterable[tuple[str, fwk.IntArray]]:
-    """Topology key and counts by domain of placed pods whose required anti-affinity matches this pod."""
-    away = []
-    for term, counts in snapshot.index(TermCounts).concerning(
-        pod.template, _namespace_labels(pod, snapshot.objects)
-    ):
-        if term.kind is TermKind.REQUIRED_ANTI_AFFINITY and counts.total:
-            domains = counts.sums(term.topology_key, snapshot)
-            if domains.occupied:
-                away.append((term.topology_key, domains.sums))
-    return away
+def _keeping_away(pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> dict[str, fwk.BoolArray]:
+    """Domains, by topology key, of placed pods whose required anti-affinity matches this pod."""
+    labels = _namespace_labels(pod, snapshot.objects)
+    return _away(snapshot.index(TermCounts).concerning(pod.template, labels), snapshot)
+
+
+def _away(concerning: Iterable[Counted], snapshot: fwk.Snapshot) -> dict[str, fwk.BoolArray]:
+    return _domains_with(
+        (
+            (term.topology_key, counts)
+            for term, counts in concerning
+            if term.kind is TermKind.REQUIRED_ANTI_AFFINITY
+        ),
+        snapshot,
+    )
+
+
+def _far(own: OwnTerms, snapshot: fwk.Snapshot) -> dict[str, fwk.BoolArray]:
+    """Domains, by topology key, of placed pods that the pod's own required anti-affinity matches."""
+    if not own.anti_affinity:
+        return {}
+    index = snapshot.index(PodCounts)
+    return _domains_with(((key, index.of(pods)) for key, pods in own.anti_affinity), snapshot)
+
+
+def _domains_with(
+    terms: Iterable[tuple[str, ClassCounts]], snapshot: fwk.Snapshot
+) -> dict[str, fwk.BoolArray]:
+    """Domains with pods of some term, by topology key, shape (D + 1,); without keys that have none.
+
+    A pod has thousands of terms at most, each of which few pods match: they are looked up by row.
+    """
+    found: dict[str, fwk.BoolArray] = {}
+    for key, counts in terms:
+        if not counts.total:
+            continue
+        label = snapshot.label(key)
+        here = found.get(key)
+        if here is None:
+            here = found[key] = np.zeros(len(label.values) + 1, dtype=np.bool_)
+        few = counts.few
+        if few is None or len(few) > FEW_ROWS:
+            here |= counts.sums(key, snapshot).sums > 0
+        else:
+            here[label.ids[list(few)]] = True
+    for here in found.values():
+        here[-1] = False
+    return {key: here for key, here in found.items() if here.any()}
 
 
 def _namespace_labels(pod: fwk.PodInfo | fwk.PodTemplate, objects: fwk.ClusterObjects) -> dict[str, str]:

@@ -179,6 +179,9 @@ class PodTopologySpread(
         hard = state.read(HardState)
         codes = fwk.all_feasible(snapshot)
         for position, constraint in enumerate(hard.constraints):
+            if not snapshot.label(constraint.topology_key).values:
+                codes[codes == 0] = 1  # no node has the key; hundreds may follow
+                break
             domains = constraint.counts(snapshot)
             counts = domains.sums
             if hard.extra and hard.extra[position]:
@@ -242,6 +245,9 @@ class PodTopologySpread(
                 missing = snapshot.label_ids(key) == fwk.ABSENT
                 if missing.any():
                     ignored = missing if ignored is None else ignored | missing
+                    if ignored.all():
+                        state.write(SoftState(NONE, (), ignored))
+                        return fwk.SUCCESS
         weights = []
         for constraint in constraints.soft:
             if constraint.topology_key == HOSTNAME:

@@ -79,6 +79,7 @@ class Cluster:
         labels: The values of each label that was requested and that a node has, coded.
         kept: Columns that plugins derived from these.
         buffers: Scratch arrays, whose contents do not outlive one computation.
+        domains: Domains of labels, with the clocks of the nodes; Snapshot hands them out.
         capacities: Allocatable amounts as divisors, with the clocks of the nodes; Snapshot keeps them here.
     """
 
@@ -109,6 +110,7 @@ class Cluster:
         self._indexes: dict[type[PodIndex], PodIndex] = {}
         self.kept = KeptColumns()
         self.buffers: dict[tuple[Hashable, int], NDArray[Any]] = {}
+        self.domains: dict[str, tuple[Hashable, Any]] = {}
         self.capacities: dict[tuple[int, ...], tuple[tuple[int, int], Any]] = {}
         self._changes = ChangeLog()
         self._node_ticks: IntArray = np.zeros(capacity, dtype=np.int64)

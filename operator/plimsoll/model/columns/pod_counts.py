@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from plimsoll.model.columns.columns import IntArray, grown
-from plimsoll.model.columns.domain_sums import DomainSums, NodeSet, summed
+from plimsoll.model.columns.domain_sums import DomainSums, NodeSet, summed, without_domains
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.selector_lookup import LabelLookup, SelectorLookup
@@ -68,7 +68,7 @@ class ClassCounts:
 
     Args:
         capacity: Rows that are allocated.
-        column: Pods on each node, shape (capacity,) int64; None: no pods so far.
+        few: Pods by row.
 
     Attributes:
         total: Pods on all nodes.
@@ -76,14 +76,19 @@ class ClassCounts:
 
     __slots__ = ("_capacity", "_column", "_domains", "_few", "_owned", "living", "total")
 
-    def __init__(self, capacity: int, column: IntArray | None = None, *, living: bool = False) -> None:
+    def __init__(self, capacity: int, few: dict[int, int] | None = None, *, living: bool = False) -> None:
         self._capacity = capacity
-        self._column = column
-        self._few: dict[int, int] = {}  #: pods by row, while there is no column
-        self.total = 0 if column is None else int(column.sum())
+        self._column: IntArray | None = None
+        self._few = few or {}  #: pods by row, while there is no column
+        self.total = sum(self._few.values())
         self.living = living
         self._domains: dict[Hashable, DomainSums] = {}
         self._owned = True
+
+    @property
+    def few(self) -> Mapping[int, int] | None:
+        """Pods by row, without rows that have none; None if there are many, or all rows were requested."""
+        return self._few if self._column is None else None
 
     @property
     def column(self) -> IntArray:
@@ -115,12 +120,15 @@ class ClassCounts:
 
     def sums(self, topology_key: str, snapshot: Snapshot, nodes: NodeSet | None = None) -> DomainSums:
         """The same by the values of a node label, over the given nodes (all of them when None)."""
+        if not snapshot.label(topology_key).values:
+            return without_domains(topology_key, snapshot)
         key = topology_key if nodes is None else (topology_key, nodes)
         domains = self._domains.get(key)
         if domains is None or domains.mark != snapshot.node_mark:
             if domains is None and len(self._domains) >= 64:
                 self._domains.clear()
-            domains = self._domains[key] = summed(self.column, topology_key, nodes, snapshot)
+            column = self.column if self.total else None
+            domains = self._domains[key] = summed(column, topology_key, nodes, snapshot)
         return domains
 
     def move_row(self, source: int, target: int) -> None:
@@ -234,7 +242,7 @@ class PodCounts:
             for each in kept:
                 self._file(each)
             self._memberships.clear()
-        column = np.zeros(self.capacity, dtype=np.int64)
+        few: dict[int, int] = {}
         members = [
             template
             for template in self._placed.candidates(pods.wanted[0][1])
@@ -242,8 +250,9 @@ class PodCounts:
         ]
         for template in members:
             for row, placed in self._placed.rows(template, living=pods.living):
-                column[row] += placed
-        counts = self._counted[pods] = ClassCounts(self.capacity, column, living=pods.living)
+                if placed:
+                    few[row] = few.get(row, 0) + placed
+        counts = self._counted[pods] = ClassCounts(self.capacity, few, living=pods.living)
         self._file(pods)
         for template in members:
             if template in self._memberships:

@@ -160,6 +160,11 @@ class Snapshot:
         """The coding of a label: ``values[id]`` and ``find(value)``. Its ``ids`` are of the whole cluster."""
         return self._cluster.label(key)
 
+    @property
+    def domains(self) -> dict[str, tuple[Hashable, Any]]:
+        """What is known about the domains of labels, with the mark of the nodes; callers add to it."""
+        return self._cluster.domains
+
     # -- resources -----------------------------------------------------------------------------------
 
     @property
