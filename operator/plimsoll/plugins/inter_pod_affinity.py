@@ -24,9 +24,9 @@ Source: kube-scheduler v1.36, ``interpodaffinity/filtering.go`` and ``scoring.go
 Differs: counts by (term, domain) are updated on every pod event instead of summed at each attempt.
 """
 
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, TypeAlias
 
 import numpy as np
 from pydantic import Field
@@ -40,7 +40,7 @@ from plimsoll.framework.columns import (
     PodTerm,
     TermCounts,
     TermKind,
-    is_single,
+    has_single_domains,
 )
 
 AFFINITY_UNMET = fwk.unresolvable("node(s) didn't match pod affinity rules")
@@ -50,6 +50,8 @@ EXISTING_ANTI_AFFINITY_UNMET = fwk.unschedulable("node(s) didn't satisfy existin
 FEW_DOMAINS = 256
 #: Rows that are looked up one by one, rather than by sums over all domains.
 FEW_ROWS = 16
+#: Terms whose domains are summed one by one.
+FEW_TERMS = 16
 NOTHING = fwk.Edition(())
 REFUSALS = (AFFINITY_UNMET, ANTI_AFFINITY_UNMET, EXISTING_ANTI_AFFINITY_UNMET)
 
@@ -116,40 +118,43 @@ class InterPodAffinity(
             return fwk.SUCCESS
         return fwk.SKIP
 
-    def edition(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.Edition | None:
+    def edition(  # noqa: C901, PLR0912 - one loop for each source of domains
+        self, template: fwk.PodTemplate, snapshot: fwk.Snapshot
+    ) -> fwk.Edition | None:
         """Domains near matching pods; without them for keys whose domains are single nodes."""
-        terms = snapshot.index(TermCounts)
-        if not template.terms and not terms.are_any and not template.terms_error:
+        of_placed = snapshot.index(TermCounts)
+        if not template.terms and not of_placed.are_any and not template.terms_error:
             return NOTHING
         own = _own_terms(template, snapshot.objects)
-        concerning = terms.concerning(template, _namespace_labels(template, snapshot.objects))
+        concerning = of_placed.concerning(template, _namespace_labels(template, snapshot.objects))
         if own is NO_TERMS and not concerning and not template.terms_error:
             return NOTHING
         said: list[Hashable] = []
         by_row = scores = False
+        terms: list[tuple[str, ClassCounts]] = []
         for term, counts in concerning:
-            if counts.total and not scores and self._weight_of_existing(term):
+            if not counts.total:
+                continue
+            if term.kind is TermKind.REQUIRED_ANTI_AFFINITY:
+                terms.append((term.topology_key, counts))
+            elif not scores and self._weight_of_existing(term):
                 scores = counts.sums(term.topology_key, snapshot).occupied > 0
         index = snapshot.index(PodCounts)
-        for near_key, here in (*_away(concerning, snapshot).items(), *_far(own, snapshot).items()):
-            if len(here) <= FEW_DOMAINS:
-                said.append((near_key, here.tobytes()))
-            elif is_single(near_key, snapshot):
-                said.append(near_key)
-                by_row = True
-            else:
-                return None
+        for key, pods in own.anti_affinity:
+            terms.append((key, index.of(pods)))
+        domains = _domains_with(terms, snapshot)
         if own.affinity is not None:
             near = [(key, index.of(own.affinity).sums(key, snapshot)) for key in own.affinity_keys]
             said.append(any(each.occupied for _, each in near))
-            for key, each in near:
-                if len(each.sums) <= FEW_DOMAINS:
-                    said.append((key, (each.sums > 0).tobytes()))
-                elif each.is_single:
-                    said.append((key, each.occupied > 0))
-                    by_row = True
-                else:
-                    return None
+            domains += [(key, each.sums, each.is_single, each.occupied > 0) for key, each in near]
+        for key, sums, is_single, is_any in domains:
+            if len(sums) <= FEW_DOMAINS:
+                said.append((key, (sums > 0).tobytes()))
+            elif is_single:
+                said.append((key, is_any))
+                by_row = True
+            else:
+                return None
         scores = scores or any(
             counts.total and counts.sums(key, snapshot).occupied
             for key, counts in ((key, index.of(pods)) for key, pods, _ in own.preferred)
@@ -160,10 +165,10 @@ class InterPodAffinity(
         """The index of the refusal plus 1, shape (N,)."""
         own = _own_terms(pod.template, snapshot.objects)
         codes = fwk.all_feasible(snapshot)
-        for key, here in _keeping_away(pod, snapshot).items():
-            codes[here[snapshot.label_ids(key)]] = 3
-        for key, here in _far(own, snapshot).items():
-            codes[here[snapshot.label_ids(key)]] = 2
+        for key, sums, _, _ in _keeping_away(pod, snapshot):
+            codes[(sums > 0)[snapshot.label_ids(key)]] = 3
+        for key, sums, _, _ in _far(own, snapshot):
+            codes[(sums > 0)[snapshot.label_ids(key)]] = 2
         if own.affinity is not None:
             counts_of = snapshot.index(PodCounts).of(own.affinity)
             by_key = {key: counts_of.sums(key, snapshot) for key in own.affinity_keys}
@@ -299,14 +304,16 @@ def _matches(terms: Collection[PodTerm], pod: fwk.PodInfo, change: fwk.ClusterEv
 def _add_points(
     by_key: dict[str, fwk.IntArray], key: str, counts: ClassCounts, weight: int, snapshot: fwk.Snapshot
 ) -> None:
+    if not counts.total:
+        return
     few = counts.few
-    label = snapshot.label(key)
     if few is None or len(few) > FEW_ROWS:
         domains = counts.sums(key, snapshot)
         if domains.occupied:
             points = domains.sums * weight
             by_key[key] = by_key[key] + points if key in by_key else points
         return
+    label = snapshot.label(key)
     for row, count in few.items():
         domain = label.ids[row]
         if domain != fwk.ABSENT:
@@ -315,54 +322,63 @@ def _add_points(
             by_key[key][domain] += count * weight
 
 
-def _keeping_away(pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> dict[str, fwk.BoolArray]:
-    """Domains, by topology key, of placed pods whose required anti-affinity matches this pod."""
+Occupied: TypeAlias = tuple[str, fwk.IntArray, bool, bool]
+"""Domains with pods of some terms: the topology key; sums, shape (D + 1,), above 0 where there are some;
+whether each domain is a node; whether any domain has some."""
+
+
+def _keeping_away(pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> list[Occupied]:
+    """Domains of placed pods whose required anti-affinity matches this pod."""
     labels = _namespace_labels(pod, snapshot.objects)
-    return _away(snapshot.index(TermCounts).concerning(pod.template, labels), snapshot)
-
-
-def _away(concerning: Iterable[Counted], snapshot: fwk.Snapshot) -> dict[str, fwk.BoolArray]:
+    concerning = snapshot.index(TermCounts).concerning(pod.template, labels)
+    if not concerning:
+        return []
+    kind = TermKind.REQUIRED_ANTI_AFFINITY
     return _domains_with(
-        (
-            (term.topology_key, counts)
-            for term, counts in concerning
-            if term.kind is TermKind.REQUIRED_ANTI_AFFINITY
-        ),
-        snapshot,
+        [(term.topology_key, counts) for term, counts in concerning if term.kind is kind], snapshot
     )
 
 
-def _far(own: OwnTerms, snapshot: fwk.Snapshot) -> dict[str, fwk.BoolArray]:
-    """Domains, by topology key, of placed pods that the pod's own required anti-affinity matches."""
+def _far(own: OwnTerms, snapshot: fwk.Snapshot) -> list[Occupied]:
+    """Domains of placed pods that the pod's own required anti-affinity matches."""
     if not own.anti_affinity:
-        return {}
+        return []
     index = snapshot.index(PodCounts)
-    return _domains_with(((key, index.of(pods)) for key, pods in own.anti_affinity), snapshot)
+    return _domains_with([(key, index.of(pods)) for key, pods in own.anti_affinity], snapshot)
 
 
-def _domains_with(
-    terms: Iterable[tuple[str, ClassCounts]], snapshot: fwk.Snapshot
-) -> dict[str, fwk.BoolArray]:
-    """Domains with pods of some term, by topology key, shape (D + 1,); without keys that have none.
+def _domains_with(terms: Sequence[tuple[str, ClassCounts]], snapshot: fwk.Snapshot) -> list[Occupied]:
+    """Domains with pods of a term, without terms that have none; of many terms, one for each key.
 
-    A pod has thousands of terms at most, each of which few pods match: they are looked up by row.
+    A pod may have thousands of terms, each of which matches few pods: these are looked up by row.
     """
-    found: dict[str, fwk.BoolArray] = {}
+    if len(terms) <= FEW_TERMS:
+        occupied: list[Occupied] = []
+        for key, counts in terms:
+            if counts.total:
+                domains = counts.sums(key, snapshot)
+                if domains.occupied:
+                    occupied.append((key, domains.sums, domains.is_single, True))
+        return occupied
+    found: dict[str, fwk.IntArray] = {}
     for key, counts in terms:
         if not counts.total:
             continue
         label = snapshot.label(key)
-        here = found.get(key)
-        if here is None:
-            here = found[key] = np.zeros(len(label.values) + 1, dtype=np.bool_)
+        if key not in found:
+            found[key] = np.zeros(len(label.values) + 1, dtype=np.int64)
         few = counts.few
         if few is None or len(few) > FEW_ROWS:
-            here |= counts.sums(key, snapshot).sums > 0
+            found[key] += counts.sums(key, snapshot).sums
         else:
-            here[label.ids[list(few)]] = True
-    for here in found.values():
-        here[-1] = False
-    return {key: here for key, here in found.items() if here.any()}
+            found[key][label.ids[list(few)]] += 1
+    for each in found.values():
+        each[-1] = 0
+    return [
+        (key, each, has_single_domains(key, snapshot), True)
+        for key, each in found.items()
+        if np.count_nonzero(each)
+    ]
 
 
 def _namespace_labels(pod: fwk.PodInfo | fwk.PodTemplate, objects: fwk.ClusterObjects) -> dict[str, str]:

@@ -179,10 +179,10 @@ class PodTopologySpread(
         hard = state.read(HardState)
         codes = fwk.all_feasible(snapshot)
         for position, constraint in enumerate(hard.constraints):
-            if not snapshot.label(constraint.topology_key).values:
+            domains = constraint.counts(snapshot)
+            if len(domains.sums) == 1:
                 codes[codes == 0] = 1  # no node has the key; hundreds may follow
                 break
-            domains = constraint.counts(snapshot)
             counts = domains.sums
             if hard.extra and hard.extra[position]:
                 counts = counts.copy()

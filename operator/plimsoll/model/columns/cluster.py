@@ -183,8 +183,10 @@ class Cluster:
         return column
 
     def trim(self) -> None:
-        """Drop the oldest columns of labels if there are too many. Call it when nobody holds their ids."""
-        most = max(FEWEST_LABELS, LABEL_BYTES // (8 * max(self._capacity, 1)))
+        """Drop the oldest columns of labels if there are too many. Call it when no caller has their ids."""
+        if len(self.labels) <= FEWEST_LABELS:
+            return
+        most = max(FEWEST_LABELS, LABEL_BYTES // (8 * self._capacity))
         if len(self.labels) > most:
             for key in list(self.labels)[: len(self.labels) - most // 2]:
                 del self.labels[key]
@@ -495,8 +497,9 @@ class Cluster:
                 absent += 1
         if absent:
             at = self._absent_axis()
-            self.requested[row, at] += sign * absent
-        self.requested[row, PODS] += sign
+            requested = self.requested
+            requested[row, at] += sign * absent
+        requested[row, PODS] += sign
         self.nonzero_requested[row, CPU] += sign * pod.nonzero_cpu_milli
         self.nonzero_requested[row, MEMORY] += sign * pod.nonzero_memory_bytes
 

@@ -147,7 +147,7 @@ def _found(topology_key: str, nodes: NodeSet | None, whole: Snapshot) -> _Domain
     return _Domains(of_row, none, exists, int(np.count_nonzero(exists)), is_single=is_single)
 
 
-def is_single(topology_key: str, snapshot: Snapshot) -> bool:
+def has_single_domains(topology_key: str, snapshot: Snapshot) -> bool:
     """Whether no two nodes have the same value of the label."""
     return _domains_of(topology_key, None, snapshot.whole).is_single
 

@@ -120,11 +120,11 @@ class ClassCounts:
 
     def sums(self, topology_key: str, snapshot: Snapshot, nodes: NodeSet | None = None) -> DomainSums:
         """The same by the values of a node label, over the given nodes (all of them when None)."""
-        if not snapshot.label(topology_key).values:
-            return without_domains(topology_key, snapshot)
         key = topology_key if nodes is None else (topology_key, nodes)
         domains = self._domains.get(key)
         if domains is None or domains.mark != snapshot.node_mark:
+            if not snapshot.label(topology_key).values:
+                return without_domains(topology_key, snapshot)
             if domains is None and len(self._domains) >= 64:
                 self._domains.clear()
             column = self.column if self.total else None
