@@ -34,7 +34,6 @@ from pydantic import Field
 from plimsoll import framework as fwk
 from plimsoll.framework.columns import (
     ClassCounts,
-    Counted,
     PodClass,
     PodCounts,
     PodTerm,
@@ -118,9 +117,7 @@ class InterPodAffinity(
             return fwk.SUCCESS
         return fwk.SKIP
 
-    def edition(  # noqa: C901, PLR0912 - one loop for each source of domains
-        self, template: fwk.PodTemplate, snapshot: fwk.Snapshot
-    ) -> fwk.Edition | None:
+    def edition(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.Edition | None:
         """Domains near matching pods; without them for keys whose domains are single nodes."""
         of_placed = snapshot.index(TermCounts)
         if not template.terms and not of_placed.are_any and not template.terms_error:
@@ -390,7 +387,7 @@ def _own_terms(template: fwk.PodTemplate, objects: fwk.ClusterObjects) -> OwnTer
     if not template.terms:
         return NO_TERMS
     if any(term.namespace_selector is not None for term in template.terms):
-        return objects.derived((InterPodAffinity, template), lambda: _compiled(template, objects))
+        return objects.derived_of(template, InterPodAffinity, lambda: _compiled(template, objects))
     return template.memo(InterPodAffinity.name, lambda: _compiled(template, objects))
 
 

@@ -366,7 +366,7 @@ class PodTopologySpread(
             return template.memo(PodTopologySpread.name, lambda: own_constraints(template, own))
         if not self._defaults:
             return NONE
-        return objects.derived((self, template), lambda: self._default_constraints(template, objects))
+        return objects.derived_of(template, self, lambda: self._default_constraints(template, objects))
 
     def _default_constraints(self, template: fwk.PodTemplate, objects: fwk.ClusterObjects) -> Constraints:
         selector = default_selector(template, objects)

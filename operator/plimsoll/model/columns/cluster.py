@@ -59,6 +59,9 @@ MOST_SCALARS = 128
 #: Approximate maximum memory for columns of labels, per cluster; the oldest are dropped (``trim``).
 LABEL_BYTES = 32 * 2**20
 
+#: Taints of a node above which its list is not kept when the node has gone.
+MOST_TAINTS = 16
+
 #: Columns of labels that are kept however many nodes there are.
 FEWEST_LABELS = 64
 
@@ -277,7 +280,7 @@ class Cluster:
 
     def set_node(self, node: Node) -> bool:
         """Add a node or replace its object; returns whether anything that decisions read has changed."""
-        row = self.rows.get(node.name)
+        row, had_many_taints = self.rows.get(node.name), False
         if row is None:
             amounts = allocatable_of(node)
             self._hold(amounts)
@@ -298,7 +301,10 @@ class Cluster:
             if self._images is not None and old.status.images != node.status.images:
                 self._images.remove(row, old.status.images)
                 self._images.add(row, node.status.images)
+            had_many_taints = len(old.spec.taints) > MOST_TAINTS
         self._describe(row, node, amounts)
+        if had_many_taints and self.taints.compact(len(self.nodes), always=True):
+            self.epoch += 1
         self.node_tick += 1
         self._changes.note(row)
         self._node_ticks[row] = self.tick
@@ -330,6 +336,8 @@ class Cluster:
         self._pods_on.drop_last()
         for array in (self.allocatable, self.requested, self.nonzero_requested):
             array[last] = 0
+        if len(node.spec.taints) > MOST_TAINTS:
+            self.taints.compact(last, always=True)
         self.epoch += 1
         self.node_tick += 1
 

@@ -51,9 +51,9 @@ class CodedColumn(Generic[ValueT]):
         """The id of ``value``, or ``ABSENT`` if no node had it lately."""
         return self._id_of.get(value, ABSENT)
 
-    def compact(self, count: int) -> bool:
+    def compact(self, count: int, *, always: bool = False) -> bool:
         """Remove values that none of ``count`` nodes has, if there may be many; returns if ids changed."""
-        if len(self.values) <= 2 * count + STALE_VALUES:
+        if len(self.values) <= 2 * count + STALE_VALUES and not always:
             return False
         self._own()
         ids = self.ids[:count]

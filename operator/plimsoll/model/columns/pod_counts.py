@@ -7,7 +7,7 @@ the rows where they are placed. Classes that were not used for long are dropped.
 Axis letters: N nodes, D topology domains.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -22,6 +22,12 @@ from plimsoll.model.selectors import Selector
 #: Approximate maximum memory for counts of classes, per cluster.
 CLASS_BYTES = 128 * 2**20
 
+#: Maximum number of classes: pods that have gone leave theirs behind.
+MOST_CLASSES = 2_048
+
+#: Number of namespaces and requirements of the largest class that is kept.
+LARGEST_KEPT = 64
+
 #: A column takes less than a mapping once one row in this many has pods.
 FEW = 16
 
@@ -29,16 +35,20 @@ FEW = 16
 class PodClass:
     """Pods that satisfy every one of some conditions, each a set of namespaces (None: all) and a selector.
 
-    With ``living``, pods that are terminating are left out.
+    With ``living``, pods that are terminating are left out. A heavy class is so large that it is counted when it
+    is requested, and not kept.
     """
 
-    __slots__ = ("_hash", "living", "wanted")
+    __slots__ = ("_hash", "is_heavy", "living", "wanted")
 
     def __init__(
         self, wanted: tuple[tuple[frozenset[str] | None, Selector], ...], *, living: bool = False
     ) -> None:
         self.wanted = wanted
         self.living = living
+        self.is_heavy = (
+            sum(len(each or ()) + len(selector.requirements) for each, selector in wanted) > LARGEST_KEPT
+        )
         self._hash = hash((wanted, living))
 
     def __hash__(self) -> int:
@@ -180,7 +190,7 @@ class PodCounts:
         """The counts of a class, computed at its first use. Call it again after each change."""
         counts = self._counted.get(pods)
         if counts is None:
-            counts = self._count(pods)
+            counts = self._new(pods, self._members(pods)) if pods.is_heavy else self._count(pods)
         return counts
 
     def add(self, pod: PodInfo, row: int) -> None:
@@ -235,29 +245,36 @@ class PodCounts:
         self._lookup.add(pods.wanted[0][1], pods)
 
     def _count(self, pods: PodClass) -> ClassCounts:
-        if len(self._counted) >= max(16, CLASS_BYTES // (8 * self.capacity)):
+        if len(self._counted) >= max(16, min(MOST_CLASSES, CLASS_BYTES // (8 * self.capacity))):
             kept = list(self._counted)[len(self._counted) // 2 :]
             self._counted = {each: self._counted[each] for each in kept}
             self._lookup = SelectorLookup()
             for each in kept:
                 self._file(each)
             self._memberships.clear()
-        few: dict[int, int] = {}
-        members = [
-            template
-            for template in self._placed.candidates(pods.wanted[0][1])
-            if pods.matches(template.namespace, template.labels)
-        ]
-        for template in members:
-            for row, placed in self._placed.rows(template, living=pods.living):
-                if placed:
-                    few[row] = few.get(row, 0) + placed
-        counts = self._counted[pods] = ClassCounts(self.capacity, few, living=pods.living)
+        members = self._members(pods)
+        counts = self._counted[pods] = self._new(pods, members)
         self._file(pods)
         for template in members:
             if template in self._memberships:
                 self._memberships[template] = (*self._memberships[template], counts)
         return counts
+
+    def _members(self, pods: PodClass) -> list[PodTemplate]:
+        """The placed templates of a class."""
+        return [
+            template
+            for template in self._placed.candidates(pods.wanted[0][1])
+            if pods.matches(template.namespace, template.labels)
+        ]
+
+    def _new(self, pods: PodClass, members: Sequence[PodTemplate]) -> ClassCounts:
+        few: dict[int, int] = {}
+        for template in members:
+            for row, placed in self._placed.rows(template, living=pods.living):
+                if placed:
+                    few[row] = few.get(row, 0) + placed
+        return ClassCounts(self.capacity, few, living=pods.living)
 
 
 class PlacedTemplates:

@@ -95,6 +95,10 @@ class TermCounts:
     def _counts_of(self, template: PodTemplate) -> tuple[ClassCounts, ...]:
         found = self._of_template.get(template)
         if found is None:
+            if template.is_heavy:
+                return tuple(self._count(template.terms))
+            if len(self._of_template) >= REMEMBERED:
+                self._of_template.clear()
             found = self._of_template[template] = tuple(self._count(template.terms))
         return found
 
