@@ -159,6 +159,9 @@ bench-devices: $(STAMP) ## pods with resource claims per second of the engine, b
 bench-e2e: $(STAMP) ## pods bound per second and CPU seconds, end to end: ARGS="--nodes 1000 --kubeconfig FILE"
 	PYTHONPATH=benchmarks $(BIN)/python benchmarks/end_to_end $(ARGS)
 
+bench-one-object: $(STAMP) ## what the largest object costs at 5,000 nodes, field by field, worst first: ARGS="--kinds pods --part affinity"
+	PYTHONPATH=operator:devcluster/src:tests $(BIN)/python benchmarks/one_object.py $(ARGS)
+
 bench-queue: $(STAMP) ## what an event costs while many pods are unschedulable: ARGS="--pods 10000 --events 1000"
 	$(BIN)/python benchmarks/scheduling_queue.py $(ARGS)
 

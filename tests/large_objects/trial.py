@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from one_object.fields import Steps
-from one_object.largest import Writer
-from one_object.stage import Stage, a_node, a_pod, encoded
+from large_objects.fields import Steps
+from large_objects.largest import Writer
+from large_objects.stage import Stage, a_node, a_pod, encoded
 
 TENANT = "tenant"
 

@@ -14,7 +14,7 @@ from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
-from one_object.fields import ELEMENT, Steps, schema
+from large_objects.fields import ELEMENT, Steps, schema
 from plimsoll.cluster.watched_resources import DEVICES, WATCHED
 from roadstead.schemas.schemas import AMOUNT, QUANTITY, Array, Mapping, Node, Scalar, Struct
 
