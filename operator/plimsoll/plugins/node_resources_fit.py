@@ -187,7 +187,11 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
     def _listed(self, requests: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
         if requests.keys() <= NATIVE_NAMES:  # most pods
             return tuple([(name, requests[name]) for name in NATIVE if requests.get(name, 0) > 0])
-        scalar = sorted(name for name in requests if name not in NATIVE and not self._is_ignored(name))
+        scalar = sorted(
+            name
+            for name, amount in requests.items()
+            if amount > 0 and name not in NATIVE_NAMES and not self._is_ignored(name)
+        )
         wanted = ((name, requests.get(name, 0)) for name in (*NATIVE, *scalar))
         return tuple((name, amount) for name, amount in wanted if amount > 0)
 

@@ -8,7 +8,8 @@ Formula, per resource::
                + overhead
 
 Units: ``cpu`` in milli-CPU, everything else in whole units; rounded up once, after the exact sum.
-Edges: a resource that is neither cpu, memory, ephemeral-storage nor a scalar is dropped; a total that does
+Edges: a resource that is neither cpu, memory, ephemeral-storage nor a scalar is dropped, and so is a scalar
+of which nothing is requested: it fits everywhere. A total that does
 not fit 64 bits is computed again as upstream computes it (:class:`~plimsoll.model.quantity.Amount`); an
 invalid quantity counts as 0, for that amount alone.
 Source: kube-scheduler v1.36, ``component-helpers/resource/helpers.go`` and ``framework/types.go``; KEPs 753
@@ -172,7 +173,7 @@ def _integers(
 ) -> dict[str, int]:
     """The total in the resources' units; an overflow is computed in upstream's way, if there is one."""
     total = _total(pod, _read_nanos, observed=observed, least=least, pod_level=pod_level)
-    counted = {name: value for name, value in total.items() if name in _NATIVE or is_scalar(name)}
+    counted = {name: value for name, value in total.items() if name in _NATIVE or (value and is_scalar(name))}
     if max(counted.values(), default=0) <= MAX_INT64 * 10**6:
         return {name: scaled(value, 10**6 if name == CPU else BILLION) for name, value in counted.items()}
     floor = {name: Amount.of_nanos(value) for name, value in (least or {}).items()}
