@@ -1,10 +1,10 @@
 """What the largest object costs, field by field: the law "one object never costs the cluster", in full.
 
-For every list, map and text of every kind that a decision reads, the largest object that an API server accepts
-is shown to a scheduler with a large cluster (``tests/large_objects``): CPU seconds of the mirror, of the attempt, of
-the next pod of another namespace, and the memory that stays when the object has gone and a fork was made and
-ended. Then a hundred such objects come and go in sequence. The table starts with the worst field; the exit code
-is 1 if a limit is exceeded.
+For every list, map and text of every kind that a decision reads, the largest object that an API server
+accepts is shown to a scheduler with a large cluster (``tests/large_objects``): CPU seconds of the mirror, of the
+attempt, of the next pod of another namespace, and the memory that stays when the object has gone and a fork was
+made and ended. Then a hundred such objects come and go in sequence. The table starts with the worst field; the
+exit code is 1 if a limit is exceeded.
 """
 
 import asyncio
@@ -146,7 +146,8 @@ async def run(
             )
         console.print(table)
         console.print(
-            f"{len(costs)} fields; {start / 1e6:.0f} MB before, {kept / 1e6:+.1f} MB ({kept / start:+.1%}) after all"
+            f"{len(costs)} fields; {start / 1e6:.0f} MB before, "
+            f"{kept / 1e6:+.1f} MB ({kept / start:+.1%}) after all"
         )
         worst = sorted(costs, key=lambda cost: -cost.worst_s)[:SEQUENCE]
         roles = {each.name: each for each in (*variants("pods"), *variants(""))}

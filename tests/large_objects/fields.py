@@ -34,6 +34,28 @@ SKIPPED = frozenset(
     }
 )
 
+#: Texts of which an API server takes only some, and elements of lists and maps, which are filled with these.
+WORDS = frozenset(
+    {
+        ELEMENT,
+        "operator",
+        "effect",
+        "protocol",
+        "whenUnsatisfiable",
+        "restartPolicy",
+        "phase",
+        "key",
+        "topologyKey",
+        "preemptionPolicy",
+        "volumeBindingMode",
+        "volumeMode",
+        "allocationMode",
+        "nodeAffinityPolicy",
+        "nodeTaintsPolicy",
+        "unhealthyPodEvictionPolicy",
+    }
+)
+
 CRDS = Path(__file__).parents[2] / "crds"
 
 #: Built-in kinds that a decision reads, with their models in the generated client.
@@ -118,6 +140,6 @@ def large_fields(node: Node, *, each_once: bool) -> list[Steps]:
             case Mapping():
                 found.append(steps)
                 waiting.append((node.values, (*steps, ELEMENT), inner))
-            case Scalar() if node.name == "string" and str in node.types and steps[-1] != ELEMENT:
+            case Scalar() if node.name == "string" and str in node.types and steps[-1] not in WORDS:
                 found.append(steps)
     return found

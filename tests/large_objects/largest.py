@@ -132,7 +132,9 @@ class Writer:
                 return node.values, _element(model)
         raise ValueError(step)
 
-    def _value(self, node: Node, model: Any, name: str, depth: int, *, many: bool = False) -> Any:
+    def _value(  # noqa: PLR0911 - one for each type of field
+        self, node: Node, model: Any, name: str, depth: int, *, many: bool = False
+    ) -> Any:
         """One value with names of its own."""
         match node:
             case Struct():

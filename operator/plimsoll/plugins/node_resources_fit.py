@@ -196,7 +196,7 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         return tuple((name, amount) for name, amount in wanted if amount > 0)
 
     def _is_ignored(self, name: str) -> bool:
-        if not is_extended(name):
+        if not (self._ignored or self._ignored_groups) or not is_extended(name):
             return False
         return name in self._ignored or name.partition("/")[0] in self._ignored_groups
 

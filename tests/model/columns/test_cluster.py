@@ -41,7 +41,7 @@ class PodsByApp:
     def by_node(self, cluster: Any) -> dict[tuple[str, ...], int]:
         """App and node name to count, zeros left out."""
         return {
-            (app, cluster.nodes[row].name): count  # type: ignore[misc] # known in this test
+            (app, cluster.nodes[row].name): count
             for row in range(len(cluster))
             for app in {pod.labels.get("app") for pod in cluster.pods_on(row)}
             if (count := self.counts.rows(app).get(row, 0))

@@ -597,7 +597,7 @@ class Cluster:
     def _drop_axes(self) -> None:
         """Drop the axes that no placed pod requests, if they are many; all are numbered again."""
         count, fixed = len(self.nodes), len(FIXED_RESOURCES)
-        used = self.requested[:count].any(axis=0)
+        used: BoolArray = np.array(self.requested[:count].any(axis=0))
         used[:fixed] = True
         if np.count_nonzero(~used) < MOST_SCALARS // 4:
             return

@@ -35,8 +35,8 @@ FEW = 16
 class PodClass:
     """Pods that satisfy every one of some conditions, each a set of namespaces (None: all) and a selector.
 
-    With ``living``, pods that are terminating are left out. A heavy class is so large that it is counted when it
-    is requested, and not kept.
+    With ``living``, pods that are terminating are left out. A heavy class is so large that it is counted when
+    it is requested, and not kept.
     """
 
     __slots__ = ("_hash", "is_heavy", "living", "wanted")

@@ -146,7 +146,7 @@ class ClusterObjects:
 
     def fork(self) -> "ClusterObjects":
         """An independent shelf of the same objects."""
-        copies = {name: dict(getattr(self, name)) for name in SHELVES.values()}
+        copies: dict[str, Any] = {name: dict(getattr(self, name)) for name in SHELVES.values()}
         return ClusterObjects(
             **copies,
             version=self.version,
