@@ -1,4 +1,4 @@
-"""What the largest object costs, field by field: the law "one object never costs the cluster", in full.
+"""Measures what the largest object costs, for every field: one object never costs the cluster.
 
 For every list, map and text of every kind that a decision reads, the largest object that an API server
 accepts is shown to a scheduler with a large cluster (``tests/large_objects``): CPU seconds of the mirror, of the

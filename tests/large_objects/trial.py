@@ -1,4 +1,4 @@
-"""Measures what one large object costs: the mirror, an attempt, the next pod, and what stays of it."""
+"""Measures the costs of one large object: the mirror, an attempt, the next pod, and memory that stays."""
 
 import time
 from collections.abc import Callable
