@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted chaos fuzz vectors headlamp bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-replicas bench-descheduling bench-devices benchmarks devices-race pictures
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted chaos fuzz vectors headlamp bench bench-e2e bench-one-object bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-replicas bench-descheduling bench-devices benchmarks devices-race pictures
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'

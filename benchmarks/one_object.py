@@ -1,10 +1,10 @@
 """Measures what the largest object costs, for every field: one object never costs the cluster.
 
 For every list, map and text of every kind that a decision reads, the largest object that an API server
-accepts is shown to a scheduler with a large cluster (``tests/large_objects``): CPU seconds of the mirror, of the
-attempt, of the next pod of another namespace, and the memory that stays when the object has gone and a fork was
-made and ended. Then a hundred such objects come and go in sequence. The table starts with the worst field; the
-exit code is 1 if a limit is exceeded.
+accepts is shown to a scheduler with a large cluster (``tests/large_objects``). The table has CPU seconds of
+the mirror, of the attempt, and of the next pod of another namespace, and the memory that stays when the
+object has gone and a fork was made and ended; the worst field comes first. Then a hundred such objects come
+and go in sequence. The exit code is 1 if a limit is exceeded.
 """
 
 import asyncio

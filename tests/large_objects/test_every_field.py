@@ -1,8 +1,8 @@
 """The largest object for every field of every kind costs what its size explains, and nothing when it is gone.
 
 The fields come from the schemas of the API (``fields``), so a new one is tried on the day it appears. Here
-the objects are small: a field is suspected if one took long, and convicted if four times as much takes far more
-than four times as long. ``make bench-one-object`` tries the largest objects at 5,000 nodes.
+the objects are small: a field is suspected if one took long, and convicted if four times as much takes far
+more than four times as long. ``make bench-one-object`` tries the largest objects at 5,000 nodes.
 """
 
 import gc

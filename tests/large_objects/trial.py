@@ -11,6 +11,9 @@ from large_objects.stage import Stage, a_node, a_pod, encoded
 
 TENANT = "tenant"
 
+#: How often the loop may go on with one pod before the next must be bound.
+PATIENCE = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:
@@ -198,6 +201,12 @@ async def tried(
         )
         shown.append(("pods", met))
     following, cost.next_s = await stage.schedule(encoded(a_pod(f"{name}-next", "other")))
+    for _ in range(PATIENCE):  # a search for the devices of the pod before is made in parts
+        if stage.is_bound(following):
+            break
+        began = time.process_time()
+        await stage.rest()
+        cost.next_s += time.process_time() - began
     assert stage.is_bound(following), stage.problems.failures
     shown.append(("pods", following))
     following = met = large = None

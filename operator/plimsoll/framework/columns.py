@@ -10,6 +10,7 @@ from plimsoll.load.states import LoadState as LoadState
 from plimsoll.model.columns.cluster import Cluster as Cluster
 from plimsoll.model.columns.columns import PodIndex as PodIndex
 from plimsoll.model.columns.columns import RowArray as RowArray
+from plimsoll.model.columns.columns import RowCounts as RowCounts
 from plimsoll.model.columns.columns import columns_of as columns_of
 from plimsoll.model.columns.domain_sums import DomainSums as DomainSums
 from plimsoll.model.columns.domain_sums import has_single_domains as has_single_domains
@@ -17,7 +18,6 @@ from plimsoll.model.columns.pod_counts import ClassCounts as ClassCounts
 from plimsoll.model.columns.pod_counts import PodClass as PodClass
 from plimsoll.model.columns.pod_counts import PodCounts as PodCounts
 from plimsoll.model.columns.pods_by_importance import PodsByImportance as PodsByImportance
-from plimsoll.model.columns.row_counts import RowCounts as RowCounts
 from plimsoll.model.columns.snapshot import CPU as CPU
 from plimsoll.model.columns.snapshot import EXACT_AMOUNT as EXACT_AMOUNT
 from plimsoll.model.columns.snapshot import MEMORY as MEMORY

@@ -22,6 +22,8 @@ Source: kube-scheduler v1.36, ``noderesources/fit.go``, ``least_allocated.go``, 
 Differs: an amount beyond 64 bits counts as it does upstream (``1e1002`` as 0, others by their lowest 64
 bits), but as 0 where upstream's value is negative. Sums over a node's pods are clamped to the largest amount
 instead of wrapping.
+
+Longer than 400 lines because filter and scores share the resources that a pod requests.
 """
 
 from collections.abc import Mapping

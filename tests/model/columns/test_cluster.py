@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from plimsoll.model.columns.cluster import CPU, MEMORY, PODS, Cluster
-from plimsoll.model.columns.row_counts import RowCounts
+from plimsoll.model.columns.columns import RowCounts
 from plimsoll.model.columns.validation import validate
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.conformance import some_nodes, some_pod

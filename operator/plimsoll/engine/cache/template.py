@@ -90,7 +90,6 @@ class TemplateCache:
     def refresh(self, pod: PodInfo) -> None:
         """Update the results to the present cluster, for this pod of the template."""
         cluster = self.cluster
-        cluster.trim()
         rows, snapshot = None, Snapshot(cluster)
         is_other = self._stages.marked and self._marks.differ(pod.template, snapshot)
         if not is_other and self._epoch == cluster.epoch and self._objects_version == cluster.objects.version:

@@ -41,6 +41,7 @@ class TemplateCaches:
 
     def use(self, template: PodTemplate) -> TemplateCache:
         """The lane of the template of a pod to schedule, created if it is missing."""
+        self._cluster.trim()  # between two attempts
         if template.is_heavy:
             if self._heavy is None or self._heavy[0] is not template:
                 self._heavy = template, TemplateCache(self._profile, self._cluster, self._shared)

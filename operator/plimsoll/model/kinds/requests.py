@@ -10,8 +10,8 @@ Formula, per resource::
 Units: ``cpu`` in milli-CPU, everything else in whole units; rounded up once, after the exact sum.
 Edges: a resource that is neither cpu, memory, ephemeral-storage nor a scalar is dropped, and so is a scalar
 of which nothing is requested: it fits everywhere. A total that does not fit 64 bits is computed again as
-upstream computes it (:class:`~plimsoll.model.quantity.Amount`); an invalid quantity counts as 0, for that amount
-alone.
+upstream computes it (:class:`~plimsoll.model.quantity.Amount`); an invalid quantity counts as 0, for that
+amount alone.
 Source: kube-scheduler v1.36, ``component-helpers/resource/helpers.go`` and ``framework/types.go``; KEPs 753
 (sidecars), 1287 (resize in place), 2837 (pod-level resources).
 """
