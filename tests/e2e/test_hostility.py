@@ -58,6 +58,25 @@ async def test_pods_as_large_as_can_be_are_placed(scene: Scene) -> None:
     await scene.until_bound(metadata["name"])
 
 
+async def test_names_that_no_node_has_cost_others_nothing(scene: Scene, operator: Operator) -> None:
+    """Thousands of extended resources of amount 0 fit everywhere; the next pod is placed, and probes succeed."""
+    await scene.node("a")
+    await scene.scheduling()
+    for first in (0, 2000):
+        amounts = {f"x{number}.example.com/r": "0" for number in range(first, first + 2000)}
+        spec = scene.pod_spec()
+        spec["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
+        metadata = {"name": f"names-{first}"}
+
+        await scene.make(
+            scene.path("pods"), {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        )
+
+        await scene.until_bound(metadata["name"])
+        await goes_on(scene, f"after-{first}")
+    assert operator.ask("/healthz")[0] == 200
+
+
 async def test_annotations_past_their_limit_are_refused_or_borne(scene: Scene) -> None:
     """Whatever the API server lets through does not stop the next pod."""
     await scene.node("a")

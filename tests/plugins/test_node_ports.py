@@ -84,8 +84,11 @@ def test_ports_come_free_when_their_holder_goes() -> None:
     cluster.displace("uid-default-b")
     fork.remove_node("n1")
 
-    assert index.counts.columns["TCP", 80][:2].tolist() == [1, 0]
-    assert fork.index(HostPortIndex).counts.columns["TCP", 80][:1].tolist() == [1]
+    assert index.counts.rows(("TCP", 80)) == {0: 1}
+    assert fork.index(HostPortIndex).counts.rows(("TCP", 80)) == {0: 1}
+    cluster.displace("uid-default-a")
+    assert not len(index.counts)
+    assert fork.index(HostPortIndex).counts.rows(("TCP", 80)) == {0: 1}
 
 
 class TestConformance(FilterPluginConformance):

@@ -30,6 +30,9 @@ MAX_INT64 = 2**63 - 1
 RESOURCES = ("cpu", "memory", "ephemeral-storage", "example.com/device")
 SUFFIXES = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
 
+#: A node that has some of each resource.
+ANY_NODE = a_node("n1", allocatable={"ephemeral-storage": "1Gi", "example.com/device": "1"})
+
 digits = st.one_of(
     st.integers(0, 10**4).map(str),
     st.integers(0, 2**70).map(str),
@@ -118,11 +121,11 @@ def test_each_accepted_pod_on_a_node_counts_as_upstream_counts_it(pod: dict[str,
         return
     scene = Scene()
 
-    scene.tell(NodeAdded(a_node("n1")), PodAdded(read(Pod, accepted)))  # type: ignore[arg-type] # a fake has only what is used
+    scene.tell(NodeAdded(ANY_NODE), PodAdded(read(Pod, accepted)))  # type: ignore[arg-type] # a fake has only what is used
 
     expected = {name: bounded(amount) for name, amount in requests(accepted).items()}
     assert scene.observer.skipped == []
-    assert counted(scene) == {"cpu": 0, "memory": 0, "ephemeral-storage": 0} | expected | {"pods": 1}
+    assert counted(scene) == dict.fromkeys(RESOURCES, 0) | expected | {"pods": 1}
     scene.cache.validate()
 
 
@@ -138,7 +141,7 @@ def test_what_was_granted_counts_as_upstream_counts_it(
         return
     scene = Scene()
 
-    scene.tell(NodeAdded(a_node("n1")), PodAdded(read(Pod, accepted)))  # type: ignore[arg-type] # a fake has only what is used
+    scene.tell(NodeAdded(ANY_NODE), PodAdded(read(Pod, accepted)))  # type: ignore[arg-type] # a fake has only what is used
 
     expected = {name: bounded(amount) for name, amount in requests(accepted).items()}
     assert {name: counted(scene)[name] for name in expected} == expected
@@ -152,7 +155,7 @@ def test_each_accepted_pod_without_a_node_is_queued(pod: dict[str, Any]) -> None
         return
     scene = Scene()
 
-    scene.tell(NodeAdded(a_node("n1")), PodAdded(read(Pod, accepted)))  # type: ignore[arg-type] # a fake has only what is used
+    scene.tell(NodeAdded(ANY_NODE), PodAdded(read(Pod, accepted)))  # type: ignore[arg-type] # a fake has only what is used
 
     assert scene.active == ["pod"]
     assert scene.observer.skipped == []
@@ -173,7 +176,11 @@ def test_each_accepted_node_offers_what_upstream_reads(allocatable: dict[str, An
     cluster = scene.cache.cluster
     offered = (accepted["status"].get("allocatable") or {}).items()
     expected = {name: bounded(value_of(name, Quantity.parse(text))) for name, text in offered}
-    assert {name: cluster.allocatable[0, cluster.axis_of(name)] for name in expected} == expected
+    axes = {name: cluster.axis_of(name) for name in expected}
+    assert all(axes[name] is not None for name, amount in expected.items() if amount)
+    assert {
+        name: cluster.allocatable[0, axis] if axis is not None else 0 for name, axis in axes.items()
+    } == expected
     assert scene.observer.skipped == []
 
 

@@ -1,5 +1,6 @@
 """Keeps one of all equal values, so that half a million pods fit into memory."""
 
+from collections import deque
 from hashlib import blake2b
 from sys import getrefcount
 from typing import Generic, TypeVar
@@ -13,6 +14,9 @@ _LONG = 64
 
 #: Number of kept parts before the first search for unused ones.
 _FIRST_SWEEP = 1024
+
+#: Bytes, encoded, above which a part is dropped as soon as it is unused.
+_HEAVY = 32_768
 
 #: References to a value that no pod has: two by its part, and the argument of the count.
 _UNUSED = 3
@@ -33,6 +37,7 @@ class EqualParts(Generic[PartT]):
     def __init__(self) -> None:
         self._parts: dict[bytes, _Part[PartT]] = {}
         self._sweep_at = _FIRST_SWEEP
+        self._heavy: deque[bytes] = deque()
 
     def __len__(self) -> int:
         return len(self._parts)
@@ -44,12 +49,17 @@ class EqualParts(Generic[PartT]):
             value: It may be encoded.
             witness: A field of the value that others refer to instead; None: they refer to the value.
         """
+        if self._heavy:
+            self._look_at_one()
         key = _ENCODER.encode(value)
-        if len(key) > _LONG:
+        size = len(key)
+        if size > _LONG:
             key = blake2b(key, digest_size=16).digest()
         found = self._parts.get(key)
         if found is None:
             found = self._parts[key] = _Part(value, value if witness is None else witness)
+            if size > _HEAVY:
+                self._heavy.append(key)
             if len(self._parts) > self._sweep_at:
                 self.sweep()
         return found.value
@@ -58,3 +68,13 @@ class EqualParts(Generic[PartT]):
         """Drop values that no object refers to; the next sweep comes when twice as many are kept."""
         self._parts = {key: part for key, part in self._parts.items() if getrefcount(part.witness) > _UNUSED}
         self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._parts))
+
+    def _look_at_one(self) -> None:
+        """Drop a heavy part if it is unused; the next call looks at the next."""
+        key = self._heavy.popleft()
+        part = self._parts.get(key)
+        if part is not None:
+            if getrefcount(part.witness) > _UNUSED:
+                self._heavy.append(key)
+            else:
+                del self._parts[key]

@@ -8,11 +8,13 @@ from plimsoll.load.load_fall import LoadFall as LoadFall
 from plimsoll.load.readings import PER_COLUMN_UNIT as PER_COLUMN_UNIT
 from plimsoll.load.states import LoadState as LoadState
 from plimsoll.model.columns.cluster import Cluster as Cluster
-from plimsoll.model.columns.columns import CountColumns as CountColumns
 from plimsoll.model.columns.columns import PodIndex as PodIndex
 from plimsoll.model.columns.columns import RowArray as RowArray
+from plimsoll.model.columns.columns import RowCounts as RowCounts
 from plimsoll.model.columns.columns import columns_of as columns_of
 from plimsoll.model.columns.domain_sums import DomainSums as DomainSums
+from plimsoll.model.columns.domain_sums import has_single_domains as has_single_domains
+from plimsoll.model.columns.pod_counts import ClassCounts as ClassCounts
 from plimsoll.model.columns.pod_counts import PodClass as PodClass
 from plimsoll.model.columns.pod_counts import PodCounts as PodCounts
 from plimsoll.model.columns.pods_by_importance import PodsByImportance as PodsByImportance
@@ -22,6 +24,7 @@ from plimsoll.model.columns.snapshot import MEMORY as MEMORY
 from plimsoll.model.columns.snapshot import PODS as PODS
 from plimsoll.model.columns.snapshot import STORAGE as STORAGE
 from plimsoll.model.columns.snapshot import Capacity as Capacity
+from plimsoll.model.columns.term_counts import Counted as Counted
 from plimsoll.model.columns.term_counts import TermCounts as TermCounts
 from plimsoll.model.kinds.node import allocatable_of as allocatable_of
 from plimsoll.model.kinds.pod import Container as Container

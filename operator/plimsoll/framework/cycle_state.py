@@ -36,6 +36,10 @@ class CycleState:
         """Store ``value`` under its type; it replaces an earlier one."""
         self._values[type(value)] = value
 
+    def drop(self, kind: type[Any]) -> None:
+        """Remove the value of type ``kind``, if there is one."""
+        self._values.pop(kind, None)
+
     def read(self, kind: type[T]) -> T:
         """The value of type ``kind``.
 

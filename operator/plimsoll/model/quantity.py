@@ -117,7 +117,7 @@ class _LongTextError(Exception):
     """A long text, of which few are cached: it may be a megabyte long."""
 
 
-@lru_cache(maxsize=65536, typed=True)
+@lru_cache(maxsize=16_384, typed=True)
 def _short_text(quantity: QuantityValue) -> int:
     if isinstance(quantity, str) and len(quantity) > SHORT_LENGTH:
         raise _LongTextError

@@ -21,6 +21,10 @@ import msgspec
 NAME_FIELD = "metadata.name"
 """The one field that ``matchFields`` may name."""
 
+#: Number of compiled selectors, and of terms, that are kept; and of requirements and values in the largest of
+#: them.
+MOST_KEPT, LARGEST_KEPT = 2_048, 16
+
 
 class LabelSelectorRequirement(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """Operators ``In``, ``NotIn``, ``Exists``, ``DoesNotExist``."""
@@ -220,7 +224,9 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
     """
     if selector is None:
         return NOTHING
-    return _compiled(tuple(sorted(selector.match_labels.items())), selector.match_expressions)
+    pairs = tuple(sorted(selector.match_labels.items()))
+    is_kept = len(pairs) <= LARGEST_KEPT and _are_few(selector.match_expressions)
+    return (_kept if is_kept else _compiled)(pairs, selector.match_expressions)
 
 
 def selector_of_labels(labels: Mapping[str, str]) -> Selector:
@@ -228,7 +234,12 @@ def selector_of_labels(labels: Mapping[str, str]) -> Selector:
     return EVERYTHING.and_equal(labels)
 
 
-@lru_cache(maxsize=65536)
+def _are_few(expressions: Sequence[LabelSelectorRequirement]) -> bool:
+    return len(expressions) <= LARGEST_KEPT and all(
+        len(expression.values) <= LARGEST_KEPT for expression in expressions
+    )
+
+
 def _compiled(
     pairs: tuple[tuple[str, str], ...], expressions: tuple[LabelSelectorRequirement, ...]
 ) -> Selector:
@@ -238,6 +249,9 @@ def _compiled(
             raise SelectorError(f'"{expression.operator}" is not a valid label selector operator')
         requirements.append(compile_requirement(expression.key, expression.operator, expression.values))
     return Selector(tuple(requirements))
+
+
+_kept = lru_cache(maxsize=MOST_KEPT)(_compiled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,9 +284,13 @@ class NodeTerm:
         return all(requirement.matches(labels) for requirement in self.requirements)
 
 
-@lru_cache(maxsize=65536)
 def compile_node_term(term: NodeSelectorTerm, where: str = "") -> NodeTerm:
     """Compile a node selector term; a malformed one carries its error, at ``where``, and matches nothing."""
+    is_kept = _are_few(term.match_expressions) and _are_few(term.match_fields)
+    return (_kept_node_term if is_kept else _compile_node_term)(term, where)
+
+
+def _compile_node_term(term: NodeSelectorTerm, where: str) -> NodeTerm:
     dot = f"{where}." if where else ""
     requirements = []
     names = []
@@ -304,6 +322,9 @@ def compile_node_term(term: NodeSelectorTerm, where: str = "") -> NodeTerm:
     if len(errors) > 1:
         return NodeTerm(error="[" + ", ".join(errors) + "]")
     return NodeTerm(tuple(requirements), tuple(names), errors[0] if errors else "")
+
+
+_kept_node_term = lru_cache(maxsize=MOST_KEPT)(_compile_node_term)
 
 
 @dataclass(frozen=True, slots=True)

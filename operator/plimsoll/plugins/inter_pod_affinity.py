@@ -22,23 +22,37 @@ without an anti-affinity term's key passes that term; terminating pods count; eq
 namespace selector of the pod's own terms that accepts a namespace without labels selects every namespace.
 Source: kube-scheduler v1.36, ``interpodaffinity/filtering.go`` and ``scoring.go``.
 Differs: counts by (term, domain) are updated on every pod event instead of summed at each attempt.
+
+Longer than 400 lines because filter, scores and editions read the same domains.
 """
 
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, TypeAlias
 
 import numpy as np
 from pydantic import Field
 
 from plimsoll import framework as fwk
-from plimsoll.framework.columns import DomainSums, PodClass, PodCounts, PodTerm, TermCounts, TermKind
+from plimsoll.framework.columns import (
+    ClassCounts,
+    PodClass,
+    PodCounts,
+    PodTerm,
+    TermCounts,
+    TermKind,
+    has_single_domains,
+)
 
 AFFINITY_UNMET = fwk.unresolvable("node(s) didn't match pod affinity rules")
 ANTI_AFFINITY_UNMET = fwk.unschedulable("node(s) didn't match pod anti-affinity rules")
 EXISTING_ANTI_AFFINITY_UNMET = fwk.unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
 #: Maximum number of domains compared one by one to detect changed verdicts.
 FEW_DOMAINS = 256
+#: Rows that are looked up one by one, rather than by sums over all domains.
+FEW_ROWS = 16
+#: Terms whose domains are summed one by one.
+FEW_TERMS = 16
 NOTHING = fwk.Edition(())
 REFUSALS = (AFFINITY_UNMET, ANTI_AFFINITY_UNMET, EXISTING_ANTI_AFFINITY_UNMET)
 
@@ -107,52 +121,61 @@ class InterPodAffinity(
 
     def edition(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.Edition | None:
         """Domains near matching pods; without them for keys whose domains are single nodes."""
-        terms = snapshot.index(TermCounts)
-        if not template.terms and not terms.are_any and not template.terms_error:
+        of_placed = snapshot.index(TermCounts)
+        if not template.terms and not of_placed.are_any and not template.terms_error:
             return NOTHING
         own = _own_terms(template, snapshot.objects)
-        concerning = terms.concerning(template, _namespace_labels(template, snapshot.objects))
+        concerning = of_placed.concerning(template, _namespace_labels(template, snapshot.objects))
         if own is NO_TERMS and not concerning and not template.terms_error:
             return NOTHING
         said: list[Hashable] = []
         by_row = scores = False
-        domains: list[tuple[str, DomainSums]] = []
+        terms: list[tuple[str, ClassCounts]] = []
         for term, counts in concerning:
-            if counts.total and term.kind is TermKind.REQUIRED_ANTI_AFFINITY:
-                domains.append((term.topology_key, counts.sums(term.topology_key, snapshot)))
-            elif counts.total and not scores and self._weight_of_existing(term):
+            if not counts.total:
+                continue
+            if term.kind is TermKind.REQUIRED_ANTI_AFFINITY:
+                terms.append((term.topology_key, counts))
+            elif not scores and self._weight_of_existing(term):
                 scores = counts.sums(term.topology_key, snapshot).occupied > 0
         index = snapshot.index(PodCounts)
-        domains += [(key, index.of(pods).sums(key, snapshot)) for key, pods in own.anti_affinity]
+        for key, pods in own.anti_affinity:
+            terms.append((key, index.of(pods)))
+        domains = _domains_with(terms, snapshot)
         if own.affinity is not None:
             near = [(key, index.of(own.affinity).sums(key, snapshot)) for key in own.affinity_keys]
             said.append(any(each.occupied for _, each in near))
-            domains += near
-        for key, each in domains:
-            if len(each.sums) <= FEW_DOMAINS:
-                said.append((key, (each.sums > 0).tobytes()))
-            elif each.is_single:
-                said.append((key, each.occupied > 0))
+            domains += [(key, each.sums, each.is_single, each.occupied > 0) for key, each in near]
+        for key, sums, is_single, is_any in domains:
+            if len(sums) <= FEW_DOMAINS:
+                said.append((key, (sums > 0).tobytes()))
+            elif is_single:
+                said.append((key, is_any))
                 by_row = True
             else:
                 return None
-        scores = scores or any(index.of(pods).sums(key, snapshot).occupied for key, pods, _ in own.preferred)
+        scores = scores or any(
+            counts.total and counts.sums(key, snapshot).occupied
+            for key, counts in ((key, index.of(pods)) for key, pods, _ in own.preferred)
+        )
         return fwk.Edition((scores, *said), by_row)
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """The index of the refusal plus 1, shape (N,)."""
         own = _own_terms(pod.template, snapshot.objects)
         codes = fwk.all_feasible(snapshot)
-        for key, counts in _keeping_away(pod, snapshot):
-            codes[(counts > 0)[snapshot.label_ids(key)]] = 3
-        for key, pods in own.anti_affinity:
-            near = snapshot.index(PodCounts).of(pods).sums(key, snapshot).sums > 0
-            codes[near[snapshot.label_ids(key)]] = 2
+        for key, sums, _, _ in _keeping_away(pod, snapshot):
+            codes[(sums > 0)[snapshot.label_ids(key)]] = 3
+        for key, sums, _, _ in _far(own, snapshot):
+            codes[(sums > 0)[snapshot.label_ids(key)]] = 2
         if own.affinity is not None:
             counts_of = snapshot.index(PodCounts).of(own.affinity)
             by_key = {key: counts_of.sums(key, snapshot) for key in own.affinity_keys}
             alone = own.is_first and not any(domains.occupied for domains in by_key.values())
             for key, domains in by_key.items():
+                if len(domains.sums) == 1:
+                    codes[:] = 1  # no node has the key; thousands may follow
+                    break
                 ids = snapshot.label_ids(key)
                 codes[(ids == fwk.ABSENT) if alone else (domains.sums <= 0)[ids]] = 1
         return codes
@@ -172,15 +195,13 @@ class InterPodAffinity(
             return fwk.SKIP
         by_key: dict[str, fwk.IntArray] = {}
         for key, pods, weight in own.preferred:
-            counts = snapshot.index(PodCounts).of(pods)
-            if counts.total:
-                _add_points(by_key, key, counts.sums(key, snapshot), weight)
+            _add_points(by_key, key, snapshot.index(PodCounts).of(pods), weight, snapshot)
         for term, counts in snapshot.index(TermCounts).concerning(
             pod.template, _namespace_labels(pod, snapshot.objects)
         ):
             weight = self._weight_of_existing(term)
-            if weight and counts.total:
-                _add_points(by_key, term.topology_key, counts.sums(term.topology_key, snapshot), weight)
+            if weight:
+                _add_points(by_key, term.topology_key, counts, weight, snapshot)
         if not by_key:
             return fwk.SKIP
         state.write(Points(by_key))
@@ -279,23 +300,84 @@ def _matches(terms: Collection[PodTerm], pod: fwk.PodInfo, change: fwk.ClusterEv
     return bool(terms) and all(term.matches(pod.namespace, pod.labels, labels) for term in terms)
 
 
-def _add_points(by_key: dict[str, fwk.IntArray], key: str, counts: DomainSums, weight: int) -> None:
-    if counts.occupied:
-        points = counts.sums * weight
-        by_key[key] = by_key[key] + points if key in by_key else points
+def _add_points(
+    by_key: dict[str, fwk.IntArray], key: str, counts: ClassCounts, weight: int, snapshot: fwk.Snapshot
+) -> None:
+    if not counts.total:
+        return
+    few = counts.few
+    if few is None or len(few) > FEW_ROWS:
+        domains = counts.sums(key, snapshot)
+        if domains.occupied:
+            points = domains.sums * weight
+            by_key[key] = by_key[key] + points if key in by_key else points
+        return
+    label = snapshot.label(key)
+    for row, count in few.items():
+        domain = label.ids[row]
+        if domain != fwk.ABSENT:
+            if key not in by_key:
+                by_key[key] = np.zeros(len(label.values) + 1, dtype=np.int64)
+            by_key[key][domain] += count * weight
 
 
-def _keeping_away(pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> Iterable[tuple[str, fwk.IntArray]]:
-    """Topology key and counts by domain of placed pods whose required anti-affinity matches this pod."""
-    away = []
-    for term, counts in snapshot.index(TermCounts).concerning(
-        pod.template, _namespace_labels(pod, snapshot.objects)
-    ):
-        if term.kind is TermKind.REQUIRED_ANTI_AFFINITY and counts.total:
-            domains = counts.sums(term.topology_key, snapshot)
-            if domains.occupied:
-                away.append((term.topology_key, domains.sums))
-    return away
+Occupied: TypeAlias = tuple[str, fwk.IntArray, bool, bool]
+"""Domains with pods of some terms: the topology key; sums, shape (D + 1,), above 0 where there are some;
+whether each domain is a node; whether any domain has some."""
+
+
+def _keeping_away(pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> list[Occupied]:
+    """Domains of placed pods whose required anti-affinity matches this pod."""
+    labels = _namespace_labels(pod, snapshot.objects)
+    concerning = snapshot.index(TermCounts).concerning(pod.template, labels)
+    if not concerning:
+        return []
+    kind = TermKind.REQUIRED_ANTI_AFFINITY
+    return _domains_with(
+        [(term.topology_key, counts) for term, counts in concerning if term.kind is kind], snapshot
+    )
+
+
+def _far(own: OwnTerms, snapshot: fwk.Snapshot) -> list[Occupied]:
+    """Domains of placed pods that the pod's own required anti-affinity matches."""
+    if not own.anti_affinity:
+        return []
+    index = snapshot.index(PodCounts)
+    return _domains_with([(key, index.of(pods)) for key, pods in own.anti_affinity], snapshot)
+
+
+def _domains_with(terms: Sequence[tuple[str, ClassCounts]], snapshot: fwk.Snapshot) -> list[Occupied]:
+    """Domains with pods of a term, without terms that have none; of many terms, one for each key.
+
+    A pod may have thousands of terms, each of which matches few pods: these are looked up by row.
+    """
+    if len(terms) <= FEW_TERMS:
+        occupied: list[Occupied] = []
+        for key, counts in terms:
+            if counts.total:
+                domains = counts.sums(key, snapshot)
+                if domains.occupied:
+                    occupied.append((key, domains.sums, domains.is_single, True))
+        return occupied
+    found: dict[str, fwk.IntArray] = {}
+    for key, counts in terms:
+        if not counts.total:
+            continue
+        label = snapshot.label(key)
+        if key not in found:
+            found[key] = np.zeros(len(label.values) + 1, dtype=np.int64)
+        few = counts.few
+        if few is None or len(few) > FEW_ROWS:
+            found[key] += counts.sums(key, snapshot).sums
+        else:
+            found[key][label.ids[list(few)]] += 1
+    for each in found.values():
+        each[-1] = 0
+    return [
+        (key, each, has_single_domains(key, snapshot), True)
+        for key, each in found.items()
+        if np.count_nonzero(each)
+    ]
 
 
 def _namespace_labels(pod: fwk.PodInfo | fwk.PodTemplate, objects: fwk.ClusterObjects) -> dict[str, str]:
@@ -307,7 +389,7 @@ def _own_terms(template: fwk.PodTemplate, objects: fwk.ClusterObjects) -> OwnTer
     if not template.terms:
         return NO_TERMS
     if any(term.namespace_selector is not None for term in template.terms):
-        return objects.derived((InterPodAffinity, template), lambda: _compiled(template, objects))
+        return objects.derived_of(template, InterPodAffinity, lambda: _compiled(template, objects))
     return template.memo(InterPodAffinity.name, lambda: _compiled(template, objects))
 
 

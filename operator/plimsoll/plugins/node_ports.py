@@ -7,7 +7,7 @@ Edges: ports of containers and sidecars count, those of other init containers do
 TCP. As upstream, the ports of a node are a set: a pod removed in a simulation frees its ports even if another
 pod has the same address, protocol and port.
 Source: kube-scheduler v1.36, ``nodeports/node_ports.go`` and ``framework/types.go`` (HostPortInfo).
-Differs: not at all; the ports in use are counted in columns on pod events.
+Differs: not at all; the ports in use are counted on pod events, each where it is in use.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -17,7 +17,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from plimsoll import framework as fwk
-from plimsoll.framework.columns import Cluster, Container, CountColumns, PodIndex
+from plimsoll.framework.columns import Container, PodIndex, RowCounts
 
 TAKEN = "node(s) didn't have free ports for the requested pod ports"
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - compared with, never bound to
@@ -29,8 +29,8 @@ HostPort = tuple[str, str, int]
 class HostPortIndex(PodIndex):
     """Pods of each node with a host port, counted by (address, protocol, port) and by (protocol, port)."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.counts = CountColumns(cluster.capacity)
+    def __init__(self, _cluster: object = None) -> None:
+        self.counts = RowCounts()
 
     def add(self, pod: fwk.PodInfo, row: int) -> None:
         """Count the pod's host ports."""
@@ -44,20 +44,29 @@ class HostPortIndex(PodIndex):
         """Move a node's counts to another row."""
         self.counts.move_row(source, target)
 
-    def grow(self, capacity: int) -> None:
-        """Extend the columns for more nodes."""
-        self.counts.grow(capacity)
-
     def fork(self) -> Self:
-        """A copy that shares columns until either side writes."""
-        twin = type(self).__new__(type(self))
+        """A copy that shares the counts until either side writes."""
+        twin = type(self)()
         twin.counts = self.counts.fork()
         return twin
 
-    def used(self, key: Hashable, snapshot: fwk.Snapshot) -> fwk.IntArray | None:
-        """Users of the port per node, shape (N,); None if it was never used."""
-        column = self.counts.columns.get(key)
-        return None if column is None else snapshot.cut(column)
+    def taken(self, wanted: Iterable[HostPort], snapshot: fwk.Snapshot) -> fwk.BoolArray:
+        """Where one of the ports is in use, shape (N,)."""
+        taken = np.zeros(len(snapshot), dtype=np.bool_)
+        places = None if snapshot.is_whole else {row: at for at, row in enumerate(snapshot.rows.tolist())}
+        for address, protocol, port in wanted:
+            keys: tuple[Hashable, ...] = ((protocol, port),)
+            if address != ANY_ADDRESS:
+                keys = ((address, protocol, port), (ANY_ADDRESS, protocol, port))
+            for key in keys:
+                rows = self.counts.rows(key)
+                if places is None:
+                    taken[list(rows)] = True
+                elif len(rows) < len(places):
+                    taken[[places[row] for row in rows if row in places]] = True
+                else:
+                    taken[[at for row, at in places.items() if row in rows]] = True
+        return taken
 
     def _count(self, pod: fwk.PodInfo, row: int, amount: int) -> None:
         for address, protocol, port in host_ports(pod):
@@ -108,16 +117,7 @@ class NodePorts(fwk.PreFilterPlugin, fwk.PreFilterExtensions, fwk.FilterPlugin, 
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """1 where a requested port is in use, shape (N,)."""
-        index = snapshot.index(HostPortIndex)
-        taken = np.zeros(len(snapshot), dtype=np.bool_)
-        for address, protocol, port in host_ports(pod):
-            keys: tuple[Hashable, ...] = ((protocol, port),)
-            if address != ANY_ADDRESS:
-                keys = ((address, protocol, port), (ANY_ADDRESS, protocol, port))
-            for key in keys:
-                used = index.used(key, snapshot)
-                if used is not None:
-                    taken |= used > 0
+        taken = snapshot.index(HostPortIndex).taken(host_ports(pod), snapshot)
         simulated = state.find(SimulatedPorts)
         if simulated is not None and simulated.used:
             for position, row in enumerate(snapshot.rows.tolist()):
@@ -179,10 +179,11 @@ def _used(
 
 def conflicts(wanted: Iterable[HostPort], used: frozenset[HostPort]) -> bool:
     """Whether one of the ports is in use."""
+    by_port: dict[tuple[str, int], set[str]] = {}
+    for address, protocol, port in used:
+        by_port.setdefault((protocol, port), set()).add(address)
     return any(
-        protocol == other_protocol
-        and port == other_port
-        and (ANY_ADDRESS in (address, other) or address == other)
+        (protocol, port) in by_port
+        and (address == ANY_ADDRESS or not by_port[protocol, port].isdisjoint((address, ANY_ADDRESS)))
         for address, protocol, port in wanted
-        for other, other_protocol, other_port in used
     )

@@ -22,6 +22,8 @@ Source: kube-scheduler v1.36, ``noderesources/fit.go``, ``least_allocated.go``, 
 Differs: an amount beyond 64 bits counts as it does upstream (``1e1002`` as 0, others by their lowest 64
 bits), but as 0 where upstream's value is negative. Sums over a node's pods are clamped to the largest amount
 instead of wrapping.
+
+Longer than 400 lines because filter and scores share the resources that a pod requests.
 """
 
 from collections.abc import Mapping
@@ -59,6 +61,8 @@ ANY = -(2**63)
 """Less than the free amount of any node."""
 HOPELESS, PODS_FULL, FIRST_RESOURCE = 1, 2, 2
 """Codes are bits: removing pods cannot help; too many pods; then (shifted) one bit per requested resource."""
+OTHERS = 61
+"""The bit that all further resources of a pod share."""
 
 
 class NodeResourcesFitArgs(fwk.PluginArgs):
@@ -110,13 +114,17 @@ class _Wanted:
         return np.array(least, dtype=np.int64)[:, None]
 
     @cached_property
-    def scalar(self) -> tuple[tuple[int, str, int], ...]:
-        """Position in ``resources``, name and amount of the non-native resources."""
+    def by_bit(self) -> tuple[tuple[int, str, int], ...]:
+        """The bit, name and amount of each resource."""
         return tuple(
-            (position, name, amount)
+            (min(position, OTHERS), name, amount)
             for position, (name, amount) in enumerate(self.resources, FIRST_RESOURCE)
-            if name not in NATIVE
         )
+
+    @cached_property
+    def scalar(self) -> tuple[tuple[int, str, int], ...]:
+        """The same of the non-native resources."""
+        return tuple(each for each in self.by_bit if each[1] not in NATIVE_NAMES)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,7 +176,10 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """List the requested resources."""
-        state.write(_Wanted(self._wanted(pod)))
+        wanted = _Wanted(self._wanted(pod))
+        for _, name, _ in wanted.scalar:
+            snapshot.axis_of(name)  # all axes before the filter reads any
+        state.write(wanted)
         return fwk.SUCCESS
 
     def _wanted(self, pod: fwk.PodInfo) -> tuple[tuple[str, int], ...]:
@@ -178,12 +189,16 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
     def _listed(self, requests: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
         if requests.keys() <= NATIVE_NAMES:  # most pods
             return tuple([(name, requests[name]) for name in NATIVE if requests.get(name, 0) > 0])
-        scalar = sorted(name for name in requests if name not in NATIVE and not self._is_ignored(name))
+        scalar = sorted(
+            name
+            for name, amount in requests.items()
+            if amount > 0 and name not in NATIVE_NAMES and not self._is_ignored(name)
+        )
         wanted = ((name, requests.get(name, 0)) for name in (*NATIVE, *scalar))
         return tuple((name, amount) for name, amount in wanted if amount > 0)
 
     def _is_ignored(self, name: str) -> bool:
-        if not is_extended(name):
+        if not (self._ignored or self._ignored_groups) or not is_extended(name):
             return False
         return name in self._ignored or name.partition("/")[0] in self._ignored_groups
 
@@ -195,8 +210,8 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         if _is_short(allocatable, requested, wanted):
             short = allocatable[:FIXED] - requested[:FIXED] < wanted.least
             codes |= short[PODS] * np.int64(PODS_FULL)
-            for position, (name, amount) in enumerate(wanted.resources, FIRST_RESOURCE):
-                if name in NATIVE:
+            for position, name, amount in wanted.by_bit[: len(NATIVE)]:
+                if name in NATIVE_NAMES:
                     axis = NATIVE.index(name)
                     codes |= _bits(position, short[axis], amount > allocatable[axis])
         for position, name, amount in wanted.scalar:
@@ -212,7 +227,7 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
     def filter_rule(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> RoomRule | None:
         """The filter as numbers, unless no node has a requested resource."""
         rule = [WantedRoom(PODS, 1, PODS_FULL, 0)]
-        for position, (name, amount) in enumerate(state.read(_Wanted).resources, FIRST_RESOURCE):
+        for position, name, amount in state.read(_Wanted).by_bit:
             axis = snapshot.axis_of(name)
             if axis is None or (name not in NATIVE_NAMES and is_served_by_devices(name, snapshot)):
                 return None
@@ -222,9 +237,14 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
         """All shortages of such a node."""
         reasons = [TOO_MANY_PODS] if code & PODS_FULL else []
-        for position, (name, _) in enumerate(state.read(_Wanted).resources, FIRST_RESOURCE):
+        wanted = state.read(_Wanted).by_bit
+        for position, name, _ in wanted[: OTHERS - FIRST_RESOURCE]:
             if code & (1 << position):
                 reasons.append(f"Insufficient {name}")
+        if code & (1 << OTHERS):
+            others = len(wanted) - (OTHERS - FIRST_RESOURCE)
+            rest = wanted[-1][1] if others == 1 else f"one of {others} further resources"
+            reasons.append(f"Insufficient {rest}")
         return fwk.Status(
             fwk.Code.UNRESOLVABLE if code & HOPELESS else fwk.Code.UNSCHEDULABLE, tuple(reasons)
         )

@@ -180,6 +180,9 @@ class PodTopologySpread(
         codes = fwk.all_feasible(snapshot)
         for position, constraint in enumerate(hard.constraints):
             domains = constraint.counts(snapshot)
+            if len(domains.sums) == 1:
+                codes[codes == 0] = 1  # no node has the key; hundreds may follow
+                break
             counts = domains.sums
             if hard.extra and hard.extra[position]:
                 counts = counts.copy()
@@ -242,6 +245,9 @@ class PodTopologySpread(
                 missing = snapshot.label_ids(key) == fwk.ABSENT
                 if missing.any():
                     ignored = missing if ignored is None else ignored | missing
+                    if ignored.all():
+                        state.write(SoftState(NONE, (), ignored))
+                        return fwk.SUCCESS
         weights = []
         for constraint in constraints.soft:
             if constraint.topology_key == HOSTNAME:
@@ -360,7 +366,7 @@ class PodTopologySpread(
             return template.memo(PodTopologySpread.name, lambda: own_constraints(template, own))
         if not self._defaults:
             return NONE
-        return objects.derived((self, template), lambda: self._default_constraints(template, objects))
+        return objects.derived_of(template, self, lambda: self._default_constraints(template, objects))
 
     def _default_constraints(self, template: fwk.PodTemplate, objects: fwk.ClusterObjects) -> Constraints:
         selector = default_selector(template, objects)

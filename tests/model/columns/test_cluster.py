@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from plimsoll.model.columns.cluster import CPU, MEMORY, PODS, Cluster
-from plimsoll.model.columns.columns import CountColumns
+from plimsoll.model.columns.columns import RowCounts
 from plimsoll.model.columns.validation import validate
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.conformance import some_nodes, some_pod
@@ -18,8 +18,8 @@ from plimsoll.testing.conformance import some_nodes, some_pod
 class PodsByApp:
     """A pod index for these tests: how many pods of each app are on each node."""
 
-    def __init__(self, cluster: Any) -> None:
-        self.counts = CountColumns(cluster.capacity)
+    def __init__(self, _cluster: Any) -> None:
+        self.counts = RowCounts()
 
     def add(self, pod: Any, row: int) -> None:
         self.counts.add(pod.labels.get("app"), row, 1)
@@ -31,7 +31,7 @@ class PodsByApp:
         self.counts.move_row(source, target)
 
     def grow(self, capacity: int) -> None:
-        self.counts.grow(capacity)
+        """Counts by row need no room."""
 
     def fork(self) -> "PodsByApp":
         twin = object.__new__(PodsByApp)
@@ -41,10 +41,10 @@ class PodsByApp:
     def by_node(self, cluster: Any) -> dict[tuple[str, ...], int]:
         """App and node name to count, zeros left out."""
         return {
-            (app, cluster.nodes[row].name): int(column[row])  # type: ignore[misc] # known in this test
-            for app, column in self.counts.columns.items()
+            (app, cluster.nodes[row].name): count
             for row in range(len(cluster))
-            if column[row]
+            for app in {pod.labels.get("app") for pod in cluster.pods_on(row)}
+            if (count := self.counts.rows(app).get(row, 0))
         }
 
 

@@ -98,13 +98,13 @@ class NodeColumns:
         pod: PodInfo,
         snapshot: Snapshot,
     ) -> NodeColumn | None:
-        """The result of a signed plugin that reads nodes only; None for other plugins.
+        """The result of a signed plugin that reads nodes only; None for other plugins and heavy templates.
 
         Raises:
             PluginError: The plugin raised.
         """
         signer = self._signed.get(plugin.name)
-        if signer is None:
+        if signer is None or pod.template.is_heavy:
             return None
         try:
             signature = signer.signature(pod.template)

@@ -37,9 +37,16 @@ class TemplateCaches:
         self._kept: OrderedDict[PodTemplate, TemplateCache] = OrderedDict()
         self._probation: OrderedDict[PodTemplate, TemplateCache] = OrderedDict()
         self._dropped: set[int] = set()
+        self._heavy: tuple[PodTemplate, TemplateCache] | None = None  #: only until another template is used
 
     def use(self, template: PodTemplate) -> TemplateCache:
         """The lane of the template of a pod to schedule, created if it is missing."""
+        self._cluster.trim()  # between two attempts
+        if template.is_heavy:
+            if self._heavy is None or self._heavy[0] is not template:
+                self._heavy = template, TemplateCache(self._profile, self._cluster, self._shared)
+            return self._heavy[1]
+        self._heavy = None
         lane = self._kept.get(template)
         if lane is not None:
             self._kept.move_to_end(template)
@@ -57,6 +64,7 @@ class TemplateCaches:
         """Drop a lane whose plugins failed."""
         self._kept.pop(template, None)
         self._probation.pop(template, None)
+        self._heavy = None
 
     def _try(self, template: PodTemplate, lane: TemplateCache) -> None:
         self._probation[template] = lane

@@ -8,6 +8,7 @@ from plimsoll.inspection.explanations.node_pods import LeavingPod, leaving_pods
 from plimsoll.inspection.explanations.pod import UnknownObjectError
 from plimsoll.inspection.operator_memory import NodeMemory
 from plimsoll.inspection.state import ClusterState
+from plimsoll.model.columns.cluster import ABSENT_RESOURCES
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.quantity import scaled
@@ -113,7 +114,7 @@ def _use(state: ClusterState, node: Node, row: int) -> list[ResourceUse]:
     found = []
     for axis, resource in enumerate(cluster.resources):
         allocatable, requested = int(cluster.allocatable[row, axis]), int(cluster.requested[row, axis])
-        if not allocatable and not requested:
+        if resource == ABSENT_RESOURCES or (not allocatable and not requested):
             continue
         used = None
         if measured is not None and resource in measured:

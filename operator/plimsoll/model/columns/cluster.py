@@ -12,6 +12,7 @@ at 5,000 nodes), counters and pod lists when first written (docs/adr/0003).
 Longer than 400 lines because it is the only writer of the columns, with one invariant.
 """
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, TypeVar, cast
 
@@ -25,7 +26,9 @@ from plimsoll.model.columns.columns import (
     ChangeLog,
     FollowsFork,
     IntArray,
+    KnowsAxes,
     KnowsNodes,
+    NameCounts,
     PodIndex,
     RowArray,
     grown,
@@ -44,6 +47,24 @@ IndexT = TypeVar("IndexT", bound=PodIndex)
 CPU, MEMORY, STORAGE, PODS = range(4)
 FIXED_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
 
+ABSENT_RESOURCES = "<absent>"
+"""The axis of requests for what has no axis: each name counts as 1, and no node has any."""
+
+#: Scalar resources with an axis as soon as a node has some; further ones get it when a pod requests them.
+EAGER_SCALARS = 64
+
+#: Scalar resources with an axis; requests for further ones find room on no node.
+MOST_SCALARS = 128
+
+#: Approximate maximum memory for columns of labels, per cluster; the oldest are dropped (``trim``).
+LABEL_BYTES = 32 * 2**20
+
+#: Taints of a node above which its list is not kept when the node has gone.
+MOST_TAINTS = 16
+
+#: Columns of labels that are kept however many nodes there are.
+FEWEST_LABELS = 64
+
 
 class Cluster:
     """Nodes, and the pods placed on them, as columns.
@@ -53,13 +74,15 @@ class Cluster:
         rows: Row by node name.
         pods: Every placed pod by uid (even if its node object is not known).
         resources: Names of the R axis: cpu (milli), memory (bytes), ephemeral-storage (bytes), pods
-            (count), then scalar resources (units) in order of appearance.
+            (count), then scalar resources that nodes have (units) in order of appearance, at most
+            ``MOST_SCALARS``; once a pod requests others, ``ABSENT_RESOURCES`` counts them (docs/adr/0041).
         epoch: Rises when rows or axes change their meaning.
         objects: All other objects that decisions read: namespaces, volumes, workloads, budgets.
         taints: The taints of each node, coded.
-        labels: The values of each label that was requested, coded.
+        labels: The values of each label that was requested and that a node has, coded.
         kept: Columns that plugins derived from these.
         buffers: Scratch arrays, whose contents do not outlive one computation.
+        domains: Domains of labels, with the clocks of the nodes; Snapshot hands them out.
         capacities: Allocatable amounts as divisors, with the clocks of the nodes; Snapshot keeps them here.
     """
 
@@ -76,6 +99,9 @@ class Cluster:
         self._pods_on = PodsByRow()
         self._large_rows: set[int] = set()
         self._resource_axis = {name: axis for axis, name in enumerate(FIXED_RESOURCES)}
+        self._holders = NameCounts()  #: nodes that have some of a scalar resource
+        self._labelled = NameCounts()  #: nodes that have a label
+        self._unlabelled: CodedColumn[str] = CodedColumn(0)
         self._capacity = capacity
         self.allocatable: IntArray = np.zeros((capacity, len(FIXED_RESOURCES)), dtype=np.int64, order="F")
         self.requested: IntArray = np.zeros((capacity, len(FIXED_RESOURCES)), dtype=np.int64, order="F")
@@ -87,6 +113,7 @@ class Cluster:
         self._indexes: dict[type[PodIndex], PodIndex] = {}
         self.kept = KeptColumns()
         self.buffers: dict[tuple[Hashable, int], NDArray[Any]] = {}
+        self.domains: dict[str, tuple[Hashable, Any]] = {}
         self.capacities: dict[tuple[int, ...], tuple[tuple[int, int], Any]] = {}
         self._changes = ChangeLog()
         self._node_ticks: IntArray = np.zeros(capacity, dtype=np.int64)
@@ -104,8 +131,15 @@ class Cluster:
         return self._capacity
 
     def axis_of(self, resource: str) -> int | None:
-        """The index of a resource on the R axis, None if neither a node nor a pod ever named it."""
-        return self._resource_axis.get(resource)
+        """The index of a resource on the R axis; None if no node has any.
+
+        The axis may grow, if nodes have more than ``EAGER_SCALARS`` resources.
+        """
+        axis = self._resource_axis.get(resource)
+        if axis is None and resource in self._holders:
+            self._add_axes([resource])
+            axis = self._resource_axis.get(resource)
+        return axis
 
     @property
     def name_ranks(self) -> IntArray:
@@ -139,13 +173,27 @@ class Cluster:
         return [self.taints, *self.labels.values()]
 
     def label(self, key: str) -> CodedColumn[str]:
-        """The column of a node label, coded on first use and kept since."""
+        """The column of a node label, coded on first use; one for all labels that no node has."""
         column = self.labels.get(key)
         if column is None:
+            if key not in self._labelled:
+                if len(self._unlabelled.ids) != self._capacity:
+                    self._unlabelled = CodedColumn(self._capacity)
+                return self._unlabelled
             column = self.labels[key] = CodedColumn(self._capacity)
             for row, node in enumerate(self.nodes):
                 column.set(row, node.labels.get(key))
         return column
+
+    def trim(self) -> None:
+        """Drop the oldest columns of labels if there are too many. Call it when no caller has their ids."""
+        if len(self.labels) <= FEWEST_LABELS:
+            return
+        most = max(FEWEST_LABELS, LABEL_BYTES // (8 * self._capacity))
+        if len(self.labels) > most:
+            for key in list(self.labels)[: len(self.labels) - most // 2]:
+                del self.labels[key]
+            self.epoch += 1
 
     def image(self, name: str) -> ImageState | None:
         """The size of an image and the rows of the nodes that have it; None if no node has."""
@@ -185,11 +233,18 @@ class Cluster:
                 yield pod, row
 
     def requests_row(self, requests: dict[str, int]) -> IntArray:
-        """Amounts along the R axis, shape (R,), including one pod; new resources get an axis."""
-        self._add_resources(requests)
+        """Amounts along the R axis, shape (R,), including one pod. The axis may grow."""
+        self._add_axes_of(requests)
         row = np.zeros(len(self.resources), dtype=np.int64)
+        axes, absent = self._resource_axis, 0
         for name, amount in requests.items():
-            row[self._resource_axis[name]] = amount
+            axis = axes.get(name)
+            if axis is not None:
+                row[axis] = amount
+            elif amount:
+                absent += 1
+        if absent:
+            row[axes[ABSENT_RESOURCES]] = absent
         row[PODS] = 1
         return row
 
@@ -225,21 +280,31 @@ class Cluster:
 
     def set_node(self, node: Node) -> bool:
         """Add a node or replace its object; returns whether anything that decisions read has changed."""
-        amounts = allocatable_of(node)
-        row = self.rows.get(node.name)
+        row, had_many_taints = self.rows.get(node.name), False
         if row is None:
+            amounts = allocatable_of(node)
+            self._hold(amounts)
+            self._labelled.add(node.labels)
             row = self._append(node)
         else:
             old = self.nodes[row]
             self.nodes[row] = node
             if decide_the_same(old, node):
                 return False
+            amounts = allocatable_of(node)
+            self._holders.remove(_held(allocatable_of(old)))
+            self._hold(amounts)
+            self._labelled.add(node.labels)
+            self._labelled.remove(old.labels)
             for key, column in self.labels.items():
                 column.set(row, node.labels.get(key))
             if self._images is not None and old.status.images != node.status.images:
                 self._images.remove(row, old.status.images)
                 self._images.add(row, node.status.images)
+            had_many_taints = len(old.spec.taints) > MOST_TAINTS
         self._describe(row, node, amounts)
+        if had_many_taints and self.taints.compact(len(self.nodes), always=True):
+            self.epoch += 1
         self.node_tick += 1
         self._changes.note(row)
         self._node_ticks[row] = self.tick
@@ -256,8 +321,11 @@ class Cluster:
             del self._row_of_pod[pod.uid]
         if pods:
             self._strays[name] = pods
+        node = self.nodes[row]
+        self._holders.remove(_held(allocatable_of(node)))
+        self._labelled.remove(node.labels)
         if self._images is not None:
-            self._images.remove(row, self.nodes[row].status.images)
+            self._images.remove(row, node.status.images)
         last = len(self.nodes) - 1
         if row != last:
             self._move(last, row)
@@ -268,6 +336,8 @@ class Cluster:
         self._pods_on.drop_last()
         for array in (self.allocatable, self.requested, self.nonzero_requested):
             array[last] = 0
+        if len(node.spec.taints) > MOST_TAINTS:
+            self.taints.compact(last, always=True)
         self.epoch += 1
         self.node_tick += 1
 
@@ -289,10 +359,10 @@ class Cluster:
         return row
 
     def _describe(self, row: int, node: Node, amounts: dict[str, int]) -> None:
-        self._add_resources(amounts)
         self.allocatable[row] = 0
         for name, amount in amounts.items():
-            self.allocatable[row, self._resource_axis[name]] = amount
+            if (axis := self._resource_axis.get(name)) is not None:
+                self.allocatable[row, axis] = amount
         self.unschedulable[row] = node.spec.unschedulable
         self.taints.set(row, tuple(node.spec.taints))
         for column in self._coded:
@@ -315,9 +385,10 @@ class Cluster:
             self.nonzero_requested,
             self.unschedulable,
             self._node_ticks,
-            *(column.ids for column in self._coded),
         ):
             array[target] = array[source]
+        for column in self._coded:
+            column.move(source, target)
         if self._images is not None:
             self._images.move_row(source, target, node.status.images)
         for index in self._indexes.values():
@@ -376,7 +447,6 @@ class Cluster:
         return pod
 
     def _enter(self, pod: PodInfo, row: int) -> None:
-        self._add_resources(pod.requests)
         self._pods_on.writable(row)[pod.uid] = pod
         if pod.is_large or row in self._large_rows:
             self._recount(row)
@@ -395,7 +465,7 @@ class Cluster:
             return
         amounts = {id(pod.requests): pod.requests for pod in pods}
         for requests in amounts.values():
-            self._add_resources(requests)
+            self._add_axes_of(requests)
         vectors = np.array([self.requests_row(each) for each in amounts.values()])
         which = {key: place for place, key in enumerate(amounts)}
         writable, row_of_pod = self._pods_on.writable, self._row_of_pod
@@ -426,9 +496,17 @@ class Cluster:
 
     def _count(self, pod: PodInfo, row: int, sign: int) -> None:
         """Add a pod's amounts to its node's, or subtract them."""
-        requested, axes = self.requested, self._resource_axis
+        requested, axes, absent = self.requested, self._resource_axis, 0
         for name, amount in pod.requests.items():
-            requested[row, axes[name]] += sign * amount
+            axis = axes.get(name)
+            if axis is not None:
+                requested[row, axis] += sign * amount
+            elif amount:
+                absent += 1
+        if absent:
+            at = self._absent_axis()
+            requested = self.requested
+            requested[row, at] += sign * absent
         requested[row, PODS] += sign
         self.nonzero_requested[row, CPU] += sign * pod.nonzero_cpu_milli
         self.nonzero_requested[row, MEMORY] += sign * pod.nonzero_memory_bytes
@@ -436,10 +514,17 @@ class Cluster:
     def _recount(self, row: int) -> None:
         """Sum a node's requests in exact integers: absurd amounts must not wrap around into free room."""
         pods = list(self.pods_on(row))
+        for pod in pods:
+            self._add_axes_of(pod.requests)
         sums = [0] * len(self.resources)
+        axes = self._resource_axis
         for pod in pods:
             for name, amount in pod.requests.items():
-                sums[self._resource_axis[name]] += amount
+                axis = axes.get(name)
+                if axis is not None:
+                    sums[axis] += amount
+                elif amount:
+                    sums[axes[ABSENT_RESOURCES]] += 1
         sums[PODS] = len(pods)
         self.requested[row] = [min(amount, LARGEST_AMOUNT) for amount in sums]
         self.nonzero_requested[row] = [
@@ -453,17 +538,77 @@ class Cluster:
 
     # -- growing and forking -------------------------------------------------------------------------
 
-    def _add_resources(self, names: Iterable[str]) -> None:
-        for name in names:
-            if name not in self._resource_axis:
-                self._add_resource(name)
+    def _hold(self, amounts: Mapping[str, int]) -> None:
+        """Note what a node has, before its row is written; the first resources get an axis."""
+        held = _held(amounts)
+        self._holders.add(held)
+        room = len(FIXED_RESOURCES) + EAGER_SCALARS - len(self.resources)
+        new = [name for name in held if name not in self._resource_axis] if room > 0 else []
+        if new:
+            self._add_axes(new[:room])
+        elif len(self.resources) > len(FIXED_RESOURCES) + MOST_SCALARS // 2:
+            self._drop_axes()
 
-    def _add_resource(self, name: str) -> None:
-        self._resource_axis = {**self._resource_axis, name: len(self.resources)}
-        self.resources = (*self.resources, name)
-        empty = np.zeros((self._capacity, 1), dtype=np.int64)
-        self.allocatable = np.asfortranarray(np.hstack([self.allocatable, empty]))
-        self.requested = np.asfortranarray(np.hstack([self.requested, empty]))
+    def _add_axes_of(self, requests: Mapping[str, int]) -> None:
+        """Give an axis to what nodes have, and one to all the rest."""
+        axes = self._resource_axis
+        if axes.keys() >= requests.keys():
+            return
+        missing = [name for name, amount in requests.items() if amount and name not in axes]
+        if held := [name for name in missing if name in self._holders]:
+            self._add_axes(held)
+        if len(held) < len(missing) or any(name not in self._resource_axis for name in held):
+            self._absent_axis()
+
+    def _absent_axis(self) -> int:
+        axis = self._resource_axis.get(ABSENT_RESOURCES)
+        return self._append_axes([ABSENT_RESOURCES]) if axis is None else axis
+
+    def _append_axes(self, names: Sequence[str]) -> int:
+        """Append axes of zeros; returns the first of them."""
+        first = len(self.resources)
+        self._resource_axis = self._resource_axis | {
+            name: axis for axis, name in enumerate(names, start=first)
+        }
+        self.resources = (*self.resources, *names)
+        self.allocatable, self.requested = (
+            _wider(array, len(self.resources)) for array in (self.allocatable, self.requested)
+        )
+        self.epoch += 1
+        return first
+
+    def _add_axes(self, names: Iterable[str]) -> None:
+        """Append axes, as many as allowed, and fill them from the nodes and their pods."""
+        room = len(FIXED_RESOURCES) + MOST_SCALARS - len(self.resources)
+        new = list(names)[: max(room, 0)]
+        if not new:
+            return
+        self._append_axes(new)
+        for row, node in enumerate(self.nodes):
+            if any(name in node.status.allocatable for name in new):
+                amounts = allocatable_of(node)
+                for name in new:
+                    self.allocatable[row, self._resource_axis[name]] = amounts.get(name, 0)
+        if ABSENT_RESOURCES in self._resource_axis:
+            counted = {row for pod, row in self.placed() if any(map(pod.requests.get, new))}
+            for row in counted:
+                self._recount(row)
+
+    def _drop_axes(self) -> None:
+        """Drop the axes that no placed pod requests, if they are many; all are numbered again."""
+        count, fixed = len(self.nodes), len(FIXED_RESOURCES)
+        used: BoolArray = np.array(self.requested[:count].any(axis=0))
+        used[:fixed] = True
+        if np.count_nonzero(~used) < MOST_SCALARS // 4:
+            return
+        kept = np.flatnonzero(used).tolist()
+        self.resources = tuple([self.resources[axis] for axis in kept])
+        self._resource_axis = {name: axis for axis, name in enumerate(self.resources)}
+        self.allocatable = np.asfortranarray(self.allocatable[:, kept])
+        self.requested = np.asfortranarray(self.requested[:, kept])
+        self._indexes = {
+            kind: index for kind, index in self._indexes.items() if not isinstance(index, KnowsAxes)
+        }
         self.epoch += 1
 
     def _grow(self, capacity: int) -> None:
@@ -494,6 +639,8 @@ class Cluster:
         twin._pods_on = self._pods_on.fork()
         twin._large_rows = set(self._large_rows)
         twin._resource_axis = self._resource_axis
+        twin._holders = self._holders.fork()
+        twin._labelled = self._labelled.fork()
         twin._capacity = self._capacity
         twin.allocatable = self.allocatable.copy(order="F")
         twin.requested = self.requested.copy(order="F")
@@ -526,3 +673,26 @@ class Cluster:
         """
         assert len(self._pods_on) == len(self)
         assert len(self._row_of_pod) == sum(1 for _ in self.placed())
+
+    def validate_names(self) -> None:
+        """Check what is known about the names that nodes have.
+
+        Raises:
+            AssertionError: An incremental update was wrong.
+        """
+        assert self._holders.counts == Counter(
+            name for node in self.nodes for name in _held(allocatable_of(node))
+        )
+        assert self._labelled.counts == Counter(key for node in self.nodes for key in node.labels)
+
+
+def _held(amounts: Mapping[str, int]) -> list[str]:
+    """The scalar resources of which there is some."""
+    return [name for name, amount in amounts.items() if amount and name not in FIXED_RESOURCES]
+
+
+def _wider(array: IntArray, axes: int) -> IntArray:
+    """A copy of an array of shape (capacity, R), with more axes."""
+    wider = np.zeros((len(array), axes), dtype=np.int64, order="F")
+    wider[:, : array.shape[1]] = array
+    return wider

@@ -25,21 +25,24 @@ class CodedColumn(Generic[ValueT]):
             the same.
     """
 
-    __slots__ = ("_id_of", "ids", "values")
+    __slots__ = ("_id_of", "_shared", "ids", "values")
 
     def __init__(self, capacity: int) -> None:
         self.ids: IdArray = np.full(capacity, ABSENT, dtype=np.intp)
         self.values: list[ValueT] = []
         self._id_of: dict[ValueT, int] = {}
+        self._shared = False
 
     def set(self, row: int, value: ValueT | None) -> None:
         """Record the value of one node, None if it has none."""
+        self._own()
         self.ids[row] = ABSENT if value is None else self.code(value)
 
     def code(self, value: ValueT) -> int:
         """The id of ``value``, assigned if it is new."""
         found = self._id_of.get(value)
         if found is None:
+            self._own()
             found = self._id_of[value] = len(self.values)
             self.values.append(value)
         return found
@@ -48,10 +51,11 @@ class CodedColumn(Generic[ValueT]):
         """The id of ``value``, or ``ABSENT`` if no node had it lately."""
         return self._id_of.get(value, ABSENT)
 
-    def compact(self, count: int) -> bool:
+    def compact(self, count: int, *, always: bool = False) -> bool:
         """Remove values that none of ``count`` nodes has, if there may be many; returns if ids changed."""
-        if len(self.values) <= 2 * count + STALE_VALUES:
+        if len(self.values) <= 2 * count + STALE_VALUES and not always:
             return False
+        self._own()
         ids = self.ids[:count]
         used = np.unique(ids[ids != ABSENT])
         self.values = [self.values[each] for each in used.tolist()]
@@ -60,13 +64,23 @@ class CodedColumn(Generic[ValueT]):
         return True
 
     def copy(self) -> "CodedColumn[ValueT]":
-        """An independent copy."""
+        """A copy that shares its arrays until either side writes."""
         twin = CodedColumn[ValueT](0)
-        twin.ids = self.ids.copy()
-        twin.values = list(self.values)
-        twin._id_of = dict(self._id_of)
+        twin.ids, twin.values, twin._id_of = self.ids, self.values, self._id_of
+        twin._shared = self._shared = True
         return twin
+
+    def move(self, source: int, target: int) -> None:
+        """Give row ``target`` the value of row ``source``."""
+        self._own()
+        self.ids[target] = self.ids[source]
 
     def grow(self, capacity: int) -> None:
         """Make room for more nodes."""
+        self._own()
         self.ids = grown(self.ids, capacity, ABSENT)
+
+    def _own(self) -> None:
+        if self._shared:
+            self.ids, self.values, self._id_of = self.ids.copy(), list(self.values), dict(self._id_of)
+            self._shared = False

@@ -5,7 +5,7 @@ read-only windows of the first N (or of some) rows from :class:`plimsoll.model.c
 """
 
 from array import array
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -64,6 +64,13 @@ class KnowsNodes(Protocol):
         """Clear the row of a removed node, whose pods were removed before; another node may get the row."""
 
 
+@runtime_checkable
+class KnowsAxes(Protocol):
+    """A pod index with amounts along the R axis: it is built again when axes are dropped."""
+
+    requests: IntArray
+
+
 class FollowsFork(PodIndex):
     """A pod index of a fork that writes to the fork's objects."""
 
@@ -71,49 +78,118 @@ class FollowsFork(PodIndex):
         """Called on the copied index of a fork when the fork, ``cluster``, is complete."""
 
 
-class CountColumns:
-    """Counters by key and node: shape (capacity,) int64 for each key, copied when a fork first writes.
+class NameCounts:
+    """The number of nodes that have each name; a fork shares the counts until either side writes."""
 
-    The shared block of the pod indexes: "how many pods of this kind are on this node".
+    __slots__ = ("_shared", "counts")
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self._shared = False
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.counts
+
+    def add(self, names: Iterable[str]) -> None:
+        """Count one node more for each of the names."""
+        self._own()
+        counts = self.counts
+        for name in names:
+            counts[name] = counts.get(name, 0) + 1
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Count one node less for each of the names, all of which it had."""
+        self._own()
+        counts = self.counts
+        for name in names:
+            left = counts[name] - 1
+            if left:
+                counts[name] = left
+            else:
+                del counts[name]
+
+    def fork(self) -> "NameCounts":
+        """A copy that shares the counts until either side writes."""
+        twin = NameCounts()
+        twin.counts = self.counts
+        twin._shared = self._shared = True
+        return twin
+
+    def _own(self) -> None:
+        if self._shared:
+            self.counts = dict(self.counts)
+            self._shared = False
+
+
+NO_ROWS: Mapping[int, int] = {}
+
+
+class RowCounts:
+    """Counters by key and row, where few rows have a key; a fork shares them until either side writes.
+
+    What pods name freely (host ports) has no column: a pod with two thousand ports would cost one for each.
     """
 
-    __slots__ = ("_owned", "capacity", "columns")
+    __slots__ = ("_by_row", "_of", "_own_keys", "_own_rows", "_shared")
 
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
-        self.columns: dict[Hashable, IntArray] = {}
-        self._owned: set[Hashable] = set()
+    def __init__(self) -> None:
+        self._of: dict[Hashable, dict[int, int]] = {}
+        self._by_row: dict[int, set[Hashable]] = {}
+        self._shared = False
+        self._own_keys: set[Hashable] = set()
+        self._own_rows: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def rows(self, key: Hashable) -> Mapping[int, int]:
+        """The count of each row that has some of this key, read-only."""
+        return self._of.get(key, NO_ROWS)
 
     def add(self, key: Hashable, row: int, amount: int) -> None:
-        """Add ``amount`` to one cell, creating the column if it is new."""
-        column = self.columns.get(key)
-        if column is None:
-            column = self.columns[key] = np.zeros(self.capacity, dtype=np.int64)
-            self._owned.add(key)
-        elif key not in self._owned:
-            column = self.columns[key] = column.copy()
-            self._owned.add(key)
-        column[row] += amount
+        """Add ``amount`` to one count."""
+        self._own()
+        counts = self._of.get(key)
+        if counts is None or key not in self._own_keys:
+            counts = self._of[key] = dict(counts or NO_ROWS)
+            self._own_keys.add(key)
+        keys = self._by_row.get(row)
+        if keys is None or row not in self._own_rows:
+            keys = self._by_row[row] = set(keys or ())
+            self._own_rows.add(row)
+        left = counts.get(row, 0) + amount
+        if left:
+            counts[row] = left
+            keys.add(key)
+            return
+        counts.pop(row, None)
+        keys.discard(key)
+        if not counts:
+            del self._of[key]
+            self._own_keys.discard(key)
+        if not keys:
+            del self._by_row[row]
+            self._own_rows.discard(row)
 
     def move_row(self, source: int, target: int) -> None:
-        """Move a node's cells to another row."""
-        for key in list(self.columns):
-            if self.columns[key][source] or self.columns[key][target]:
-                self.add(key, target, int(self.columns[key][source]) - int(self.columns[key][target]))
-                self.columns[key][source] = 0
+        """Move a row's counts to another row, which has none."""
+        for key in tuple(self._by_row.get(source, ())):
+            count = self._of[key][source]
+            self.add(key, source, -count)
+            self.add(key, target, count)
 
-    def grow(self, capacity: int) -> None:
-        """Make room for more nodes."""
-        self.capacity = capacity
-        self.columns = {key: grown(column, capacity) for key, column in self.columns.items()}
-        self._owned = set(self.columns)
-
-    def fork(self) -> "CountColumns":
-        """A copy that shares all columns until either side writes."""
-        twin = CountColumns(self.capacity)
-        twin.columns = dict(self.columns)
-        self._owned = set()
+    def fork(self) -> "RowCounts":
+        """A copy that shares all counts until either side writes."""
+        twin = RowCounts()
+        twin._of, twin._by_row = self._of, self._by_row
+        twin._shared = self._shared = True
         return twin
+
+    def _own(self) -> None:
+        if self._shared:
+            self._of, self._by_row = dict(self._of), dict(self._by_row)
+            self._own_keys, self._own_rows = set(), set()
+            self._shared = False
 
 
 def columns_of(axes: Sequence[int]) -> slice | list[int]:

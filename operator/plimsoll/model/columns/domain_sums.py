@@ -73,26 +73,92 @@ class DomainSums:
         )
 
 
-def summed(column: IntArray, topology_key: str, nodes: NodeSet | None, snapshot: Snapshot) -> DomainSums:
-    """Sum a column of counts, shape (capacity,), over the nodes of a set (None: all)."""
+@dataclass(frozen=True, slots=True)
+class _Domains:
+    """The domains of one label: what the sums of all classes have in common.
+
+    Attributes:
+        of_row: Shape (capacity,): the domain of each node, ABSENT for none.
+        none: Shape (D + 1,): zeros, read-only.
+        exists: Shape (D + 1,).
+    """
+
+    of_row: IdArray
+    none: IntArray
+    exists: BoolArray
+    size: int
+    is_single: bool
+
+
+#: Approximate number of labels whose domains are kept.
+MOST_LABELS = 64
+
+
+def summed(
+    column: IntArray | None, topology_key: str, nodes: NodeSet | None, snapshot: Snapshot
+) -> DomainSums:
+    """Sum a column of counts, shape (capacity,), over the nodes of a set (None: all); None: all are 0."""
     whole = snapshot.whole
-    ids = whole.label_ids(topology_key)
-    domains = len(whole.label(topology_key).values) + 1
-    domain_of_row: IdArray = np.full(len(column), ABSENT, dtype=np.intp)
-    domain_of_row[: len(ids)] = ids if nodes is None else np.where(nodes.among(whole), ids, ABSENT)
-    # The last bin has the count of ABSENT (-1) and is cleared.
-    bins = domain_of_row[: len(ids)] % domains
-    sums: IntArray = np.bincount(bins, column[: len(ids)], minlength=domains).astype(np.int64)
-    exists: BoolArray = np.bincount(bins, minlength=domains) > 0
-    sums[-1] = 0
-    exists[-1] = False
-    is_single = bool(np.bincount(ids % domains, minlength=domains)[:-1].max(initial=0) <= 1)
+    domains = _domains_of(topology_key, nodes, whole)
+    sums, occupied = domains.none, 0
+    if column is not None:
+        # The last bin has the count of ABSENT (-1) and is cleared.
+        bins = domains.of_row[: len(whole)] % len(domains.none)
+        sums = np.bincount(bins, column[: len(whole)], minlength=len(domains.none)).astype(np.int64)
+        sums[-1] = 0
+        occupied = int(np.count_nonzero(sums))
     return DomainSums(
         sums,
-        exists,
-        int(np.count_nonzero(sums)),
-        int(np.count_nonzero(exists)),
-        domain_of_row,
-        is_single=is_single,
+        domains.exists,
+        occupied,
+        domains.size,
+        domains.of_row,
+        is_single=domains.is_single,
         mark=snapshot.node_mark,
+        is_shared=column is None,
     )
+
+
+def _domains_of(topology_key: str, nodes: NodeSet | None, whole: Snapshot) -> _Domains:
+    """The domains of a label; those over all nodes are kept until a node changes."""
+    if nodes is not None:
+        return _found(topology_key, nodes, whole)
+    kept = whole.domains
+    known = kept.get(topology_key)
+    if known is None or known[0] != whole.node_mark:
+        if len(kept) >= MOST_LABELS:
+            kept.clear()
+        known = kept[topology_key] = whole.node_mark, _found(topology_key, None, whole)
+    found: _Domains = known[1]
+    return found
+
+
+def _found(topology_key: str, nodes: NodeSet | None, whole: Snapshot) -> _Domains:
+    label = whole.label(topology_key)
+    ids = whole.label_ids(topology_key)
+    domains = len(label.values) + 1
+    of_row: IdArray = np.full(len(label.ids), ABSENT, dtype=np.intp)
+    of_row[: len(ids)] = ids if nodes is None else np.where(nodes.among(whole), ids, ABSENT)
+    none: IntArray = np.zeros(domains, dtype=np.int64)
+    none.flags.writeable = False
+    exists: BoolArray = np.bincount(of_row[: len(ids)] % domains, minlength=domains) > 0
+    exists[-1] = False
+    is_single = bool(np.bincount(ids % domains, minlength=domains)[:-1].max(initial=0) <= 1)
+    return _Domains(of_row, none, exists, int(np.count_nonzero(exists)), is_single=is_single)
+
+
+def has_single_domains(topology_key: str, snapshot: Snapshot) -> bool:
+    """Whether no two nodes have the same value of the label."""
+    return _domains_of(topology_key, None, snapshot.whole).is_single
+
+
+def without_domains(topology_key: str, snapshot: Snapshot) -> DomainSums:
+    """The sums of any class by a label that no node has."""
+    return DomainSums(
+        _NOTHING, _NOWHERE, 0, 0, snapshot.label(topology_key).ids, is_single=True, mark=snapshot.node_mark
+    )
+
+
+_NOTHING: IntArray = np.zeros(1, dtype=np.int64)
+_NOTHING.flags.writeable = False
+_NOWHERE: BoolArray = np.zeros(1, dtype=np.bool_)

@@ -7,13 +7,13 @@ the rows where they are placed. Classes that were not used for long are dropped.
 Axis letters: N nodes, D topology domains.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from plimsoll.model.columns.columns import IntArray, grown
-from plimsoll.model.columns.domain_sums import DomainSums, NodeSet, summed
+from plimsoll.model.columns.domain_sums import DomainSums, NodeSet, summed, without_domains
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.selector_lookup import LabelLookup, SelectorLookup
@@ -22,6 +22,12 @@ from plimsoll.model.selectors import Selector
 #: Approximate maximum memory for counts of classes, per cluster.
 CLASS_BYTES = 128 * 2**20
 
+#: Maximum number of classes: pods that have gone leave theirs behind.
+MOST_CLASSES = 2_048
+
+#: Number of namespaces and requirements of the largest class that is kept.
+LARGEST_KEPT = 64
+
 #: A column takes less than a mapping once one row in this many has pods.
 FEW = 16
 
@@ -29,16 +35,20 @@ FEW = 16
 class PodClass:
     """Pods that satisfy every one of some conditions, each a set of namespaces (None: all) and a selector.
 
-    With ``living``, pods that are terminating are left out.
+    With ``living``, pods that are terminating are left out. A heavy class is so large that it is counted when
+    it is requested, and not kept.
     """
 
-    __slots__ = ("_hash", "living", "wanted")
+    __slots__ = ("_hash", "is_heavy", "living", "wanted")
 
     def __init__(
         self, wanted: tuple[tuple[frozenset[str] | None, Selector], ...], *, living: bool = False
     ) -> None:
         self.wanted = wanted
         self.living = living
+        self.is_heavy = (
+            sum(len(each or ()) + len(selector.requirements) for each, selector in wanted) > LARGEST_KEPT
+        )
         self._hash = hash((wanted, living))
 
     def __hash__(self) -> int:
@@ -68,7 +78,7 @@ class ClassCounts:
 
     Args:
         capacity: Rows that are allocated.
-        column: Pods on each node, shape (capacity,) int64; None: no pods so far.
+        few: Pods by row.
 
     Attributes:
         total: Pods on all nodes.
@@ -76,14 +86,19 @@ class ClassCounts:
 
     __slots__ = ("_capacity", "_column", "_domains", "_few", "_owned", "living", "total")
 
-    def __init__(self, capacity: int, column: IntArray | None = None, *, living: bool = False) -> None:
+    def __init__(self, capacity: int, few: dict[int, int] | None = None, *, living: bool = False) -> None:
         self._capacity = capacity
-        self._column = column
-        self._few: dict[int, int] = {}  #: pods by row, while there is no column
-        self.total = 0 if column is None else int(column.sum())
+        self._column: IntArray | None = None
+        self._few = few or {}  #: pods by row, while there is no column
+        self.total = sum(self._few.values())
         self.living = living
         self._domains: dict[Hashable, DomainSums] = {}
         self._owned = True
+
+    @property
+    def few(self) -> Mapping[int, int] | None:
+        """Pods by row, without rows that have none; None if there are many, or all rows were requested."""
+        return self._few if self._column is None else None
 
     @property
     def column(self) -> IntArray:
@@ -118,9 +133,12 @@ class ClassCounts:
         key = topology_key if nodes is None else (topology_key, nodes)
         domains = self._domains.get(key)
         if domains is None or domains.mark != snapshot.node_mark:
+            if not snapshot.label(topology_key).values:
+                return without_domains(topology_key, snapshot)
             if domains is None and len(self._domains) >= 64:
                 self._domains.clear()
-            domains = self._domains[key] = summed(self.column, topology_key, nodes, snapshot)
+            column = self.column if self.total else None
+            domains = self._domains[key] = summed(column, topology_key, nodes, snapshot)
         return domains
 
     def move_row(self, source: int, target: int) -> None:
@@ -172,7 +190,7 @@ class PodCounts:
         """The counts of a class, computed at its first use. Call it again after each change."""
         counts = self._counted.get(pods)
         if counts is None:
-            counts = self._count(pods)
+            counts = self._new(pods, self._members(pods)) if pods.is_heavy else self._count(pods)
         return counts
 
     def add(self, pod: PodInfo, row: int) -> None:
@@ -227,28 +245,36 @@ class PodCounts:
         self._lookup.add(pods.wanted[0][1], pods)
 
     def _count(self, pods: PodClass) -> ClassCounts:
-        if len(self._counted) >= max(16, CLASS_BYTES // (8 * self.capacity)):
+        if len(self._counted) >= max(16, min(MOST_CLASSES, CLASS_BYTES // (8 * self.capacity))):
             kept = list(self._counted)[len(self._counted) // 2 :]
             self._counted = {each: self._counted[each] for each in kept}
             self._lookup = SelectorLookup()
             for each in kept:
                 self._file(each)
             self._memberships.clear()
-        column = np.zeros(self.capacity, dtype=np.int64)
-        members = [
-            template
-            for template in self._placed.candidates(pods.wanted[0][1])
-            if pods.matches(template.namespace, template.labels)
-        ]
-        for template in members:
-            for row, placed in self._placed.rows(template, living=pods.living):
-                column[row] += placed
-        counts = self._counted[pods] = ClassCounts(self.capacity, column, living=pods.living)
+        members = self._members(pods)
+        counts = self._counted[pods] = self._new(pods, members)
         self._file(pods)
         for template in members:
             if template in self._memberships:
                 self._memberships[template] = (*self._memberships[template], counts)
         return counts
+
+    def _members(self, pods: PodClass) -> list[PodTemplate]:
+        """The placed templates of a class."""
+        return [
+            template
+            for template in self._placed.candidates(pods.wanted[0][1])
+            if pods.matches(template.namespace, template.labels)
+        ]
+
+    def _new(self, pods: PodClass, members: Sequence[PodTemplate]) -> ClassCounts:
+        few: dict[int, int] = {}
+        for template in members:
+            for row, placed in self._placed.rows(template, living=pods.living):
+                if placed:
+                    few[row] = few.get(row, 0) + placed
+        return ClassCounts(self.capacity, few, living=pods.living)
 
 
 class PlacedTemplates:

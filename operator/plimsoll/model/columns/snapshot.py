@@ -160,6 +160,11 @@ class Snapshot:
         """The coding of a label: ``values[id]`` and ``find(value)``. Its ``ids`` are of the whole cluster."""
         return self._cluster.label(key)
 
+    @property
+    def domains(self) -> dict[str, tuple[Hashable, Any]]:
+        """What is known about the domains of labels, with the mark of the nodes; callers add to it."""
+        return self._cluster.domains
+
     # -- resources -----------------------------------------------------------------------------------
 
     @property
@@ -168,8 +173,16 @@ class Snapshot:
         return self._cluster.resources
 
     def axis_of(self, resource: str) -> int | None:
-        """The index of a resource on the R axis, None for an unknown one."""
-        return self._cluster.axis_of(resource)
+        """The index of a resource on the R axis, None if no node has any.
+
+        Call it before ``allocatable`` and ``requested``, as the axis may grow.
+        """
+        axis = self._cluster.axis_of(resource)
+        if axis is not None and self._requested is not None and axis >= self._requested.shape[1]:
+            if self._is_supposed:
+                return None
+            self._allocatable = self._requested = None
+        return axis
 
     @property
     def allocatable(self) -> IntArray:
@@ -255,7 +268,7 @@ class Snapshot:
         return self._is_supposed or self._cluster.is_large
 
     def requests_row(self, requests: dict[str, int]) -> IntArray:
-        """Amounts along the R axis, shape (R,), including one pod. A resource that no node has gets an axis.
+        """Amounts along the R axis, shape (R,), including one pod.
 
         Call it before ``allocatable`` and ``requested``, as the axis may grow.
         """

@@ -19,6 +19,9 @@ Counted = tuple[PodTerm, ClassCounts]
 #: Approximate number of templates whose matches are cached.
 REMEMBERED = 16_384
 
+#: Number of terms without pods below which they are kept: pods with them may come again.
+FEWEST_UNUSED = 256
+
 
 class TermCounts:
     """Counts of placed pods by term; a pod index."""
@@ -27,7 +30,7 @@ class TermCounts:
         self.capacity = cluster.capacity
         self._counted: dict[PodTerm, ClassCounts] = {}
         self._generation = 0
-        self._removals = 0
+        self._unused = 0  #: terms that had no pod any more when their last one left
         self._lookup: SelectorLookup[PodTerm] = SelectorLookup()
         self._of_template: dict[PodTemplate, tuple[ClassCounts, ...]] = {}
         self._concerning: dict[PodTemplate, tuple[int, Mapping[str, str], tuple[Counted, ...]]] = {}
@@ -50,9 +53,10 @@ class TermCounts:
             for term in self._lookup.candidates(template.labels)
             if term.matches(template.namespace, template.labels, namespace_labels)
         )
-        if len(self._concerning) >= REMEMBERED:
-            self._concerning.clear()
-        self._concerning[template] = (self._generation, namespace_labels, found)
+        if not template.is_heavy:
+            if len(self._concerning) >= REMEMBERED:
+                self._concerning.clear()
+            self._concerning[template] = (self._generation, namespace_labels, found)
         return found
 
     def add(self, pod: PodInfo, row: int) -> None:
@@ -66,8 +70,8 @@ class TermCounts:
         if pod.template.terms:
             for counts in self._counts_of(pod.template):
                 counts.add(row, -1)
-            self._removals += 1
-            if self._removals > REMEMBERED + len(self._counted):
+                self._unused += not counts.total
+            if self._unused > FEWEST_UNUSED and self._unused * 2 > len(self._counted):
                 self._sweep()
 
     def move_row(self, source: int, target: int) -> None:
@@ -91,6 +95,10 @@ class TermCounts:
     def _counts_of(self, template: PodTemplate) -> tuple[ClassCounts, ...]:
         found = self._of_template.get(template)
         if found is None:
+            if template.is_heavy:
+                return tuple(self._count(template.terms))
+            if len(self._of_template) >= REMEMBERED:
+                self._of_template.clear()
             found = self._of_template[template] = tuple(self._count(template.terms))
         return found
 
@@ -106,7 +114,7 @@ class TermCounts:
 
     def _sweep(self) -> None:
         """Drop the terms that no pod has any more."""
-        self._removals = 0
+        self._unused = 0
         self._counted = {term: counts for term, counts in self._counted.items() if counts.total}
         self._generation += 1
         self._refile()

@@ -1,6 +1,9 @@
 """Compares incrementally updated columns with columns recomputed from the objects."""
 
-from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.cluster import ABSENT_RESOURCES, Cluster
+from plimsoll.model.kinds.node import allocatable_of
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.requests import LARGEST_AMOUNT
 
 
 def validate(cluster: Cluster) -> None:
@@ -18,15 +21,12 @@ def validate(cluster: Cluster) -> None:
     n = len(cluster)
     assert len(cluster.rows) == n
     assert all(cluster.rows[node.name] == row for row, node in enumerate(cluster.nodes))
-    for name in cluster.resources:
-        mine = cluster.axis_of(name)
-        theirs = fresh.axis_of(name)
-        if theirs is None:
-            assert not cluster.requested[:n, mine].any()
-            assert not cluster.allocatable[:n, mine].any()
-            continue
-        assert (cluster.requested[:n, mine] == fresh.requested[:n, theirs]).all(), name
-        assert (cluster.allocatable[:n, mine] == fresh.allocatable[:n, theirs]).all(), name
+    cluster.validate_names()
+    for axis, name in enumerate(cluster.resources):
+        for row, node in enumerate(cluster.nodes):
+            sums = [_counted(pod, name, cluster) for pod in cluster.pods_on(row)]
+            assert cluster.requested[row, axis] == min(sum(sums), LARGEST_AMOUNT), name
+            assert cluster.allocatable[row, axis] == allocatable_of(node).get(name, 0), name
     assert (cluster.nonzero_requested[:n] == fresh.nonzero_requested[:n]).all()
     assert (cluster.unschedulable[:n] == fresh.unschedulable[:n]).all()
     for row, node in enumerate(cluster.nodes):
@@ -40,3 +40,12 @@ def validate(cluster: Cluster) -> None:
     assert known | aside == set(cluster.pods)
     assert not known & aside
     assert all(cluster.row_of_pod(uid) is None for uid in aside)
+
+
+def _counted(pod: PodInfo, resource: str, cluster: Cluster) -> int:
+    """What a pod adds to its node's sum."""
+    if resource == "pods":
+        return 1
+    if resource == ABSENT_RESOURCES:
+        return sum(bool(amount) and name not in cluster.resources for name, amount in pod.requests.items())
+    return pod.requests.get(resource, 0)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 from plimsoll.model.kinds.metadata import OwnerReference
 from plimsoll.model.kinds.pod import Pod
@@ -36,6 +37,12 @@ class Ledger(Protocol):
 
     def copied(self) -> Self:
         """An independent copy, as lazily as possible."""
+
+
+class Weighty(Hashable, Protocol):
+    """A pod template, as far as it matters here."""
+
+    is_heavy: bool
 
 
 LedgerT = TypeVar("LedgerT", bound=Ledger)
@@ -90,6 +97,9 @@ class ClusterObjects:
     _derived: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
     _ledgers: dict[type[Any], Any] = field(default_factory=dict, repr=False, compare=False)
     _derived_version: int = field(default=0, repr=False, compare=False)
+    _of_heavy: WeakKeyDictionary[Weighty, tuple[int, dict[Hashable, Any]]] = field(
+        default_factory=WeakKeyDictionary, repr=False, compare=False
+    )
 
     def above(self, pod: Pod) -> OwnerReference | None:
         """The controller of the pod's ReplicaSet; None while it is unknown."""
@@ -110,6 +120,18 @@ class ClusterObjects:
         value: T = found
         return value
 
+    def derived_of(self, template: Weighty, key: Hashable, build: Callable[[], T]) -> T:
+        """The same for one pod template; the value for a heavy one ends with the template."""
+        if not template.is_heavy:
+            return self.derived((key, template), build)
+        known = self._of_heavy.get(template)
+        if known is None or known[0] != self.version:
+            known = self._of_heavy[template] = self.version, {}
+        if key not in known[1]:
+            known[1][key] = build()
+        value: T = known[1][key]
+        return value
+
     def ledger(self, kind: type[LedgerT]) -> LedgerT:
         """The ledger of that class, created at its first use; forked with the objects."""
         found = self._ledgers.get(kind)
@@ -124,7 +146,7 @@ class ClusterObjects:
 
     def fork(self) -> "ClusterObjects":
         """An independent shelf of the same objects."""
-        copies = {name: dict(getattr(self, name)) for name in SHELVES.values()}
+        copies: dict[str, Any] = {name: dict(getattr(self, name)) for name in SHELVES.values()}
         return ClusterObjects(
             **copies,
             version=self.version,

@@ -41,6 +41,9 @@ NO_AMOUNTS = ResourceRequirements()
 #: The resources that have a minimum in scores.
 WITH_MINIMUM = ("cpu", "memory")
 
+#: Bytes, encoded, of the deciding fields of a pod above which its template is heavy.
+HEAVY_BYTES = 32_768
+
 #: A request above this (a pebibyte) makes its node's sums be computed exactly rather than by addition.
 LARGE_REQUEST = 2**50
 
@@ -57,11 +60,13 @@ class PodTemplate:
         terms: Its inter-pod (anti-)affinity terms.
         terms_error: Why its terms cannot be parsed, or "".
         unreadable: A sentence for each amount that is not a quantity and counts as 0.
+        is_heavy: Whether it is so large that no cache may keep it when its pods have gone.
     """
 
     __slots__ = (
         "__weakref__",
         "_memo",
+        "is_heavy",
         "labels",
         "namespace",
         "nonzero_requests",
@@ -75,8 +80,9 @@ class PodTemplate:
         "unreadable",
     )
 
-    def __init__(self, pod: Pod, signature: bytes) -> None:
+    def __init__(self, pod: Pod, signature: bytes, *, is_heavy: bool = False) -> None:
         self.sample = pod
+        self.is_heavy = is_heavy
         self.signature = signature
         self.namespace = pod.namespace
         self.labels = pod.labels
@@ -241,10 +247,13 @@ class Templates:
         parts = parts_of(pod)
         template = self._by_parts.get(parts)
         if template is None:
-            signature = blake2b(self._encoder.encode(shape_of(pod)), digest_size=16).digest()
+            shape = self._encoder.encode(shape_of(pod))
+            signature = blake2b(shape, digest_size=16).digest()
             template = self._by_signature.get(signature)
             if template is None:
-                template = self._by_signature[signature] = PodTemplate(pod, signature)
+                template = self._by_signature[signature] = PodTemplate(
+                    pod, signature, is_heavy=len(shape) > HEAVY_BYTES
+                )
                 if not has_own_claims(pod):
                     self._by_parts[parts] = template
         return PodInfo(pod, template, stands_in_for)

@@ -8,9 +8,10 @@ Formula, per resource::
                + overhead
 
 Units: ``cpu`` in milli-CPU, everything else in whole units; rounded up once, after the exact sum.
-Edges: a resource that is neither cpu, memory, ephemeral-storage nor a scalar is dropped; a total that does
-not fit 64 bits is computed again as upstream computes it (:class:`~plimsoll.model.quantity.Amount`); an
-invalid quantity counts as 0, for that amount alone.
+Edges: a resource that is neither cpu, memory, ephemeral-storage nor a scalar is dropped, and so is a scalar
+of which nothing is requested: it fits everywhere. A total that does not fit 64 bits is computed again as
+upstream computes it (:class:`~plimsoll.model.quantity.Amount`); an invalid quantity counts as 0, for that
+amount alone.
 Source: kube-scheduler v1.36, ``component-helpers/resource/helpers.go`` and ``framework/types.go``; KEPs 753
 (sidecars), 1287 (resize in place), 2837 (pod-level resources).
 """
@@ -137,7 +138,7 @@ def nonzero_existing(pod: Pod) -> dict[str, int]:
     if _pod_level(pod.spec.resources):
         named = _total(pod, _read_nanos, observed=True)
         least = {name: value for name, value in least.items() if name not in named}
-    total = _integers(pod, observed=True, least=least)
+    total = _integers(pod, observed=True, least=least, of=lambda _: False)
     return {name: total.get(name, 0) for name in (CPU, MEMORY)}
 
 
@@ -168,11 +169,19 @@ def _unit(name: str) -> int:
 
 
 def _integers(
-    pod: Pod, *, observed: bool = False, least: Mapping[str, int] | None = None, pod_level: bool = True
+    pod: Pod,
+    *,
+    observed: bool = False,
+    least: Mapping[str, int] | None = None,
+    pod_level: bool = True,
+    of: Callable[[str], bool] = is_scalar,
 ) -> dict[str, int]:
-    """The total in the resources' units; an overflow is computed in upstream's way, if there is one."""
+    """The total of the native resources, and of those ``of`` accepts, in the resources' units.
+
+    An overflow is computed in upstream's way, if there is one.
+    """
     total = _total(pod, _read_nanos, observed=observed, least=least, pod_level=pod_level)
-    counted = {name: value for name, value in total.items() if name in _NATIVE or is_scalar(name)}
+    counted = {name: value for name, value in total.items() if name in _NATIVE or (value and of(name))}
     if max(counted.values(), default=0) <= MAX_INT64 * 10**6:
         return {name: scaled(value, 10**6 if name == CPU else BILLION) for name, value in counted.items()}
     floor = {name: Amount.of_nanos(value) for name, value in (least or {}).items()}

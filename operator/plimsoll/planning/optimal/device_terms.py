@@ -34,7 +34,7 @@ from plimsoll.devices.results import allocations
 from plimsoll.devices.search_limits import STEPS_A_SECOND, AllocationError, StepLimit
 from plimsoll.devices.selectors import is_selected
 from plimsoll.framework import PodInfo
-from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.cluster import ABSENT_RESOURCES, Cluster
 from plimsoll.planning.devices.fork_devices import ForkDevices
 from plimsoll.planning.moves import replacement_of
 from plimsoll.planning.optimal.problem import Floats, Stock
@@ -132,7 +132,7 @@ def without_served(
         allocatable: Shape (N, R); it is changed.
     """
     for name in terms.served:
-        if (at := columns.get(name)) is not None:
+        if (at := columns.get(name, columns.get(ABSENT_RESOURCES))) is not None:
             lacking = allocatable[:, at] == 0
             allocatable[lacking, at] = used[lacking, at] + pods * requests[:, at].max(initial=0.0)
 

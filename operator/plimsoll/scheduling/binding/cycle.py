@@ -217,12 +217,21 @@ class BindingCycle:
         return done
 
     async def _finish(self, attempt: BindingAttempt) -> Status:
-        state, pod, node = attempt.state, attempt.pod, attempt.node
+        state = attempt.state
         if attempt.works:
             status = await self._pre_bind(attempt)
             if not status.is_success:
                 return status
         state.write(BinderPort(_Port(self._binder, attempt)))
+        try:
+            return await self._bind(attempt)
+        finally:
+            state.drop(
+                BinderPort
+            )  # which refers to the attempt: a large pod would stay until a full collection
+
+    async def _bind(self, attempt: BindingAttempt) -> Status:
+        state, pod, node = attempt.state, attempt.pod, attempt.node
         for plugin in attempt.profile.bind:
             with calling(plugin.name, "bind"):
                 status = _answer(await plugin.bind(state, pod, node), Status)

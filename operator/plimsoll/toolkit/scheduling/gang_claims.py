@@ -104,11 +104,11 @@ class GangClaims:
         amounts = Counter[str]()
         for each in waiting:
             amounts.update(each.requests)
-        wanted = fork.requests_row(dict(amounts))
-        wanted[PODS] = len(waiting)
         # Nodes do not have a resource themselves where devices serve it.
-        is_own = [book.class_of_resource(name) is None for name in fork.resources]
-        counts = np.array(is_own, dtype=np.bool_) & (wanted > 0)
+        own = {name: amount for name, amount in amounts.items() if book.class_of_resource(name) is None}
+        wanted = fork.requests_row(own)
+        wanted[PODS] = len(waiting)
+        counts = wanted > 0
         nodes = len(fork)
         free = fork.allocatable[:nodes, counts] - fork.requested[:nodes, counts]
         fits: BoolArray = np.all(free >= wanted[counts], axis=1)

@@ -38,6 +38,9 @@ from plimsoll.toolkit.scheduling.node_matching import matching_nodes
 #: The code of nodes from which an allocated claim cannot be used, in addition to the codes of the search.
 UNAVAILABLE = 16
 
+#: Bytes, encoded, of the largest shape of claims whose results are cached.
+LARGEST_SHAPE = 32_768
+
 
 class NodeGroup(NamedTuple):
     """Nodes on which devices serve the same extended resources.
@@ -322,7 +325,10 @@ def held_for(
 
 
 def answers_to(claims: Sequence[WantedClaim], book: DeviceBook, most_steps: int) -> NodeAnswers | None:
-    """The cached results of nodes for claims of this shape; None without claims."""
+    """The results of nodes for claims of this shape, cached if it is small; None without claims."""
     if not claims:
         return None
-    return book.kept((shape_of(claims), most_steps), lambda: NodeAnswers(is_selected, most_steps))
+    shape = shape_of(claims)
+    if len(shape) > LARGEST_SHAPE:
+        return NodeAnswers(is_selected, most_steps)
+    return book.kept((shape, most_steps), lambda: NodeAnswers(is_selected, most_steps))

@@ -138,34 +138,41 @@ def compiled(
     all_keys_required: bool,
 ) -> Constraints:
     """The compiled constraints, divided into hard and soft ones."""
-    matcher = template.required_nodes
     groups: dict[bool, tuple[Constraint, ...]] = {}
     for hard in (True, False):
         chosen = [pair for pair in pairs if (pair[0].when_unsatisfiable == "DoNotSchedule") is hard]
         keys = tuple(sorted({constraint.topology_key for constraint, _ in chosen}))
+        included = _Inclusion(template, keys if hard or all_keys_required else ())
         groups[hard] = tuple(
-            _compile(
-                constraint,
-                selector,
-                template,
-                keys if hard or all_keys_required else (),
-                None if matcher.is_empty else matcher,
-            )
-            for constraint, selector in chosen
+            _compile(constraint, selector, template, included) for constraint, selector in chosen
         )
     return Constraints(groups[True], groups[False], all_keys_required)
 
 
+class _Inclusion:
+    """The sets of nodes of one template's constraints; one of each kind, as all have the same keys."""
+
+    def __init__(self, template: PodTemplate, keys: tuple[str, ...]) -> None:
+        self._keys = keys
+        self._matcher = None if template.required_nodes.is_empty else template.required_nodes
+        self._tolerations = template.sample.spec.tolerations
+        self._made: dict[tuple[bool, bool], Included] = {}
+
+    def of(self, constraint: TopologySpreadConstraint) -> Included | None:
+        """The nodes that form the constraint's domains; None: all that have its key."""
+        policies = constraint.node_affinity_policy != "Ignore", constraint.node_taints_policy == "Honor"
+        matcher = self._matcher if policies[0] else None
+        tolerations = self._tolerations if policies[1] else None
+        if matcher is None and tolerations is None and self._keys in ((), (constraint.topology_key,)):
+            return None
+        if policies not in self._made:
+            self._made[policies] = Included(self._keys, matcher, tolerations)
+        return self._made[policies]
+
+
 def _compile(
-    constraint: TopologySpreadConstraint,
-    selector: Selector,
-    template: PodTemplate,
-    keys: tuple[str, ...],
-    matcher: NodeMatcher | None,
+    constraint: TopologySpreadConstraint, selector: Selector, template: PodTemplate, included: _Inclusion
 ) -> Constraint:
-    honoured = matcher if constraint.node_affinity_policy != "Ignore" else None
-    tolerations = template.sample.spec.tolerations if constraint.node_taints_policy == "Honor" else None
-    simple = set(keys) <= {constraint.topology_key} and honoured is None and tolerations is None
     counted = compile_selector(None) if selector.is_empty else selector
     return Constraint(
         topology_key=constraint.topology_key,
@@ -175,7 +182,7 @@ def _compile(
         selector=selector,
         pods=PodClass(((frozenset((template.namespace,)), counted),), living=True),
         selects_itself=selector.matches(template.labels),
-        nodes=None if simple else Included(keys, honoured, tolerations),
+        nodes=included.of(constraint),
     )
 
 

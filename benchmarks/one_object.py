@@ -1,0 +1,187 @@
+"""Measures what the largest object costs, for every field: one object never costs the cluster.
+
+For every list, map and text of every kind that a decision reads, the largest object that an API server
+accepts is shown to a scheduler with a large cluster (``tests/large_objects``). The table has CPU seconds of
+the mirror, of the attempt, and of the next pod of another namespace, and the memory that stays when the
+object has gone and a fork was made and ended; the worst field comes first. Then a hundred such objects come
+and go in sequence. The exit code is 1 if a limit is exceeded.
+"""
+
+import asyncio
+import ctypes
+import gc
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from large_objects.fields import MODELS, Steps, large_fields, schema
+from large_objects.largest import LARGEST, is_read
+from large_objects.stage import Stage, a_pod, encoded
+from large_objects.trial import BASES, Cost, Variant, tried, variants
+
+#: CPU seconds: of the mirror and of an attempt each, and of the next pod of another namespace.
+MOST_S, NEXT_S = 0.5, 1.0
+#: Share of the memory before that may stay.
+KEPT = 0.05
+SEQUENCE = 100
+KINDS = ("pods", "nodes", "podgroups", *BASES)
+
+#: Objects of a known attack: title, fields of the pod.
+ATTACKS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("9,000 extended resources, amount 0", {"resources": (0, 9_000, "0")}),
+    ("12,000 other extended resources, amount 0", {"resources": (9_000, 21_000, "0")}),
+    ("15,000 other extended resources, amount 1", {"resources": (21_000, 36_000, "1")}),
+    ("node affinity with 6,000 label keys", {"keys": 6_000}),
+    ("2,000 host ports, placed", {"ports": 2_000}),
+)
+
+
+def resident() -> int:
+    """Bytes of memory of this process."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def fields_of(kinds: list[str], part: str, *, deep: bool) -> Iterator[tuple[str, Steps, Variant]]:
+    """What is tried: fields that the operator reads in all roles, with ``deep`` the others in one."""
+    for resource in kinds:
+        for steps in large_fields(schema(resource), each_once=True):
+            if part not in ".".join(steps) or steps[:2] == ("spec", "template"):
+                continue
+            if is_read(resource, steps):
+                yield from ((resource, steps, each) for each in variants(resource))
+            elif deep or resource not in MODELS:
+                yield resource, steps, variants(resource)[0]
+
+
+def attack(name: str, resources: tuple[int, int, str] = (0, 0, ""), keys: int = 0, ports: int = 0) -> bytes:
+    """The document of an attack."""
+    first, end, amount = resources
+    amounts = {f"x{number}.example.com/r": amount for number in range(first, end)}
+    terms = [
+        {"matchExpressions": [{"key": f"k{number}", "operator": "DoesNotExist"} for number in range(keys)]}
+    ]
+    container = {
+        "name": "main",
+        "image": "app:1",
+        "resources": {"requests": amounts, "limits": amounts},
+        "ports": [{"containerPort": 1 + port, "hostPort": 1 + port} for port in range(ports)],
+    }
+    affinity = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    }
+    return encoded(
+        a_pod(name, "tenant", "node-0" if ports else "", containers=[container])
+        if not keys
+        else a_pod(name, "tenant", containers=[container], affinity=affinity)
+    )
+
+
+async def attacked(stage: Stage, console: Console) -> bool:
+    """Show the attacks one after the other; returns whether a limit is exceeded."""
+    table = Table(
+        "attack", "attempt s", "next pod s", "fork ms", "kept MB", title="known attacks, in sequence"
+    )
+    is_over, before = False, resident()
+    shown = []
+    for number, (title, parts) in enumerate(ATTACKS):
+        pod, attempt_s = await stage.schedule(attack(f"attack-{number}", **parts))
+        shown.append(pod)
+        following, next_s = await stage.schedule(encoded(a_pod(f"after-{number}", "other")))
+        shown.append(following)
+        began = asyncio.get_running_loop().time()
+        fork = stage.cache.cluster.fork()
+        fork_s = asyncio.get_running_loop().time() - began
+        del fork
+        is_over |= attempt_s > MOST_S or next_s > NEXT_S or not stage.is_bound(following)
+        kept = (resident() - before) / 1e6
+        table.add_row(title, f"{attempt_s:.3f}", f"{next_s:.4f}", f"{fork_s * 1e3:.1f}", f"{kept:.1f}")
+    for each in shown:
+        stage.delete("pods", each)
+    del shown, pod, following, each
+    await stage.rest()
+    stage.forget_messages()
+    last, _ = await stage.schedule(encoded(a_pod("last", "other")))
+    stage.delete("pods", last)
+    kept_share = (resident() - before) / before
+    table.add_row("all are gone", "", "", "", f"{kept_share * before / 1e6:.1f} ({kept_share:.1%})")
+    console.print(table)
+    return is_over or kept_share > KEPT
+
+
+async def run(
+    nodes: int, pods: int, size: int, kinds: list[str], part: str, *, deep: bool, rows: int
+) -> bool:
+    """Try everything; returns whether a limit is exceeded."""
+    console = Console(width=170)
+    async with Stage(nodes, pods).running() as stage:
+        await stage.schedule(encoded(a_pod("first", "other")))
+        gc.collect()
+        gc.freeze()
+        is_over = await attacked(stage, console)
+        start = resident()
+        costs: list[Cost] = []
+        for resource, steps, variant in fields_of(kinds, part, deep=deep):
+            cost = await tried(stage, resource, steps, variant, size, resident)
+            if cost.worst_s > MOST_S or cost.kept > KEPT * start:
+                again = await tried(stage, resource, steps, variant, size, resident)
+                cost = min((cost, again), key=lambda each: (each.kept > KEPT * start, each.worst_s))
+            costs.append(cost)
+        kept = resident() - start
+        table = Table("field", "bytes", "mirror s", "attempt s", "next s", "kept MB", title="worst first")
+        for each in sorted(costs, key=lambda cost: -cost.worst_s)[:rows]:
+            table.add_row(
+                each.field,
+                f"{each.size:,}",
+                f"{each.mirror_s:.3f}",
+                f"{each.attempt_s:.3f}",
+                f"{each.next_s:.4f}",
+                f"{each.kept / 1e6:.1f}",
+            )
+        console.print(table)
+        console.print(
+            f"{len(costs)} fields; {start / 1e6:.0f} MB before, "
+            f"{kept / 1e6:+.1f} MB ({kept / start:+.1%}) after all"
+        )
+        worst = sorted(costs, key=lambda cost: -cost.worst_s)[:SEQUENCE]
+        roles = {each.name: each for each in (*variants("pods"), *variants(""))}
+        before = resident()
+        for number in range(SEQUENCE if worst else 0):
+            each = worst[number % len(worst)]
+            await tried(stage, each.resource, each.steps, roles[each.variant], size, resident)
+        after = resident() - before
+        console.print(f"{SEQUENCE} of the worst in sequence: {after / 1e6:+.1f} MB ({after / before:+.1%})")
+        over = [
+            each
+            for each in costs
+            if each.mirror_s > MOST_S or each.attempt_s > MOST_S or each.next_s > NEXT_S
+        ]
+        for each in over:
+            console.print(f"over the limit: {each.field}")
+        return bool(is_over or over or kept > KEPT * start or after > KEPT * before)
+
+
+def main(
+    nodes: Annotated[int, typer.Option(help="Nodes.")] = 5000,
+    pods: Annotated[int, typer.Option(help="Pods on them.")] = 10_000,
+    size: Annotated[int, typer.Option(help="Bytes of an object.")] = LARGEST,
+    kinds: Annotated[str, typer.Option(help="Plural names, separated by commas.")] = ",".join(KINDS),
+    part: Annotated[str, typer.Option(help="Only fields whose path has this text.")] = "",
+    deep: Annotated[bool, typer.Option(help="Also fields that the operator does not read.")] = False,
+    rows: Annotated[int, typer.Option(help="Rows of the table.")] = 40,
+) -> None:
+    """Print the costs, worst first; exit code 1 if a limit is exceeded."""
+    is_over = asyncio.run(
+        run(nodes, pods, size, [each for each in kinds.split(",") if each], part, deep=deep, rows=rows)
+    )
+    raise typer.Exit(1 if is_over else 0)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,216 @@
+"""Writes the largest object for one field: as many elements, or as long a text, as fit into a request.
+
+Elements have the fields that the operator's model reads, each with a name of its own: what costs something is
+names. Where an API server takes words only, the words below are used; where it would refuse the rest of an
+object (a volume with two sources), the object is larger than any that it accepts.
+"""
+
+import json
+import types
+from collections.abc import Mapping as Map
+from functools import cache
+from itertools import count
+from typing import Any, Union, get_args, get_origin
+
+import msgspec
+
+from large_objects.fields import ELEMENT, Steps, schema
+from plimsoll.cluster.watched_resources import DEVICES, WATCHED
+from roadstead.schemas.schemas import AMOUNT, QUANTITY, Array, Mapping, Node, Scalar, Struct
+
+#: Bytes of the largest object that etcd stores.
+LARGEST = 1_500_000
+
+#: Bytes of all annotations of an object.
+MOST_ANNOTATIONS = 262_144
+
+#: Characters of the longest name, and of the longest label value.
+LONGEST_NAME, LONGEST_VALUE = 253, 63
+
+KINDS: Map[str, type] = {each.name: each.kind for each in (*WATCHED, *DEVICES)}
+
+#: Texts of which an API server takes only some, by field.
+WORDS = {
+    "operator": "NotIn",
+    "effect": "NoSchedule",
+    "protocol": "TCP",
+    "whenUnsatisfiable": "ScheduleAnyway",
+    "hostIP": "0.0.0.0",
+    "nodeAffinityPolicy": "Honor",
+    "nodeTaintsPolicy": "Ignore",
+    "restartPolicy": "Always",
+    "phase": "Pending",
+    "status": "True",
+    "allocationMode": "ExactCount",
+    "volumeMode": "Filesystem",
+    "accessModes": "ReadWriteOnce",
+    "driver": "gpu.example.com",
+    "deviceClassName": "gpu.example.com",
+    "expression": "true",
+    "minAvailable": 1,
+    "maxUnavailable": 1,
+    "preemptionPolicy": "PreemptLowerPriority",
+}
+
+#: The same by type and field.
+WORDS_OF = {("V1Toleration", "operator"): "Equal"}
+
+#: Types with many fields of which an element needs only some.
+SLIM = {
+    "V1NodeSelectorTerm": {"matchExpressions"},
+    "V1Container": {"name", "image", "resources"},
+    "V1EphemeralContainer": {"name", "image"},
+    "V1Volume": {"name", "persistentVolumeClaim"},
+    "V1LabelSelector": {"matchLabels"},
+    "V1ContainerStatus": {"name"},
+}
+
+#: Levels below an element that are filled.
+DEEPEST = 4
+
+
+class Writer:
+    """Writes objects of one kind; names differ from those of all other writers' objects.
+
+    Args:
+        resource: The kind's plural name.
+        prefix: The beginning of all its names.
+        amount: What each resource is requested or offered.
+    """
+
+    def __init__(self, resource: str, prefix: str, amount: str = "0") -> None:
+        self.schema = schema(resource)
+        self.model = KINDS.get(resource)
+        self._prefix, self._amount = prefix, amount
+        self._numbers = count()
+
+    def write(self, base: dict[str, Any], steps: Steps, size: int) -> dict[str, Any]:
+        """``base`` with so many bytes in the field at ``steps``, as JSON."""
+        given: dict[str, Any] = json.loads(json.dumps(base))
+        self._fill(self.schema, self.model, given, steps, size)
+        return given
+
+    def _fill(self, node: Node, model: Any, given: Any, steps: Steps, size: int, above: str = "") -> None:
+        """Fill a field below ``given``, and write what leads there if it is missing."""
+        step, rest = steps[0], steps[1:]
+        inner, known = self._below(node, model, step)
+        key: Any = step
+        if step == ELEMENT:
+            if not given:
+                one = self._value(inner, known, above, 0)
+                given.append(one) if isinstance(given, list) else given.update({self._key(): one})
+            key = 0 if isinstance(given, list) else next(iter(given))
+        if not rest:
+            given[key] = self._many(inner, known, step, size)
+            return
+        if isinstance(given, dict) and not isinstance(given.get(key), (dict, list)):
+            given[key] = [] if isinstance(inner, Array) else {}
+        self._fill(inner, known, given[key], rest, size, step)
+
+    def _many(self, node: Node, model: Any, name: str, size: int) -> Any:
+        if isinstance(node, Array):
+            inner, known = self._below(node, model, ELEMENT)
+            one = self._value(inner, known, name, 0, many=True)
+            number = max(1, size // (len(json.dumps(one, separators=(",", ":"))) + 1))
+            return [self._value(inner, known, name, 0, many=True) for _ in range(number)]
+        if isinstance(node, Mapping):
+            size = min(size, MOST_ANNOTATIONS) if name == "annotations" else size
+            inner, known = self._below(node, model, ELEMENT)
+            value = self._value(inner, known, name, 0)
+            each = len(json.dumps({self._key(): value}, separators=(",", ":"))) - 1
+            return {self._key(): self._value(inner, known, name, 0) for _ in range(max(1, size // each))}
+        return "x" * size
+
+    def _below(self, node: Node, model: Any, step: str) -> tuple[Node, Any]:
+        """The type and the model of a part."""
+        match node:
+            case Struct():
+                return node.fields[step], _field(model, step)
+            case Array():
+                return node.items, _element(model)
+            case Mapping():
+                return node.values, _element(model)
+        raise ValueError(step)
+
+    def _value(  # noqa: PLR0911 - one for each type of field
+        self, node: Node, model: Any, name: str, depth: int, *, many: bool = False
+    ) -> Any:
+        """One value with names of its own."""
+        match node:
+            case Struct():
+                return self._struct(node, model, name, depth)
+            case Array():
+                inner, known = self._below(node, model, ELEMENT)
+                return [self._value(inner, known, name, depth + 1)]
+            case Mapping():
+                inner, known = self._below(node, model, ELEMENT)
+                if inner in (AMOUNT, QUANTITY):
+                    return {"cpu": "1m"}
+                return {self._key(): self._value(inner, known, name, depth + 1)}
+        if node in (AMOUNT, QUANTITY):
+            return self._amount
+        if isinstance(node, Scalar) and int in node.types:
+            return 1 + (next(self._numbers) % 60_000 if name in ("hostPort", "containerPort") else 0)
+        if isinstance(node, Scalar) and bool in node.types:
+            return False
+        if name in WORDS and not many:
+            return WORDS[name]
+        return self._name()
+
+    def _struct(self, node: Struct, model: Any, above: str, depth: int) -> dict[str, Any]:
+        fields = _fields(model)
+        made = {}
+        for name, inner in node.fields.items():
+            is_known = name in fields or (not fields and isinstance(inner, Scalar))
+            if name in SLIM.get(node.name, (name,)) and is_known and depth < DEEPEST:
+                if isinstance(inner, Scalar) and inner.name in ("v1.Time", "v1.MicroTime"):
+                    continue
+                made[name] = self._value(inner, fields.get(name), name, depth + 1)
+            if name in made and (node.name, name) in WORDS_OF:
+                made[name] = WORDS_OF[node.name, name]
+        if above == "matchFields":
+            made["key"] = "metadata.name"
+        return made
+
+    def _name(self) -> str:
+        return f"{self._prefix}-{next(self._numbers)}"
+
+    def _key(self) -> str:
+        return f"{self._prefix}.io/{next(self._numbers)}"
+
+
+def _types(model: Any) -> list[Any]:
+    if get_origin(model) in (Union, types.UnionType):
+        return [inner for each in get_args(model) for inner in _types(each)]
+    return [model]
+
+
+@cache
+def _fields(model: Any) -> dict[str, Any]:
+    for each in _types(model):
+        if isinstance(each, type) and issubclass(each, msgspec.Struct):
+            return {field.encode_name: field.type for field in msgspec.structs.fields(each)}
+    return {}
+
+
+def _field(model: Any, step: str) -> Any:
+    return _fields(model).get(step)
+
+
+def _element(model: Any) -> Any:
+    for each in _types(model):
+        if get_origin(each) in (tuple, list):
+            return get_args(each)[0]
+        if get_origin(each) is dict:
+            return get_args(each)[1]
+    return None
+
+
+def is_read(resource: str, steps: Steps) -> bool:
+    """Whether the operator's model has the field."""
+    model: Any = KINDS.get(resource)
+    for step in steps:
+        model = _element(model) if step == ELEMENT else _field(model, step)
+        if model is None:
+            return False
+    return True
