@@ -412,6 +412,15 @@ def test_the_chart_grants_and_runs_what_the_overlays_do(overlay: str, values: st
     assert comparable(ours) == comparable(charts)
 
 
+def test_the_number_and_names_of_replicas_change_no_rights() -> None:
+    """And one process without a lease has the same rights but for the lease."""
+    leases = {(verb, "coordination.k8s.io", "leases") for verb in ("create", "get", "update")}
+
+    assert grants("high-availability") == grants("enforce")
+    assert operators_grants(of_chart("high-availability-values.yaml")) == grants("enforce")
+    assert operators_grants(of_chart("alone-values.yaml")) == grants("enforce") - leases
+
+
 def test_the_rights_to_evict_by_request_are_given_to_those_who_ask() -> None:
     """By the component and by the chart alike: own requests, and a look at evictions; none in a dry run."""
     asked = {

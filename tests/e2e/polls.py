@@ -14,7 +14,7 @@ T = TypeVar("T")
 #: Seconds until something will never happen, on a machine with other work: most of it takes less than one.
 PATIENCE_S = 120.0
 #: Seconds between two looks: a long wait leaves the processors to what is awaited.
-FIRST_PACE_S, LAST_PACE_S, GROWTH = 0.02, 0.15, 1.2
+FIRST_PACE_S, LAST_PACE_S, GROWTH = 0.02, 0.25, 1.3
 
 
 async def eventually(

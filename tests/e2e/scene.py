@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from e2e.kubelet import Kubelets
-from e2e.polls import PATIENCE_S, eventually
+from e2e.polls import LAST_PACE_S, PATIENCE_S, eventually
 from e2e.speaker import MERGE, Speaker
 
 if TYPE_CHECKING:
@@ -336,7 +336,7 @@ class Scene:
             # A run that is under way writes its status, too, when one of its moves is verified.
             while not (run := status.get("lastRun") or {}).get("completionTime") or run["startTime"] == seen:
                 assert time.monotonic() < deadline, f"{policy} does not run: {status}"
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(LAST_PACE_S)
                 status = await self.policy_status(policy)
             seen = status["lastRun"]["startTime"]
         return status
