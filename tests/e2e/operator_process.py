@@ -49,6 +49,8 @@ def summed(scraped: str, name: str, **labels: str) -> float:
     """The sum of a metric's samples that bear these labels, in one scrape."""
     total = 0.0
     for line in scraped.splitlines():
+        if not line.startswith(name):
+            continue
         head, _, value = line.rpartition(" ")
         family, _, rest = head.partition("{")
         if family == name and all(f'{key}="{wanted}"' in rest for key, wanted in labels.items()):
@@ -123,7 +125,7 @@ class Operator:
     @property
     def leads(self) -> bool:
         """Whether it says that it is the leader."""
-        return self.metric("plimsoll_leader_election_master_status") == 1
+        return "leading as" in self.ask("/readyz")[1]
 
     def signal(self, number: int) -> None:
         """Send it a signal, such as SIGSTOP."""

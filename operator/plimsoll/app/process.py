@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import structlog
 from prometheus_client import disable_created_metrics
-from prometheus_client.exposition import generate_latest
 
 import plimsoll
 from plimsoll.app.endpoints import Endpoints, serving
@@ -34,6 +33,7 @@ from plimsoll.inspection.operator_memory import NodeMemory, PodMemory
 from plimsoll.kube.extenders import HTTPExtenders
 from plimsoll.kube.session.session import connected
 from plimsoll.leadership.leader import LeadershipLost
+from plimsoll.telemetry import exposition
 from plimsoll.telemetry.logs import configure
 from plimsoll.telemetry.outages import KopfLines
 
@@ -133,7 +133,7 @@ class OperatorProcess:
         disable_created_metrics()  # type: ignore[no-untyped-call]
 
         async def shown() -> bytes:
-            return generate_latest(self._operator.metrics)
+            return exposition.page(self._operator.metrics)
 
         async def metrics() -> bytes:
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(shown(), here))

@@ -11,6 +11,7 @@ from threading import Lock
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 from prometheus_client.utils import floatToGoString
 
 
@@ -80,12 +81,15 @@ class Durations(Collector):
         family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
         with self._lock:
             found = [(labels, list(counts), self._sums[labels]) for labels, counts in self._counts.items()]
-        for labels, counts, total in found:
-            seen, buckets = 0, []
+        bucket, made = f"{self._name}_bucket", family.samples
+        for values, counts, total in found:
+            labels = dict(zip(self._labels, values, strict=True))
+            seen = 0
             for text, count in zip(self._texts, counts, strict=True):
                 seen += count
-                buckets.append((text, float(seen)))
-            family.add_metric(labels, buckets, total)
+                made.append(Sample(bucket, {**labels, "le": text}, float(seen)))
+            made.append(Sample(f"{self._name}_count", labels, float(seen)))
+            made.append(Sample(f"{self._name}_sum", labels, total))
         yield family
 
     def _begin(self, labels: tuple[str, ...]) -> list[int]:
