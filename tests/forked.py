@@ -305,8 +305,8 @@ def serve(door: socket.socket) -> Any:
                 for each in children:
                     each.close()
                 return {**request, "streams": streams or opened(request)}
-            for each in streams:
-                os.close(each)
+            for stream in streams:
+                os.close(stream)
             line.send_bytes(json.dumps(answer).encode())
 
 
@@ -346,7 +346,7 @@ def become(
         runpy.run_module(args[0], run_name="__main__", alter_sys=True)
         return
     os.chdir(folder)
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr] # it is a text stream
+    sys.stdout.reconfigure(line_buffering=True)
     command, *rest = args
     program = Path(sys.executable).with_name(command)
     sys.executable = str(Path(sys.argv[2]) / "python")

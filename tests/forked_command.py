@@ -6,7 +6,7 @@ forks the command; it passes signals on, waits, and ends as the command has ende
 since its own start is the greater part of what a command costs.
 """
 
-import _signal as signal
+import _signal as signal  # type: ignore[import-not-found] # the module without its enumerations
 import _socket as socket
 import os
 import select
@@ -15,7 +15,7 @@ import sys
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def asked(line: socket.socket, request: dict) -> object:
+def asked(line: socket.socket, request: dict[str, object]) -> int:
     """The answer to a request; it is framed as by ``multiprocessing.connection``."""
     content = ascii(request).encode()
     line.send(len(content).to_bytes(4, "big"))
@@ -25,7 +25,7 @@ def asked(line: socket.socket, request: dict) -> object:
         streams = b"".join(each.to_bytes(4, sys.byteorder) for each in range(3))
         line.sendmsg([b"\0"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
     answer = line.recv(int.from_bytes(line.recv(4, socket.MSG_WAITALL), "big"), socket.MSG_WAITALL)
-    return None if answer == b"null" else int(answer)
+    return int(answer)
 
 
 def main() -> None:
@@ -33,7 +33,11 @@ def main() -> None:
     folder, name = os.path.split(sys.argv[0])
     line = socket.socket(socket.AF_UNIX)
     line.connect(f"{folder}/../socket")
-    request = {"args": [name, *sys.argv[1:]], "folder": os.getcwd(), "environment": dict(os.environ)}  # noqa: PTH109 - pathlib takes as long to import as this runs
+    request: dict[str, object] = {
+        "args": [name, *sys.argv[1:]],
+        "folder": os.getcwd(),  # noqa: PTH109 - pathlib takes as long to import as this runs
+        "environment": dict(os.environ),
+    }
     child = asked(line, request)
     handle = os.pidfd_open(child)
     for number in FORWARDED:
