@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Obj = dict[str, Any]
 SELECTOR = "app.kubernetes.io/name=plimsoll"
-PACE_S = 0.2
+PACE_S = 0.4
 
 
 @dataclass(slots=True)

@@ -76,19 +76,18 @@ def unmarked(page: str) -> list[str]:
     return [line for line in _TEXT.findall(page) if not line.strip().startswith(NOT_EXECUTED)]
 
 
-async def execute(page: str, folder: Path, *, before: str = "", kubeconfig: Path | None = None) -> str:
+async def execute(page: str, folder: Path, *, kubeconfig: Path | None = None) -> str:
     """Run the commands of a page in a folder, and compare what they print; all that was printed.
 
     Args:
         page: Its text.
         folder: Where the shell runs; the named files are written there.
-        before: Commands that come first and are not of the page.
         kubeconfig: For kubectl and plimsoll, where the page does not set its own.
     """
     for name, content in named_files(page).items():
         (folder / name).write_text(content, encoding="utf-8")
     shown = shown_commands(page)
-    lines = [PREAMBLE, before]
+    lines = [PREAMBLE]
     for number, each in enumerate(shown):
         quoted = each.command.replace("'", "'\\''")
         failing = "" if each.command.endswith("&") else " || exit 1"

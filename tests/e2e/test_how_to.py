@@ -6,30 +6,56 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from deploy.tools import ROOT
 from e2e.conftest import define
 from e2e.page_shell import NOT_EXECUTED, ShownCommand, execute, shown_commands, unmarked
-from e2e.speaker import speaking
+from e2e.polls import eventually
+from e2e.scene import POLICIES
+from e2e.speaker import MERGE, speaking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from e2e.operator_process import Operator
+    from e2e.speaker import Speaker
     from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs/how-to").glob("*.md"))}
+RECORDS = "/apis/plimsoll.dev/v1alpha1/evictions"
 SCENE = Path(__file__).with_name("how_to_scene.yaml")
 
-#: Before each page: pods of web run, one node has a taint that a policy heeds, and a run is over.
-BEFORE = f"""
-kubectl apply -f {SCENE} > /dev/null || exit 1
-kubectl -n shop rollout status deployment/web --timeout=120s > /dev/null || exit 1
-kubectl taint node node-0001 maintenance=true:NoSchedule > /dev/null || exit 1
-until kubectl get evictions.plimsoll.dev -A -o name | grep -q .; do sleep 1; done
-"""
+COLLECTIONS = {
+    "Namespace": "/api/v1/namespaces",
+    "SchedulingPolicy": POLICIES,
+    "Deployment": "/apis/apps/v1/namespaces/{namespace}/deployments",
+    "Pod": "/api/v1/namespaces/{namespace}/pods",
+    "ConfigMap": "/api/v1/namespaces/{namespace}/configmaps",
+}
+
+
+async def begin(speaker: Speaker) -> None:
+    """Before each page: pods of web run, one node has a taint that a policy heeds, and a run is over."""
+    for each in yaml.load_all(SCENE.read_text(encoding="utf-8"), yaml.CSafeLoader):
+        path = COLLECTIONS[each["kind"]].format(**each["metadata"])
+        (await speaker.request("POST", path, each)).accepted()
+
+    async def ready() -> int:
+        path = "/apis/apps/v1/namespaces/shop/deployments/web"
+        status: dict[str, int] = (await speaker.request("GET", path)).accepted().get("status", {})
+        return status.get("readyReplicas", 0)
+
+    async def records() -> list[object]:
+        found: list[object] = (await speaker.request("GET", RECORDS)).accepted()["items"]
+        return found
+
+    await eventually(ready, lambda count: count == 6)
+    tainted = {"spec": {"taints": [{"key": "maintenance", "value": "true", "effect": "NoSchedule"}]}}
+    await speaker.request("PATCH", "/api/v1/nodes/node-0001", tainted, sends=MERGE)
+    await eventually(records)
 
 
 @pytest.mark.slow  # a cluster and an operator for each page
@@ -40,11 +66,12 @@ async def test_each_command_does_what_the_page_says(
     cluster = start_roadstead(nodes=3)
     async with speaking(cluster.kubeconfig) as speaker:
         await define(speaker)
-    start_operator(cluster.kubeconfig).until_ready()
+        start_operator(cluster.kubeconfig).until_ready()
+        await begin(speaker)
     for folder in ("examples", "deploy", "crds"):
         (tmp_path / folder).symlink_to(ROOT / folder)
 
-    await execute(PAGES[page], tmp_path, before=BEFORE, kubeconfig=cluster.kubeconfig)
+    await execute(PAGES[page], tmp_path, kubeconfig=cluster.kubeconfig)
 
 
 @pytest.mark.parametrize("page", PAGES)
