@@ -81,8 +81,10 @@ def operator(defined: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """
     own = os.environ.get("PLIMSOLL_E2E_OPERATOR_KUBECONFIG")
     one = Operator(Path(own) if own else defined, tmp_path_factory.mktemp("operator") / "log")
+    # On a machine with other work it may be held up for longer than 15 s, and all later tests need it.
+    one.options = ("--leader-elect-lease-duration", "90s", "--leader-elect-renew-deadline", "60s")
     if own:  # the service account of deploy/ may hold a lease in its own namespace only
-        one.options = ("--leader-elect-resource-namespace", "plimsoll")
+        one.options += ("--leader-elect-resource-namespace", "plimsoll")
     one.start().until_ready()
     yield one
     assert one.terminate() == 0, one.said()

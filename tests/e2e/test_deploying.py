@@ -117,13 +117,14 @@ async def play(
 
 
 async def its_first_work(scene: Scene, *, acts: bool) -> None:
-    """Bind a pod, or say that a policy is in force."""
-    if acts:
-        await scene.node("a")
+    """Bind a pod, or make a plan."""
+    if not acts:
+        await scene.runs(await scene.policy(scene.rebalancing("RemoveDuplicates", mode="DryRun")), 1)
+        return
+    await scene.node("a")
     await scene.scheduling()
-    if acts:
-        await scene.pod("first")
-        await scene.until_bound("first")
+    await scene.pod("first")
+    await scene.until_bound("first")
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
