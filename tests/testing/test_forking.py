@@ -1,13 +1,17 @@
 """The nursery of the tests' processes: its children are like processes that were started afresh."""
 
+import os
 import signal
+import socket
 import subprocess
+import time
 from typing import Any
 
 import pytest
+import yaml
 
 import plimsoll
-from forked import Forked
+from forked import NURSERY, Forked
 
 
 def test_a_command_has_its_output_and_its_exit_status(tmp_path: Any) -> None:
@@ -45,3 +49,46 @@ def test_signals_reach_a_command(tmp_path: Any, number: Any) -> None:
     assert one.wait(20) == -signal.SIGKILL
     one.terminate()
     one.kill()
+
+
+def test_a_shell_finds_commands_that_have_themselves_forked(tmp_path: Any) -> None:
+    """They have its folder, its streams and its variables, and end as they should; also below others."""
+    script = 'cd "$FOLDER" && python -m plimsoll version && plimsoll version > said; plimsoll nonsense'
+    path = f"{NURSERY.commands}:{os.environ['PATH']}"
+
+    done = subprocess.run(
+        ["bash", "-c", script],
+        env={**os.environ, "PATH": path, "FOLDER": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert done.stdout.strip() == (tmp_path / "said").read_text().strip() == plimsoll.__version__
+    assert "nonsense" in done.stderr
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL)])
+def test_a_command_ends_with_what_a_program_has_started(tmp_path: Any, number: Any, status: int) -> None:
+    """A signal is passed on; one that cannot be caught ends both."""
+    config = tmp_path / "config"
+    one = subprocess.Popen([NURSERY.commands / "roadstead", "--kubeconfig", str(config)])
+    deadline = time.monotonic() + 60
+    while not config.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    server = yaml.safe_load(config.read_text())["clusters"][0]["cluster"]["server"]
+
+    one.send_signal(number)
+
+    assert one.wait(60) == status
+    while listens(int(server.rpartition(":")[2])):
+        assert time.monotonic() < deadline, "the command goes on"
+        time.sleep(0.02)
+
+
+def listens(port: int) -> bool:
+    """Whether a process listens on a port of loopback."""
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
