@@ -365,7 +365,7 @@ async def test_a_pod_deleted_while_the_loop_waits_for_a_slot_is_not_tried(stage:
 
 
 async def test_an_answer_that_cannot_be_printed_harms_its_pod_only(stage: Callable[..., Any]) -> None:
-    """A plugin's reason is a list: the pod is tried again, the loop goes on, the room is free."""
+    """A plugin's reason is a list: it is named, the loop goes on, the room is free."""
     one = await stage(Probe, args=answering(reserve=Status(Code.UNSCHEDULABLE, ([],))), nodes=1)  # type: ignore[arg-type] # a fake has only what is used
 
     await one.pods(our_pod("p", cpu="4"))
@@ -373,7 +373,7 @@ async def test_an_answer_that_cannot_be_printed_harms_its_pod_only(stage: Callab
     await one.pods(our_pod("q", cpu="4"))
 
     assert one.binder.bound.keys() == {"default/q"}
-    assert one.observer.broken
+    assert one.observer.plugins == [("First", "reserve")]
     assert "uid-default-p" in one.queue
 
 

@@ -13,6 +13,7 @@ EVENTS: Mapping[str, str] = {
     "FailedScheduling": "on a pod: no node takes it, or its scheduler name is served by none",
     "LeaderElection": "on the lease: a replica leads",
     "NotAdmitted": "on a pod: the kubelet of its node did not admit it",
+    "PluginIsSlow": "on a pod: a PreBind or Bind plugin has not returned, and how long the pod waits for it",
     "PodEvicted": "on the owner of a pod: the pod was evicted, as in `Evicted`",
     "PodSurging": "on a Deployment: a rollout moves one of its pods",
     "Predicted": "on a policy: what a run in mode DryRun would move, in counts",

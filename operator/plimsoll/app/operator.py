@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from plimsoll.app.memory.live_views import LiveViews
 
 #: Seconds without progress of the scheduling loop, despite pending work, after which it counts as hanging.
-#: Pods whose volumes are being provisioned may take all slots for ten minutes.
+#: A Bind plugin that does not return holds a slot for that long.
 HANGS_S = 900.0
 
 #: Maximum wait in seconds, before pods are scheduled, for targets of earlier processes' moves to be reserved.
@@ -103,7 +103,7 @@ class Operator:
             collector(registry=self.metrics)
         self.conditions = Signal()
         failures = PluginFailures(self.conditions)
-        plain = LoggingObserver()
+        plain = LoggingObserver(self.clock.monotonic)
         self.access = access = Access(AccessReviews(session), self.clock, plain)
         self.observer = told_to_all(
             [
@@ -122,10 +122,10 @@ class Operator:
         self.session = session = observed.permitted(permissions(access))
         self.cache = Cache()
         registry, strategies = Registry(IN_TREE), StrategyRegistry(STRATEGIES)
-        left_out = [
-            *extensions.load(extensions.PLUGINS, registry.add, self.observer),
-            *extensions.load(extensions.STRATEGIES, strategies.add, self.observer),
-        ]
+        left_out = {
+            **extensions.load(extensions.PLUGINS, registry.add, self.observer),
+            **extensions.load(extensions.STRATEGIES, strategies.add, self.observer),
+        }
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
         self.timer = Timer(self.clock, self.observer)
         self.recorder = EventPoster(session, self.clock, f"plimsoll-{machine.hostname}")
@@ -217,12 +217,11 @@ class Operator:
             access=access,
             serve=self._serve,
             conditions=self.conditions,
+            left_out=left_out,
         )
         self.start_check = StartCheck(
             session, access, self.cache.cluster, self.orphans, self.policies.degrade, self.observer
         )
-        if left_out:
-            self.policies.degrade("ExtensionLeftOut", "; ".join(left_out))
         answers = nodes.answers(self.wing)
         others = (*self.rebalancing.subscribers, self.orphans, *nodes.subscribers(answers))
         was_led = functools.partial(self.policies.were_served, PolicyResources(session))

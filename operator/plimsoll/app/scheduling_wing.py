@@ -175,7 +175,9 @@ class SchedulingWing:
         self.devices = devices = DeviceClaims(
             book.cache.cluster, ports.claims, clock, observer, ports.recorder, self._freed
         )
-        self.cycle = cycle = BindingCycle(ports.binder, ports.statuses, volumes, devices, clock, observer)
+        self.cycle = cycle = BindingCycle(
+            ports.binder, ports.statuses, volumes, devices, clock, observer, ports.recorder
+        )
         self.pipeline = pipeline = BindingPipeline(
             book, self.queue, cycle, self.explanations, ports.recorder, clock, observer, hooks
         )
@@ -234,7 +236,7 @@ class SchedulingWing:
         objects = self._cache.cluster.objects
         objects.ledger(DeviceBook).serve(is_served=is_served, why_not=why_not)
         objects.version += 1
-        change = ClusterEvent(EventResource.RESOURCE_SLICE, ActionType.ADD, None, None, objects)
+        change = ClusterEvent(EventResource.RESOURCE_SLICE, ActionType.ADD, None, None, objects.read_only)
         self.queue.move_all_to_active_or_backoff_queue(change, self._clock.monotonic())
 
     def _is_waiting(self, uid: str) -> bool:

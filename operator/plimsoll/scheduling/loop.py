@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome
+from plimsoll.engine.plugin_calls import called
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import PodInfo, Snapshot
+from plimsoll.framework import PluginError, PodInfo, Snapshot
 from plimsoll.model.columns.columns import BoolArray
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
@@ -119,6 +120,11 @@ class SchedulingLoop:
                 await asyncio.sleep(0)
                 if pod.uid not in self._queue:
                     return False
+        except PluginError as exc:
+            if scheduler is not None:
+                decision = scheduler.broken(pod, exc)
+                self._failures.reject(queued, scheduler, decision, self._clock.monotonic())
+            return False
         except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
             self._failures.broken(queued, exc)
             return False
@@ -160,4 +166,6 @@ class SchedulingLoop:
 def _works_out(scheduler: ProfileScheduler, pod: PodInfo) -> bool:
     """Let plugins do a part of an attempt's work in advance; returns whether there is more."""
     cluster, preparing = scheduler.cluster, scheduler.profile.capabilities.preparing
-    return bool(len(cluster)) and any(plugin.prepare(pod, Snapshot(cluster)) for plugin in preparing)
+    return bool(len(cluster)) and any(
+        called(plugin.name, "prepare", plugin.prepare, pod, Snapshot(cluster)) for plugin in preparing
+    )

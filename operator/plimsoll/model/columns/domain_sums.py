@@ -77,7 +77,7 @@ def summed(column: IntArray, topology_key: str, nodes: NodeSet | None, snapshot:
     """Sum a column of counts, shape (capacity,), over the nodes of a set (None: all)."""
     whole = snapshot.whole
     ids = whole.label_ids(topology_key)
-    domains = len(whole.label(topology_key).values) + 1
+    domains = len(whole.label(topology_key)) + 1
     domain_of_row: IdArray = np.full(len(column), ABSENT, dtype=np.intp)
     domain_of_row[: len(ids)] = ids if nodes is None else np.where(nodes.among(whole), ids, ABSENT)
     # The last bin has the count of ABSENT (-1) and is cleared.

@@ -193,7 +193,7 @@ class SchedulingQueue:
 
     def _own_changes(self, old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
         return [
-            ClusterEvent(EventResource.UNSCHEDULABLE_POD, bit, old, new, self._objects)
+            ClusterEvent(EventResource.UNSCHEDULABLE_POD, bit, old, new, self._objects.read_only)
             for bit in waiting_changes(old, new)
         ]
 
