@@ -78,7 +78,7 @@ def test_a_good_plugin_can_be_named_by_policies(registry: Registry, observer: Se
 
     problems = extensions.load(extensions.PLUGINS, registry.add, observer, found)
 
-    assert problems == []
+    assert problems == {}
     assert {"Room", "Pool", "NodeName"} <= set(registry)
 
 
@@ -110,11 +110,11 @@ def test_a_bad_plugin_is_left_out_and_named(registry: Registry, observer: Seen, 
 
     problems = extensions.load(extensions.PLUGINS, registry.add, observer, found)
 
-    assert len(problems) == 1
-    assert problems[0].startswith(
+    assert problems.keys() == {"Bad"}
+    assert problems["Bad"].startswith(
         "Bad of an unknown package (entry point group plimsoll.plugins) is left out: "
     )
-    assert why in problems[0]
+    assert why in problems["Bad"]
     assert observer.failed == [("Bad", "load")]  # type: ignore[comparison-overlap] # mypy does not see the change
     assert "Room" in registry
     assert registry["NodeName"] is in_tree
@@ -130,7 +130,7 @@ def test_strategies_come_the_same_way(observer: Seen) -> None:
     problems = extensions.load(extensions.STRATEGIES, registry.add, observer, found)
 
     assert set(registry) == {"PodLifeTime"}
-    assert "lacks kind, candidates" in problems[0]
+    assert "lacks kind, candidates" in problems["Bad"]
 
 
 def test_this_environment_has_none_of_its_own() -> None:

@@ -108,7 +108,13 @@ async def test_a_pod_is_placed_by_a_plugin_of_another_package(
         assert await scene.until_bound("important") == asleep
         assert controller.woken == [(asleep, "")]
 
-        degraded = await scene.until_condition("power-saving", "Degraded", "True", "ExtensionLeftOut")
+        enabled = [{"name": "Absent"}, {"name": "Thief"}]
+        scheduling = {"schedulerName": "absent", "plugins": {"filter": {"enabled": enabled}}}
+        await scene.make(
+            POLICIES, {**policy, "metadata": {"name": "absent"}, "spec": {"scheduling": scheduling}}
+        )
+        degraded = await scene.until_condition("absent", "Degraded", "True")
+        await scene.until_condition("power-saving", "Degraded", "False")
         assert "Absent of broken-plugins 0.1" in degraded["message"]
         assert "No module named 'not_there'" in degraded["message"]
         assert 'the name "NodeName" is taken by plimsoll.plugins.node_name' in degraded["message"]

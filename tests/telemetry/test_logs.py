@@ -2,7 +2,8 @@
 
 from structlog.testing import capture_logs
 
-from plimsoll.telemetry.logs import REMEMBERED, SHOWN, LoggingObserver
+from plimsoll.telemetry.logs import REMEMBERED, REPEATED_AFTER_S, SHOWN, LoggingObserver
+from plimsoll.testing.fakes import FakeClock
 
 
 def test_a_problem_with_an_object_is_logged_once_and_in_short() -> None:
@@ -46,3 +47,25 @@ def test_the_memory_of_logged_problems_is_bounded() -> None:
         observer.object_skipped("pods", "pod-0", "x")
 
     assert len(lines) == REMEMBERED + 2
+
+
+def test_what_repeats_is_logged_once_a_minute_with_how_often() -> None:
+    """A plugin that fails for every pod, at every attempt, must not fill the disk."""
+    clock = FakeClock()
+    observer = LoggingObserver(clock.monotonic)
+
+    with capture_logs() as lines:
+        for number in range(3):
+            observer.plugin_failed("A", "filter", f"boom of pod {number}")
+            observer.failed("scheduling", f"odd pod {number}")
+        observer.plugin_failed("A", "score", "boom")
+        clock.time += REPEATED_AFTER_S
+        observer.plugin_failed("A", "filter", "boom of pod 3")
+        observer.plugin_failed("A", "filter", "boom of pod 4")
+
+    assert [(line.get("point", "-"), line["problem"], line.get("left_out", 0)) for line in lines] == [
+        ("filter", "boom of pod 0", 0),
+        ("-", "odd pod 0", 0),
+        ("score", "boom", 0),
+        ("filter", "boom of pod 3", 2),
+    ]

@@ -16,6 +16,7 @@ from pages.vocabulary import Module, modules, table
 #: Functions whose dictionaries, tuples and arguments ``why`` and ``reason`` hold reasons, by module.
 SAID_IN: Mapping[str, frozenset[str]] = {
     "policies.status": frozenset({"describe"}),
+    "policies.controller": frozenset({"_describe"}),
     "policies.judgement": frozenset({"judge", "divide"}),
     "policies.profiles": frozenset({"failing"}),
     "rebalancing.runs.degraded_reasons": frozenset({"of", "look_back"}),
@@ -67,7 +68,11 @@ MEANINGS: Mapping[str, tuple[str, str, str]] = {
         "rights are missing that the policy needs; nothing that is not allowed is attempted",
         "apply the manifest that the message names",
     ),
-    "ExtensionLeftOut": (_DEGRADED, "a plugin package could not be loaded", "see the message; reinstall it"),
+    "ExtensionLeftOut": (
+        _DEGRADED,
+        "a plugin package that the policy names could not be loaded",
+        "see the message; reinstall it",
+    ),
     "EvictionsShadowed": (
         _DEGRADED,
         "another kind has the short name that commands use for records",

@@ -35,24 +35,24 @@ def load(
     add: Callable[[Any], None],
     observer: Observer,
     found: Callable[[str], Iterable[metadata.EntryPoint]] = installed,
-) -> list[str]:
+) -> dict[str, str]:
     """Register every class of a group (PLUGINS or STRATEGIES) through ``add``, which may reject it.
 
     Returns:
-        A sentence for each skipped class: its name, its package, and the reason.
+        A sentence for each skipped class, keyed by its name: the name, its package, and the reason.
     """
-    problems = []
+    problems: dict[str, str] = {}
     for point in sorted(found(group), key=lambda each: (_package(each), each.name)):
         try:
             loaded = point.load()
             if not isinstance(loaded, type):
                 raise ConfigurationError(point.value, f"is no class but {loaded!r}")  # noqa: TRY301 - reported below
             add(loaded)
-        except (Exception, SystemExit) as exc:  # noqa: BLE001 - third-party code may raise anything
+        except BaseException as exc:  # noqa: BLE001 - third-party code may raise anything
             why = str(exc) if isinstance(exc, ConfigurationError) else f"{type(exc).__name__}: {exc}"
             problem = f"{point.name} of {_package(point)} (entry point group {group}) is left out: {why}"
             observer.plugin_failed(point.name, LOADING, problem)
-            problems.append(problem)
+            problems[point.name] = "; ".join(filter(None, (problems.get(point.name), problem)))
     return problems
 
 

@@ -43,6 +43,7 @@ from plimsoll.kube.usage.metrics_api import UsageMeter
 from plimsoll.kube.volumes import VolumePatcher
 from plimsoll.leadership.fence import Fence
 from plimsoll.leadership.leader import Leadership
+from plimsoll.leadership.work_under_way import WorkUnderWay
 from plimsoll.load.summary import summary_of
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
     from plimsoll.app.memory.live_views import LiveViews
 
 #: Seconds without progress of the scheduling loop, despite pending work, after which it counts as hanging.
-#: Pods whose volumes are being provisioned may take all slots for ten minutes.
+#: A Bind plugin that does not return holds a slot for that long.
 HANGS_S = 900.0
 
 #: Maximum wait in seconds, before pods are scheduled, for targets of earlier processes' moves to be reserved.
@@ -103,7 +104,7 @@ class Operator:
             collector(registry=self.metrics)
         self.conditions = Signal()
         failures = PluginFailures(self.conditions)
-        plain = LoggingObserver()
+        plain = LoggingObserver(self.clock.monotonic)
         self.access = access = Access(AccessReviews(session), self.clock, plain)
         self.observer = told_to_all(
             [
@@ -122,10 +123,10 @@ class Operator:
         self.session = session = observed.permitted(permissions(access))
         self.cache = Cache()
         registry, strategies = Registry(IN_TREE), StrategyRegistry(STRATEGIES)
-        left_out = [
-            *extensions.load(extensions.PLUGINS, registry.add, self.observer),
-            *extensions.load(extensions.STRATEGIES, strategies.add, self.observer),
-        ]
+        left_out = {
+            **extensions.load(extensions.PLUGINS, registry.add, self.observer),
+            **extensions.load(extensions.STRATEGIES, strategies.add, self.observer),
+        }
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
         self.timer = Timer(self.clock, self.observer)
         self.recorder = EventPoster(session, self.clock, f"plimsoll-{machine.hostname}")
@@ -147,7 +148,8 @@ class Operator:
         self.callers = CallerReviews(elections)
         candidate = settings, elections, parts, thread, self.supervision, self.fence
         self.sharing = shared_leadership(*candidate) if settings.share_work else None
-        self.leadership: Leadership = self.sharing or candidacy(*candidate)
+        work = WorkUnderWay()
+        self.leadership: Leadership = self.sharing or candidacy(*candidate, work)
         self.nodes = nodes = NodeHolder(parts, self.fence, is_shared=self.sharing is not None)
         parts = nodes.rebalancing_parts
         self.load = parts.load
@@ -188,9 +190,11 @@ class Operator:
                 fair_share=True,
                 shares=nodes.home,
                 refreshed=self.load.refreshed,
+                left=work,
             ),
         )
         self.queue, self.loop = self.wing.queue, self.wing.loop
+        machine.watch_attempts(self.wing.timer.budget)
         self.memory = MemoryAnswers(self.queue, parts.book, self.clock, lambda: self.leadership.standing)
         self.orphans = OrphanedPods(self.recorder, self.clock, self.observer, self.conditions)
         self.policies = Policies(
@@ -217,12 +221,11 @@ class Operator:
             access=access,
             serve=self._serve,
             conditions=self.conditions,
+            left_out=left_out,
         )
         self.start_check = StartCheck(
             session, access, self.cache.cluster, self.orphans, self.policies.degrade, self.observer
         )
-        if left_out:
-            self.policies.degrade("ExtensionLeftOut", "; ".join(left_out))
         answers = nodes.answers(self.wing)
         others = (*self.rebalancing.subscribers, self.orphans, *nodes.subscribers(answers))
         was_led = functools.partial(self.policies.were_served, PolicyResources(session))

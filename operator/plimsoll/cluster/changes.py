@@ -7,6 +7,7 @@ NodeSchedulingPropertiesChange).
 import msgspec
 
 from plimsoll.framework import ActionType, ClusterEvent, ClusterObjects, EventResource, Node, PodInfo
+from plimsoll.model.kinds.pod_info import info_of
 
 
 def node_changes(old: Node, new: Node) -> tuple[ActionType, ...]:
@@ -74,5 +75,5 @@ def room_freed(pod: PodInfo, objects: ClusterObjects, node: str = "") -> Cluster
     """AssignedPodDelete for a pod whose room or nomination is free; ``node``: where it was assumed."""
     if node:
         on_node = msgspec.structs.replace(pod.pod, spec=msgspec.structs.replace(pod.pod.spec, node_name=node))
-        pod = PodInfo(on_node, pod.template)
-    return ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE, pod, None, objects)
+        pod = info_of(on_node, pod.template)
+    return ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE, pod, None, objects.read_only)

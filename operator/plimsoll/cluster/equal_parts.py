@@ -7,6 +7,8 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from plimsoll.model.read_only_dict import sealed
+
 PartT = TypeVar("PartT")
 
 #: Longer keys are stored as digests.
@@ -43,11 +45,11 @@ class EqualParts(Generic[PartT]):
         return len(self._parts)
 
     def shared(self, value: PartT, witness: object = None) -> PartT:
-        """The kept value that equals this one; if none does, this one is kept and returned.
+        """The kept value that equals this one; if none does, this one, its maps made read-only, is kept.
 
         Args:
             value: It may be encoded.
-            witness: A field of the value that others refer to instead; None: they refer to the value.
+            witness: A field of the value that others refer to instead, no map; None: they refer to the value.
         """
         if self._heavy:
             self._look_at_one()
@@ -57,6 +59,7 @@ class EqualParts(Generic[PartT]):
             key = blake2b(key, digest_size=16).digest()
         found = self._parts.get(key)
         if found is None:
+            value = sealed(value)
             found = self._parts[key] = _Part(value, value if witness is None else witness)
             if size > _HEAVY:
                 self._heavy.append(key)

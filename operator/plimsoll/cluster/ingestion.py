@@ -49,6 +49,7 @@ from plimsoll.model.kinds.workload import (
     Service,
     StatefulSet,
 )
+from plimsoll.model.read_only_dict import sealed
 from plimsoll.ports.observer import Observer
 from plimsoll.timing.signal import Signal
 
@@ -230,7 +231,7 @@ class Mirror(PlacedPodsSubscriber):
                 self.listed.notify()
 
     def _changed(self, resource: str, action: ActionType, old: Any, new: Any) -> None:
-        self.changes.append(ClusterEvent(resource, action, old, new, self.cache.cluster.objects))
+        self.changes.append(ClusterEvent(resource, action, old, new, self.cache.cluster.objects.read_only))
 
     def _set_node(self, node: Node) -> None:
         cluster = self.cache.cluster
@@ -276,6 +277,7 @@ class Mirror(PlacedPodsSubscriber):
             self._changed(EventResource.ASSIGNED_POD, bit, old, info)
 
     def _shelve(self, old: Any, new: Any) -> None:
+        new = sealed(new)
         subject = new if new is not None else old
         objects = self.cache.cluster.objects
         shelf = SHELVES.get(type(subject))
@@ -311,7 +313,7 @@ class Mirror(PlacedPodsSubscriber):
 
 def arrival(pod: PodInfo, objects: ClusterObjects) -> ClusterEvent:
     """AssignedPodAdd for a pod that is newly on a node."""
-    return ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD, None, pod, objects)
+    return ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD, None, pod, objects.read_only)
 
 
 def _reads_the_same(old: Any, new: Any) -> bool:

@@ -16,6 +16,7 @@ from plimsoll.model.kinds.metadata import ObjectMeta, OwnerReference
 from plimsoll.model.kinds.node import ContainerImage, Node, NodeCondition
 from plimsoll.model.kinds.pod import ContainerStatus, Pod, PodCondition, PodSpec, PodStatus
 from plimsoll.model.kinds.pod_info import deciding_volumes
+from plimsoll.model.read_only_dict import ReadOnlyDict, sealed
 
 
 class SharedPods:
@@ -92,6 +93,8 @@ class SharedPods:
                 )
             )
         containers, init_containers = status.container_statuses, status.init_container_statuses
+        if status.resources is not None or status.allocated_resources:
+            status = sealed(status)
         return replace(
             status,
             phase=intern(status.phase),
@@ -138,8 +141,8 @@ class SharedNodes:
         )
 
 
-def _interned(labels: dict[str, str]) -> dict[str, str]:
-    return {intern(key): intern(value) for key, value in labels.items()}
+def _interned(labels: dict[str, str]) -> ReadOnlyDict[str, str]:
+    return ReadOnlyDict({intern(key): intern(value) for key, value in labels.items()})
 
 
 def _condition(condition: NodeCondition) -> NodeCondition:

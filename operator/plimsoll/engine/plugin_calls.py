@@ -1,27 +1,100 @@
-"""Calls plugins, attributes their exceptions and counts their calls."""
+"""Calls plugins, judges what they return or raise, and counts their calls.
+
+Nothing else of the package judges a plugin: whatever it raises (SystemExit and KeyboardInterrupt too, but for
+the cancellation of an awaited call) and whatever it returns of a wrong type, shape or range is a PluginError.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from plimsoll.framework import (
     MAX_SCORE,
+    Code,
     CycleState,
     IntArray,
+    Nomination,
     PluginError,
     PodInfo,
+    PostFilterPlugin,
     ScorePlugin,
     Snapshot,
 )
 from plimsoll.framework.errors import CannotJudgeError
-from plimsoll.framework.extension_points import MIN_SCORE
+from plimsoll.framework.extension_points import MIN_SCORE, PreFilterResult
+from plimsoll.framework.status import SKIP, SUCCESS, Status
+from plimsoll.model.columns.cluster import Cluster
+
+#: Seconds of processor time that an attempt may take.
+BUDGET_S = 2.0
+
+#: Characters of an answer that an error shows.
+SHOWN = 200
 
 #: Receives a timed call: plugin, extension point, whether it raised, seconds.
 Timed = Callable[[str, str, bool, float], None]
+
+
+class OverBudgetError(PluginError):
+    """An attempt has taken too much processor time; it has ended before this call of a plugin."""
+
+    def __init__(self, plugin: str = "", point: str = "") -> None:
+        super().__init__(plugin, point, "not called")
+
+    def __str__(self) -> str:
+        """The pod's condition."""
+        where = f" before {self.point} plugin {self.plugin}" if self.plugin else ""
+        return (
+            f"given up{where}: the attempt took more than {BUDGET_S:g} s of processor time; "
+            "other pods go first, and this one is tried again after a minute or more"
+        )
+
+
+class Budget:
+    """Bounds the processor time of attempts, one at a time.
+
+    Another thread looks from time to time, and notes the attempt that has taken too much
+    (:mod:`plimsoll.app.machine.attempt_watch`). The attempt ends before its next call of a plugin, like one
+    whose plugin fails: nothing is interrupted.
+
+    Attributes:
+        attempt: The number of the attempt under way; 0 between attempts.
+        spent: The number of the latest attempt that has taken too much.
+        subject: The uid of the latest attempt's pod.
+    """
+
+    __slots__ = ("__weakref__", "_attempts", "attempt", "spent", "subject")
+
+    def __init__(self) -> None:
+        self._attempts = self.attempt = 0
+        self.spent = -1
+        self.subject = ""
+
+    def begin(self, uid: str) -> None:
+        """Begin the attempt of this pod."""
+        self.subject = uid
+        self.attempt = self._attempts = self._attempts + 1
+
+    def end(self) -> None:
+        """End the attempt."""
+        self.attempt = 0
+
+    def under_way(self) -> tuple[int, str]:
+        """The number and the pod's uid of the attempt under way, for other threads; 0 for none."""
+        return self.attempt, self.subject
+
+    @property
+    def was_spent(self) -> bool:
+        """Whether the latest attempt has taken too much."""
+        return self.spent == self._attempts
+
+
+#: For calls outside of attempts.
+UNBOUNDED = Budget()
 
 
 class PluginCalls:
@@ -31,16 +104,19 @@ class PluginCalls:
         counts: Calls by plugin and extension point, shared by all attempts of the profile.
         clock: Returns monotonic seconds; None: count only.
         timed: Receives each call if there is a clock.
+        budget: Bounds the attempts.
     """
 
-    __slots__ = ("clock", "counts", "timed")
+    __slots__ = ("budget", "clock", "counts", "timed")
 
     def __init__(
         self,
         counts: defaultdict[tuple[str, str], int],
         clock: Callable[[], float] | None = None,
         timed: Timed | None = None,
+        budget: Budget = UNBOUNDED,
     ) -> None:
+        self.budget = budget
         self.counts = counts
         self.clock = clock
         self.timed = timed
@@ -56,19 +132,27 @@ class calling:  # noqa: N801 - it stands in a with statement and reads as a verb
 
     A class, not a generator: a dozen are entered per pod.
 
+    Args:
+        plugin: Its name.
+        point: The extension point, spelled as in a profile.
+        ours: Exceptions that are not the plugin's: those that end an awaited call from outside.
+
     Raises:
         PluginError: Chained to the plugin's own exception.
     """
 
-    __slots__ = ("_began", "_calls", "_plugin", "_point")
+    __slots__ = ("_began", "_calls", "_ours", "_plugin", "_point")
 
-    def __init__(self, plugin: str, point: str) -> None:
+    def __init__(self, plugin: str, point: str, ours: tuple[type[BaseException], ...] = ()) -> None:
         self._plugin = plugin
         self._point = point
+        self._ours: tuple[type[BaseException], ...] = (PluginError, *ours)
 
     def __enter__(self) -> None:
         calls = self._calls = METER.get()
         if calls is not None:
+            if calls.budget.spent == calls.budget.attempt:
+                raise OverBudgetError(self._plugin, self._point)
             calls.counts[self._plugin, self._point] += 1
             if calls.clock is not None:
                 self._began = calls.clock()
@@ -79,11 +163,14 @@ class calling:  # noqa: N801 - it stands in a with statement and reads as a verb
         calls = self._calls
         if calls is not None and calls.clock is not None and calls.timed is not None:
             calls.timed(self._plugin, self._point, raised is not None, calls.clock() - self._began)
-        if isinstance(raised, Exception) and not isinstance(raised, PluginError):
+        if raised is not None and not isinstance(raised, self._ours):
             raise named(self._plugin, self._point, raised) from raised
 
 
 AnswerT = TypeVar("AnswerT")
+
+#: The form of sort keys that are numbers.
+NUMBER = "number"
 
 
 def called(plugin: str, point: str, function: Callable[..., AnswerT], *args: object) -> AnswerT:
@@ -94,6 +181,8 @@ def called(plugin: str, point: str, function: Callable[..., AnswerT], *args: obj
     """
     calls = METER.get()
     if calls is not None:
+        if calls.budget.spent == calls.budget.attempt:
+            raise OverBudgetError(plugin, point)
         if calls.clock is not None:
             with calling(plugin, point):
                 return function(*args)
@@ -102,8 +191,101 @@ def called(plugin: str, point: str, function: Callable[..., AnswerT], *args: obj
         return function(*args)
     except PluginError:
         raise
-    except Exception as exc:
+    except BaseException as exc:
         raise named(plugin, point, exc) from exc
+
+
+def answered(plugin: str, point: str, function: Callable[..., Status], *args: object) -> Status:
+    """The status that a plugin's function returns; the same errors as ``called``, and one for no Status."""
+    status = called(plugin, point, function, *args)
+    return status if status is SUCCESS or status is SKIP else of_kind(status, Status, plugin, point)
+
+
+def pre_filtered(
+    plugin: str, function: Callable[..., Status | PreFilterResult], *args: object
+) -> Status | PreFilterResult:
+    """The same for PreFilter, which may also return the nodes that it allows."""
+    answer = called(plugin, "preFilter", function, *args)
+    if answer is SUCCESS or answer is SKIP:
+        return answer
+    if isinstance(answer, PreFilterResult):
+        nodes: Any = answer.nodes
+        if not isinstance(nodes, frozenset | set) or not all(map(_is_text, nodes)):
+            raise PluginError(
+                plugin, "preFilter", f"returned {shown(answer)}; expected the names of nodes as a frozenset"
+            )
+        return answer
+    return of_kind(answer, Status, plugin, "preFilter")
+
+
+def nominated(source: PostFilterPlugin, cluster: Cluster, *args: Any) -> Nomination:
+    """PostFilter's answer; PluginError for parts of wrong types, a node or a victim that there is not."""
+    plugin = source.name
+    answer = of_kind(
+        called(plugin, "postFilter", source.post_filter, *args), Nomination, plugin, "postFilter"
+    )
+    of_kind(answer.status, Status, plugin, "postFilter")
+    if answer.node and answer.node not in cluster.rows:
+        raise PluginError(plugin, "postFilter", f"nominated {shown(answer.node)}, and there is no such node")
+    for pods in (answer.victims, answer.outranked):
+        for pod in of_kind(pods, tuple, plugin, "postFilter"):
+            of_kind(pod, PodInfo, plugin, "postFilter")
+    for pod in answer.victims:
+        if pod.uid not in cluster.pods:
+            raise PluginError(plugin, "postFilter", f"named the victim {pod.key}, which is on no node")
+    return answer
+
+
+def of_kind(answer: object, kind: type[AnswerT], plugin: str, point: str) -> AnswerT:
+    """A plugin's answer; PluginError if it is of another type, or if it is a Status with wrong parts."""
+    if not isinstance(answer, kind):
+        raise PluginError(plugin, point, f"returned {shown(answer)}; expected a {kind.__name__}")
+    if isinstance(answer, Status):
+        code: Any = answer.code
+        reasons: Any = answer.reasons
+        if not (isinstance(code, Code) and isinstance(reasons, tuple) and all(map(_is_text, reasons))):
+            problem = f"returned {shown(answer)}; expected a Code, and a tuple of texts as reasons"
+            raise PluginError(plugin, point, problem)
+    return answer
+
+
+def sortable(key: object, plugin: str, like: object = None) -> object:
+    """The form of a sort key: a number other than NaN, a text, or a tuple of these.
+
+    Raises:
+        PluginError: It is something else, or cannot be compared with keys of the form ``like`` (None: any).
+    """
+    form = _form_of(key)
+    if form is None:
+        problem = f"returned {shown(key)}; expected a number other than NaN, a text, or a tuple of these"
+        raise PluginError(plugin, "queueSort", problem)
+    if like is not None and form != like:
+        problem = f"returned {shown(key)}, which cannot be compared with the key of an earlier pod"
+        raise PluginError(plugin, "queueSort", problem)
+    return form
+
+
+def _form_of(key: object) -> object:
+    """Equal for keys that can be compared; None for one that cannot."""
+    if isinstance(key, tuple):
+        forms = tuple([_form_of(each) for each in key])
+        return None if None in forms else forms
+    if isinstance(key, int | float | np.integer | np.floating):
+        return None if key != key else NUMBER  # noqa: PLR0124 - only NaN differs from itself
+    return "text" if isinstance(key, str) else None
+
+
+def shown(answer: object) -> str:
+    """A plugin's answer in an error: short, whatever it is."""
+    try:
+        text = repr(answer)
+    except BaseException as exc:  # noqa: BLE001 - the plugin's class may raise anything here as well
+        text = f"a {type(answer).__name__} whose repr raises {type(exc).__name__}"
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def asked(plugin: ScorePlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
@@ -128,10 +310,14 @@ def counted(calls: Sequence[tuple[str, str]]) -> bool:
     return False
 
 
-def named(plugin: str, point: str, raised: Exception) -> PluginError:
+def named(plugin: str, point: str, raised: BaseException) -> PluginError:
     """The plugin's exception as an error that names the plugin."""
     kind = "" if isinstance(raised, CannotJudgeError) else f"{type(raised).__name__}: "
-    return PluginError(plugin, point, f"{kind}{raised}")
+    try:
+        text = str(raised)
+    except BaseException:  # noqa: BLE001 - the plugin's class may raise anything here as well
+        text = "an exception that cannot be written as text"
+    return PluginError(plugin, point, f"{kind}{text}")
 
 
 def are_any(values: IntArray) -> bool:
@@ -141,6 +327,10 @@ def are_any(values: IntArray) -> bool:
 
 def checked(values: IntArray, length: int, plugin: str, point: str) -> IntArray:
     """The array that a plugin returned; PluginError unless it has one integer per node."""
+    if not isinstance(values, np.ndarray):
+        raise PluginError(
+            plugin, point, f"returned {shown(values)}; expected an array of integers, shape ({length},)"
+        )
     if values.shape != (length,) or values.dtype.kind not in "iu":
         raise PluginError(
             plugin, point, f"returned {values.dtype} of shape {values.shape}; expected integers ({length},)"
@@ -149,7 +339,7 @@ def checked(values: IntArray, length: int, plugin: str, point: str) -> IntArray:
 
 
 def in_range(scores: IntArray, plugin: str) -> IntArray:
-    """Normalized scores; PluginError unless all lie in 0..100."""
+    """Points; PluginError unless all lie in 0..100."""
     if len(scores) and (scores.min() < MIN_SCORE or scores.max() > MAX_SCORE):
         worst = scores.min() if scores.min() < MIN_SCORE else scores.max()
         raise PluginError(plugin, "score", f"returned {worst}; scores lie in {MIN_SCORE}..{MAX_SCORE}")

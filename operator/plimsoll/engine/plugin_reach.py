@@ -55,6 +55,11 @@ class MarkedPlugin(Plugin, Marked, Protocol):
     """A plugin that declares a further input of its results."""
 
 
+@runtime_checkable
+class PreparingPlugin(Plugin, PreparesAttempts, Protocol):
+    """A plugin that does a part of an attempt's work in advance."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Stages:
     """The plugins of one profile, in calling order.
@@ -112,7 +117,8 @@ class Capabilities:
         ruled_filters: Filters that may state their results as rules.
         ruled_scores: Score plugins that may state theirs, and do not normalize.
         parallel: PreBind plugins that may run simultaneously with adjacent ones.
-        binds_by_port: Whether every pod is bound through the port in its state.
+        by_port: Bind plugins that bind through the port in the state.
+        binds_by_port: Whether every pod is bound by such a plugin.
         preparing: Plugins that do work before an attempt.
     """
 
@@ -127,8 +133,9 @@ class Capabilities:
     ruled_filters: Mapping[str, RuledFilter]
     ruled_scores: Mapping[str, RuledScore]
     parallel: frozenset[str]
+    by_port: frozenset[str]
     binds_by_port: bool
-    preparing: tuple[PreparesAttempts, ...]
+    preparing: tuple[PreparingPlugin, ...]
 
 
 class StandingVerdicts(NamedTuple):
@@ -156,6 +163,9 @@ def capabilities_of(
         plugin.name
         for plugin in filters
         if plugin.reads is Reads.NODE or (isinstance(plugin, Linear) and plugin.additive)
+    )
+    by_port = frozenset(
+        plugin.name for plugin in bind if isinstance(plugin, BindsByPort) and plugin.binds_by_port
     )
     return Capabilities(
         signed={
@@ -190,8 +200,9 @@ def capabilities_of(
         parallel=frozenset(
             plugin.name for plugin in pre_bind if isinstance(plugin, RunsInParallel) and plugin.is_parallel
         ),
-        binds_by_port=any(isinstance(plugin, BindsByPort) and plugin.binds_by_port for plugin in bind[:1]),
-        preparing=tuple(plugin for plugin in everyone if isinstance(plugin, PreparesAttempts)),
+        by_port=by_port,
+        binds_by_port=any(plugin.name in by_port for plugin in bind[:1]),
+        preparing=tuple(plugin for plugin in everyone if isinstance(plugin, PreparingPlugin)),
     )
 
 

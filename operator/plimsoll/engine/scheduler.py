@@ -21,7 +21,7 @@ from plimsoll.engine.extenders.extender import EXTENDER
 from plimsoll.engine.kernel.library import KERNEL, Kernel
 from plimsoll.engine.nominated_requests import NominatedRequestsCache
 from plimsoll.engine.nominator import Nominator
-from plimsoll.engine.plugin_calls import calling
+from plimsoll.engine.plugin_calls import called, nominated, of_kind
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.row_statuses import NONE, RowStatuses
 from plimsoll.engine.trial import Trial
@@ -131,9 +131,10 @@ class ProfileScheduler:
         lane.refresh(pod)
         for position, plugin in self.profile.stages.failing:
             if plugin.name not in lane.skipped and lane.rejected.is_success:
-                message = plugin.failure(lane.state, np.flatnonzero(lane.failed == position))
+                rows = np.flatnonzero(lane.failed == position)
+                message = called(plugin.name, "filter", plugin.failure, lane.state, rows)
                 if message:
-                    raise PluginError(plugin.name, "filter", message)
+                    raise PluginError(plugin.name, "filter", of_kind(message, str, plugin.name, "filter"))
         return lane
 
     def filtered(
@@ -279,8 +280,7 @@ class ProfileScheduler:
         last = Nomination(Status(Code.UNSCHEDULABLE), node=None if self.profile.nominates else "")
         deallocates, deletes = None, None
         for plugin in self.profile.post_filter:
-            with calling(plugin.name, "postFilter"):
-                answer = plugin.post_filter(lane.state, pod, snapshot, rejections)
+            answer = nominated(plugin, self.cluster, lane.state, pod, snapshot, rejections)
             deallocates, deletes = deallocates or answer.deallocates, deletes or answer.deletes
             if answer.node is not None:
                 last = answer

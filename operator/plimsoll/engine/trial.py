@@ -4,12 +4,12 @@ A trial owns a fork of the cluster and a clone of the cycle state. Plugins that 
 (PreFilterExtensions) are notified of added and removed pods; the others read the forked columns.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 
 import numpy as np
 
-from plimsoll.engine.plugin_calls import calling, checked
+from plimsoll.engine.plugin_calls import answered, called, checked
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     SUCCESS,
@@ -66,36 +66,32 @@ class Trial:
         self.fork.place(other, self.fork.nodes[row].name)
         snapshot = Snapshot(self.fork)
         for plugin in self._summing:
-            with calling(plugin.name, "preFilter"):
-                status = plugin.add_pod(self.state, self._pod, other, row, snapshot)
-            _agreed(status, plugin.name)
+            _agreed(plugin.name, plugin.add_pod, self.state, self._pod, other, row, snapshot)
 
     def remove(self, other: PodInfo, row: int) -> None:
         """Stop counting ``other``, which is placed on the node of ``row``."""
         self.fork.displace(other.uid)
         snapshot = Snapshot(self.fork)
         for plugin in self._summing:
-            with calling(plugin.name, "preFilter"):
-                status = plugin.remove_pod(self.state, self._pod, other, row, snapshot)
-            _agreed(status, plugin.name)
+            _agreed(plugin.name, plugin.remove_pod, self.state, self._pod, other, row, snapshot)
 
     def status(self, row: int) -> Status:
         """The first rejection of the node of ``row``, or success."""
         one = Snapshot(self.fork).at(np.array([row], dtype=np.intp))
         for plugin in self._filters:
             known = self._known.get(plugin.name)
-            with calling(plugin.name, "filter"):
-                codes = (
-                    checked(plugin.filter(self.state, self._pod, one), 1, plugin.name, "filter")
-                    if known is None
-                    else known[row : row + 1]
-                )
-                code = int(codes[0])
-                if code:
-                    return plugin.refusal(code, self.state, self._pod).by(plugin.name)
+            if known is None:
+                codes = called(plugin.name, "filter", plugin.filter, self.state, self._pod, one)
+                code = int(checked(codes, 1, plugin.name, "filter")[0])
+            else:
+                code = int(known[row])
+            if code:
+                refusal = answered(plugin.name, "filter", plugin.refusal, code, self.state, self._pod)
+                return refusal.by(plugin.name)
         return SUCCESS
 
 
-def _agreed(status: Status, plugin: str) -> None:
+def _agreed(plugin: str, function: Callable[..., Status], *args: object) -> None:
+    status = answered(plugin, "preFilter", function, *args)
     if not status.is_success:
         raise PluginError(plugin, "preFilter", status.message or status.code.value)

@@ -13,7 +13,7 @@ import numpy as np
 from plimsoll.engine.cache.filter_results import FEASIBLE
 from plimsoll.engine.cache.template import TemplateCache
 from plimsoll.engine.nominated_requests import NominatedRequests
-from plimsoll.engine.plugin_calls import calling, checked
+from plimsoll.engine.plugin_calls import answered, called, calling, checked
 from plimsoll.engine.row_statuses import NONE, RowStatuses
 from plimsoll.engine.trial import Trial
 from plimsoll.framework import (
@@ -83,7 +83,7 @@ class TemplateWhatIf:
             if plugin.name in self._lane.skipped or plugin.name not in self._capabilities.nonlinear:
                 continue
             easing = self._capabilities.easing.get(plugin.name)
-            with calling(plugin.name, "Filter"):
+            with calling(plugin.name, "filter"):
                 if easing is None or not easing.eased(self._pod.template):
                     return np.zeros(len(rows), dtype=np.bool_)
             judged &= self._lane.filters.codes(plugin.name)[rows] == 0
@@ -143,10 +143,8 @@ class TemplateWhatIf:
             if plugin.reads is Reads.NODE:
                 codes = self._lane.filters.codes(plugin.name)[rows]
             else:
-                with calling(plugin.name, "Filter"):
-                    codes = checked(
-                        plugin.filter(self._lane.state, self._pod, snapshot), len(rows), plugin.name, "Filter"
-                    )
+                codes = called(plugin.name, "filter", plugin.filter, self._lane.state, self._pod, snapshot)
+                codes = checked(codes, len(rows), plugin.name, "filter")
             if np.count_nonzero(codes):
                 kinds = np.where(codes != 0, codes * len(self._lane.profile.filter) + position, kinds)
         return kinds
@@ -188,8 +186,7 @@ class TemplateWhatIf:
         """The rejection that a kind encodes."""
         code, position = divmod(kind, len(self._lane.profile.filter))
         plugin = self._lane.profile.filter[position]
-        with calling(plugin.name, "Filter"):
-            refusal: Status = plugin.refusal(code, self._lane.state, self._pod)
+        refusal = answered(plugin.name, "filter", plugin.refusal, code, self._lane.state, self._pod)
         return refusal.by(plugin.name)
 
     def on(self, row: int) -> "RowTrial":

@@ -49,12 +49,12 @@ class ClassRegistry(Generic[ClassT]):
     Attributes:
         what: The kind of the classes, in error messages.
         listing: How error messages list the names.
-        errors: Exceptions by which constructors reject their arguments.
+        errors: Exceptions by which constructors reject their arguments; their texts need no class name.
     """
 
     what: ClassVar[str]
     listing: ClassVar[str] = "there are"
-    errors: ClassVar[tuple[type[Exception], ...]] = (TypeError, ValueError)
+    errors: ClassVar[tuple[type[BaseException], ...]] = (TypeError, ValueError)
 
     def __init__(self, classes: Iterable[type[ClassT]] = ()) -> None:
         self._classes: dict[str, type[ClassT]] = {}
@@ -99,15 +99,16 @@ class ClassRegistry(Generic[ClassT]):
             known = ", ".join(sorted(self._classes))
             raise ConfigurationError(path, f'there is no {self.what} "{name}"; {self.listing} {known}')
         source = self._classes[name]
-        model = parse_args(source.args_model, args, path)
         try:
-            return source(model)
-        except self.errors as exc:
+            return source(parse_args(source.args_model, args, path))
+        except ConfigurationError:
+            raise
+        except BaseException as exc:
             problem = f"{name} does not accept these arguments: {self._described(exc)}"
             raise ConfigurationError(path, problem) from exc
 
-    def _described(self, exc: Exception) -> str:
-        return str(exc)
+    def _described(self, exc: BaseException) -> str:
+        return str(exc) if isinstance(exc, self.errors) else f"{type(exc).__name__}: {exc}"
 
 
 class Registry(ClassRegistry[Plugin]):
@@ -115,7 +116,7 @@ class Registry(ClassRegistry[Plugin]):
 
     what = "plugin"
     listing = "the plugins are"
-    errors = (Exception,)
+    errors = ()
 
     def _problem(self, source: type[Plugin]) -> str:
         if not getattr(source, "name", ""):
@@ -130,6 +131,3 @@ class Registry(ClassRegistry[Plugin]):
         if not (isinstance(args_model, type) and issubclass(args_model, PluginArgs)):
             return "its args_model must be a class derived from PluginArgs"
         return ""
-
-    def _described(self, exc: Exception) -> str:
-        return f"{type(exc).__name__}: {exc}"

@@ -18,6 +18,8 @@ from functools import lru_cache
 
 import msgspec
 
+from plimsoll.model.read_only_dict import NO_ENTRIES
+
 NAME_FIELD = "metadata.name"
 """The one field that ``matchFields`` may name."""
 
@@ -37,7 +39,7 @@ class LabelSelectorRequirement(msgspec.Struct, frozen=True, kw_only=True, rename
 class LabelSelector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """Labels that must be equal, and requirements; all must hold."""
 
-    match_labels: dict[str, str] = {}
+    match_labels: dict[str, str] = NO_ENTRIES
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
 
 

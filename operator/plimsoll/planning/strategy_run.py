@@ -1,4 +1,4 @@
-"""Runs one strategy: returns a verdict for each candidate, attributes its exceptions, and times it.
+"""Runs one strategy: returns a verdict for each candidate, judges what it yields or raises, and times it.
 
 The caller provides the clock; the planner itself reads none.
 """
@@ -6,10 +6,12 @@ The caller provides the clock; the planner itself reads none.
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from typing import Any
 
-from plimsoll.engine.plugin_calls import calling
+from plimsoll.engine.plugin_calls import calling, shown
+from plimsoll.framework import PluginError, PodInfo
 from plimsoll.framework.descheduling.context import StrategyContext
-from plimsoll.framework.descheduling.proposals import Candidates, Proposal, Verdict
+from plimsoll.framework.descheduling.proposals import Bundle, Candidate, Candidates, Proposal, Verdict
 from plimsoll.framework.descheduling.strategy import Strategy
 
 Judge = Callable[[Proposal], Verdict | None]
@@ -78,21 +80,44 @@ def proposals(
     """Yield the candidates of a strategy; the caller sends back each verdict, None ends the strategy.
 
     Raises:
-        PluginError: The strategy, or an evictor that it called, raised; earlier verdicts stand.
+        PluginError: The strategy, or an evictor that it called, raised, or yielded what is no proposal;
+            earlier verdicts stand.
     """
     with _timed(strategy), calling(strategy.name, strategy.kind):
         candidates = (source or strategy.candidates)(context)
-        candidate = next(candidates, None)
-    while candidate is not None:
-        verdict = yield candidate
-        if verdict is None:
-            candidates.close()
+        try:
+            candidate = next(candidates)
+        except StopIteration:
             return
+    while True:
+        verdict = yield _judged(candidate, strategy, context)
         with _timed(strategy), calling(strategy.name, strategy.kind):
+            if verdict is None:
+                candidates.close()
+                return
             try:
                 candidate = candidates.send(verdict)
             except StopIteration:
                 return
+
+
+def _judged(proposal: Proposal, strategy: Strategy, context: StrategyContext) -> Proposal:
+    """What a strategy yielded; PluginError if it is no proposal, or names a node that there is not."""
+
+    def wrong(problem: str) -> PluginError:
+        return PluginError(strategy.name, strategy.kind, problem)
+
+    pods: Any = proposal.candidates if isinstance(proposal, Bundle) else (proposal,)
+    if not isinstance(pods, tuple) or not pods:
+        raise wrong(f"proposed {shown(proposal)}; a Bundle has at least one candidate, in a tuple")
+    for each in pods:
+        if not isinstance(each, Candidate) or not isinstance(each.pod, PodInfo):
+            raise wrong(f"proposed {shown(each)}; expected a Candidate with its PodInfo")
+        if not all(isinstance(text, str) for text in (each.reason, each.node, each.target)):
+            raise wrong(f"proposed {each.pod.key} with a node, reason or target that is no text")
+        if each.node not in context.cluster.rows:
+            raise wrong(f"proposed {each.pod.key} on {shown(each.node)}, and there is no such node")
+    return proposal
 
 
 def _timed(strategy: Strategy) -> AbstractContextManager[None]:

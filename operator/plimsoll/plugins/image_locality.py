@@ -43,7 +43,7 @@ class ImageLocality(fwk.ScorePlugin):
         for image in images:
             found = snapshot.image(image)
             if found is not None:
-                local[found.rows.array()] += int(found.size_bytes * (len(found.rows) / total))
+                local[found.rows] += int(found.size_bytes * (len(found.rows) / total))
         if not local.any():
             return fwk.all_feasible(snapshot)
         high = HIGH_BYTES * containers

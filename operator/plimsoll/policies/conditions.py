@@ -46,6 +46,21 @@ def scheduler_name_of(policy: SchedulingPolicy | None, document: Mapping[str, An
     return str(raw.get("schedulerName", "")) if isinstance(raw, Mapping) else ""
 
 
+def names_in(document: Mapping[str, Any]) -> set[str]:
+    """All names of plugins and strategies in a policy's document, whether it is valid or not."""
+    found: set[str] = set()
+    left: list[Any] = [document.get("spec")]
+    while left:
+        value = left.pop()
+        if isinstance(value, Mapping):
+            name = value.get("name")
+            found |= {name} if isinstance(name, str) else set()
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+    return found
+
+
 def written_conditions(document: Mapping[str, Any]) -> tuple[Condition, ...]:
     """The conditions that an earlier process wrote; with them transition times survive a restart."""
     found = []

@@ -13,7 +13,7 @@ from plimsoll.access.rights import Access
 from plimsoll.api.schema.conditions import Condition, ConditionStatus
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.policies.conditions import may_predict, scheduler_name_of, written_conditions
+from plimsoll.policies.conditions import may_predict, names_in, scheduler_name_of, written_conditions
 from plimsoll.policies.judgement import PolicyChecks, divide
 from plimsoll.policies.profiles import ProfileSchedulers
 from plimsoll.policies.status import KnownPolicy, PolicyStatuses
@@ -22,6 +22,11 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
+
+#: The reason of a policy that names a plugin or strategy of an installed package that cannot be used.
+LEFT_OUT = "ExtensionLeftOut"
+
+NO_PROBLEMS: Mapping[str, str] = {}
 
 #: The annotation that requests a run outside the schedule.
 RUN = "plimsoll.dev/run"
@@ -59,6 +64,7 @@ class Policies:
         access: The rights that the API server grants.
         serve: Receives the schedulers, keyed by name, whenever they change.
         conditions: Notified when sentences in the status of policies have changed.
+        left_out: Why parts of installed packages cannot be used, keyed by their names.
     """
 
     def __init__(
@@ -71,7 +77,9 @@ class Policies:
         access: Access,
         serve: Callable[[Mapping[str, ProfileScheduler]], None],
         conditions: Signal,
+        left_out: Mapping[str, str] = NO_PROBLEMS,
     ) -> None:
+        self._left_out = left_out
         self._profiles = profiles
         self._rebalancing = rebalancing
         self._statuses = statuses
@@ -217,7 +225,9 @@ class Policies:
     def _describe(self, known: KnownPolicy) -> None:
         spec = known.accepted.spec.scheduling if known.accepted is not None else None
         failing = self._profiles.failing(spec.scheduler_name) if spec is not None else {}
-        self._statuses.describe(known, {**failing, **self._rebalancing.troubles(known.name)})
+        lacking = [self._left_out[name] for name in sorted(names_in(known.seen) & self._left_out.keys())]
+        left_out = {LEFT_OUT: "; ".join(lacking)} if lacking else {}
+        self._statuses.describe(known, {**left_out, **failing, **self._rebalancing.troubles(known.name)})
 
     def claimed(self) -> Mapping[str, tuple[str, str]]:
         """For each scheduler name: the policy that has it, and why that does not serve it, or ""."""

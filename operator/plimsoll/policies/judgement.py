@@ -45,7 +45,7 @@ class PolicyVerdict:
     order: tuple[str, object] = ("", None)
     reason: str = ""
     sentence: str = ""
-    crash: Exception | None = None
+    crash: BaseException | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class PolicyChecks:
                 self.rebalancing.check(policy)
         except ConfigurationError as exc:
             return PolicyVerdict(reason=exc.reason, sentence=str(exc))
-        except Exception as exc:  # noqa: BLE001 - a plugin that cannot be built affects its own policy only
+        except BaseException as exc:  # noqa: BLE001 - a plugin that cannot be built affects its own policy only
             return PolicyVerdict(
                 reason="PluginFailed",
                 sentence=f"spec: a plugin cannot be built with it: {exc!r}",

@@ -98,6 +98,7 @@ class ProfileSchedulers:
         self._extending = extending
         self._observer = observer
         self._schedulers: dict[str, tuple[SchedulingSpec, ProfileScheduler]] = {}
+        self._unbuilt: dict[str, str] = {}  #: why scheduler names have no scheduler of their present spec
 
     @property
     def schedulers(self) -> Mapping[str, ProfileScheduler]:
@@ -124,6 +125,7 @@ class ProfileSchedulers:
         """Build schedulers for new or changed profiles; unchanged ones keep their state."""
         for name in [name for name in self._schedulers if name not in serving]:
             del self._schedulers[name]
+        self._unbuilt = {}
         for name, spec in serving.items():
             known = self._schedulers.get(name)
             if known is not None and known[0] == spec and known[1].profile.policy == policies[name]:
@@ -131,14 +133,13 @@ class ProfileSchedulers:
             try:
                 profile = build_profile(profile_config(spec, policies[name]), self._registry, self._defaults)
                 profile = self._extending.equip(profile, spec)
-            except Exception as exc:  # noqa: BLE001 - building a plugin may fail; only this policy is affected
+                scheduler = ProfileScheduler(profile, self._cluster, self._randomness.below, self._nominator)
+            except BaseException as exc:  # noqa: BLE001 - building a plugin may fail; only this policy is affected
                 self._observer.failed(f"profile {name}", repr(exc))
+                self._unbuilt[name] = f"a plugin cannot be built: {exc!r}"[:SENTENCE]
                 continue
             self._failures.forgive(profile.plugin_names)
-            self._schedulers[name] = (
-                spec,
-                ProfileScheduler(profile, self._cluster, self._randomness.below, self._nominator),
-            )
+            self._schedulers[name] = spec, scheduler
 
     async def retain_extenders(self) -> None:
         """Close the connections to extenders that no served profile names."""
@@ -146,6 +147,8 @@ class ProfileSchedulers:
 
     def failing(self, name: str) -> dict[str, str]:
         """Sentences about the failures of a profile's plugins and extenders, by reason."""
+        if name in self._unbuilt:
+            return {"PluginFailed": self._unbuilt[name]}
         served = self.find(name)
         if served is None:
             return {}

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome
+from plimsoll.engine.plugin_calls import OverBudgetError, called
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import PodInfo, Snapshot
+from plimsoll.framework import PluginError, PodInfo, Snapshot
 from plimsoll.model.columns.columns import BoolArray
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
@@ -119,6 +120,11 @@ class SchedulingLoop:
                 await asyncio.sleep(0)
                 if pod.uid not in self._queue:
                     return False
+        except PluginError as exc:
+            if scheduler is not None:
+                decision = scheduler.broken(pod, exc)
+                self._failures.reject(queued, scheduler, decision, self._clock.monotonic())
+            return False
         except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
             self._failures.broken(queued, exc)
             return False
@@ -144,13 +150,19 @@ class SchedulingLoop:
                     if taker.takes(queued, scheduler):
                         return False
                 began = self._clock.monotonic()
+                budget = self._timer.budget
+                budget.begin(pod.uid)
                 try:
                     decision = schedule(scheduler, pod, self._home(scheduler))
                 except Exception as exc:  # noqa: BLE001 - likewise
                     self._failures.crashed(queued, scheduler, exc, began)
                     return False
+                finally:
+                    budget.end()
                 if decision.outcome is AttemptOutcome.SCHEDULED:
                     return self._pipeline.dispatch(queued, scheduler.profile, decision, began)
+                if budget.was_spent and decision.error is None:
+                    decision = scheduler.broken(pod, OverBudgetError())  # in its last call of a plugin
                 self._failures.reject(queued, scheduler, decision, began)
         except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
             self._failures.broken(queued, exc)
@@ -160,4 +172,6 @@ class SchedulingLoop:
 def _works_out(scheduler: ProfileScheduler, pod: PodInfo) -> bool:
     """Let plugins do a part of an attempt's work in advance; returns whether there is more."""
     cluster, preparing = scheduler.cluster, scheduler.profile.capabilities.preparing
-    return bool(len(cluster)) and any(plugin.prepare(pod, Snapshot(cluster)) for plugin in preparing)
+    return bool(len(cluster)) and any(
+        called(plugin.name, "prepare", plugin.prepare, pod, Snapshot(cluster)) for plugin in preparing
+    )

@@ -28,6 +28,7 @@ from plimsoll.model.kinds.volume_claims import (
     SELECTED_NODE,
 )
 from plimsoll.model.priority import PREFER_NO_EVICTION
+from plimsoll.model.read_only_dict import NO_ENTRIES
 from plimsoll.planning.scope import EVICT
 from plimsoll.rebalancing.breakers import STOP
 from plimsoll.rebalancing.moves.outcomes import APPROVED
@@ -179,6 +180,8 @@ def _default(field: Any, found: Any) -> Any:
         return msgspec.field(name=field.encode_name, default_factory=field.default_factory)
     if isinstance(found, type) and issubclass(found, msgspec.Struct):
         return msgspec.field(name=field.encode_name, default=found())
+    if field.default is NO_ENTRIES:
+        return msgspec.field(name=field.encode_name, default_factory=dict)
     return msgspec.field(name=field.encode_name, default=field.default)
 
 

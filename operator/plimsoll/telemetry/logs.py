@@ -6,7 +6,8 @@ which is the same in all lines about one decision: for a placement the pod's uid
 
 import logging
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import structlog
@@ -19,6 +20,9 @@ _ROOT = logging.getLogger()
 
 SHOWN = 200
 """Characters of a problem with an object that are logged."""
+
+REPEATED_AFTER_S = 60.0
+"""Seconds until a line that repeats is logged again."""
 
 REMEMBERED = 10_000
 """Problems with objects that are logged once; beyond that number the oldest may be logged again."""
@@ -62,6 +66,30 @@ def configure(log_format: LogFormat, level: str) -> logging.Handler:
     return handler
 
 
+class Repeats:
+    """Decides which of many equal lines are logged: the first, and then one a minute.
+
+    Args:
+        now_s: Returns monotonic seconds.
+    """
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
+        self._lines: dict[tuple[str, ...], tuple[float, int]] = {}
+
+    def since_last(self, line: tuple[str, ...]) -> dict[str, int] | None:
+        """What to add to the line: how many were left out since the last. None: leave this one out, too."""
+        now = self._now_s()
+        known = self._lines.pop(line, None)
+        if known is not None and now - known[0] < REPEATED_AFTER_S:
+            self._lines[line] = known[0], known[1] + 1
+            return None
+        if len(self._lines) >= REMEMBERED:
+            del self._lines[next(iter(self._lines))]
+        self._lines[line] = now, 0
+        return {"left_out": known[1]} if known is not None and known[1] else {}
+
+
 class LoggingObserver(Observer):
     """Logs the steps of decisions.
 
@@ -69,8 +97,9 @@ class LoggingObserver(Observer):
     rejected, always.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._log = structlog.get_logger("plimsoll")
+        self._repeats = Repeats(now_s)
         self._skipped: dict[tuple[str, str, str], None] = {}
 
     def watch_listed(self, resource: str, objects: int) -> None:
@@ -89,8 +118,10 @@ class LoggingObserver(Observer):
         self._log.warning("object cannot be read", resource=resource, name=name, problem=shown)
 
     def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
-        """Log a plugin's failure."""
-        self._log.error("plugin failed", plugin=plugin, point=point, problem=problem)
+        """Log a plugin's failure; of those at one extension point, one a minute."""
+        more = self._repeats.since_last((plugin, point))
+        if more is not None:
+            self._log.error("plugin failed", plugin=plugin, point=point, problem=problem, **more)
 
     def placement_told(self, decision: str, step: str, facts: Mapping[str, object]) -> None:
         """Log a step of a placement."""
@@ -151,8 +182,8 @@ class LoggingObserver(Observer):
         self._log.warning("lease renewed late", lease=name, late_s=round(late_s, 1), why=why)
 
     def failed(self, where: str, problem: str) -> None:
-        """Log an internal error."""
+        """Log an internal error; of those at one place, one a minute."""
         if where == "election":  # the process ends by itself if the failure persists
             self._log.warning("the lease cannot be read or written", problem=problem)
-        else:
-            self._log.error("contained failure", where=where, problem=problem)
+        elif (more := self._repeats.since_last((where,))) is not None:
+            self._log.error("contained failure", where=where, problem=problem, **more)

@@ -1,5 +1,7 @@
 """Builds pods and nodes from only the fields that a test is about; the other fields are ordinary.
 
+As in the operator, maps such as labels are read-only.
+
 a_pod(cpu="500m", labels={"app": "web"}, node_selector={"disk": "ssd"})
 a_node("n1", cpu="4", taints=["dedicated=gpu:NoSchedule"])
 """
@@ -13,6 +15,7 @@ from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.read_only_dict import sealed
 
 Quantity = str | int | float
 
@@ -64,39 +67,41 @@ def a_pod(  # noqa: PLR0913 - a test names only what it is about
         if value is not None
     }
     kind, _, owner_name = owner.partition("/")
-    return convert(
-        Pod,
-        {
-            "metadata": {
-                "name": name,
-                "namespace": namespace,
-                "uid": uid or f"uid-{namespace}-{name}",
-                "labels": dict(labels or {}),
-                "annotations": dict(annotations or {}),
-                "ownerReferences": [
-                    {
-                        "apiVersion": "apps/v1",
-                        "kind": kind,
-                        "name": owner_name,
-                        "uid": f"uid-{owner}",
-                        "controller": True,
-                    }
-                ]
-                if owner
-                else [],
-                **(metadata or {}),
+    return sealed(
+        convert(
+            Pod,
+            {
+                "metadata": {
+                    "name": name,
+                    "namespace": namespace,
+                    "uid": uid or f"uid-{namespace}-{name}",
+                    "labels": dict(labels or {}),
+                    "annotations": dict(annotations or {}),
+                    "ownerReferences": [
+                        {
+                            "apiVersion": "apps/v1",
+                            "kind": kind,
+                            "name": owner_name,
+                            "uid": f"uid-{owner}",
+                            "controller": True,
+                        }
+                    ]
+                    if owner
+                    else [],
+                    **(metadata or {}),
+                },
+                "spec": {
+                    "containers": [{"name": "main", "image": "app", "resources": {"requests": wanted}}],
+                    "nodeName": node,
+                    "priority": priority,
+                    "nodeSelector": dict(node_selector or {}),
+                    "tolerations": list(tolerations),
+                    "affinity": affinity,
+                    **spec,
+                },
+                "status": {"phase": "Running" if node else "Pending", **(status or {})},
             },
-            "spec": {
-                "containers": [{"name": "main", "image": "app", "resources": {"requests": wanted}}],
-                "nodeName": node,
-                "priority": priority,
-                "nodeSelector": dict(node_selector or {}),
-                "tolerations": list(tolerations),
-                "affinity": affinity,
-                **spec,
-            },
-            "status": {"phase": "Running" if node else "Pending", **(status or {})},
-        },
+        )
     )
 
 
@@ -127,21 +132,23 @@ def a_node(  # noqa: PLR0913 - a test names only what it is about
         status: Further fields of the status, as in the API.
         **metadata: Further metadata, as in the API.
     """
-    return convert(
-        Node,
-        {
-            "metadata": {
-                "name": name,
-                "labels": {"kubernetes.io/hostname": name, **(labels or {})},
-                **metadata,
+    return sealed(
+        convert(
+            Node,
+            {
+                "metadata": {
+                    "name": name,
+                    "labels": {"kubernetes.io/hostname": name, **(labels or {})},
+                    **metadata,
+                },
+                "spec": {"taints": [a_taint(text) for text in taints], "unschedulable": unschedulable},
+                "status": {
+                    "allocatable": {"cpu": cpu, "memory": memory, "pods": pods, **(allocatable or {})},
+                    "conditions": [{"type": "Ready", "status": "True"}],
+                    **(status or {}),
+                },
             },
-            "spec": {"taints": [a_taint(text) for text in taints], "unschedulable": unschedulable},
-            "status": {
-                "allocatable": {"cpu": cpu, "memory": memory, "pods": pods, **(allocatable or {})},
-                "conditions": [{"type": "Ready", "status": "True"}],
-                **(status or {}),
-            },
-        },
+        )
     )
 
 

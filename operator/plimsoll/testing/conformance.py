@@ -4,7 +4,8 @@
         plugin = NodeName(NoArgs())
 
 Hypothesis draws clusters and pods with everything that plugins read: labels, taints, requests,
-tolerations, selectors, ports, affinities, spreading, images, several namespaces, placed pods.
+tolerations, selectors, ports, affinities, spreading, images, several namespaces, placed pods. What a plugin
+returns is judged by the same functions as in the operator, and what it reads is as read-only as there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from plimsoll.engine.plugin_calls import answered, called, checked, pre_filtered
 from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.extension_points import (
     MAX_SCORE,
@@ -172,7 +174,7 @@ class _Laws:
         """State after PreFilter; None if the plugin skips or rejects the pod, or excludes all nodes."""
         state, info, snapshot = CycleState(), cluster.templates.info(pod), Snapshot(cluster)
         if isinstance(self.plugin, PreFilterPlugin):
-            answer = self.plugin.pre_filter(state, info, snapshot)
+            answer = pre_filtered(self.plugin.name, self.plugin.pre_filter, state, info, snapshot)
             if not isinstance(answer, PreFilterResult) and not answer.is_success:
                 return None
         return state, info, snapshot
@@ -210,10 +212,12 @@ class FilterPluginConformance(_Laws):
         if prepared is None:
             return None
         state, info, snapshot = prepared
-        codes = plugin.filter(state, info, snapshot)
-        assert codes.shape == (len(nodes),)
-        assert np.issubdtype(codes.dtype, np.integer)
-        statuses = [plugin.refusal(int(code), state, info) if code else None for code in codes]
+        codes = called(plugin.name, "filter", plugin.filter, state, info, snapshot)
+        codes = checked(codes, len(nodes), plugin.name, "filter")
+        statuses = [
+            answered(plugin.name, "filter", plugin.refusal, int(code), state, info) if code else None
+            for code in codes
+        ]
         return {node.name: status for node, status in zip(nodes, statuses, strict=True)}
 
     @LAWFUL
@@ -265,13 +269,19 @@ class ScorePluginConformance(_Laws):
             (cluster := a_cluster(nodes, pods)).templates.info(pod),
             Snapshot(cluster),
         )
-        if isinstance(plugin, PreScorePlugin) and not plugin.pre_score(state, info, snapshot).is_success:
-            return None
-        raw = plugin.score(state, info, snapshot)
-        assert raw.shape == (len(nodes),)
+        name = plugin.name
+        if isinstance(plugin, PreScorePlugin):
+            status = answered(name, "preScore", plugin.pre_score, state, info, snapshot)
+            if not status.is_success:
+                return None
+        raw = called(name, "score", plugin.score, state, info, snapshot)
+        raw = checked(raw, len(nodes), name, "score")
         assert raw.dtype == np.int64
-        final = plugin.normalize(state, info, raw) if isinstance(plugin, NormalizingPlugin) else raw
-        assert final.shape == (len(nodes),)
+        final = raw
+        if isinstance(plugin, NormalizingPlugin):
+            final = checked(
+                called(name, "score", plugin.normalize, state, info, raw), len(nodes), name, "score"
+            )
         assert final.dtype == np.int64
         return {node.name: int(points) for node, points in zip(nodes, final, strict=True)}
 

@@ -14,7 +14,7 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.binding.cycle import BindingAttempt, BindingCycle
 from plimsoll.scheduling.binding.volume_claims import ClaimBinder
 from plimsoll.testing.builders import a_pod, the_info
-from plimsoll.testing.fakes import FakeBinder, FakeClock, FakeStatuses, FakeVolumes
+from plimsoll.testing.fakes import FakeBinder, FakeClock, FakeRecorder, FakeStatuses, FakeVolumes
 from scheduling.binding.devices import a_device_binder
 from scheduling.probes import SKIP, Probe, ProbeArgs, Second
 
@@ -40,6 +40,7 @@ class Stage:
             a_device_binder(),
             FakeClock(),
             self.failures,
+            FakeRecorder(),
         )
         probes = {"First": first, "Second": second}
 

@@ -1,6 +1,7 @@
 """PreBind: side by side where plugins say so, called off as a whole."""
 
 import asyncio
+import contextlib
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,9 +11,10 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.framework import SUCCESS, Code, CycleState, PluginError, error, unschedulable
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.binding.cycle import BindingCycle
+from plimsoll.scheduling.binding.plugin_waits import GIVEN_UP_AFTER_S, SAID_AFTER_S, TO_END_S
 from plimsoll.scheduling.binding.volume_claims import ClaimBinder
 from plimsoll.testing.builders import a_pod, the_info
-from plimsoll.testing.fakes import FakeBinder, FakeClock, FakeVolumes, settled
+from plimsoll.testing.fakes import FakeBinder, FakeClock, FakeRecorder, FakeVolumes, settled
 from scheduling.binding.devices import a_device_binder
 
 
@@ -43,17 +45,20 @@ class Stage:
         self.log: list[str] = []
         self.works = {name: Work(name, self.log) for name in names}
         parallel = {name for name in names if name.isupper()}
-        clock = FakeClock()
+        self.clock = clock = FakeClock()
+        self.recorder = FakeRecorder()
         volumes = ClaimBinder(Cache(), FakeVolumes(), clock)
         devices = a_device_binder(clock=clock)
-        self.cycle = BindingCycle(FakeBinder(), cast("Any", self), volumes, devices, clock, Observer())
+        self.cycle = BindingCycle(
+            FakeBinder(), cast("Any", self), volumes, devices, clock, Observer(), self.recorder
+        )
         self.attempt: Any = SimpleNamespace(
             pod=the_info(a_pod("p")),
             node="n1",
             state=CycleState(),
             works=list(self.works.values()),
             nominated=False,
-            profile=SimpleNamespace(capabilities=SimpleNamespace(parallel=parallel)),
+            profile=SimpleNamespace(scheduler_name="s", capabilities=SimpleNamespace(parallel=parallel)),
         )
         self.task = asyncio.ensure_future(self.cycle._pre_bind(cast("Any", self.attempt)))
 
@@ -154,3 +159,42 @@ async def test_an_attempt_that_is_cancelled_cancels_its_plugins() -> None:
     assert stage.task.cancelled()
     assert stage.log[-2:] == ["cancel B", "cancel C"] or stage.log[-2:] == ["cancel C", "cancel B"]
     assert not stage.call_off()
+
+
+async def test_a_plugin_that_does_not_return_is_said_on_the_pod_and_given_up() -> None:
+    """The event names the plugin that has not returned, and its end is a failure of that plugin."""
+    stage = Stage("BC")
+    await settled()
+    await stage.end("B")
+
+    await stage.clock.advance(SAID_AFTER_S)
+    (said,) = stage.recorder.said("PluginIsSlow")
+    assert said.startswith('PreBind plugin "C" has not returned for 30s; the pod waits for it')
+    assert said.endswith("with its room on n1 taken, at most 15m0s")
+    assert not stage.task.done()
+
+    await stage.clock.advance(GIVEN_UP_AFTER_S - SAID_AFTER_S)
+    with pytest.raises(PluginError, match='running PreBind plugin "C": has not returned within 15m0s'):
+        await stage.task
+    assert stage.log[-1] == "cancel C"
+    assert len(stage.recorder.notes) == 1
+
+
+async def test_a_plugin_that_ignores_its_cancellation_holds_up_its_pod_for_a_while_only() -> None:
+    """The pod is tried again, although the call never ends."""
+    stage = Stage("a")
+
+    async def stubborn(*_: Any) -> Any:
+        for _again in range(2):
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+
+    stage.works["a"].pre_bind = stubborn  # type: ignore[method-assign, assignment] # for this test
+    await settled()
+    stage.call_off()
+    await settled()
+    assert not stage.task.done()
+
+    await stage.clock.advance(TO_END_S)
+
+    assert (await stage.task).is_rejected

@@ -120,7 +120,7 @@ def compiled_totals(
             return None
         try:
             rule = states.score_rule(state, pod, snapshot)
-        except Exception as exc:
+        except BaseException as exc:
             raise named(plugin.name, "score", exc) from exc
         if isinstance(rule, AllocationRule) and allocation is None:
             allocation = rule, weight

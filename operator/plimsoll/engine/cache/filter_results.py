@@ -186,7 +186,7 @@ class FilterResults:
         if addresses.kernel is not None and len(self._row_live) == 1 and ruled is not None:
             try:
                 rule = ruled.filter_rule(state, pod, snapshot)
-            except Exception as exc:
+            except BaseException as exc:
                 raise named(plugin.name, "filter", exc) from exc
             if rule is not None:
                 room = CompiledRoom(addresses, len(snapshot), rule, position)

@@ -110,7 +110,7 @@ class NodeColumns:
             signature = signer.signature(pod.template)
         except PluginError:
             raise
-        except Exception as exc:
+        except BaseException as exc:
             raise named(plugin.name, point, exc) from exc
         if signature is None:
             return None

@@ -19,7 +19,7 @@ from plimsoll.engine.cache.compiled_totals import CompiledTotals, compiled_total
 from plimsoll.engine.cache.filter_results import FilterResults
 from plimsoll.engine.cache.frames import FrameAnswers, FramedSums
 from plimsoll.engine.cache.node_columns import NodeColumns
-from plimsoll.engine.plugin_calls import asked, called, in_range
+from plimsoll.engine.plugin_calls import answered, asked, called, checked, in_range
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     MAX_SCORE,
@@ -206,7 +206,7 @@ class TemplateScores:
         """Run PreScore; returns the plugins that skip."""
         unscored = []
         for plugin in plugins:
-            status = called(plugin.name, "preScore", plugin.pre_score, state, pod, feasible)
+            status = answered(plugin.name, "preScore", plugin.pre_score, state, pod, feasible)
             if status.is_skip:
                 unscored.append(plugin.name)
             elif not status.is_success:
@@ -234,7 +234,8 @@ class TemplateScores:
     def _normalized(self, state: CycleState, plugin: ScorePlugin, pod: PodInfo, raw: IntArray) -> IntArray:
         normalizing = self._normalizing.get(plugin.name)
         if normalizing is not None:
-            raw = called(plugin.name, "score", normalizing.normalize, state, pod, raw)
+            points = called(plugin.name, "score", normalizing.normalize, state, pod, raw)
+            raw = checked(points, len(raw), plugin.name, "score")
         return in_range(raw, plugin.name)
 
     def _renew(self, state: CycleState, pod: PodInfo, part: Snapshot | None) -> None:

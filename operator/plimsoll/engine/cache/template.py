@@ -17,7 +17,7 @@ from plimsoll.engine.cache.marks import Marks
 from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.cache.scores import ScoreTable, TemplateScores
 from plimsoll.engine.kernel.library import MOST_CHANGES
-from plimsoll.engine.plugin_calls import called, calling
+from plimsoll.engine.plugin_calls import answered, named, pre_filtered
 from plimsoll.engine.plugin_reach import StandingVerdicts
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.row_statuses import RowStatuses
@@ -113,7 +113,7 @@ class TemplateCache:
             self._scores.forget()
             self._answers.clear()
         elif rows is not None:
-            self._scores.note_stale(rows, self._tick)
+            self._scores.note_stale(None if part is None else part.rows, self._tick)
         editions = self._compare_editions(
             pod, snapshot, comparable=node_part is not None and not len(node_part)
         )
@@ -197,7 +197,7 @@ class TemplateCache:
             try:
                 if plugin.edition(pod.template, snapshot) != edition:
                     return False
-            except Exception:  # noqa: BLE001 - asked again, and then named
+            except BaseException:  # noqa: BLE001 - asked again, and then named
                 return False
         return True
 
@@ -210,8 +210,8 @@ class TemplateCache:
         try:
             for plugin in dated:
                 editions.append(plugin.edition(pod.template, snapshot))  # noqa: PERF401 - who raised is known
-        except Exception as exc:
-            raise PluginError(dated[len(editions)].name, "preFilter", f"{type(exc).__name__}: {exc}") from exc
+        except BaseException as exc:
+            raise named(dated[len(editions)].name, "preFilter", exc) from exc
         former = self._editions if comparable else []
         if editions != former or None in editions or len(self._standing) != len(dated):
             self._standing = frozenset(
@@ -247,7 +247,7 @@ class TemplateCache:
                 if plugin.name in self.skipped:
                     skipped.append(plugin.name)
                 continue
-            answer = called(plugin.name, "preFilter", plugin.pre_filter, self.state, pod, snapshot)
+            answer = pre_filtered(plugin.name, plugin.pre_filter, self.state, pod, snapshot)
             if isinstance(answer, PreFilterResult):
                 return False
             if answer.code is Code.SKIP:
@@ -270,7 +270,7 @@ class TemplateCache:
         for plugin in self.profile.pre_filter if known is None else known.asked:
             answer = self._answers.get(plugin.name)
             if answer is None:
-                answer = called(plugin.name, "preFilter", plugin.pre_filter, self.state, pod, snapshot)
+                answer = pre_filtered(plugin.name, plugin.pre_filter, self.state, pod, snapshot)
                 if answer is not SKIP and not isinstance(answer, PreFilterResult):
                     answer = answer.by(plugin.name)
                 if plugin.name in self._stages.near_pre_filter:
@@ -343,8 +343,7 @@ class TemplateCache:
                 yield plugin, rows, self.filters.codes(plugin.name)[rows]
 
     def _refusal(self, plugin: FilterPlugin, code: int, pod: PodInfo) -> Status:
-        with calling(plugin.name, "filter"):
-            status = plugin.refusal(code, self.state, pod).by(plugin.name)
+        status = answered(plugin.name, "filter", plugin.refusal, code, self.state, pod).by(plugin.name)
         if not status.is_rejected:
             raise PluginError(plugin.name, "filter", status.message or status.code.value)
         return status

@@ -110,8 +110,8 @@ class StrategyContext:
 
     @property
     def objects(self) -> ClusterObjects:
-        """Namespaces, claims, budgets, priority classes."""
-        return self.cluster.objects
+        """Namespaces, claims, budgets, priority classes; read-only."""
+        return self.cluster.objects.read_only
 
     @property
     def is_exact(self) -> bool:

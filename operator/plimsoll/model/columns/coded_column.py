@@ -16,6 +16,28 @@ ValueT = TypeVar("ValueT", bound=Hashable)
 STALE_VALUES = 64
 
 
+class Coding(Generic[ValueT]):
+    """The coding of a column, read-only. Ids keep their meaning while ``Cluster.epoch`` stays the same."""
+
+    __slots__ = ("_column",)
+
+    def __init__(self, column: "CodedColumn[ValueT]") -> None:
+        self._column = column
+
+    def __len__(self) -> int:
+        """How many values have an id; some may be unused."""
+        return len(self._column.values)
+
+    @property
+    def values(self) -> tuple[ValueT, ...]:
+        """The value of each id."""
+        return tuple(self._column.values)
+
+    def find(self, value: ValueT) -> int:
+        """The id of ``value``, or ``ABSENT`` if no node had it lately."""
+        return self._column.find(value)
+
+
 class CodedColumn(Generic[ValueT]):
     """A value for each node.
 

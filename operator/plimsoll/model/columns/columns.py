@@ -6,7 +6,7 @@ read-only windows of the first N (or of some) rows from :class:`plimsoll.model.c
 
 from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ BoolArray = NDArray[np.bool_]
 RowArray = NDArray[np.intp]
 PositionArray = NDArray[np.int16]
 
+ScalarT = TypeVar("ScalarT", bound=np.generic)
+
 #: The id of a label value on a node that lacks the label.
 ABSENT = -1
 
@@ -28,6 +30,12 @@ def grown(array: NDArray[Any], capacity: int, fill: int = 0) -> NDArray[Any]:
     bigger = np.full((capacity, *array.shape[1:]), fill, dtype=array.dtype, order="F")
     bigger[: len(array)] = array
     return bigger
+
+
+def read_only(array: NDArray[ScalarT]) -> NDArray[ScalarT]:
+    """A view of an array that cannot be written to, nor be made writable: the memory is not its own."""
+    buffer: Any = array
+    return np.asarray(memoryview(buffer).toreadonly())
 
 
 class PodIndex(Protocol):

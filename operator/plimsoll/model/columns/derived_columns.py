@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from plimsoll.model.columns.columns import RowArray
+from plimsoll.model.columns.columns import RowArray, read_only
 
 #: Maximum number of columns per cluster; all are dropped when there would be more.
 MOST_COLUMNS = 64
@@ -70,9 +70,7 @@ class KeptColumns:
             if len(self._columns) >= MOST_COLUMNS:
                 self._columns.clear()
             values = compute(None).copy(order="K")
-            window = values.view()
-            window.flags.writeable = False
-            kept = self._columns[key] = _Kept(values, window, log.epoch, log.tick, log.node_tick)
+            kept = self._columns[key] = _Kept(values, read_only(values), log.epoch, log.tick, log.node_tick)
         return kept.window
 
     def _renewed(

@@ -134,10 +134,9 @@ def _domains_of(topology_key: str, nodes: NodeSet | None, whole: Snapshot) -> _D
 
 
 def _found(topology_key: str, nodes: NodeSet | None, whole: Snapshot) -> _Domains:
-    label = whole.label(topology_key)
     ids = whole.label_ids(topology_key)
-    domains = len(label.values) + 1
-    of_row: IdArray = np.full(len(label.ids), ABSENT, dtype=np.intp)
+    domains = len(whole.label(topology_key)) + 1
+    of_row: IdArray = np.full(len(whole.label_column(topology_key)), ABSENT, dtype=np.intp)
     of_row[: len(ids)] = ids if nodes is None else np.where(nodes.among(whole), ids, ABSENT)
     none: IntArray = np.zeros(domains, dtype=np.int64)
     none.flags.writeable = False
@@ -155,7 +154,7 @@ def has_single_domains(topology_key: str, snapshot: Snapshot) -> bool:
 def without_domains(topology_key: str, snapshot: Snapshot) -> DomainSums:
     """The sums of any class by a label that no node has."""
     return DomainSums(
-        _NOTHING, _NOWHERE, 0, 0, snapshot.label(topology_key).ids, is_single=True, mark=snapshot.node_mark
+        _NOTHING, _NOWHERE, 0, 0, snapshot.label_column(topology_key), is_single=True, mark=snapshot.node_mark
     )
 
 

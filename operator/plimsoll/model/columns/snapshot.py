@@ -1,7 +1,8 @@
 """The cluster as decisions read it: read-only columns over all nodes, or over some of them.
 
 Axis letters: N nodes of this snapshot, R resources. Units: cpu in milli, memory and storage in bytes,
-pods and scalar resources in units, all int64. Every array is read-only.
+pods and scalar resources in units, all int64. Every array is a read-only view of memory that it does not own,
+and every list is a tuple: plugins of all profiles read the same cluster.
 
 ``snapshot.at(rows)`` is the same cluster restricted to some nodes: a plugin that computes on
 ``snapshot.allocatable`` works on all nodes or on the three that changed without knowing which.
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.model.columns.cluster import CPU, MEMORY, PODS, STORAGE, Cluster
-from plimsoll.model.columns.coded_column import CodedColumn
+from plimsoll.model.columns.coded_column import Coding
 from plimsoll.model.columns.columns import (
     ABSENT,
     BoolArray,
@@ -24,8 +25,8 @@ from plimsoll.model.columns.columns import (
     PodIndex,
     RowArray,
     columns_of,
+    read_only,
 )
-from plimsoll.model.columns.images import ImageState
 from plimsoll.model.kinds.node import Node, Taint
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo
@@ -50,6 +51,18 @@ class Capacity(NamedTuple):
     is_exact: bool
 
 
+class HeldImage(NamedTuple):
+    """An image that nodes have.
+
+    Attributes:
+        size_bytes: As the first of these nodes reports it.
+        rows: Their rows, ascending.
+    """
+
+    size_bytes: int
+    rows: RowArray
+
+
 #: 100 times any integer below is a double.
 EXACT_AMOUNT = 2**46
 
@@ -66,11 +79,13 @@ class Snapshot:
         "_nonzero_requested",
         "_requested",
         "_rows",
+        "_shown_rows",
     )
 
     def __init__(self, cluster: Cluster, rows: RowArray | None = None) -> None:
         self._cluster = cluster
         self._rows = rows
+        self._shown_rows: RowArray | None = None
         self._length = len(cluster.nodes if rows is None else rows)
         self._allocatable: IntArray | None = None
         self._requested: IntArray | None = None
@@ -98,14 +113,18 @@ class Snapshot:
     def if_requested(self, requested: IntArray) -> "Snapshot":
         """The same nodes, as if the pods on them requested that much; shape (N, R)."""
         twin = Snapshot(self._cluster, self._rows)
-        twin._requested = requested
+        twin._requested = read_only(requested)
         twin._is_supposed = True
         return twin
 
     @property
     def rows(self) -> RowArray:
         """Shape (N,): the row of each node in the whole cluster."""
-        return np.arange(len(self._cluster), dtype=np.intp) if self._rows is None else self._rows
+        if self._rows is None:
+            return np.arange(len(self._cluster), dtype=np.intp)
+        if self._shown_rows is None:
+            self._shown_rows = read_only(self._rows)
+        return self._shown_rows
 
     @property
     def tick(self) -> int:
@@ -128,10 +147,10 @@ class Snapshot:
         return self._cluster.nodes[node if self._rows is None else self._rows[node]]
 
     @property
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> tuple[Node, ...]:
         """The node objects, in order."""
         nodes = self._cluster.nodes
-        return nodes if self._rows is None else [nodes[row] for row in self._rows]
+        return tuple(nodes) if self._rows is None else tuple([nodes[row] for row in self._rows])
 
     def row_of(self, name: str) -> int | None:
         """The row of a node in the whole cluster, None if there is no such node."""
@@ -148,17 +167,21 @@ class Snapshot:
         return self.cut(self._cluster.taints.ids)
 
     @property
-    def taint_sets(self) -> list[tuple[Taint, ...]]:
+    def taint_sets(self) -> tuple[tuple[Taint, ...], ...]:
         """The distinct lists of taints. A list may be unused."""
-        return self._cluster.taints.values
+        return tuple(self._cluster.taints.values)
 
     def label_ids(self, key: str) -> IdArray:
         """Shape (N,): coded values of a label, ``ABSENT`` (-1) if a node lacks it."""
         return self.cut(self._cluster.label(key).ids)
 
-    def label(self, key: str) -> CodedColumn[str]:
-        """The coding of a label: ``values[id]`` and ``find(value)``. Its ``ids`` are of the whole cluster."""
-        return self._cluster.label(key)
+    def label_column(self, key: str) -> IdArray:
+        """Shape (capacity,): the same for all rows of the whole cluster, those without a node included."""
+        return read_only(self._cluster.label(key).ids)
+
+    def label(self, key: str) -> Coding[str]:
+        """The coding of a label: ``values[id]`` and ``find(value)``."""
+        return Coding(self._cluster.label(key))
 
     @property
     def domains(self) -> dict[str, tuple[Hashable, Any]]:
@@ -239,14 +262,16 @@ class Snapshot:
             doubles = np.maximum(amounts, 1).astype(np.float64)
             everywhere = bool((amounts > 0).all())
             whole = Capacity(
-                doubles, None if everywhere else amounts > 0, bool((amounts < EXACT_AMOUNT).all())
+                read_only(doubles),
+                None if everywhere else read_only(amounts > 0),
+                bool((amounts < EXACT_AMOUNT).all()),
             )
             kept = cluster.capacities[axes] = mark, whole
         whole = kept[1]
         if self._rows is None:
             return whole
-        counted = None if whole.counted is None else whole.counted.take(self._rows, axis=1)
-        return Capacity(whole.doubles.take(self._rows, axis=1), counted, whole.is_exact)
+        counted = None if whole.counted is None else read_only(whole.counted.take(self._rows, axis=1))
+        return Capacity(read_only(whole.doubles.take(self._rows, axis=1)), counted, whole.is_exact)
 
     def buffer(self, key: Hashable, count: int, dtype: type[ScalarT]) -> NDArray[ScalarT]:
         """A scratch array of K values per node, shape (K, N); the next computation overwrites it.
@@ -291,14 +316,15 @@ class Snapshot:
         """A summary of the placed pods (of the whole cluster), updated at each event; built on first use."""
         return self._cluster.index(kind)
 
-    def image(self, name: str) -> ImageState | None:
+    def image(self, name: str) -> HeldImage | None:
         """The size of an image and the rows (of the whole cluster) that have it; None if no node has."""
-        return self._cluster.image(name)
+        found = self._cluster.image(name)
+        return None if found is None else HeldImage(found.size_bytes, found.rows.array())
 
     @property
     def objects(self) -> ClusterObjects:
-        """Namespaces, volumes, workloads, budgets."""
-        return self._cluster.objects
+        """Namespaces, volumes, workloads, budgets; read-only."""
+        return self._cluster.objects.read_only
 
     def fork(self) -> Cluster:
         """An independent cluster for simulated moves."""
@@ -307,11 +333,8 @@ class Snapshot:
     def cut(self, column: NDArray[ScalarT]) -> NDArray[ScalarT]:
         """A column of the cluster or of an index, shape (capacity, ...), cut to (N, ...)."""
         if self._rows is None:
-            window = column[: len(self._cluster)]
-        elif column.ndim == 1:
-            window = column.take(self._rows)
-        else:
-            # Columns lie in memory one after the other: each is gathered separately.
-            window = column.T.take(self._rows, axis=1).T
+            return read_only(column)[: len(self._cluster)]
+        # Columns lie in memory one after the other: each is gathered separately.
+        window = column.T.take(self._rows, axis=-1)
         window.flags.writeable = False
-        return window
+        return window.T

@@ -13,6 +13,7 @@ import msgspec
 from plimsoll.model.kinds.metadata import ApiObject, Int64
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import IntOrString
+from plimsoll.model.read_only_dict import NO_ENTRIES
 
 #: Annotation of a pod template: the surge that started its latest rollout, as ``RECORD from NODE``.
 SURGED = "plimsoll.dev/surged"
@@ -47,7 +48,7 @@ class DeploymentSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     paused: bool = False
     progress_deadline_seconds: Int64 = 600
     strategy: DeploymentStrategy = DeploymentStrategy()
-    template: dict[str, Any] = {}
+    template: dict[str, Any] = NO_ENTRIES
 
 
 class DeploymentStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):

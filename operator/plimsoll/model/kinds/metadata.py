@@ -5,6 +5,8 @@ from typing import Annotated
 
 import msgspec
 
+from plimsoll.model.read_only_dict import NO_ENTRIES
+
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 """A whole number as the API has it; another one has the wrong type."""
 
@@ -27,8 +29,8 @@ class ObjectMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=F
     uid: str = ""
     resource_version: str = ""
     generation: Int64 = 0
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
+    labels: dict[str, str] = NO_ENTRIES
+    annotations: dict[str, str] = NO_ENTRIES
     owner_references: tuple[OwnerReference, ...] = ()
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None

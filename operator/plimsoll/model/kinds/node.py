@@ -8,6 +8,7 @@ import msgspec
 from plimsoll.model.kinds.metadata import ApiObject, Int64
 from plimsoll.model.kinds.requests import bounded, to_integer, unreadable_amounts
 from plimsoll.model.quantity import readable
+from plimsoll.model.read_only_dict import NO_ENTRIES
 
 
 class Taint(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -55,8 +56,8 @@ class NodeAddress(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """The observed state of the node; quantities as written."""
 
-    allocatable: dict[str, str | Int64 | float] = {}
-    capacity: dict[str, str | Int64 | float] = {}
+    allocatable: dict[str, str | Int64 | float] = NO_ENTRIES
+    capacity: dict[str, str | Int64 | float] = NO_ENTRIES
     conditions: tuple[NodeCondition, ...] = ()
     addresses: tuple[NodeAddress, ...] = ()
     images: tuple[ContainerImage, ...] = ()

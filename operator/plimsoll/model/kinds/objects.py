@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Protocol, Self, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -100,6 +101,7 @@ class ClusterObjects:
     _of_heavy: WeakKeyDictionary[Weighty, tuple[int, dict[Hashable, Any]]] = field(
         default_factory=WeakKeyDictionary, repr=False, compare=False
     )
+    _shown: "ReadOnlyObjects | None" = field(default=None, repr=False, compare=False)
 
     def above(self, pod: Pod) -> OwnerReference | None:
         """The controller of the pod's ReplicaSet; None while it is unknown."""
@@ -144,6 +146,13 @@ class ClusterObjects:
         """The same; None before its first use."""
         return self._ledgers.get(kind)
 
+    @property
+    def read_only(self) -> "ClusterObjects":
+        """The same objects for plugins: maps that cannot be changed, and no count of versions to set."""
+        if self._shown is None:
+            self._shown = ReadOnlyObjects(self)
+        return self._shown
+
     def fork(self) -> "ClusterObjects":
         """An independent shelf of the same objects."""
         copies: dict[str, Any] = {name: dict(getattr(self, name)) for name in SHELVES.values()}
@@ -155,3 +164,49 @@ class ClusterObjects:
             _ledgers={kind: each.copied() for kind, each in self._ledgers.items()},
             _derived_version=self._derived_version,
         )
+
+
+class ReadOnlyObjects(ClusterObjects):
+    """What plugins see of the objects of a cluster: always as they are now."""
+
+    __slots__ = ("_source",)
+    _source: ClusterObjects
+
+    def __init__(self, source: ClusterObjects) -> None:
+        for name in SHELVES.values():
+            object.__setattr__(self, name, MappingProxyType(getattr(source, name)))
+        object.__setattr__(self, "_source", source)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"the objects of the cluster are read-only: {name} cannot be set")
+
+    @property
+    def version(self) -> int:  # type: ignore[override]  # a count that only the mirror increases
+        """Increases with each change."""
+        return self._source.version
+
+    @property
+    def budget_version(self) -> int:  # type: ignore[override]  # likewise
+        """Increases with each change of a budget."""
+        return self._source.budget_version
+
+    @property
+    def read_only(self) -> ClusterObjects:
+        """These."""
+        return self
+
+    def derived(self, key: Hashable, build: Callable[[], T]) -> T:
+        """As there."""
+        return self._source.derived(key, build)
+
+    def ledger(self, kind: type[LedgerT]) -> LedgerT:
+        """As there."""
+        return self._source.ledger(kind)
+
+    def known_ledger(self, kind: type[LedgerT]) -> LedgerT | None:
+        """As there."""
+        return self._source.known_ledger(kind)
+
+    def fork(self) -> ClusterObjects:
+        """As there."""
+        return self._source.fork()

@@ -18,6 +18,7 @@ from plimsoll.model.kinds.storage import (
     ISCSISource,
     RBDSource,
 )
+from plimsoll.model.read_only_dict import NO_ENTRIES
 from plimsoll.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm
 
 Quantities: TypeAlias = dict[str, str | Int64 | float]
@@ -27,8 +28,8 @@ Quantities: TypeAlias = dict[str, str | Int64 | float]
 class ResourceRequirements(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """The requests and limits of a container (or a whole pod)."""
 
-    requests: Quantities = {}
-    limits: Quantities = {}
+    requests: Quantities = NO_ENTRIES
+    limits: Quantities = NO_ENTRIES
 
 
 class ContainerPort(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -224,8 +225,8 @@ class PodSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fals
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     resources: ResourceRequirements | None = None
-    overhead: Quantities = {}
-    node_selector: dict[str, str] = {}
+    overhead: Quantities = NO_ENTRIES
+    node_selector: dict[str, str] = NO_ENTRIES
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
@@ -290,7 +291,7 @@ class ContainerStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
     resources: ResourceRequirements | None = None
-    allocated_resources: Quantities = {}
+    allocated_resources: Quantities = NO_ENTRIES
 
 
 class PodResourceClaimStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -313,7 +314,7 @@ class PodStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fa
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     ephemeral_container_statuses: tuple[ContainerStatus, ...] = ()
     resources: ResourceRequirements | None = None
-    allocated_resources: Quantities = {}
+    allocated_resources: Quantities = NO_ENTRIES
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
 

@@ -5,6 +5,7 @@ import msgspec
 from plimsoll.model.kinds.metadata import ApiObject, Int64
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.quantity import QuantityValue
+from plimsoll.model.read_only_dict import NO_ENTRIES
 
 GROUP_LABEL = "plimsoll.dev/pod-group"
 """Names a pod's PodGroup, in its own namespace."""
@@ -20,7 +21,7 @@ class PodGroupSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc
     """The number of pods that a start needs, and their resources."""
 
     min_member: Int64 = 1
-    min_resources: dict[str, QuantityValue] = {}
+    min_resources: dict[str, QuantityValue] = NO_ENTRIES
     schedule_timeout_seconds: Int64 = DEFAULT_TIMEOUT_S
 
 

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec.structs import astuple
 
-from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.metadata import ObjectMeta, OwnerReference
 from plimsoll.model.kinds.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements, Volume
 from plimsoll.model.kinds.pod_terms import PodTerm, TermKind, compile_terms
 from plimsoll.model.kinds.requests import (
@@ -28,6 +28,7 @@ from plimsoll.model.kinds.requests import (
     nonzero_existing,
     unreadable,
 )
+from plimsoll.model.read_only_dict import ReadOnlyDict
 from plimsoll.model.selectors import NodeMatcher, SelectorError, compile_node_matcher
 
 T = TypeVar("T")
@@ -48,7 +49,7 @@ HEAVY_BYTES = 32_768
 LARGE_REQUEST = 2**50
 
 
-class PodTemplate:
+class PodTemplate(msgspec.Struct, frozen=True, eq=False, weakref=True, kw_only=True):
     """The common part of all pods of one shape. Compare by identity: equal shapes are the same object.
 
     Attributes:
@@ -63,46 +64,19 @@ class PodTemplate:
         is_heavy: Whether it is so large that no cache may keep it when its pods have gone.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_memo",
-        "is_heavy",
-        "labels",
-        "namespace",
-        "nonzero_requests",
-        "owner",
-        "requests",
-        "sample",
-        "score_requests",
-        "signature",
-        "terms",
-        "terms_error",
-        "unreadable",
-    )
-
-    def __init__(self, pod: Pod, signature: bytes, *, is_heavy: bool = False) -> None:
-        self.sample = pod
-        self.is_heavy = is_heavy
-        self.signature = signature
-        self.namespace = pod.namespace
-        self.labels = pod.labels
-        self.owner = pod.metadata.controller
-        self.requests = bounded(incoming(pod))
-        if names_all(pod):
-            self.score_requests = self.requests
-            self.nonzero_requests = {name: self.requests.get(name, 0) for name in WITH_MINIMUM}
-        else:
-            self.score_requests = bounded(fit_score(pod))
-            plain = msgspec.structs.replace(pod, status=PodStatus())
-            self.nonzero_requests = bounded(nonzero_existing(plain))
-        self.unreadable = tuple(unreadable(pod))
-        self.terms_error = ""
-        try:
-            self.terms = compile_terms(pod.spec.affinity, pod.namespace)
-        except SelectorError as exc:
-            self.terms = ()
-            self.terms_error = str(exc)
-        self._memo: dict[Hashable, Any] = {}
+    sample: Pod
+    signature: bytes
+    namespace: str
+    labels: dict[str, str]
+    owner: OwnerReference | None
+    requests: dict[str, int]
+    score_requests: dict[str, int]
+    nonzero_requests: dict[str, int]
+    unreadable: tuple[str, ...]
+    terms: tuple[PodTerm, ...]
+    terms_error: str
+    is_heavy: bool
+    _memo: dict[Hashable, Any]
 
     @property
     def required_nodes(self) -> NodeMatcher:
@@ -156,7 +130,7 @@ class Holder(NamedTuple):
         return self.key if self.kind is HolderKind.POD else self.kind + ":" + self.key
 
 
-class PodInfo:
+class PodInfo(msgspec.Struct, frozen=True, eq=False):
     """One pod: its object, its template, and what differs between siblings.
 
     Attributes:
@@ -167,36 +141,15 @@ class PodInfo:
         is_large: Whether some request is so large that sums might exceed int64.
     """
 
-    __slots__ = (
-        "is_large",
-        "namespace",
-        "nonzero_cpu_milli",
-        "nonzero_memory_bytes",
-        "pod",
-        "requests",
-        "stands_in_for",
-        "template",
-        "uid",
-    )
-
-    def __init__(self, pod: Pod, template: PodTemplate, stands_in_for: Holder | None = None) -> None:
-        self.pod = pod
-        self.template = template
-        self.stands_in_for = stands_in_for
-        metadata = pod.metadata
-        self.namespace = metadata.namespace
-        self.uid = metadata.uid
-        if grants_the_spec(pod):
-            self.requests = template.requests
-            nonzero = template.nonzero_requests
-        else:
-            requests = bounded(existing(pod))
-            # Siblings share one dict: half a million pods are held in memory.
-            self.requests = template.requests if requests == template.requests else requests
-            nonzero = bounded(nonzero_existing(pod))
-        self.nonzero_cpu_milli = nonzero["cpu"]
-        self.nonzero_memory_bytes = nonzero["memory"]
-        self.is_large = max(self.requests.values(), default=0) > LARGE_REQUEST
+    pod: Pod
+    template: PodTemplate
+    stands_in_for: Holder | None
+    namespace: str
+    uid: str
+    requests: dict[str, int]
+    nonzero_cpu_milli: int
+    nonzero_memory_bytes: int
+    is_large: bool
 
     @property
     def name(self) -> str:
@@ -228,6 +181,63 @@ class PodInfo:
         return f"PodInfo({self.key})"
 
 
+def template_of(pod: Pod, signature: bytes, *, is_heavy: bool = False) -> PodTemplate:
+    """Compile the template of a pod's shape."""
+    requests = bounded(incoming(pod))
+    if names_all(pod):
+        score_requests = requests
+        nonzero_requests = {name: requests.get(name, 0) for name in WITH_MINIMUM}
+    else:
+        score_requests = bounded(fit_score(pod))
+        plain = msgspec.structs.replace(pod, status=PodStatus())
+        nonzero_requests = bounded(nonzero_existing(plain))
+    terms: tuple[PodTerm, ...] = ()
+    terms_error = ""
+    try:
+        terms = compile_terms(pod.spec.affinity, pod.namespace)
+    except SelectorError as exc:
+        terms_error = str(exc)
+    return PodTemplate(
+        sample=pod,
+        signature=signature,
+        namespace=pod.namespace,
+        labels=pod.labels,
+        owner=pod.metadata.controller,
+        requests=requests,
+        score_requests=score_requests,
+        nonzero_requests=ReadOnlyDict(nonzero_requests),
+        unreadable=tuple(unreadable(pod)),
+        terms=terms,
+        terms_error=terms_error,
+        is_heavy=is_heavy,
+        _memo={},
+    )
+
+
+def info_of(pod: Pod, template: PodTemplate, stands_in_for: Holder | None = None) -> PodInfo:
+    """The engine's view of a pod with that template."""
+    if grants_the_spec(pod):
+        requests = template.requests
+        nonzero = template.nonzero_requests
+    else:
+        own = bounded(existing(pod))
+        # Siblings share one dict: half a million pods are held in memory.
+        requests = template.requests if own == template.requests else own
+        nonzero = bounded(nonzero_existing(pod))
+    metadata = pod.metadata
+    return PodInfo(
+        pod,
+        template,
+        stands_in_for,
+        metadata.namespace,
+        metadata.uid,
+        requests,
+        nonzero["cpu"],
+        nonzero["memory"],
+        max(requests.values(), default=0) > LARGE_REQUEST,
+    )
+
+
 class Templates:
     """Interns templates: one object for all pods of one shape, while any such pod is kept."""
 
@@ -251,12 +261,12 @@ class Templates:
             signature = blake2b(shape, digest_size=16).digest()
             template = self._by_signature.get(signature)
             if template is None:
-                template = self._by_signature[signature] = PodTemplate(
+                template = self._by_signature[signature] = template_of(
                     pod, signature, is_heavy=len(shape) > HEAVY_BYTES
                 )
                 if not has_own_claims(pod):
                     self._by_parts[parts] = template
-        return PodInfo(pod, template, stands_in_for)
+        return info_of(pod, template, stands_in_for)
 
     def stand_in(self, pod: PodInfo, holder: Holder, priority: int | None = None, node: str = "") -> PodInfo:
         """A stand-in: a pod of the same shape that represents a holder; the only place that creates one.

@@ -32,6 +32,7 @@ from plimsoll.model.quantity import (
     readable,
     scaled,
 )
+from plimsoll.model.read_only_dict import ReadOnlyDict
 from plimsoll.model.selectors import is_label_key
 
 CPU = "cpu"
@@ -55,9 +56,9 @@ Number = TypeVar("Number", int, Amount)
 Read = Callable[[QuantityValue], Number]
 
 
-def bounded(requests: Mapping[str, int]) -> dict[str, int]:
+def bounded(requests: Mapping[str, int]) -> ReadOnlyDict[str, int]:
     """Each amount within 0..LARGEST_AMOUNT."""
-    return {name: max(0, min(amount, LARGEST_AMOUNT)) for name, amount in requests.items()}
+    return ReadOnlyDict({name: max(0, min(amount, LARGEST_AMOUNT)) for name, amount in requests.items()})
 
 
 def is_extended(name: str) -> bool:

@@ -3,6 +3,7 @@
 import msgspec
 
 from plimsoll.model.kinds.metadata import ApiObject, Int64, ObjectMeta
+from plimsoll.model.read_only_dict import NO_ENTRIES
 from plimsoll.model.selectors import LabelSelector, NodeSelector
 
 
@@ -51,7 +52,7 @@ class CSIVolumeSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
 class VolumeResources(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """The requested amount of storage; quantities as written."""
 
-    requests: dict[str, str | Int64 | float] = {}
+    requests: dict[str, str | Int64 | float] = NO_ENTRIES
 
 
 class ObjectReference(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -110,7 +111,7 @@ class VolumeNodeAffinity(msgspec.Struct, frozen=True, kw_only=True, rename="came
 class PersistentVolumeSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """A piece of storage."""
 
-    capacity: dict[str, str | Int64 | float] = {}
+    capacity: dict[str, str | Int64 | float] = NO_ENTRIES
     access_modes: tuple[str, ...] = ()
     claim_ref: ObjectReference | None = None
     node_affinity: VolumeNodeAffinity | None = None

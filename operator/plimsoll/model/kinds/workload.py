@@ -6,6 +6,7 @@ from typing import TypeAlias
 import msgspec
 
 from plimsoll.model.kinds.metadata import ApiObject, Int64
+from plimsoll.model.read_only_dict import NO_ENTRIES
 from plimsoll.model.selectors import LabelSelector
 
 IntOrString: TypeAlias = Int64 | str
@@ -28,7 +29,7 @@ class LabelMapSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc
     """The spec of the older kinds, whose selector is a plain map; an empty one selects nothing."""
 
     replicas: Int64 = 1
-    selector: dict[str, str] = {}
+    selector: dict[str, str] = NO_ENTRIES
 
 
 class Service(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -95,7 +96,7 @@ class PodDisruptionBudgetStatus(msgspec.Struct, frozen=True, kw_only=True, renam
     desired_healthy: Int64 = 0
     expected_pods: Int64 = 0
     observed_generation: Int64 = 0
-    disrupted_pods: dict[str, datetime | None] = {}
+    disrupted_pods: dict[str, datetime | None] = NO_ENTRIES
 
 
 class PodDisruptionBudget(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
-from plimsoll.engine.plugin_calls import called, calling
+from plimsoll.engine.plugin_calls import called, of_kind
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.complaints import Complaining
 from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
@@ -116,6 +116,7 @@ class Objections:
             for each in (refusal, last):
                 if each is None:
                     continue
+                of_kind(each, Refusal, evictor.name, "filter")
                 found = self._surging.of(pod) if each.yields_to_surge and self._surging else None
                 if not isinstance(found, Surge):
                     return self._context.surges.lift(pod, each) if each.yields_to_surge else each
@@ -181,8 +182,10 @@ class Objections:
         """The minimum gain of a move, in points; None if it need not gain any."""
         asking, share = self.asking.get(strategy), self._rebalancing.minimum_gain
         if asking is not None:
-            with calling(strategy, "least_gain"):
-                return max(asking.least_gain(maximum), math.ceil((share or 0.0) * maximum - TOLERANCE), 1)
+            least = of_kind(
+                called(strategy, "least_gain", asking.least_gain, maximum), int, strategy, "least_gain"
+            )
+            return max(least, math.ceil((share or 0.0) * maximum - TOLERANCE), 1)
         if strategy in self.renewing or strategy in self._serving_pending:
             return None
         if by_score:

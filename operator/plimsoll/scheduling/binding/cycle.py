@@ -8,21 +8,26 @@ PreBind plugins run in order. Adjacent plugins that allow parallel runs start si
 rejection cancels the others. A pod that is preempted or deleted before its binding is sent is cancelled:
 nothing is bound.
 
+:mod:`plimsoll.scheduling.binding.plugin_waits` limits how long PreBind and Bind plugins may take.
+
 Source: kube-scheduler v1.36, ``schedule_one.go`` (``bindingCycle``), ``framework/runtime/framework.go``
 (``RunPreBindPlugins``) and ``backend/podsinprebind``.
 """
 
 import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any
 
-from plimsoll.engine.plugin_calls import METER, calling
+from plimsoll.engine.plugin_calls import METER, called, calling, of_kind
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     SUCCESS,
+    BindPlugin,
     Code,
     CycleState,
+    PermitPlugin,
     PermitResult,
     Plugin,
     PluginError,
@@ -36,15 +41,15 @@ from plimsoll.framework.binding_ports import BinderPort, VolumesPort, WaitingPod
 from plimsoll.framework.devices.ports import DevicesPort
 from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
+from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodBinding, PodStatusWriter
 from plimsoll.ports.writes import WriteResult
 from plimsoll.scheduling.binding.binder import ConfirmedBinder
 from plimsoll.scheduling.binding.device_claims import DeviceClaims
 from plimsoll.scheduling.binding.permits import HeldPod, Permits
+from plimsoll.scheduling.binding.plugin_waits import CANCELLED, PluginWaits
 from plimsoll.scheduling.binding.volume_claims import ClaimBinder
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -102,8 +107,10 @@ class BindingCycle:
         devices: DeviceClaims,
         clock: Clock,
         observer: Observer,
+        recorder: EventRecorder,
     ) -> None:
         self.permits = Permits(clock)
+        self._waits = PluginWaits(clock, recorder, observer)
         self._waiting = WaitingPodsPort(self.permits)
         self._binder = ConfirmedBinder(binder, clock)
         self._in_pre_bind: dict[str, asyncio.Future[Status]] = {}
@@ -130,21 +137,20 @@ class BindingCycle:
         if self.devices.book is not None:
             state.write(DevicesPort(snapshot, self.devices))
         for booker in profile.reserve:
-            with calling(booker.name, "reserve"):
-                status = _answer(booker.reserve(state, pod, node), Status)
+            answer = called(booker.name, "reserve", booker.reserve, state, pod, node)
+            status = of_kind(answer, Status, booker.name, "reserve")
             if not status.is_success:
                 return _signed(status, booker, "reserve")
         timeouts: dict[str, float] = {}
         for holder in profile.permit:
-            with calling(holder.name, "permit"):
-                permission = _answer(holder.permit(state, pod, node), PermitResult)
+            permission = _permission(holder, state, pod, node)
             if permission.status.code is Code.WAIT:
                 timeouts[holder.name] = permission.timeout_s
             elif not permission.status.is_success:
                 return _signed(permission.status, holder, "permit")
         for worker in profile.pre_bind:
-            with calling(worker.name, "preBind"):
-                status = _answer(worker.pre_bind_preflight(state, pod, node), Status)
+            answer = called(worker.name, "preBind", worker.pre_bind_preflight, state, pod, node)
+            status = of_kind(answer, Status, worker.name, "preBind")
             if status.is_success:
                 attempt.works.append(worker)
             elif not status.is_skip:
@@ -185,8 +191,21 @@ class BindingCycle:
         await self._announce(attempt)
         return await self.permits.verdict(attempt.held)
 
+    async def prepare(self, attempt: BindingAttempt) -> Status:
+        """Run PreBind; the caller must ``undo`` unless this returns SUCCESS."""
+        try:
+            status = await self._pre_bind(attempt)
+        except PluginError as exc:
+            return self._broken(exc)
+        if status.is_success:
+            attempt.works = []
+        return status
+
     async def finish(self, attempt: BindingAttempt) -> Status:
-        """Run PreBind, Bind and PostBind; the caller must ``undo`` unless this returns SUCCESS."""
+        """Run what is left of PreBind, then Bind and PostBind.
+
+        The caller must ``undo`` unless this returns SUCCESS.
+        """
         try:
             status = await self._finish(attempt)
         except PluginError as exc:
@@ -233,8 +252,11 @@ class BindingCycle:
     async def _bind(self, attempt: BindingAttempt) -> Status:
         state, pod, node = attempt.state, attempt.pod, attempt.node
         for plugin in attempt.profile.bind:
-            with calling(plugin.name, "bind"):
-                status = _answer(await plugin.bind(state, pod, node), Status)
+            if plugin.name in attempt.profile.capabilities.by_port:
+                status = await _bind(plugin, attempt)  # its only wait is for a write, which has a limit
+            else:
+                call = asyncio.ensure_future(_bind(plugin, attempt))
+                status = await self._waits.outcome({call: plugin}, "bind", attempt)
             if status.is_success:
                 return status
             if not status.is_skip:
@@ -252,34 +274,14 @@ class BindingCycle:
         try:
             await self._announce(attempt)
             for group in _groups(attempt.works, attempt.profile.capabilities.parallel):
-                status = await self._together(group, attempt, called_off)
+                calls = {asyncio.ensure_future(_work(plugin, attempt)): plugin for plugin in group}
+                status = await self._waits.outcome(calls, "preBind", attempt, called_off)
                 if not status.is_success:
                     return status
             return called_off.result() if called_off.done() else SUCCESS
         finally:
             if self._in_pre_bind.get(uid) is called_off:
                 del self._in_pre_bind[uid]
-
-    async def _together(
-        self, group: list[PreBindPlugin], attempt: BindingAttempt, called_off: asyncio.Future[Status]
-    ) -> Status:
-        tasks = [asyncio.ensure_future(_work(plugin, attempt)) for plugin in group]
-        pending: set[asyncio.Future[Status]] = {*tasks}
-        try:
-            while pending:
-                done, _ = await asyncio.wait({*pending, called_off}, return_when=asyncio.FIRST_COMPLETED)
-                if called_off.done():
-                    return called_off.result()
-                pending -= done
-                for task in tasks:  # in the profile's order, if several end simultaneously
-                    if task in done and not task.result().is_success:
-                        return task.result()
-            return SUCCESS
-        finally:
-            for unfinished in pending:
-                unfinished.cancel()
-            # The caller undoes their effects next, so they must have ended by then.
-            await asyncio.gather(*pending, return_exceptions=True)
 
     def undo(self, attempt: BindingAttempt) -> None:
         """Unreserve with all plugins in reverse order, reserved or not; the pod is held no longer."""
@@ -327,16 +329,28 @@ def _groups(works: Sequence[PreBindPlugin], parallel: frozenset[str]) -> list[li
 
 
 async def _work(plugin: PreBindPlugin, attempt: BindingAttempt) -> Status:
-    with calling(plugin.name, "preBind"):
-        status = _answer(await plugin.pre_bind(attempt.state, attempt.pod, attempt.node), Status)
+    with calling(plugin.name, "preBind", CANCELLED):
+        answer = await plugin.pre_bind(attempt.state, attempt.pod, attempt.node)
+    status = of_kind(answer, Status, plugin.name, "preBind")
     return status if status.is_success else _signed(status, plugin, "preBind")
 
 
-def _answer(given: T, kind: type[T]) -> T:
-    """A plugin's result; TypeError if it has the wrong type, which the caller attributes to the plugin."""
-    if not isinstance(given, kind):
-        raise TypeError(f"it answered {given!r}; expected a {kind.__name__}")
-    return given
+async def _bind(plugin: BindPlugin, attempt: BindingAttempt) -> Status:
+    with calling(plugin.name, "bind", CANCELLED):
+        answer = await plugin.bind(attempt.state, attempt.pod, attempt.node)
+    return of_kind(answer, Status, plugin.name, "bind")
+
+
+def _permission(plugin: PermitPlugin, state: CycleState, pod: PodInfo, node: str) -> PermitResult:
+    """The result of a permit plugin, with a time that can be waited for."""
+    answer = called(plugin.name, "permit", plugin.permit, state, pod, node)
+    answer = of_kind(answer, PermitResult, plugin.name, "permit")
+    of_kind(answer.status, Status, plugin.name, "permit")
+    seconds: Any = answer.timeout_s
+    if not isinstance(seconds, int | float) or math.isnan(seconds):
+        problem = f"returned {seconds!r} as timeout_s; expected a number of seconds"
+        raise PluginError(plugin.name, "permit", problem)
+    return answer
 
 
 def _signed(status: Status, plugin: Plugin, point: str) -> Status:

@@ -289,7 +289,7 @@ class DeviceClaims:
                 continue
             book.release(held)
             self._changed.notify()
-            allocated, objects = _with(held, each.allocation), self._cluster.objects
+            allocated, objects = _with(held, each.allocation), self._cluster.objects.read_only
             self._freed(
                 ClusterEvent(EventResource.RESOURCE_CLAIM, ActionType.UPDATE, allocated, held, objects)
             )

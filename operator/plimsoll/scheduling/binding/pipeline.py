@@ -28,8 +28,8 @@ from plimsoll.scheduling.queue.queue import FLUSHED, SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 from plimsoll.timing.slots import Slots
 
-#: Maximum number of bindings in flight.
-BINDINGS = 100
+#: Maximum number of bindings in flight, and of pods of one profile for which PreBind plugins run.
+BINDINGS, PREPARATIONS = 100, 100
 
 #: Bindings that are posted together, once so many tasks run that a pod would wait for a slot anyway.
 TOGETHER, ALONE = 4, 8
@@ -69,6 +69,7 @@ class BindingPipeline:
     tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
     _collected: list[tuple[QueuedPod, BindingAttempt]] = field(default_factory=list, init=False)
     _context: Context | None = field(default=None, init=False)  #: the context of the first collected binding
+    _preparing: dict[str, Slots] = field(default_factory=dict, init=False)  #: by scheduler name
     _sharing: int = field(default=0, init=False)  #: bindings that run in the task of another one
 
     def start(self, work: Coroutine[Any, Any, None], context: Context | None = None) -> asyncio.Task[None]:
@@ -114,6 +115,10 @@ class BindingPipeline:
         if attempt is None:
             return False
         self._queue.settled(attempt.pod.uid)
+        if attempt.works:
+            # PreBind takes no slot, however long it lasts: other profiles' pods need them.
+            self.start(self.bind_in_slot(queued, attempt))
+            return False
         is_written = attempt.pod.uid in self._explanations.writing
         if is_written or len(self.tasks) < ALONE or not self._cycle.posts_only(attempt):
             self._bind_alone(queued, attempt)
@@ -202,15 +207,38 @@ class BindingPipeline:
         await self.bind_in_slot(queued, attempt)
 
     async def bind_in_slot(self, queued: QueuedPod, attempt: BindingAttempt) -> None:
-        """Bind as soon as a slot is free, or the context that a hook returned instead is entered."""
+        """Run PreBind; bind as soon as a slot is free, or the context that a hook returned is entered."""
         self._queue.settled(attempt.pod.uid)
+        if attempt.works:
+            async with self._preparing.setdefault(attempt.profile.scheduler_name, Slots(PREPARATIONS)):
+                if not await self._is_prepared(queued, attempt):
+                    return
         slots = (hook.slot(attempt.pod, attempt.profile) for hook in self._hooks)
         async with next((slot for slot in slots if slot is not None), self.slots):
             await self.bind(queued, attempt)
 
+    async def _is_prepared(self, queued: QueuedPod, attempt: BindingAttempt) -> bool:
+        """Run PreBind; returns whether the pod may be bound, and undoes the attempt otherwise."""
+        if attempt.pod.uid not in self._queue:  # it was deleted while other pods were prepared
+            self.undo(attempt)
+            return False
+        try:
+            status = await self._cycle.prepare(attempt)
+        except BaseException:
+            self.undo(attempt)
+            raise
+        if not status.is_success:
+            self._not_bound(queued, attempt, status)
+        return status.is_success
+
+    def _not_bound(self, queued: QueuedPod, attempt: BindingAttempt, status: Status) -> None:
+        self.unbound(queued, attempt, status)
+        for hook in self._hooks:
+            hook.not_bound(attempt.pod, attempt.node)
+
     async def bind(self, queued: QueuedPod, attempt: BindingAttempt) -> None:
         """Bind a pod that holds a slot, and report the outcome."""
-        pod, node = attempt.pod, attempt.node
+        pod = attempt.pod
         try:
             if pod.uid in self._explanations.writing:
                 await self._explanations.end_of_write(pod.uid)
@@ -220,9 +248,7 @@ class BindingPipeline:
             self.undo(attempt)
             raise
         if not status.is_success:
-            self.unbound(queued, attempt, status)
-            for hook in self._hooks:
-                hook.not_bound(pod, node)
+            self._not_bound(queued, attempt, status)
             return
         self._report_bound(queued, attempt)
 

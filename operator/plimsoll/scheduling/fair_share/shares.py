@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import PlacedPodsSubscriber
-from plimsoll.engine.plugin_calls import calling
+from plimsoll.engine.plugin_calls import NUMBER, called, of_kind, sortable
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError, Pod, PodInfo, Snapshot
 from plimsoll.model.columns.queue_usage import WaitingDemand
@@ -27,16 +27,18 @@ class FairShares(PlacedPodsSubscriber):
         self._cache = cache
         self._queue = queue
         self._observer = observer
+        self._known: dict[str, tuple[ProfileScheduler, FairQueues | None]] = {}
         self._fair: dict[str, FairQueues] = {}
 
     def serve(self, schedulers: Mapping[str, ProfileScheduler], waiting: Iterable[Pod]) -> None:
         """Serve these profiles; ``waiting`` are the pods without a node."""
-        self._fair = {
-            name: plugin
-            for name, scheduler in schedulers.items()
-            for plugin in scheduler.profile.plugins
-            if isinstance(plugin, FairQueues)
-        }
+        known, self._known = self._known, {}
+        for name, scheduler in schedulers.items():
+            before = known.get(name)
+            if before is None or before[0] is not scheduler:
+                before = scheduler, _fair_queues(scheduler)
+            self._known[name] = before
+        self._fair = {name: fair for name, (_, fair) in self._known.items() if fair is not None}
         if self._cache.cluster.has_index(WaitingDemand):
             self._demand.clear()  # demand is not counted while no profile has fair queues
         if self._fair:
@@ -71,16 +73,26 @@ class FairShares(PlacedPodsSubscriber):
     def _heap_of(self, pod: PodInfo) -> HeapKey:
         name = pod.pod.spec.scheduler_name
         plugin = self._fair.get(name)
-        return ("", "") if plugin is None else (name, plugin.queue_of(pod))
+        if plugin is None:
+            return ("", "")
+        try:
+            return name, of_kind(
+                called(plugin.name, "queueSort", plugin.queue_of, pod), str, plugin.name, "queueSort"
+            )
+        except PluginError as exc:
+            self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
+            return ("", "")
 
     def _standing(self, heap: HeapKey) -> float:
         name, queue = heap
+        fair, snapshot = self._fair[name], Snapshot(self._cache.cluster)
         try:
-            with calling(self._fair[name].name, "queueSort"):
-                return float(self._fair[name].standing(queue, name, Snapshot(self._cache.cluster)))
+            standing = called(fair.name, "queueSort", fair.standing, queue, name, snapshot)
+            sortable(standing, fair.name, like=NUMBER)
         except PluginError as exc:
             self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
             return 0.0
+        return standing
 
     def _set(self, pod: Pod) -> None:
         waits = not (pod.node_name or pod.is_terminal or pod.is_terminating or pod.spec.scheduling_gates)
@@ -88,3 +100,8 @@ class FairShares(PlacedPodsSubscriber):
             self._demand.set(self._cache.info(pod), is_placed=pod.uid in self._cache.assumed)
         else:
             self._demand.drop(pod.uid)
+
+
+def _fair_queues(scheduler: ProfileScheduler) -> FairQueues | None:
+    """The plugin of a profile that divides shares, if it has one."""
+    return next((each for each in scheduler.profile.plugins if isinstance(each, FairQueues)), None)

@@ -39,5 +39,7 @@ class CooledNodes:
             return
         fell = self._nodes.look(cluster)
         if fell is not None:
-            change = ClusterEvent(EventResource.NODE_LOAD, ActionType.UPDATE, None, fell, cluster.objects)
+            change = ClusterEvent(
+                EventResource.NODE_LOAD, ActionType.UPDATE, None, fell, cluster.objects.read_only
+            )
             self.feed.happened(change)

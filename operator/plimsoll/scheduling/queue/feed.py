@@ -118,7 +118,9 @@ class QueueFeed(PlacedPodsSubscriber):
             self._observer.object_skipped("pods", pod.key, f"not scheduled: {info.template.unreadable[0]}")
         elif self._queue.add_or_update(info, now):
             objects = self._book.cache.cluster.objects
-            arrival = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD, None, info, objects)
+            arrival = ClusterEvent(
+                EventResource.UNSCHEDULABLE_POD, ActionType.ADD, None, info, objects.read_only
+            )
             self._queue.move_all_to_active_or_backoff_queue(arrival, now)
             self._observer.event_handled(arrival.label, self._clock.monotonic() - now)
 

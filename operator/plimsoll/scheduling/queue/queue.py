@@ -193,7 +193,7 @@ class SchedulingQueue:
 
     def _own_changes(self, old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
         return [
-            ClusterEvent(EventResource.UNSCHEDULABLE_POD, bit, old, new, self._objects)
+            ClusterEvent(EventResource.UNSCHEDULABLE_POD, bit, old, new, self._objects.read_only)
             for bit in waiting_changes(old, new)
         ]
 
@@ -272,6 +272,13 @@ class SchedulingQueue:
         queued.attempts += 1
         self._in_flight.launch(queued)
         return queued
+
+    def set_aside(self, uid: str, times: int, now: float) -> None:
+        """Let a pod back off as if so many attempts in a row had taken too much."""
+        queued = self._active.take(uid) or self._backoff.take(uid) or self._unschedulable.take(uid)
+        if queued is not None:
+            queued.timestamp, queued.costly_count = now, times
+            self._backoff.push(queued, is_error=True)
 
     def next_due(self) -> float | None:
         """When the next pod ends its back-off or is flushed; None if no pod waits for time to pass."""

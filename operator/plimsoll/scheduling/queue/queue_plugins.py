@@ -12,7 +12,7 @@ kube-scheduler; :mod:`plimsoll.policies.controller` enforces it.
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from plimsoll.engine.plugin_calls import calling
+from plimsoll.engine.plugin_calls import answered, called, calling, of_kind, sortable
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
     SUCCESS,
@@ -63,6 +63,7 @@ class QueuePlugins:
         self._gates = tuple(gates)
         self._cluster = Cluster() if cluster is None else cluster
         self._by_objects: frozenset[str] = frozenset()  #: plugins that read more than the pod
+        self._form: object = None  #: of the sort plugin's first key: all others must be comparable with it
         self._schedulers: Mapping[str, ProfileScheduler] = {}
         self._hints: dict[str, QueueingHints] = {}
 
@@ -93,15 +94,17 @@ class QueuePlugins:
         """Order by the QueueSort plugin of the served profiles; all of them have an equal one."""
         sorts = [each.profile.queue_sort for each in self._schedulers.values()]
         self._sort = next(iter(sorts), self._default_sort)
+        self._form = None
 
     def sort_key(self, pod: PodInfo, since: float) -> tuple[int, Any]:
         """The key of a pod that waits since ``since``; lower goes first, a pod without a key last, by age."""
         try:
-            with calling(self._sort.name, "queueSort"):
-                return (0, self._sort.sort_key(pod, since))
+            key = called(self._sort.name, "queueSort", self._sort.sort_key, pod, since)
+            self._form = sortable(key, self._sort.name, self._form)
         except PluginError as exc:
             self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
             return (1, since)
+        return (0, key)
 
     def gate(self, pod: PodInfo, first: str = "") -> Status:
         """The first rejection by PreEnqueue plugins and gates; the plugin named ``first`` runs first."""
@@ -123,10 +126,12 @@ class QueuePlugins:
 
     def _pre_enqueue(self, plugin: PreEnqueuePlugin, pod: PodInfo) -> Status:
         try:
-            with calling(plugin.name, "preEnqueue"):
-                if plugin.name in self._by_objects:
-                    return gate_of(plugin, pod, Snapshot(self._cluster)).by(plugin.name)
-                return plugin.pre_enqueue(pod).by(plugin.name)
+            if plugin.name in self._by_objects:
+                snapshot = Snapshot(self._cluster)
+                status = answered(plugin.name, "preEnqueue", gate_of, plugin, pod, snapshot)
+            else:
+                status = answered(plugin.name, "preEnqueue", plugin.pre_enqueue, pod)
+            return status.by(plugin.name)
         except PluginError as exc:
             self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
             return error(str(exc)).by(exc.plugin)
@@ -135,11 +140,10 @@ class QueuePlugins:
         """Call one hint; if it raises or returns a wrong type, the event may help."""
         began = self._clock.monotonic()
         try:
-            with calling(plugin, "queueingHint"):
-                answer = hint(pod, change)
-                if not isinstance(answer, QueueingHint):
-                    raise TypeError(f"it answered {answer!r}; expected QUEUE or SKIP")
-                said = answer.value
+            answer = of_kind(
+                called(plugin, "queueingHint", hint, pod, change), QueueingHint, plugin, "queueingHint"
+            )
+            said = answer.value
         except PluginError as exc:
             self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
             answer, said = QueueingHint.QUEUE, "Error"

@@ -47,7 +47,7 @@ def ask_directly(_plugin: str, hint: Hint, pod: PodInfo, change: ClusterEvent) -
     """Call a hint; if it raises, the event may help."""
     try:
         return hint(pod, change)
-    except Exception:  # noqa: BLE001 - to wait on is the worse mistake
+    except BaseException:  # noqa: BLE001 - to wait on is the worse mistake
         return QueueingHint.QUEUE
 
 

@@ -11,6 +11,7 @@ import msgspec
 from plimsoll.model.kinds.devices.resource_slice import AmountText, DeviceSelector
 from plimsoll.model.kinds.metadata import ApiObject
 from plimsoll.model.kinds.pod import PodCondition, Toleration
+from plimsoll.model.read_only_dict import NO_ENTRIES
 from plimsoll.model.selectors import NodeSelector
 
 Configuration: TypeAlias = dict[str, object]
@@ -20,7 +21,7 @@ Configuration: TypeAlias = dict[str, object]
 class CapacityRequirements(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """The wanted amounts of a device's capacities."""
 
-    requests: dict[str, AmountText] = {}
+    requests: dict[str, AmountText] = NO_ENTRIES
 
 
 class ExactDeviceRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -80,7 +81,7 @@ class AllocatedDevice(
     binding_conditions: tuple[str, ...] = ()
     binding_failure_conditions: tuple[str, ...] = ()
     share_id: str | None = msgspec.field(default=None, name="shareID")
-    consumed_capacity: dict[str, AmountText] = {}
+    consumed_capacity: dict[str, AmountText] = NO_ENTRIES
 
 
 class AllocatedDevices(

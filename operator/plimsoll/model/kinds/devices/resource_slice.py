@@ -9,6 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from plimsoll.model.kinds.metadata import ApiObject, Int64
+from plimsoll.model.read_only_dict import NO_ENTRIES
 from plimsoll.model.selectors import NodeSelector
 
 AmountText: TypeAlias = str | Int64 | float
@@ -86,22 +87,22 @@ class CounterConsumption(msgspec.Struct, frozen=True, kw_only=True, rename="came
     """A device's consumption of one set of counters."""
 
     counter_set: str = ""
-    counters: dict[str, Counter] = {}
+    counters: dict[str, Counter] = NO_ENTRIES
 
 
 class CounterSet(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """Counters that the devices of a pool share."""
 
     name: str = ""
-    counters: dict[str, Counter] = {}
+    counters: dict[str, Counter] = NO_ENTRIES
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """One device, or one partition of hardware."""
 
     name: str = ""
-    attributes: dict[str, DeviceAttribute] = {}
-    capacity: dict[str, DeviceCapacity] = {}
+    attributes: dict[str, DeviceAttribute] = NO_ENTRIES
+    capacity: dict[str, DeviceCapacity] = NO_ENTRIES
     consumes_counters: tuple[CounterConsumption, ...] = ()
     node_name: str = ""
     node_selector: NodeSelector | None = None

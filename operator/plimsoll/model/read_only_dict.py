@@ -1,0 +1,63 @@
+"""A dict that cannot be changed: the maps of objects that all plugins read.
+
+Pods of one owner share their labels and amounts, so a plugin that changed one would
+change it for all. It is a dict, because that is what msgspec encodes and what costs least to read.
+"""
+
+from typing import Any, Never, TypeVar
+
+import msgspec
+
+K = TypeVar("K")
+V = TypeVar("V")
+T = TypeVar("T")
+
+
+class ReadOnlyDict(dict[K, V]):
+    """A dict whose methods that would change it raise TypeError; ``{**it}`` and ``it | other`` are plain."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_args: object, **_entries: object) -> Never:
+        raise TypeError("this dict is read-only, because others read it too; change a copy: dict(it)")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are made from a dict of all entries."""
+        return type(self), (dict(self),)
+
+
+#: A map without entries: the default of every map of a kind.
+NO_ENTRIES: ReadOnlyDict[Any, Any] = ReadOnlyDict()
+
+#: By struct class, its fields that may contain maps.
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def sealed(value: T) -> T:
+    """The same value, with read-only maps at every depth; the structs in it are changed in place."""
+    found: Any = value
+    kind = type(value)
+    if kind is dict:
+        found = ReadOnlyDict({key: sealed(each) for key, each in found.items()}) if value else NO_ENTRIES
+    elif kind is tuple:
+        parts = tuple([sealed(each) for each in found])
+        if any(part is not each for part, each in zip(parts, found, strict=True)):
+            found = parts
+    elif isinstance(value, msgspec.Struct):
+        for name in _FIELDS.get(kind) or _fields_of(kind):
+            part = getattr(value, name)
+            whole = sealed(part)
+            if whole is not part:
+                msgspec.structs.force_setattr(value, name, whole)
+    result: T = found
+    return result
+
+
+def _fields_of(kind: type) -> tuple[str, ...]:
+    """The fields of a struct class that may contain maps: not texts and numbers."""
+    fields = msgspec.structs.fields(kind)
+    _FIELDS[kind] = tuple([each.name for each in fields if each.type not in (str, int, bool, float)])
+    return _FIELDS[kind]
