@@ -54,7 +54,7 @@ class OverBudgetError(PluginError):
         )
 
 
-class Budget:
+class AttemptBudget:
     """Bounds the processor time of attempts, one at a time.
 
     Another thread looks from time to time, and notes the attempt that has taken too much
@@ -94,7 +94,7 @@ class Budget:
 
 
 #: For calls outside of attempts.
-UNBOUNDED = Budget()
+UNBOUNDED = AttemptBudget()
 
 
 class PluginCalls:
@@ -114,7 +114,7 @@ class PluginCalls:
         counts: defaultdict[tuple[str, str], int],
         clock: Callable[[], float] | None = None,
         timed: Timed | None = None,
-        budget: Budget = UNBOUNDED,
+        budget: AttemptBudget = UNBOUNDED,
     ) -> None:
         self.budget = budget
         self.counts = counts

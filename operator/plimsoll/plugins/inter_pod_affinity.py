@@ -312,12 +312,12 @@ def _add_points(
             points = domains.sums * weight
             by_key[key] = by_key[key] + points if key in by_key else points
         return
-    label = snapshot.label(key)
+    column = snapshot.label_column(key)
     for row, count in few.items():
-        domain = label.ids[row]
+        domain = column[row]
         if domain != fwk.ABSENT:
             if key not in by_key:
-                by_key[key] = np.zeros(len(label.values) + 1, dtype=np.int64)
+                by_key[key] = np.zeros(len(snapshot.label(key)) + 1, dtype=np.int64)
             by_key[key][domain] += count * weight
 
 
@@ -363,14 +363,13 @@ def _domains_with(terms: Sequence[tuple[str, ClassCounts]], snapshot: fwk.Snapsh
     for key, counts in terms:
         if not counts.total:
             continue
-        label = snapshot.label(key)
         if key not in found:
-            found[key] = np.zeros(len(label.values) + 1, dtype=np.int64)
+            found[key] = np.zeros(len(snapshot.label(key)) + 1, dtype=np.int64)
         few = counts.few
         if few is None or len(few) > FEW_ROWS:
             found[key] += counts.sums(key, snapshot).sums
         else:
-            found[key][label.ids[list(few)]] += 1
+            found[key][snapshot.label_column(key)[list(few)]] += 1
     for each in found.values():
         each[-1] = 0
     return [

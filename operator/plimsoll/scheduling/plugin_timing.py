@@ -8,7 +8,7 @@ Source: kube-scheduler v1.36, ``framework/runtime/framework.go`` (``pluginMetric
 
 from collections import defaultdict
 
-from plimsoll.engine.plugin_calls import METER, Budget, PluginCalls
+from plimsoll.engine.plugin_calls import METER, AttemptBudget, PluginCalls
 from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.observer import Observer
 
@@ -32,7 +32,7 @@ class PluginTimer:
         self._randomness = randomness
         self._observer = observer
         self._counters: dict[str, PluginCalls] = {}
-        self.budget = Budget()
+        self.budget = AttemptBudget()
 
     def attempt(self, profile: str) -> "_Metered":
         """Meter the calls within this context, and in tasks started within it."""

@@ -6,13 +6,13 @@ import pytest
 
 from plimsoll.app.machine import attempt_watch
 from plimsoll.app.machine.attempt_watch import AttemptWatch, watch_attempts
-from plimsoll.engine.plugin_calls import BUDGET_S, Budget
+from plimsoll.engine.plugin_calls import BUDGET_S, AttemptBudget
 
 
 def test_only_an_attempt_that_takes_too_much_is_noted() -> None:
     """Many short attempts, or the time between them, are no long one."""
     used = 0.0
-    budget, watch = Budget(), AttemptWatch(lambda: used)
+    budget, watch = AttemptBudget(), AttemptWatch(lambda: used)
 
     for _ in range(5):
         budget.begin("short")
@@ -39,7 +39,7 @@ def test_a_thread_counts_processor_time_not_pauses(monkeypatch: pytest.MonkeyPat
     """A process that was paused, or had no processor, has taken nothing."""
     monkeypatch.setattr(attempt_watch, "BUDGET_S", 0.05)
     monkeypatch.setattr(attempt_watch, "LOOK_S", 0.005)
-    budget = Budget()
+    budget = AttemptBudget()
     watch_attempts(budget)
 
     budget.begin("p")

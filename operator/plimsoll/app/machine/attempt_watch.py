@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from weakref import ReferenceType, ref
 
-from plimsoll.engine.plugin_calls import BUDGET_S, Budget
+from plimsoll.engine.plugin_calls import BUDGET_S, AttemptBudget
 
 #: Seconds between two looks.
 LOOK_S = 0.25
@@ -23,7 +23,7 @@ class AttemptWatch:
         self._seen = 0
         self._began = 0.0
 
-    def look(self, budget: Budget) -> None:
+    def look(self, budget: AttemptBudget) -> None:
         """Note the present attempt if it has taken too much since an earlier look."""
         attempt = budget.attempt
         if not attempt:
@@ -35,14 +35,14 @@ class AttemptWatch:
             budget.spent = attempt
 
 
-def watch_attempts(budget: Budget) -> None:
+def watch_attempts(budget: AttemptBudget) -> None:
     """Watch the attempts that the calling thread makes, in a thread of its own."""
     clock = time.pthread_getcpuclockid(threading.get_ident())
     watch, watched = AttemptWatch(lambda: time.clock_gettime(clock)), ref(budget)
     threading.Thread(target=_run, args=(watch, watched), name="attempt watch", daemon=True).start()
 
 
-def _run(watch: AttemptWatch, watched: "ReferenceType[Budget]") -> None:
+def _run(watch: AttemptWatch, watched: "ReferenceType[AttemptBudget]") -> None:
     while (budget := watched()) is not None:
         watch.look(budget)
         del budget

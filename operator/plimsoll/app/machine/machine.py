@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 from plimsoll.app.forks.forked_computer import ForkedComputer
 from plimsoll.app.machine.attempt_watch import watch_attempts
 from plimsoll.app.machine.clock import SeededRandomness, SystemClock, ThreadComputer
-from plimsoll.engine.plugin_calls import Budget
+from plimsoll.engine.plugin_calls import AttemptBudget
 from plimsoll.ports.clock import Clock, Computer, Randomness, SnapshotComputer
 
 T = TypeVar("T")
@@ -69,5 +69,5 @@ class Machine:
     call_later: Callable[[float, Callable[[], object]], None] = call_later
     terminate: Callable[[int], object] = os._exit
     used_s: Callable[[], float] = time.process_time
-    watch_attempts: Callable[[Budget], object] = watch_attempts
+    watch_attempts: Callable[[AttemptBudget], object] = watch_attempts
     load: Callable[[], str] = load

@@ -199,6 +199,10 @@ class ReadOnlyObjects(ClusterObjects):
         """As there."""
         return self._source.derived(key, build)
 
+    def derived_of(self, template: Weighty, key: Hashable, build: Callable[[], T]) -> T:
+        """As there."""
+        return self._source.derived_of(template, key, build)
+
     def ledger(self, kind: type[LedgerT]) -> LedgerT:
         """As there."""
         return self._source.ledger(kind)

@@ -250,7 +250,7 @@ class BindingCycle:
             )  # which refers to the attempt: a large pod would stay until a full collection
 
     async def _bind(self, attempt: BindingAttempt) -> Status:
-        state, pod, node = attempt.state, attempt.pod, attempt.node
+        pod, node = attempt.pod, attempt.node
         for plugin in attempt.profile.bind:
             if plugin.name in attempt.profile.capabilities.by_port:
                 status = await _bind(plugin, attempt)  # its only wait is for a write, which has a limit
