@@ -60,7 +60,10 @@ def tools(*paths: Path) -> Parts:
     for path in paths:
         real = path.resolve()
         files = [real] if real.is_file() else sorted(real.glob("*.dist-info/RECORD"))
-        states = (f"{file} {each.st_size} {each.st_mtime_ns}" for file in files if (each := file.lstat()))
+        states = (
+            f"{file} {each.st_size} {each.st_mtime_ns}"
+            for file, each in ((one, one.lstat()) for one in files)
+        )
         found[f"tool {path}"] = "\n".join(states).encode()
     return found
 

@@ -62,4 +62,5 @@ def link(distributions: Iterable[metadata.Distribution], folder: Path) -> None:
             target = folder / (file if is_shared else file.parts[0])
             if not target.is_symlink():
                 target.parent.mkdir(parents=True, exist_ok=True)
-                target.symlink_to(file.locate() if is_shared else distribution.locate_file(file.parts[0]))
+                place = file.locate() if is_shared else distribution.locate_file(file.parts[0])
+                target.symlink_to(str(place))

@@ -56,7 +56,7 @@ def parts() -> Parts:
             for file, content in sources(ROOT / name, ["."]).items():
                 found[str(path / file)] = content
     packages = Path(sysconfig.get_path("purelib"))
-    programs = [Path(file) for name in ("cc", "strip", "ldd") if (file := shutil.which(name, path=PATH))]
+    programs = [Path(one) for name in ("cc", "strip", "ldd") if (one := shutil.which(name, path=PATH))]
     system = [path for name in SYSTEM if (path := Path("/", name)).exists()]
     return {**found, **tools(Path(sys.executable), packages, *programs, *system)}
 

@@ -52,16 +52,18 @@ def test_the_same_is_not_built_again(project: Path, tmp_path: Path) -> None:
     assert sources(first, ["src"]) == sources(project, ["src"])
 
 
+def _point(link: Path, target: str) -> None:
+    link.unlink()
+    link.symlink_to(target)
+
+
 CHANGES: dict[str, Callable[[Path], object]] = {
     "a byte": lambda project: (project / "src/one.py").write_text("two"),
     "a new file": lambda project: (project / "src/new.py").write_text(""),
     "a file that is gone": lambda project: (project / "src/one.py").unlink(),
     "a name": lambda project: (project / "src/one.py").rename(project / "src/two.py"),
     "rights": lambda project: (project / "src/run").chmod(0o644),
-    "a link's target": lambda project: (
-        (project / "src/link").unlink(),
-        (project / "src/link").symlink_to("run"),
-    ),
+    "a link's target": lambda project: _point(project / "src/link", "run"),
     "a file's bytes moved to another": lambda project: (
         (project / "src/one.py").write_text("on"),
         (project / "src/onf.py").write_text("e"),

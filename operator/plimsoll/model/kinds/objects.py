@@ -43,7 +43,9 @@ class Ledger(Protocol):
 class Weighty(Hashable, Protocol):
     """A pod template, as far as it matters here."""
 
-    is_heavy: bool
+    @property
+    def is_heavy(self) -> bool:
+        """Whether no cache may keep it when its pods have gone."""
 
 
 LedgerT = TypeVar("LedgerT", bound=Ledger)
