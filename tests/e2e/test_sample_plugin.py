@@ -108,7 +108,7 @@ async def test_a_pod_is_placed_by_a_plugin_of_another_package(
         assert await scene.until_bound("important") == asleep
         assert controller.woken == [(asleep, "")]
 
-        enabled = [{"name": "Absent"}, {"name": "NodeName"}]
+        enabled = [{"name": "Absent"}, {"name": "Thief"}]
         scheduling = {"schedulerName": "absent", "plugins": {"filter": {"enabled": enabled}}}
         await scene.make(
             POLICIES, {**policy, "metadata": {"name": "absent"}, "spec": {"scheduling": scheduling}}

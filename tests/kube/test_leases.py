@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from plimsoll.kube.leases import LeaseStore
+from plimsoll.kube.leases import IN_WORK, LeaseStore
 from plimsoll.kube.session.session import MERGE_PATCH, connected
+from plimsoll.leadership.work_under_way import WorkUnderWay
 from plimsoll.ports.leases import Lease
 from plimsoll.ports.writes import WriteOutcome
 
@@ -117,3 +118,28 @@ async def test_a_namespace_that_is_missing_is_named(session: Session) -> None:
     assert stored is None
     assert answer.verdict is WriteOutcome.GONE
     assert 'namespaces "nowhere" not found' in answer.message
+
+
+async def test_the_lease_remembers_the_pod_whose_attempt_is_under_way(
+    session: Session, store: LeaseStore
+) -> None:
+    """The next candidate reads it, its own claim and a release remove it, and other annotations stay."""
+    mine = LeaseStore(session, "default", "election-test", 10, WorkUnderWay(lambda: (7, "uid-1")))
+    _, stored = await mine.write(replace(MINE, metadata={"annotations": {"other": "stays"}}))
+    assert stored is not None
+    _, stored = await mine.write(stored)
+    assert stored is not None
+
+    work = WorkUnderWay()
+    theirs = LeaseStore(session, "default", "election-test", 10, work)
+    _, seen = await theirs.read()
+    assert seen is not None
+    assert work.left == {"uid-1": 1}
+    assert seen.metadata["annotations"] == {"other": "stays", IN_WORK: "uid-1/1"}
+
+    _, claimed = await theirs.write(replace(seen, holder="they"))
+    assert claimed is not None
+    assert claimed.metadata["annotations"] == {"other": "stays"}
+    _, released = await mine.write(replace(claimed, holder=""))
+    assert released is not None
+    assert released.metadata["annotations"] == {"other": "stays"}

@@ -10,9 +10,10 @@ import pytest
 from plimsoll.app.machine.clock import SeededRandomness
 from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
+from plimsoll.engine.plugin_calls import METER
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import Code, Registry, Status, error, unschedulable
+from plimsoll.framework import SUCCESS, Code, NodeFilter, Registry, Status, error, unschedulable
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
@@ -86,6 +87,18 @@ class Stage:
 
     def message(self, name: str) -> str:
         return self.statuses.conditions[name].message
+
+
+class Heavy(NodeFilter):
+    """Takes too much processor time for pods that say so, as the watch of attempts would find."""
+
+    name = "Heavy"
+
+    def filter_node(self, state: Any, pod: Any, node: Any) -> Status:
+        calls = METER.get()
+        if pod.labels.get("heavy") and calls is not None:
+            calls.budget.spent = calls.budget.attempt
+        return unschedulable("too heavy") if pod.labels.get("heavy") == "unschedulable" else SUCCESS
 
 
 @pytest.fixture
@@ -594,3 +607,52 @@ async def test_a_pod_is_bound_after_what_was_being_written_about_it(stage: Calla
     answered.set()
     await settled()
     assert one.binder.bound == {"default/p": "late"}
+
+
+@pytest.mark.parametrize(
+    "heavy", [pytest.param("yes", id="between-plugins"), pytest.param("unschedulable", id="in-its-last-call")]
+)
+async def test_a_pod_that_takes_too_much_is_set_aside(stage: Callable[..., Any], heavy: str) -> None:
+    """Its condition says so, it waits for longer each time, and no plugin is blamed; the others are bound."""
+    one = await stage(Heavy)
+
+    await one.pods(our_pod("p", labels={"heavy": heavy}), our_pod("q"))
+
+    assert one.binder.bound.keys() == {"default/q"}
+    assert one.reason("p") == "SchedulerError"
+    assert one.message("p").startswith("given up")
+    assert "the attempt took more than 2 s of processor time" in one.message("p")
+    assert one.observer.plugins == []
+    attempts = []
+    for _ in range(4):
+        (queued,) = one.queue
+        attempts.append(queued.attempts)
+        await one.clock.advance(59.0)
+    assert attempts == [1, 1, 2, 2]
+
+
+async def test_a_pod_that_took_too_much_once_is_bound_when_it_takes_less(stage: Callable[..., Any]) -> None:
+    """What an earlier attempt took is not held against a later one."""
+    one = await stage(Heavy)
+    await one.pods(our_pod("p", labels={"heavy": "yes"}))
+
+    await one.see(PodUpdated(our_pod("p", labels={"heavy": "yes"}), our_pod("p")))
+    await one.clock.advance(62.0)
+
+    assert one.binder.bound.keys() == {"default/p"}
+
+
+async def test_a_pod_at_which_a_process_ended_is_tried_after_all_others(stage: Callable[..., Any]) -> None:
+    """Minutes later, and its condition says why."""
+    one = await stage(nodes=0)
+    await one.pods(our_pod("p", priority=1000), our_pod("q"))
+    one.wing._left.left = {"uid-default-p": 1, "uid-default-gone": 1}
+
+    one.wing.take_over()
+    await one.see(NodeAdded(a_node("n0")))
+    await one.clock.advance(230.0)
+
+    assert one.binder.bound.keys() == {"default/q"}
+    assert one.message("p").startswith("the operator ended once while it tried this pod")
+    await one.clock.advance(15.0)
+    assert one.binder.bound.keys() == {"default/q", "default/p"}

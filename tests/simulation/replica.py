@@ -290,6 +290,7 @@ class Replica:
             call_later=partial(_later, loop),
             terminate=lambda _: None if life.is_dead else self.kill(),
             used_s=lambda: 0.0,
+            watch_attempts=lambda _: None,
             load=lambda: "no load",
         )
         async with self._session(life) as session, self._session(life) as lease_session:

@@ -19,6 +19,7 @@ from plimsoll.leadership.election import Election
 from plimsoll.leadership.fence import Fence
 from plimsoll.leadership.leader import Elected, ElectedProcess, Leadership, Unchallenged
 from plimsoll.leadership.role_elections import GROUP, RoleElections
+from plimsoll.leadership.work_under_way import WorkUnderWay
 from plimsoll.ports.events import EventNote
 from plimsoll.ports.leases import LeasePort
 from plimsoll.ports.observer import Observer
@@ -154,11 +155,12 @@ def candidacy(
     thread: SideLoop,
     supervision: Supervision,
     fence: Fence,
+    work: WorkUnderWay | None = None,
 ) -> Leadership:
     """Take part in the election, or lead without one, according to the flags.
 
     The session is for the election only and belongs to the thread's loop. The fence is open while this
-    process leads.
+    process leads. The lease remembers the work under way.
     """
     clock, observer = parts.clock, parts.observer
     if not settings.leader_elect:
@@ -168,7 +170,7 @@ def candidacy(
     here = asyncio.get_running_loop()
     elected = Elected(
         Election(_identity(parts), terms, stands=False),
-        LeaseStore(session, namespace_of(settings), name, terms.request_s),
+        LeaseStore(session, namespace_of(settings), name, terms.request_s, work),
         fence,
         ElectedProcess(supervision.hindrance, supervision.pressure, here.call_soon_threadsafe),
         clock,

@@ -43,6 +43,7 @@ from plimsoll.kube.usage.metrics_api import UsageMeter
 from plimsoll.kube.volumes import VolumePatcher
 from plimsoll.leadership.fence import Fence
 from plimsoll.leadership.leader import Leadership
+from plimsoll.leadership.work_under_way import WorkUnderWay
 from plimsoll.load.summary import summary_of
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies
@@ -147,7 +148,8 @@ class Operator:
         self.callers = CallerReviews(elections)
         candidate = settings, elections, parts, thread, self.supervision, self.fence
         self.sharing = shared_leadership(*candidate) if settings.share_work else None
-        self.leadership: Leadership = self.sharing or candidacy(*candidate)
+        work = WorkUnderWay()
+        self.leadership: Leadership = self.sharing or candidacy(*candidate, work)
         self.nodes = nodes = NodeHolder(parts, self.fence, is_shared=self.sharing is not None)
         parts = nodes.rebalancing_parts
         self.load = parts.load
@@ -188,9 +190,11 @@ class Operator:
                 fair_share=True,
                 shares=nodes.home,
                 refreshed=self.load.refreshed,
+                left=work,
             ),
         )
         self.queue, self.loop = self.wing.queue, self.wing.loop
+        machine.watch_attempts(self.wing.timer.budget)
         self.memory = MemoryAnswers(self.queue, parts.book, self.clock, lambda: self.leadership.standing)
         self.orphans = OrphanedPods(self.recorder, self.clock, self.observer, self.conditions)
         self.policies = Policies(

@@ -6,7 +6,7 @@ Gangs, extenders and fair share are optional: a disabled one has no objects, and
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from plimsoll.access.rights import Access
 from plimsoll.cluster.ingestion import EventSubscriber, Ingestion, Mirror, OfTypes
@@ -16,6 +16,7 @@ from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import ActionType, ClusterEvent, EventResource, NoArgs
 from plimsoll.framework.devices import DeviceBook
+from plimsoll.leadership.work_under_way import WorkUnderWay
 from plimsoll.model.kinds.watch_event import (
     ObjectAdded,
     ObjectDeleted,
@@ -58,6 +59,10 @@ from plimsoll.scheduling.rights_gate import RightsGate
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
+#: A pod at which a process has ended waits as after one more than so many attempts that took too much:
+#: for four minutes, then for eight, and so on.
+FIRST_ASIDE = 2
+
 
 @dataclass(frozen=True, slots=True)
 class PodPorts:
@@ -91,6 +96,7 @@ class WingParts:
         fair_share: Whether FairShare plugins order what the queue pops.
         shares: The nodes that this replica binds to; None for all.
         refreshed: Notified when the load book has been refreshed; None without a load book.
+        left: The work at which earlier processes have ended; the wing tells it about its own.
     """
 
     access: Access | None = None
@@ -100,6 +106,7 @@ class WingParts:
     fair_share: bool = False
     shares: NodeShares | None = None
     refreshed: Signal | None = None
+    left: WorkUnderWay = field(default_factory=WorkUnderWay)
 
 
 class SchedulingWing:
@@ -205,6 +212,8 @@ class SchedulingWing:
         if parts.extending is not None:
             takers.append(ExtenderTaker(parts.extending, self.queue, failures, pipeline, clock))
         self.timer = PluginTimer(clock, randomness, observer)
+        self._left = parts.left
+        self._left.attempt = self.timer.budget.under_way
         self.loop = SchedulingLoop(
             self.queue, work, self.served, failures, pipeline, self.timer, clock, takers
         )
@@ -270,6 +279,21 @@ class SchedulingWing:
     def take_over(self, scheduler: str | None = None) -> None:
         """Begin to lead; with a scheduler name, for that name only."""
         self._feed.take_over(scheduler)
+        for uid, ends in self._left.left.items():
+            self._set_aside(uid, ends)
+
+    def _set_aside(self, uid: str, ends: int) -> None:
+        """Try a pod last, because so many processes have ended while they tried it."""
+        pod = self._cache.waiting.get(uid)
+        if pod is None:
+            return
+        self.queue.set_aside(uid, ends + FIRST_ASIDE, self._clock.monotonic())
+        times = "once" if ends == 1 else f"{ends} times in a row"
+        self.explanations.explain(
+            pod,
+            "SchedulerError",
+            f"the operator ended {times} while it tried this pod; other pods go first, and it is tried later",
+        )
 
     async def until_settled(self, scheduler: str) -> None:
         """Wait until nothing is under way for a scheduler name that is no longer served."""

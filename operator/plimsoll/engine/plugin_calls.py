@@ -29,11 +29,72 @@ from plimsoll.framework.extension_points import MIN_SCORE, PreFilterResult
 from plimsoll.framework.status import SKIP, SUCCESS, Status
 from plimsoll.model.columns.cluster import Cluster
 
+#: Seconds of processor time that an attempt may take.
+BUDGET_S = 2.0
+
 #: Characters of an answer that an error shows.
 SHOWN = 200
 
 #: Receives a timed call: plugin, extension point, whether it raised, seconds.
 Timed = Callable[[str, str, bool, float], None]
+
+
+class OverBudgetError(PluginError):
+    """An attempt has taken too much processor time; it has ended before this call of a plugin."""
+
+    def __init__(self, plugin: str = "", point: str = "") -> None:
+        super().__init__(plugin, point, "not called")
+
+    def __str__(self) -> str:
+        """The pod's condition."""
+        where = f" before {self.point} plugin {self.plugin}" if self.plugin else ""
+        return (
+            f"given up{where}: the attempt took more than {BUDGET_S:g} s of processor time; "
+            "other pods go first, and this one is tried again after a minute or more"
+        )
+
+
+class AttemptBudget:
+    """Bounds the processor time of attempts, one at a time.
+
+    Another thread looks from time to time, and notes the attempt that has taken too much
+    (:mod:`plimsoll.app.machine.attempt_watch`). The attempt ends before its next call of a plugin, like one
+    whose plugin fails: nothing is interrupted.
+
+    Attributes:
+        attempt: The number of the attempt under way; 0 between attempts.
+        spent: The number of the latest attempt that has taken too much.
+        subject: The uid of the latest attempt's pod.
+    """
+
+    __slots__ = ("__weakref__", "_attempts", "attempt", "spent", "subject")
+
+    def __init__(self) -> None:
+        self._attempts = self.attempt = 0
+        self.spent = -1
+        self.subject = ""
+
+    def begin(self, uid: str) -> None:
+        """Begin the attempt of this pod."""
+        self.subject = uid
+        self.attempt = self._attempts = self._attempts + 1
+
+    def end(self) -> None:
+        """End the attempt."""
+        self.attempt = 0
+
+    def under_way(self) -> tuple[int, str]:
+        """The number and the pod's uid of the attempt under way, for other threads; 0 for none."""
+        return self.attempt, self.subject
+
+    @property
+    def was_spent(self) -> bool:
+        """Whether the latest attempt has taken too much."""
+        return self.spent == self._attempts
+
+
+#: For calls outside of attempts.
+UNBOUNDED = AttemptBudget()
 
 
 class PluginCalls:
@@ -43,16 +104,19 @@ class PluginCalls:
         counts: Calls by plugin and extension point, shared by all attempts of the profile.
         clock: Returns monotonic seconds; None: count only.
         timed: Receives each call if there is a clock.
+        budget: Bounds the attempts.
     """
 
-    __slots__ = ("clock", "counts", "timed")
+    __slots__ = ("budget", "clock", "counts", "timed")
 
     def __init__(
         self,
         counts: defaultdict[tuple[str, str], int],
         clock: Callable[[], float] | None = None,
         timed: Timed | None = None,
+        budget: AttemptBudget = UNBOUNDED,
     ) -> None:
+        self.budget = budget
         self.counts = counts
         self.clock = clock
         self.timed = timed
@@ -87,6 +151,8 @@ class calling:  # noqa: N801 - it stands in a with statement and reads as a verb
     def __enter__(self) -> None:
         calls = self._calls = METER.get()
         if calls is not None:
+            if calls.budget.spent == calls.budget.attempt:
+                raise OverBudgetError(self._plugin, self._point)
             calls.counts[self._plugin, self._point] += 1
             if calls.clock is not None:
                 self._began = calls.clock()
@@ -115,6 +181,8 @@ def called(plugin: str, point: str, function: Callable[..., AnswerT], *args: obj
     """
     calls = METER.get()
     if calls is not None:
+        if calls.budget.spent == calls.budget.attempt:
+            raise OverBudgetError(plugin, point)
         if calls.clock is not None:
             with calling(plugin, point):
                 return function(*args)

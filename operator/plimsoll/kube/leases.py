@@ -12,6 +12,7 @@ import msgspec
 
 from plimsoll.kube.session.errors import APIError, NotFound, Unavailable, answer_of
 from plimsoll.kube.session.session import Session
+from plimsoll.leadership.work_under_way import WorkUnderWay
 from plimsoll.model.decoding import read_with
 from plimsoll.ports.leases import Lease
 from plimsoll.ports.writes import WriteOutcome, WriteResult
@@ -21,6 +22,9 @@ API = "coordination.k8s.io/v1"
 #: The annotation in which a replica requests a lease from its holder. The API's own field,
 #: ``preferredHolder``, is behind a feature gate and made for coordinated elections.
 WANTED_BY = "plimsoll.dev/wanted-by"
+
+#: The annotation with the pod whose attempt has been under way since an earlier renewal.
+IN_WORK = "plimsoll.dev/in-work"
 
 
 _Moment = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -53,14 +57,23 @@ class LeaseStore:
     Args:
         session: Has its own connection: renewals must neither wait for other requests nor pass the fence.
         timeout_s: Timeout of a request in seconds.
+        work: Written into the lease, and read from that of an earlier holder; None for neither.
     """
 
-    def __init__(self, session: Session, namespace: str, name: str, timeout_s: float) -> None:
+    def __init__(
+        self,
+        session: Session,
+        namespace: str,
+        name: str,
+        timeout_s: float,
+        work: WorkUnderWay | None = None,
+    ) -> None:
         self._session = session
         self._namespace = namespace
         self._name = name
         self._collection = f"/apis/{API}/namespaces/{namespace}/leases"
         self._timeout_s = timeout_s
+        self._work = work
 
     @property
     def reference(self) -> Mapping[str, str]:
@@ -70,11 +83,14 @@ class LeaseStore:
     async def read(self) -> tuple[WriteResult, Lease | None]:
         """The lease; None with DONE when it does not exist."""
         try:
-            return WriteResult(WriteOutcome.DONE), await self._exchange("GET", f"/{self._name}")
+            lease = await self._exchange("GET", f"/{self._name}")
         except NotFound:
             return WriteResult(WriteOutcome.DONE), None
         except APIError as exc:
             return answer_of(exc), None
+        if self._work is not None:
+            self._work.found(_annotation(lease.metadata, IN_WORK))
+        return WriteResult(WriteOutcome.DONE), lease
 
     async def write(self, lease: Lease) -> tuple[WriteResult, Lease | None]:
         """Create the lease, or replace the version that it names."""
@@ -100,9 +116,11 @@ class LeaseStore:
             metadata["resourceVersion"] = lease.version
         given = metadata.pop("annotations", None)
         annotations = dict(given) if isinstance(given, dict) else {}
-        annotations.pop(WANTED_BY, None)
-        if lease.wanted_by:
-            annotations[WANTED_BY] = lease.wanted_by
+        in_work = "" if self._work is None or not lease.holder else self._work.noted()
+        for key, value in ((WANTED_BY, lease.wanted_by), (IN_WORK, in_work)):
+            annotations.pop(key, None)
+            if value:
+                annotations[key] = value
         if annotations:
             metadata["annotations"] = annotations
         spec = {
@@ -120,7 +138,6 @@ def _lease(found: _Document) -> Lease:
     """A lease from the server's document; missing fields are empty or zero."""
     spec, metadata = found.spec or _Spec(), found.metadata
     metadata.pop("managedFields", None)
-    annotations = metadata.get("annotations")
     return Lease(
         holder=spec.holder_identity or "",
         duration_s=spec.lease_duration_seconds or 0,
@@ -129,8 +146,14 @@ def _lease(found: _Document) -> Lease:
         transitions=spec.lease_transitions or 0,
         version=str(metadata.get("resourceVersion", "")),
         metadata=metadata,
-        wanted_by=str(annotations.get(WANTED_BY, "")) if isinstance(annotations, dict) else "",
+        wanted_by=_annotation(metadata, WANTED_BY),
     )
+
+
+def _annotation(metadata: Mapping[str, Any], key: str) -> str:
+    """The value of an annotation, "" without one."""
+    annotations = metadata.get("annotations")
+    return str(annotations.get(key, "")) if isinstance(annotations, dict) else ""
 
 
 def _moment(seconds: float) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.decision import AttemptOutcome, Decision
+from plimsoll.engine.plugin_calls import OverBudgetError
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Nomination, PodInfo
 from plimsoll.framework.devices.ports import DEALLOCATED, DELETED
@@ -64,7 +65,12 @@ class AttemptFailures:
         plugins = decision.diagnosis.plugins if unschedulable and decision.diagnosis else frozenset()
         if decision.error is not None:
             error = decision.error
-            self._observer.plugin_failed(error.plugin, error.point, error.problem)
+            if isinstance(error, OverBudgetError):
+                self._observer.failed("an attempt", f"{pod.key}: {error}")
+            else:
+                self._observer.plugin_failed(error.plugin, error.point, error.problem)
+        is_costly = isinstance(decision.error, OverBudgetError)
+        queued.costly_count = queued.costly_count + 1 if is_costly else 0
         nomination = decision.nomination
         if unschedulable and nomination is not None:
             plugins |= nomination.waits_for

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome
-from plimsoll.engine.plugin_calls import called
+from plimsoll.engine.plugin_calls import OverBudgetError, called
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError, PodInfo, Snapshot
 from plimsoll.model.columns.columns import BoolArray
@@ -150,13 +150,19 @@ class SchedulingLoop:
                     if taker.takes(queued, scheduler):
                         return False
                 began = self._clock.monotonic()
+                budget = self._timer.budget
+                budget.begin(pod.uid)
                 try:
                     decision = schedule(scheduler, pod, self._home(scheduler))
                 except Exception as exc:  # noqa: BLE001 - likewise
                     self._failures.crashed(queued, scheduler, exc, began)
                     return False
+                finally:
+                    budget.end()
                 if decision.outcome is AttemptOutcome.SCHEDULED:
                     return self._pipeline.dispatch(queued, scheduler.profile, decision, began)
+                if budget.was_spent and decision.error is None:
+                    decision = scheduler.broken(pod, OverBudgetError())  # in its last call of a plugin
                 self._failures.reject(queued, scheduler, decision, began)
         except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
             self._failures.broken(queued, exc)

@@ -8,7 +8,7 @@ Source: kube-scheduler v1.36, ``framework/runtime/framework.go`` (``pluginMetric
 
 from collections import defaultdict
 
-from plimsoll.engine.plugin_calls import METER, PluginCalls
+from plimsoll.engine.plugin_calls import METER, AttemptBudget, PluginCalls
 from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.observer import Observer
 
@@ -17,7 +17,12 @@ SAMPLED_ONE_IN = 10
 
 
 class PluginTimer:
-    """Meters the attempts of all profiles; ``counts`` has calls by profile, then by plugin and point."""
+    """Meters the attempts of all profiles.
+
+    Attributes:
+        counts: Calls by profile, then by plugin and point.
+        budget: Bounds the attempts.
+    """
 
     def __init__(self, clock: Clock, randomness: Randomness, observer: Observer) -> None:
         self.counts: defaultdict[str, defaultdict[tuple[str, str], int]] = defaultdict(
@@ -27,16 +32,17 @@ class PluginTimer:
         self._randomness = randomness
         self._observer = observer
         self._counters: dict[str, PluginCalls] = {}
+        self.budget = AttemptBudget()
 
     def attempt(self, profile: str) -> "_Metered":
         """Meter the calls within this context, and in tasks started within it."""
         points = None
         if self._randomness.below(SAMPLED_ONE_IN) == 0:
             points = _Points(profile, self._observer)
-            calls = PluginCalls(self.counts[profile], self._clock.monotonic, points.add)
+            calls = PluginCalls(self.counts[profile], self._clock.monotonic, points.add, self.budget)
         else:
             calls = self._counters.get(profile) or self._counters.setdefault(
-                profile, PluginCalls(self.counts[profile])
+                profile, PluginCalls(self.counts[profile], budget=self.budget)
             )
         return _Metered(calls, points)
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from plimsoll.app.forks.forked_computer import ForkedComputer
+from plimsoll.app.machine.attempt_watch import watch_attempts
 from plimsoll.app.machine.clock import SeededRandomness, SystemClock, ThreadComputer
+from plimsoll.engine.plugin_calls import AttemptBudget
 from plimsoll.ports.clock import Clock, Computer, Randomness, SnapshotComputer
 
 T = TypeVar("T")
@@ -54,6 +56,7 @@ class Machine:
         call_later: Calls a function after a number of seconds, even if the event loop hangs.
         terminate: Ends the process immediately, with an exit status.
         used_s: CPU time of this process, in seconds.
+        watch_attempts: Bounds the CPU time of the calling thread's scheduling attempts.
         load: The other load of the CPUs, in words.
     """
 
@@ -66,4 +69,5 @@ class Machine:
     call_later: Callable[[float, Callable[[], object]], None] = call_later
     terminate: Callable[[int], object] = os._exit
     used_s: Callable[[], float] = time.process_time
+    watch_attempts: Callable[[AttemptBudget], object] = watch_attempts
     load: Callable[[], str] = load

@@ -273,6 +273,13 @@ class SchedulingQueue:
         self._in_flight.launch(queued)
         return queued
 
+    def set_aside(self, uid: str, times: int, now: float) -> None:
+        """Let a pod back off as if so many attempts in a row had taken too much."""
+        queued = self._active.take(uid) or self._backoff.take(uid) or self._unschedulable.take(uid)
+        if queued is not None:
+            queued.timestamp, queued.costly_count = now, times
+            self._backoff.push(queued, is_error=True)
+
     def next_due(self) -> float | None:
         """When the next pod ends its back-off or is flushed; None if no pod waits for time to pass."""
         ready = self._backoff.next_due()

@@ -13,6 +13,9 @@ INITIAL_BACKOFF_S, MAX_BACKOFF_S = 1.0, 10.0
 #: Seconds after which a waiting pod is stalled, if never tried or after so many errors in a row.
 STALLED_S, STALLED_ERRORS = 600.0, 5
 
+#: Back-off after the first of several attempts in a row that took too much, and after the last.
+ASIDE_S, MAX_ASIDE_S = 60.0, 3600.0
+
 
 @dataclass(slots=True)
 class QueuedPod:
@@ -25,6 +28,7 @@ class QueuedPod:
         attempts: How often it was popped.
         unschedulable_count: Attempts that some plugin rejected; never reset.
         error_count: Attempts in a row that ended with an error.
+        costly_count: Attempts in a row that were given up because they took too much processor time.
         rejected_by: Plugins that rejected the last attempt.
         pending_on: Plugins that rejected it until an outside action; their events skip the back-off.
         gated_by: The PreEnqueue plugin that gates it, "" without one.
@@ -37,6 +41,7 @@ class QueuedPod:
     attempts: int = 0
     unschedulable_count: int = 0
     error_count: int = 0
+    costly_count: int = 0
     rejected_by: frozenset[str] = frozenset()
     pending_on: frozenset[str] = frozenset()
     gated_by: str = ""
@@ -54,6 +59,8 @@ class QueuedPod:
 
     def backoff_s(self) -> float:
         """Back-off after the last attempt, in seconds."""
+        if self.costly_count:
+            return min(ASIDE_S * 2.0 ** min(self.costly_count - 1, 10), MAX_ASIDE_S)
         count = self.error_count or self.unschedulable_count
         return 0.0 if not count else min(INITIAL_BACKOFF_S * 2.0 ** min(count - 1, 10), MAX_BACKOFF_S)
 
