@@ -32,7 +32,7 @@ def test_the_list_of_commands_has_a_line_each_in_the_order_of_the_page() -> None
 
 
 def test_the_list_of_commands_has_the_first_line_of_the_help_of_each() -> None:
-    """It is kept beside the names, so that the list is printed without any command's module."""
+    """It is stored with the names, so that the list is printed without any command's module."""
     for name, (_, summary) in VERBS.items():
         entry = load(name)
         assert (entry.name, entry.summary if isinstance(entry, Verb) else entry.help) == (name, summary)

@@ -1,4 +1,4 @@
-"""What each command imports until it answers: a start costs as many modules as it loads.
+"""The modules that each command imports until it answers: a start costs as many modules as it loads.
 
 ``benchmarks/starts.py`` measures the starts; docs/adr/0043 has the figures.
 """

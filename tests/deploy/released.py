@@ -1,4 +1,4 @@
-"""What ``make release`` makes of this checkout: made twice, to be compared, once for the same inputs.
+"""Runs ``make release`` on this checkout: twice, to be compared, and once for the same inputs.
 
 It is made in a folder that has what :data:`NAMES` names and nothing else.
 """

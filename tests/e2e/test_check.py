@@ -345,7 +345,7 @@ async def test_a_read_that_is_forbidden(
     ("server", "token", "said"),
     [
         ("", "expired", "{} does not accept the credentials: Unauthorized; log in again"),
-        ("http://127.0.0.1:9", "", "no answer from {}: ClientConnectorError"),
+        ("http://127.0.0.1:9", "", "no answer from {}: ConnectionRefusedError"),
     ],
 )
 async def test_a_server_that_does_not_take_us(

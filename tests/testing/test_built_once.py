@@ -1,4 +1,4 @@
-"""What tests build once is built again as soon as anything that went in has changed."""
+"""Things that tests build once are built again as soon as anything that went in has changed."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_what_a_build_has_made_read_only_is_removed_when_it_is_old(project: Path
     assert [each.exists() for each in folders] == [False, False, True, True]
 
 
-def test_two_at_once_build_it_once(tmp_path: Path) -> None:
+def test_two_simultaneous_users_build_it_once(tmp_path: Path) -> None:
     built = []
 
     def build_slowly(folder: Path) -> None:

@@ -188,11 +188,11 @@ def table(title: str, lead: str, columns: tuple[str, ...], rows: Sequence[tuple[
 
 
 def _calls(module: Module, name: str) -> Sequence[ast.Call]:
-    return _calls_by_name(module).get(name, ())
+    return _calls_of(module).get(name, ())
 
 
 @cache
-def _calls_by_name(module: Module) -> Mapping[str, Sequence[ast.Call]]:
+def _calls_of(module: Module) -> Mapping[str, Sequence[ast.Call]]:
     found: dict[str, list[ast.Call]] = {}
     for node in ast.walk(module.tree):
         match node:

@@ -61,7 +61,7 @@ class VerbGroup:
 
 
 class Commands(Mapping[str, click.Command]):
-    """Click's commands by name, in order; each is built when it is first looked up.
+    """Click's commands in order, keyed by name; each is built when it is first looked up.
 
     Args:
         summaries: The line of each command in the list of them.
@@ -74,7 +74,7 @@ class Commands(Mapping[str, click.Command]):
         self._build = build
 
     def __getitem__(self, name: str) -> click.Command:
-        """The command; KeyError if there is none."""
+        """The command; KeyError if it does not exist."""
         if (built := self._built[name]) is None:
             built = self._built[name] = self._build(name)
         return built

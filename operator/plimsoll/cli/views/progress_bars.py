@@ -18,7 +18,7 @@ class RateColumn(ProgressColumn):
 
 
 class ProgressBars:
-    """Bars by name on stderr, shown from ``start`` on; ``unit`` is what they count."""
+    """Bars on stderr, keyed by name, shown from ``start`` on; ``unit`` is what they count."""
 
     def __init__(self, unit: str) -> None:
         self._unit = unit

@@ -1,4 +1,4 @@
-"""Whether the solver of planner Optimal is installed; :mod:`plimsoll.planning.optimal.milp` calls it."""
+"""Checks that the solver of planner Optimal is installed; :mod:`plimsoll.planning.optimal.milp` calls it."""
 
 from importlib.util import find_spec
 
