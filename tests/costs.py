@@ -80,7 +80,7 @@ class Costs:
         self._files[path] = self._files.get(path, 0.0) + seconds
 
     @pytest.hookimpl(trylast=True)
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
         """Print the costs, and keep those of a whole run."""
         write = terminalreporter.write_line
         terminalreporter.section("costs")
@@ -100,9 +100,9 @@ class Costs:
             ),
             "",
         ):
-            for line in dearer(kept[earlier], self._files):
+            for line in dearer(kept[earlier], self._files)[:DEAREST]:
                 write(f"dearer than at {earlier[:9]}: {line}")
-        is_whole = not self._config.option.keyword and not self._config.option.markexpr
+        is_whole = not exitstatus and not self._config.option.keyword and not self._config.option.markexpr
         if (
             commit
             and is_whole

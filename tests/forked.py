@@ -81,12 +81,13 @@ class Nursery:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._folder = ""
-        self._opener = self._user = 0
+        self._opener = self._user = self._connected = 0  # processes
         self._line: Any = None
+        self.door: socket.socket | None = None  #: Readable when somebody waits for the nursery to start.
 
     def open(self) -> None:
-        """Start it, unless it runs."""
-        if self._process is not None:
+        """Open its door, unless it is open: the one that opened it starts it when somebody waits there."""
+        if self._opener:
             return
         self._folder, self._opener = tempfile.mkdtemp(prefix="nursery-"), os.getpid()
         commands = Path(self._folder) / "bin"
@@ -97,51 +98,70 @@ class Nursery:
         program.chmod(0o755)
         for name in COMMANDS:
             (commands / name).symlink_to(program.name)
-        with socket.socket(socket.AF_UNIX) as door:
-            door.bind(self._address)
-            door.listen(64)
-            command = [sys.executable, "-P", __file__, str(door.fileno()), str(commands)]
+        self.door = socket.socket(socket.AF_UNIX)
+        self.door.bind(self._address)
+        self.door.listen(64)
+        atexit.register(self.close)
+
+    def start(self) -> None:
+        """Start it, unless it runs; in the process that opened it."""
+        if self.door is None:
+            return
+        with self.door as door:
+            command = [sys.executable, "-P", __file__, str(door.fileno()), f"{self._folder}/bin"]
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, cwd=ROOT, pass_fds=[door.fileno()]
             )
-        atexit.register(self.close)
+        self.door = None
 
     def ask(self, **request: Any) -> Any:
         """Its answer to one request."""
         with self._lock:
-            self.open()
-            if self._user != os.getpid():
+            self._use()
+            if self._connected != os.getpid():
                 with socket.socket(socket.AF_UNIX) as one:
                     one.connect(self._address)
-                    self._line, self._user = Connection(one.detach()), os.getpid()
+                    self._line, self._connected = Connection(one.detach()), os.getpid()
             self._line.send_bytes(ascii(request).encode())
             return json.loads(self._line.recv_bytes())
 
     def spent_s(self) -> float:
         """Seconds of processor time of all that this process has started by it."""
-        if self._process is None:
+        if self._user != os.getpid():
             return 0.0
         return float(self.ask(spent=os.environ.get(WORKER)))
 
     def leave(self) -> None:
-        """Give up what a fork has inherited: the opener alone ends the nursery."""
+        """Give up what a fork has inherited: the opener alone starts and ends the nursery."""
+        if self.door is not None:
+            self.door.close()
+            self.door = None
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
 
     def close(self) -> None:
         """End it, in the process that opened it."""
-        if self._process is None or self._opener != os.getpid():
+        if self._opener != os.getpid():
             return
         if self._line is not None:
             self._line.close()
-        self._process.communicate()
+        if self.door is not None:
+            self.door.close()
+        if self._process is not None:
+            self._process.communicate()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
     def commands(self) -> Path:
         """The folder of the commands, which go first on the PATH of a program that starts some."""
-        self.open()
+        self._use()
         return Path(self._folder) / "bin"
+
+    def _use(self) -> None:
+        self.open()
+        self._user = os.getpid()
+        if self._opener == self._user:
+            self.start()
 
     @property
     def _address(self) -> str:

@@ -106,12 +106,18 @@ class Runner:
         self._units.reverse()
         NURSERY.open()
         with selectors.DefaultSelector() as selector:
+            if NURSERY.door is not None:
+                selector.register(NURSERY.door, selectors.EVENT_READ)
             try:
                 for _ in range(min(self._config.option.workers, len(self._units))):
                     self._start(session, selector)
                 while self._workers:
                     for key, _ in selector.select():
-                        self._listen(session, selector, key.data)
+                        if key.data is None:
+                            selector.unregister(key.fileobj)
+                            NURSERY.start()
+                        else:
+                            self._listen(session, selector, key.data)
             finally:
                 for worker in self._workers.values():
                     os.kill(worker.process, signal.SIGKILL)
