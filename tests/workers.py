@@ -104,6 +104,8 @@ class Runner:
         places = {item: place for place, item in enumerate(session.items)}
         self._units = [[places[item] for item in unit] for unit in units_of(session.items)]
         self._units.reverse()
+        if reporter := self._config.pluginmanager.getplugin("terminalreporter"):
+            reporter.showfspath = False  # the files' tests come in turn
         NURSERY.open()
         with selectors.DefaultSelector() as selector:
             if NURSERY.door is not None:
