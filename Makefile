@@ -75,11 +75,11 @@ test: $(STAMP) $(TOOLS) ## the whole test suite
 	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 SINCE ?= main
-quick: $(STAMP) ## in a minute: ruff, and the tests that the changes since main affect, nearest first: [SINCE=main]
+quick: $(STAMP) ## in half a minute: ruff, and the tests that the changes since main affect, nearest first: [SINCE=main]
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	@tests=$$($(BIN)/python tools/affected_tests.py --most 40 $(SINCE)); if [ -n "$$tests" ]; then \
-		$(BIN)/python -m pytest -q --workers 2 --within 30 $$tests $(ARGS); fi
+		$(BIN)/python -m pytest -q --workers 2 --within 18 $$tests $(ARGS); fi
 	@echo "Left out: types and layers (make lint), tests/e2e and tests/deploy (make test), and what was skipped."
 
 laws: $(STAMP) ## what is proven by examples, with a thousand new ones each; make test tries twenty of always the same

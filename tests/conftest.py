@@ -51,8 +51,13 @@ HEAVY = {
 }
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Alternate tests that wait with tests that compute, so that both kinds are done at the same time."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Alternate tests that wait with tests that compute, so that both kinds are done at the same time.
+
+    ``make quick`` has an order of its own, the nearest first.
+    """
+    if config.option.within:
+        return
     waiting = [item for item in items if item.path.parent.name in WAITING]
     computing = [item for item in items if item.path.parent.name not in WAITING]
     waiting.sort(key=lambda item: item.path.name not in LONG)
