@@ -17,6 +17,7 @@ from planter.rare_branches import drawn, sites
 from planter.slips import slips
 from planter.trials import Outcome, Scratch, Trials
 
+ROOT = Path(__file__).parents[2]
 BOOK = '''class Book:
     def add(self, pod):
         """Adds it; a second time for "a < b" does nothing."""
@@ -233,13 +234,14 @@ def test_a_drawn_fault_can_be_kept_and_planted_anywhere_in_a_module(tmp_path: An
 class Played(Scratch):
     """Tests that fail as listed: with the fault, or without it as well."""
 
+    path: str = PATH
     finding: set[str] = field(default_factory=set)
     broken: set[str] = field(default_factory=set)
     ran: list[str] = field(default_factory=list)
 
     def failing(self, test: str, cap_s: float) -> str:
         """Play it."""
-        is_planted = "self.room <= 0" in (self.folder / PATH).read_text()
+        is_planted = "self.room <= 0" in (self.folder / self.path).read_text()
         self.ran.append(f"{test} {'with' if is_planted else 'without'}")
         return test if test in self.broken or (is_planted and test in self.finding) else ""
 
@@ -263,6 +265,16 @@ def test_tests_that_reach_the_branch_come_first_and_slow_ones_after_the_others(p
     assert played.ran == [f"{OTHER} with", f"{SLOW} with", f"{NEAR} with"]
     assert (verdict.outcome, verdict.place, verdict.left) == (Outcome.SURVIVED, Place(PATH, 5), 0)
     assert row(verdict) == "| cluster | cluster/book.py:5 | boundary | survived 3 test files |"
+
+
+def test_a_fault_of_a_module_that_has_moved_is_tried_where_it_is_now(played: Any) -> None:
+    new = "operator/plimsoll/engine/books.py"
+    (played.folder / new).parent.mkdir()
+    (played.folder / PATH).rename(played.folder / new)
+
+    verdict = Trials(Played(played.root, played.folder, path=new), {new: COVERED[PATH]}, cap_s=9).of(BOUNDARY)
+
+    assert (verdict.outcome, len(verdict.ran), verdict.place) == (Outcome.SURVIVED, 3, Place(new, 5))
 
 
 def test_no_further_test_runs_when_one_has_found_it(played: Any) -> None:
@@ -325,3 +337,11 @@ def test_tests_run_in_a_copy_of_the_tree(tree: Any, tmp_path_factory: Any) -> No
         assert (tree / PATH).read_text() == BOOK
         assert scratch.failing(NEAR, cap_s=30) == f"{NEAR}::test_room"
     assert scratch.failing(NEAR, cap_s=30) == ""
+
+
+def test_the_list_that_is_kept_is_of_sixty() -> None:
+    """Over nearly all packages, at different places."""
+    kept = faults.read(ROOT / "tools" / "planter" / "faults.json")
+
+    assert len({(each.path, each.scope) for each in kept}) == 60
+    assert len({each.package for each in kept}) == 28

@@ -170,7 +170,7 @@ class Trials:
             return Verdict(fault, None, Outcome.GONE)
         begun = _spent_s()
         ran: list[str] = []
-        waiting = self.covering(fault)
+        waiting = self.covering(fault, place)
         while waiting and _spent_s() - begun < self.cap_s:
             ran.append(waiting.pop(0))
             with self.scratch.with_fault(fault, place):
@@ -182,21 +182,21 @@ class Trials:
                 self._broken.add(failed)
         return Verdict(fault, place, Outcome.SURVIVED, "", tuple(ran), len(waiting), _spent_s() - begun)
 
-    def covering(self, fault: Fault) -> list[str]:
+    def covering(self, fault: Fault, place: Place) -> list[str]:
         """The test files that cover a fault, in the order in which they run.
 
         First come those that cover the line after it, too, which for a condition is the branch that it
         decides about; then those that start no processes, those of the package, those named like the module,
         and those that cover little.
         """
-        measured = self.found.get(fault.path)
-        around = max(places(fault, fault.path, measured.text), default=None) if measured else None
+        measured = self.found.get(place.path)
+        around = max(places(fault, place.path, measured.text), default=None) if measured else None
         if measured is None or around is None:
             return []
         first = around[1].line
         after = first + len(fault.old)
         tests = set[str]().union(*(measured.tests.get(line, ()) for line in range(first, after)))
-        stem = Path(fault.path).stem
+        stem = Path(place.path).stem
 
         def order(test: str) -> tuple[object, ...]:
             return (
