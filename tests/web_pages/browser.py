@@ -27,6 +27,13 @@ needs_chromium = pytest.mark.skipif(
 #: Impacts of axe that a page must not have, and its rules whose answers depend on the scheme of colours.
 SERIOUS, OF_COLOURS = {"serious", "critical"}, ("color-contrast",)
 
+#: Calls back with rule, impact and element of each violation that axe finds.
+JUDGE = """
+const [options, done] = arguments;
+axe.run(options).then(({violations}) =>
+  done(violations.map(each => [each.id, each.impact, each.nodes[0].html])));
+"""
+
 #: What a browser logs: what the console says, and what is asked for.
 LOGS = ("browser", "performance")
 
@@ -36,15 +43,14 @@ _IDLE: list[webdriver.Chrome] = []
 
 
 @contextmanager
-def a_browser(*, dark: bool = False, width: int = 1200, height: int = 900) -> Iterator[webdriver.Chrome]:
+def a_browser(*, width: int = 1200, height: int = 900) -> Iterator[webdriver.Chrome]:
     """A browser with an empty page, whose log of the console is empty; tests have it one after the other."""
     driver = _IDLE.pop() if _IDLE else _started()
     driver.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
         {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
     )
-    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+    colour(driver, dark=False)
     yield driver
     # A test that fails keeps it, in whatever state it is in.
     driver.get("about:blank")
@@ -72,6 +78,12 @@ def end_browsers() -> None:
         _STARTED.pop().quit()
 
 
+def colour(driver: webdriver.Chrome, *, dark: bool) -> None:
+    """Let the browser prefer a scheme of colours; a page that is open follows."""
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+
+
 def opened(driver: webdriver.Chrome, page: Path) -> webdriver.Chrome:
     """The browser with a page of a file."""
     driver.get(page.as_uri())
@@ -80,8 +92,11 @@ def opened(driver: webdriver.Chrome, page: Path) -> webdriver.Chrome:
 
 def violations(driver: webdriver.Chrome, rules: Sequence[str] = ()) -> list[tuple[str, str]]:
     """What axe finds that a page must not have, by all its rules or by these: rule and element."""
-    found = Axe().run(driver, options={"runOnly": [*rules]} if rules else None)["violations"]
-    return [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in SERIOUS]
+    if not driver.execute_script("return 'axe' in window"):
+        driver.execute_script(Axe().axe_script)
+    options = {"runOnly": [*rules]} if rules else {}
+    found = driver.execute_async_script(JUDGE, options)
+    return [(rule, html) for rule, impact, html in found if impact in SERIOUS]
 
 
 def logged(driver: webdriver.Chrome, kind: str) -> list[dict[str, Any]]:
