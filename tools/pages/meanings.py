@@ -21,6 +21,7 @@ EVENTS: Mapping[str, str] = {
     "Preempting": "on a PodGroup: room is made for it",
     "Proposed": "on a policy: what a run in mode Approve proposes, in counts",
     "Rebalanced": "on a policy: what a run in mode Enforce moves, in counts",
+    "RecordRefused": "on a record: the operator ignores it, and which fact of the cluster contradicts it",
     "Scheduled": "on a pod: its node; on a PodGroup: its members start together",
     "StartTimedOut": "on a PodGroup: some members are placed, the others did not follow in time",
     "StrategyFailed": "on a policy: a strategy could not judge the cluster, and why",
