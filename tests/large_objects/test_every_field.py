@@ -139,7 +139,7 @@ REQUESTS = ("spec", "containers", "[]", "resources", "requests")
     [
         (a_column_per_name, (*NODES, "[]", "matchExpressions"), 0, SIZE),
         (a_cache_without_bound, AWAY, 2, SIZE),
-        (a_quadratic_loop, REQUESTS, 1, 5 * SIZE),
+        (a_quadratic_loop, REQUESTS, 1, 7 * SIZE),
     ],
 )
 async def test_a_planted_fault_is_found(

@@ -17,7 +17,7 @@ LOW = {
 }
 APART = {"name": "RemovePodsViolatingInterPodAntiAffinity"}
 BOUND = [{"type": "PodScheduled", "status": "True"}]
-PLANNERS = ["Proven", "Optimal", "Upstream"]
+PLANNERS = ["Proven", "Optimal"]
 
 
 def a_scene() -> Scene:
@@ -105,6 +105,13 @@ async def test_a_pod_that_no_scheduler_bound_moves_no_others_by_its_anti_affinit
     scene.tell(PodAdded(intruder(scene, status, cpu="100m", affinity=affinity)))
 
     assert bool(await moved(scene, APART, planner)) is is_seen
+
+
+async def test_planner_upstream_sees_all_pods_as_descheduler_does() -> None:
+    scene = a_scene()
+    scene.tell(PodAdded(intruder(scene, {"phase": "Pending"})))
+
+    assert await moved(scene, LOW, "Upstream") != []
 
 
 async def test_pods_that_the_scheduler_has_just_bound_count() -> None:

@@ -7,7 +7,8 @@ other pods. Planners and strategies see a pod only
 * once a scheduler has bound it or its kubelet has started it, if its node has what all of its pods request;
 * once it has existed for ``LASTS_S`` in any case.
 
-The room of such a pod counts again when a move is judged right before the eviction.
+The room of such a pod counts again when a move is judged right before the eviction. Planner Upstream sees all
+pods, as descheduler does.
 
 A planner is imported when a policy names it; Proven's is there for all that judges single moves.
 """
@@ -67,7 +68,7 @@ def begin_upstream_run(
     """Begin a cycle of planner Upstream, which receives the outcome of each eviction."""
     from plimsoll.planning.upstream.planner import upstream_run  # noqa: PLC0415 - as above
 
-    return upstream_run(rebalancing, lasting(cluster, context.now), context)
+    return upstream_run(rebalancing, cluster, context)
 
 
 def proven_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext) -> EvictionPlan:
