@@ -10,7 +10,8 @@ import aiohttp
 import pytest
 
 from plimsoll.app import endpoints as module
-from plimsoll.app.endpoints import AddressTaken, Endpoints, serving
+from plimsoll.app.connections import AddressTaken, Limits
+from plimsoll.app.endpoints import PROBES, Endpoints, serving
 from plimsoll.app.machine.loop_thread import LoopThread
 
 
@@ -98,33 +99,15 @@ async def test_metrics_that_the_main_loop_does_not_give_are_not_waited_for_for_e
 @pytest.mark.parametrize(
     "sent", [b"", b"GET /metrics HTTP/1.1\r\nHost: a\r\nX-", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n"]
 )
-async def test_a_connection_that_is_left_half_open_is_closed(
-    monkeypatch: pytest.MonkeyPatch, sent: bytes
-) -> None:
+async def test_a_connection_that_is_left_half_open_is_closed(sent: bytes) -> None:
     """Whatever its client leaves undone."""
-    monkeypatch.setattr(module, "CONNECTION_S", 0.3)
-    async with serving("127.0.0.1", [0], endpoints()) as (port,):
+    async with serving("127.0.0.1", [0], endpoints(), Limits(9, 9, 0.2, 0.3)) as (port,):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(sent)
         async with asyncio.timeout(60):
             with suppress(ConnectionResetError):
                 await reader.read()
         writer.close()
-
-
-async def test_more_connections_than_there_may_be_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that are open are served."""
-    monkeypatch.setattr(module, "CONNECTIONS", 3)
-    async with serving("127.0.0.1", [0], endpoints()) as (port,):
-        open_ones = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        async with asyncio.timeout(60):
-            with suppress(ConnectionResetError):
-                assert await reader.read() == b""
-            open_ones[0][1].write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
-            assert (await open_ones[0][0].read()).startswith(b"HTTP/1.1 200")
-        for _, each in [*open_ones, (reader, writer)]:
-            each.close()
 
 
 async def test_a_port_that_is_taken_is_one_sentence() -> None:
