@@ -20,6 +20,7 @@ from prometheus_client import disable_created_metrics
 
 import plimsoll
 from plimsoll.app.endpoints import PROBES, Endpoints, serving
+from plimsoll.app.machine.descriptors import raise_limit
 from plimsoll.app.machine.garbage import collect_until
 from plimsoll.app.machine.loop_thread import LoopThread
 from plimsoll.app.machine.machine import Machine
@@ -257,6 +258,7 @@ def main(settings: Settings) -> int:
     """Run in a new event loop; returns the exit status."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     log = configure(settings.log_format, settings.log_level)
+    raise_limit()
     try:
         run_to_end(run(settings, log), settings.event_loop)
     except PlimsollError as exc:
