@@ -126,7 +126,7 @@ async def idle_connections(port: int, address: str, count: int) -> AsyncIterator
 
         async def one() -> socket.socket:
             idle = stack.enter_context(socket.socket())
-            idle.setblocking(False)
+            idle.settimeout(0)
             idle.bind((address, 0))
             await loop.sock_connect(idle, ("127.0.0.1", port))
             return idle
@@ -148,7 +148,7 @@ async def pages_and_probes() -> AsyncIterator[tuple[int, int]]:
 
 
 async def probed(port: int, address: str = "127.0.0.1") -> list[int]:
-    """Statuses of both probes, asked from an address, within a second."""
+    """Statuses of both probes, asked from an address."""
     connector = aiohttp.TCPConnector(local_addr=(address, 0))
     said = []
     async with asyncio.timeout(60), aiohttp.ClientSession(connector=connector) as http:
@@ -207,13 +207,13 @@ def test_of_too_many_connections_the_oldest_without_a_request_goes() -> None:
 async def test_a_client_that_sends_too_much_is_cut_off() -> None:
     """Neither headers nor a body are kept beyond the limit."""
     async with serving("127.0.0.1", [0], endpoints()) as (port,):
-        for sent in (b"GET /healthz HTTP/1.1\r\nHost: a\r\n" + b"X-A: " + b"a" * 8000 + b"\r\n",):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(sent + b"X-B: " + b"b" * 8100 + b"\r\nX-C: " + b"c" * 8100)
-            async with asyncio.timeout(60):
-                with suppress(ConnectionResetError):
-                    assert await reader.read() == b""
-            writer.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n" + b"X-Long: " + b"a" * 4000 + b"\r\n")
+        writer.write((b"X-Long: " + b"b" * 4000 + b"\r\n") * 4 + b"\r\n")
+        async with asyncio.timeout(60):
+            with suppress(ConnectionResetError):
+                assert await reader.read() == b""
+        writer.close()
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 99999\r\n\r\n")
         async with asyncio.timeout(60):
@@ -238,7 +238,7 @@ def test_without_a_free_descriptor_there_is_one_line_and_connections_are_accepte
 
 
 def out_of_descriptors(told: Any) -> None:
-    """Serve without a free descriptor for a while; tells what was logged, the CPU time and what clients received."""
+    """Serve without a free descriptor for a while; tells the log, the CPU time and the answers' statuses."""
     connections.PAUSE_S = 0.01
     handler = configure("text", "INFO")
     assert isinstance(handler, logging.StreamHandler)
@@ -252,7 +252,7 @@ def out_of_descriptors(told: Any) -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (os.dup(0), hard))
             began = time.process_time()
             for client in clients:
-                client.setblocking(False)
+                client.settimeout(0)
                 await loop.sock_connect(client, ("127.0.0.1", port))
                 await loop.sock_sendall(client, b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
             await asyncio.sleep(0.3)

@@ -79,7 +79,7 @@ def test_warnings_of_any_code_that_repeat_are_written_once_a_minute() -> None:
     clock, log = FakeClock(), io.StringIO()
     handler = LimitedHandler(clock.monotonic)
     handler.setStream(log)
-    library = logging.Logger("library")
+    library = logging.Logger("library")  # noqa: LOG001 - no other test sees it
     library.addHandler(handler)
 
     def speak() -> None:

@@ -1,8 +1,8 @@
-"""HTTP connections with limits: how many there are, how many from one address, what each may send, and for how long.
+"""HTTP connections with limits: of their number, of those from one address, of what each sends, and of time.
 
-Each connection serves one request. When there are too many, the oldest one without a complete request is closed, so
-that idle connections keep no others out. Connections that cannot be accepted, as without a free file descriptor, are
-tried again after a pause.
+Each connection serves one request. When there are too many, the oldest one without a complete request is
+closed, so that idle connections keep no others out. After an error, as without a free file descriptor, the
+next connection is accepted after a pause.
 """
 
 import asyncio

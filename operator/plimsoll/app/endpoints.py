@@ -1,7 +1,7 @@
 """The HTTP endpoints for Prometheus, probes and users: /metrics, /readyz, /healthz, /explain/, /ui.
 
-Probes have a server of their own, with its own thread and limits, so that they respond while the main loop computes
-and whatever happens at the other port. The others run in the election's thread.
+Probes have a server of their own, with its own thread and limits, so that they respond while the main loop
+computes and whatever happens at the other port. The others run in the election's thread.
 """
 
 import asyncio

@@ -4,12 +4,12 @@ import resource
 
 import structlog
 
-#: Open files that a process may need: connections to its endpoints and to the API server, and pipes of its forks.
+#: Open files that a process may need: connections to its endpoints and to the API server, pipes of its forks.
 NEEDED = 1024
 
 
 def raise_limit() -> int:
-    """Raise the limit to the most that the process may set; logs a limit below what may be needed; returns it."""
+    """Raise the limit to the hard one, and return it; a limit below what may be needed is logged."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:

@@ -93,7 +93,7 @@ class CallerGate:
         return refusal
 
     def _pace(self, address: str) -> Pace:
-        """The rate of reviews for an address; of too many addresses, the one that was used longest ago goes."""
+        """The rate of reviews for an address; the one that was used longest ago is forgotten first."""
         pace = self._paces.pop(address, None) or Pace(self.clock, REVIEWS_PER_S, REVIEWS)
         if len(self._paces) >= ADDRESSES:
             del self._paces[next(iter(self._paces))]
