@@ -15,10 +15,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from plimsoll.app import connections
 from plimsoll.app import endpoints as module
-from plimsoll.app.connections import AddressTaken, Limits, OpenConnections
 from plimsoll.app.endpoints import PROBES, Endpoints, serving
+from plimsoll.app.machine import connections
+from plimsoll.app.machine.connections import AddressTaken, ConnectionLimits, OpenConnections
 from plimsoll.app.machine.loop_thread import LoopThread
 from plimsoll.telemetry.logs import configure
 
@@ -109,7 +109,7 @@ async def test_metrics_that_the_main_loop_does_not_give_are_not_waited_for_for_e
 )
 async def test_a_connection_that_is_left_half_open_is_closed(sent: bytes) -> None:
     """Whatever its client leaves undone."""
-    async with serving("127.0.0.1", [0], endpoints(), Limits(9, 9, 0.2, 0.3)) as (port,):
+    async with serving("127.0.0.1", [0], endpoints(), ConnectionLimits(9, 9, 0.2, 0.3)) as (port,):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(sent)
         async with asyncio.timeout(60):
@@ -177,9 +177,14 @@ async def test_idle_connections_to_the_metrics_port_do_not_reach_the_probes() ->
 async def test_idle_connections_to_the_health_port_keep_no_probe_out() -> None:
     """Whether from one address or from many: the oldest go."""
     async with pages_and_probes() as (_, health):
-        async with idle_connections(health, "127.0.0.1", 300):
+        async with (
+            idle_connections(health, "127.0.0.2", 1) as (first,),
+            idle_connections(health, "127.0.0.1", 300),
+        ):
             assert await probed(health, "127.0.0.2") == [200, 200]
             assert await probed(health) == [200, 200]
+            await asyncio.get_running_loop().sock_sendall(first, b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert await asyncio.get_running_loop().sock_recv(first, 12) == b"HTTP/1.1 200"
         async with AsyncExitStack() as stack:
             for last in range(3, 13):
                 await stack.enter_async_context(idle_connections(health, f"127.0.0.{last}", 15))
@@ -187,7 +192,7 @@ async def test_idle_connections_to_the_health_port_keep_no_probe_out() -> None:
 
 
 def test_of_too_many_connections_the_oldest_without_a_request_goes() -> None:
-    open_ones: OpenConnections[str] = OpenConnections(Limits(4, 2, 1.0, 1.0))
+    open_ones: OpenConnections[str] = OpenConnections(ConnectionLimits(4, 2, 1.0, 1.0))
 
     assert [open_ones.opened(key, key[0]) for key in ("a1", "a2", "b1")] == [None, None, None]
     assert open_ones.opened("a3", "a") == "a1"

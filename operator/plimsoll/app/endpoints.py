@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from plimsoll.app.connections import Limits, listening
+from plimsoll.app.machine.connections import ConnectionLimits, listening
 from plimsoll.app.memory.endpoint import PREFIX, ExplainEndpoint
 
 if TYPE_CHECKING:
     from plimsoll.app.memory.live_page import LivePage  # with jinja2, where it is served
 
 #: Connections to the server of metrics, /explain/ and /ui, and to the one of the probes.
-PAGES = Limits(total=200, per_address=50, request_s=5.0, connection_s=15.0)
-PROBES = Limits(total=64, per_address=16, request_s=5.0, connection_s=10.0)
+PAGES = ConnectionLimits(total=200, per_address=50, request_s=5.0, connection_s=15.0)
+PROBES = ConnectionLimits(total=64, per_address=16, request_s=5.0, connection_s=10.0)
 
 #: Maximum wait of /metrics for the main loop, in seconds.
 METRICS_S = 10.0
@@ -82,7 +82,7 @@ def _said(problem: str, *more: str) -> web.Response:
 
 @asynccontextmanager
 async def serving(
-    address: str, ports: Sequence[int], endpoints: Endpoints, limits: Limits = PAGES
+    address: str, ports: Sequence[int], endpoints: Endpoints, limits: ConnectionLimits = PAGES
 ) -> AsyncIterator[list[int]]:
     """Serve within the context, on free ports in place of 0; yields the ports.
 

@@ -36,8 +36,8 @@ class AddressTaken(PlimsollError):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits of the connections to one server.
+class ConnectionLimits:
+    """ConnectionLimits of the connections to one server.
 
     Attributes:
         total: Maximum number of open connections.
@@ -55,7 +55,7 @@ class Limits:
 class OpenConnections(Generic[K]):
     """Decides which connection is closed when there are too many."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
         self._addresses: dict[K, str] = {}  # the oldest first
         self._requested: set[K] = set()
@@ -110,7 +110,7 @@ class _Server(web.Server):
     """Keeps the limits: of clients that send half a request, or do not read the response, or are many."""
 
     def __init__(
-        self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], limits: Limits
+        self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], limits: ConnectionLimits
     ) -> None:
         super().__init__(self._handle, access_log=None, lingering_time=0)
         self._handler = handler
@@ -139,7 +139,7 @@ class _Server(web.Server):
         address, *_ = transport.get_extra_info("peername") or ("",)
         excess = self._open.opened(handler, address)
         if excess is not None:
-            self._ends[excess][0].abort()
+            loop.call_soon(self._ends[excess][0].abort)  # aiohttp must have begun with a new one
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         """Cancel the time limits: the connection has ended."""
@@ -155,7 +155,7 @@ async def listening(
     address: str,
     ports: Sequence[int],
     handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
-    limits: Limits,
+    limits: ConnectionLimits,
 ) -> AsyncIterator[list[int]]:
     """Serve within the context, on free ports in place of 0; yields the ports.
 
