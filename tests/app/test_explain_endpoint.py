@@ -11,7 +11,7 @@ import pytest
 
 from plimsoll.app.endpoints import Endpoints, serving
 from plimsoll.app.memory import endpoint as module
-from plimsoll.app.memory.caller_gate import KEPT_S, CallerGate
+from plimsoll.app.memory.caller_gate import KEPT_S, REVIEWS, CallerGate
 from plimsoll.app.memory.endpoint import BURST, ExplainEndpoint
 from plimsoll.inspection.operator_memory import NodeMemory, PodMemory
 from plimsoll.kube.access_reviews import Caller
@@ -59,12 +59,24 @@ Ask = Callable[..., Awaitable[tuple[int, str]]]
 @asynccontextmanager
 async def asking(reviews: Reviews, clock: FakeClock, pod: Any = a_pod) -> AsyncIterator[Ask]:
     """Status and body of a path, for a token."""
+    async with serving_explain(reviews, clock, pod) as port, asking_from("127.0.0.1", port) as ask:
+        yield ask
+
+
+@asynccontextmanager
+async def serving_explain(reviews: Reviews, clock: FakeClock, pod: Any = a_pod) -> AsyncIterator[int]:
+    """The port that the endpoint is served on."""
     explain = ExplainEndpoint(CallerGate(reviews, clock), pod, a_node)
     said = Endpoints(lambda: "", lambda: "", lambda: "", nothing, explain)
-    async with (
-        serving("127.0.0.1", [0], said) as (port,),
-        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as http,
-    ):
+    async with serving("127.0.0.1", [0], said) as (port,):
+        yield port
+
+
+@asynccontextmanager
+async def asking_from(address: str, port: int) -> AsyncIterator[Ask]:
+    """Status and body of a path, for a token, asked from an address of this machine."""
+    connector = aiohttp.TCPConnector(local_addr=(address, 0))
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", connector=connector) as http:
 
         async def ask(path: str, token: str = "", **headers: str) -> tuple[int, str]:
             shown = {"Authorization": f"Bearer {token}"} if token else {}
@@ -153,13 +165,30 @@ async def test_an_operator_that_may_not_review_says_what_grants_it() -> None:
         assert (await ask("/explain/nodes/n1", "jane's"))[0] == 200
 
 
-async def test_too_many_requests_are_refused_before_they_are_reviewed() -> None:
-    """Also those that show nothing."""
-    reviews = Reviews()
+async def test_wrong_tokens_spend_neither_the_rate_of_requests_nor_the_reviews_of_other_addresses() -> None:
+    """An address has few reviews a second; who is admitted already needs none."""
+    reviews, clock = Reviews(), FakeClock()
+    async with (
+        serving_explain(reviews, clock) as port,
+        asking_from("127.0.0.1", port) as ask,
+        asking_from("127.0.0.2", port) as elsewhere,
+    ):
+        assert (await ask("/explain/nodes/n1", "jane's"))[0] == 200
+        asked = [(await ask("/explain/nodes/n1", f"forged {each}"))[0] for each in range(REVIEWS + 5)]
+        assert asked == [401] * (REVIEWS - 1) + [429] * 6
+        assert sum("forged" in each for each in reviews.asked) == REVIEWS - 1
+        assert (await ask("/explain/nodes/n1", "jane's"))[0] == 200
+        assert (await elsewhere("/explain/pods/shop/web", "jane's"))[0] == 200
+        await clock.advance(1.0)
+        assert (await ask("/explain/nodes/n1", "joe's"))[0] == 403
+
+
+async def test_requests_of_admitted_callers_have_a_rate() -> None:
     clock = FakeClock()
-    async with asking(reviews, clock) as ask:
-        statuses = [(await ask("/explain/nodes/n1"))[0] for _ in range(BURST + 1)]
-        assert statuses == [401] * BURST + [429]
+    async with asking(Reviews(), clock) as ask:
+        statuses = [(await ask("/explain/nodes/n1", "jane's"))[0] for _ in range(BURST + 1)]
+        assert statuses == [200] * BURST + [429]
+        assert [(await ask("/explain/nodes/n1"))[0] for _ in range(BURST + 1)] == [401] * (BURST + 1)
         await clock.advance(1.0)
         assert (await ask("/explain/nodes/n1", "jane's"))[0] == 200
 

@@ -133,7 +133,7 @@ def test_probes_ask_the_ports_that_the_operator_opens(objects: list[Obj]) -> Non
     assert container["args"][0] == "run"
     assert {each.partition("=")[0] for each in container["args"][1:]} <= options
     assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "health"}
-    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "metrics"}
+    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "health"}
     assert container["startupProbe"]["httpGet"] == {"path": "/healthz", "port": "health"}
 
 

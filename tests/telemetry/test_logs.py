@@ -1,8 +1,11 @@
 """Log lines: contents, frequency and length."""
 
+import io
+import logging
+
 from structlog.testing import capture_logs
 
-from plimsoll.telemetry.logs import REMEMBERED, REPEATED_AFTER_S, SHOWN, LoggingObserver
+from plimsoll.telemetry.logs import REMEMBERED, REPEATED_AFTER_S, SHOWN, LimitedHandler, LoggingObserver
 from plimsoll.testing.fakes import FakeClock
 
 
@@ -68,4 +71,35 @@ def test_what_repeats_is_logged_once_a_minute_with_how_often() -> None:
         ("-", "odd pod 0", 0),
         ("score", "boom", 0),
         ("filter", "boom of pod 3", 2),
+    ]
+
+
+def test_warnings_of_any_code_that_repeat_are_written_once_a_minute() -> None:
+    """Those of libraries also if they differ in numbers, ours only if they are equal; other lines always."""
+    clock, log = FakeClock(), io.StringIO()
+    handler = LimitedHandler(clock.monotonic)
+    handler.setStream(log)
+    library = logging.Logger("library")  # noqa: LOG001 - no other test sees it
+    library.addHandler(handler)
+
+    def speak() -> None:
+        for number in range(3):
+            library.error("socket %d of <Task at 0x7f%d> fails", number, number)
+            library.info("socket")
+            library.warning({"event": "refused", "pod": f"web-{number}", "timestamp": clock.time})
+            library.warning({"event": "full", "timestamp": number})
+
+    speak()
+    clock.time += REPEATED_AFTER_S
+    speak()
+
+    first, second = log.getvalue().splitlines()[:8], log.getvalue().splitlines()[8:]
+    assert [line for line in first if "socket " in line] == ["socket 0 of <Task at 0x7f0> fails"]
+    assert (sum(line == "socket" for line in first), sum("refused" in line for line in first)) == (3, 3)
+    assert sum("full" in line for line in first) == 1
+    assert [line for line in second if "socket " in line] == [
+        "socket 0 of <Task at 0x7f0> fails (left out: 2)"
+    ]
+    assert [line for line in second if "full" in line] == [
+        str({"event": "full", "timestamp": 0, "left_out": 2})
     ]

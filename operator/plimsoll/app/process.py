@@ -19,7 +19,8 @@ import structlog
 from prometheus_client import disable_created_metrics
 
 import plimsoll
-from plimsoll.app.endpoints import Endpoints, serving
+from plimsoll.app.endpoints import PROBES, Endpoints, serving
+from plimsoll.app.machine.descriptors import raise_limit
 from plimsoll.app.machine.garbage import collect_until
 from plimsoll.app.machine.loop_thread import LoopThread
 from plimsoll.app.machine.machine import Machine
@@ -69,11 +70,14 @@ class OperatorProcess:
         operator, stop = self._operator, asyncio.Event()
         heed_signals(stop)
         operator.access.is_pending = True
-        ports = [operator.settings.metrics_port, *filter(None, [operator.settings.health_port])]
+        settings, endpoints = operator.settings, self._endpoints()
         async with AsyncExitStack() as stack:
-            served = await stack.enter_async_context(
-                thread.entered(serving(operator.settings.bind_address, ports, self._endpoints()))
-            )
+            pages = serving(settings.bind_address, [settings.metrics_port], endpoints)
+            served = await stack.enter_async_context(thread.entered(pages))
+            if settings.health_port:
+                probes_thread = await stack.enter_async_context(LoopThread("probes"))
+                probes = serving(settings.bind_address, [settings.health_port], endpoints.probes, PROBES)
+                await stack.enter_async_context(probes_thread.entered(probes))
             measuring = asyncio.create_task(thread.run(operator.supervision.measure()), name="loop lag")
             log.info(
                 "started",
@@ -254,6 +258,7 @@ def main(settings: Settings) -> int:
     """Run in a new event loop; returns the exit status."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     log = configure(settings.log_format, settings.log_level)
+    raise_limit()
     try:
         run_to_end(run(settings, log), settings.event_loop)
     except PlimsollError as exc:

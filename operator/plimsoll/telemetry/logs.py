@@ -5,10 +5,11 @@ which is the same in all lines about one decision: for a placement the pod's uid
 """
 
 import logging
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 import structlog
 
@@ -42,7 +43,7 @@ def configure(log_format: LogFormat, level: str) -> logging.Handler:
         if log_format == "json"
         else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = LimitedHandler(time.monotonic)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
@@ -88,6 +89,40 @@ class Repeats:
             del self._lines[next(iter(self._lines))]
         self._lines[line] = now, 0
         return {"left_out": known[1]} if known is not None and known[1] else {}
+
+
+#: What differs between lines of a library that say the same: numbers and addresses of memory.
+_NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
+
+
+class LimitedHandler(logging.StreamHandler[TextIO]):
+    """Writes to standard error; of warnings and errors that repeat, from any code, one a minute.
+
+    Our lines repeat if all their fields are equal; those of libraries also if they differ in numbers alone.
+    """
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        super().__init__(sys.stderr)
+        self._repeats = Repeats(now_s)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line unless it repeats."""
+        if record.levelno >= logging.WARNING:
+            more = self._repeats.since_last(_identity(record))
+            if more is None:
+                return
+            if more and isinstance(record.msg, dict):
+                record.msg = {**record.msg, **more}
+            elif more:
+                record.msg, record.args = f"{record.getMessage()} (left out: {more['left_out']})", None
+        super().emit(record)
+
+
+def _identity(record: logging.LogRecord) -> tuple[str, ...]:
+    if isinstance(record.msg, dict):  # structlog's
+        return tuple(f"{key}={value}" for key, value in record.msg.items() if key != "timestamp")
+    error = repr(record.exc_info[1]) if record.exc_info else ""
+    return record.name, record.levelname, _NUMBERS.sub("#", record.getMessage() + error)
 
 
 class LoggingObserver(Observer):

@@ -3,6 +3,8 @@
 The caller's bearer token is reviewed (TokenReview), then the right to get the path (SubjectAccessReview of a
 non-resource URL). A caller behind the API server's proxy sends a token for the audience plimsoll.dev in a
 separate header, which accepts no other token.
+
+Reviews are limited by the address of the caller, so that invalid tokens from one keep no other out.
 """
 
 import hashlib
@@ -16,9 +18,13 @@ from plimsoll.kube.access_reviews import Caller
 from plimsoll.kube.session.errors import APIError, Unauthorized
 from plimsoll.ports.audience import AUDIENCE, HEADER
 from plimsoll.ports.clock import Clock
+from plimsoll.timing.rate_limit import Pace
 
 #: Seconds for which the result of a review is cached, and maximum number of cached results.
 KEPT_S, KEPT = 10.0, 256
+
+#: Reviews a second for one address in the long run, and in a burst; maximum number of remembered addresses.
+REVIEWS_PER_S, REVIEWS, ADDRESSES = 5.0, 10, 256
 
 #: The remedy if the operator may not review.
 GRANTS = "apply deploy/components/explain (chart: explain.enabled: true)"
@@ -56,8 +62,9 @@ class CallerGate:
     _kept: dict[tuple[bytes, str, str], tuple[float, CallerRefusal | None]] = field(
         default_factory=dict, init=False
     )
+    _paces: dict[str, Pace] = field(default_factory=dict, init=False)  # by address
 
-    async def refusal(self, headers: Mapping[str, str], path: str) -> CallerRefusal | None:
+    async def refusal(self, headers: Mapping[str, str], path: str, address: str) -> CallerRefusal | None:
         """Why the caller is rejected; None when it is admitted."""
         audience = AUDIENCE if HEADER in headers else ""
         authorization = headers.get(HEADER if audience else "Authorization", "")
@@ -70,6 +77,8 @@ class CallerGate:
         until, refusal = self._kept.get(key, (0.0, None))
         if now < until:
             return refusal
+        if not self._pace(address).try_accept():
+            return CallerRefusal(429, "too many tokens to review from this address; try again in a second")
         try:
             refusal = await self._reviewed(token.strip(), audience, path)
         except Unauthorized as exc:
@@ -77,10 +86,19 @@ class CallerGate:
             return CallerRefusal(503, text)
         except APIError as exc:
             return CallerRefusal(503, f"the API server does not review callers: {exc}")
+        self._kept.pop(key, None)
         if len(self._kept) >= KEPT:
-            self._kept.clear()
+            del self._kept[next(iter(self._kept))]  # the oldest
         self._kept[key] = (now + KEPT_S, refusal)
         return refusal
+
+    def _pace(self, address: str) -> Pace:
+        """The rate of reviews for an address; the one that was used longest ago is forgotten first."""
+        pace = self._paces.pop(address, None) or Pace(self.clock, REVIEWS_PER_S, REVIEWS)
+        if len(self._paces) >= ADDRESSES:
+            del self._paces[next(iter(self._paces))]
+        self._paces[address] = pace
+        return pace
 
     async def _reviewed(self, token: str, audience: str, path: str) -> CallerRefusal | None:
         caller = await self.reviews.caller(token, audience)

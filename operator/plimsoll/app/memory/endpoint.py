@@ -5,7 +5,7 @@
     GET /explain/pods/NAMESPACE/NAME     PodMemory
     GET /explain/nodes/NAME              NodeMemory
 
-Callers pass the gate first. A few requests per second are allowed, and responses are short.
+Callers pass the gate first; then a few requests per second are allowed. Responses are short.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from plimsoll.timing.rate_limit import Pace
 
 PREFIX = "/explain/"
 
-#: Requests per second in the long run, and in a burst.
+#: Requests of admitted callers per second in the long run, and in a burst.
 PER_S, BURST = 5.0, 10
 
 #: Maximum wait of a response for the main loop, in seconds.
@@ -47,8 +47,6 @@ class ExplainEndpoint:
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """Respond to one request."""
-        if not self._pace.try_accept():
-            return CallerRefusal(429, "too many requests; try again in a second").response()
         names: tuple[str, str] | tuple[str]
         match request.path.removeprefix(PREFIX).split("/"):
             case ["pods", namespace, name] if namespace and name:
@@ -58,7 +56,9 @@ class ExplainEndpoint:
             case _:
                 text = f"not found; there are {PREFIX}pods/NAMESPACE/NAME and {PREFIX}nodes/NAME"
                 return CallerRefusal(404, text).response()
-        refusal = await self.gate.refusal(request.headers, f"{PREFIX}{kind}")
+        refusal = await self.gate.refusal(request.headers, f"{PREFIX}{kind}", request.remote or "")
+        if refusal is None and not self._pace.try_accept():
+            refusal = CallerRefusal(429, "too many requests; try again in a second")
         if refusal is not None:
             return refusal.response()
         try:

@@ -64,7 +64,7 @@ class LivePage:
         return web.Response(text=content, content_type="text/html", headers=headers)
 
     async def _stream(self, request: web.BaseRequest) -> web.StreamResponse:
-        refusal = await self.gate.refusal(request.headers, STREAM)
+        refusal = await self.gate.refusal(request.headers, STREAM, request.remote or "")
         if refusal is None and self._open >= STREAMS:
             refusal = CallerRefusal(503, f"{STREAMS} pages are looked at already; close one")
         if refusal is not None:
