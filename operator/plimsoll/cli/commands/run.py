@@ -21,7 +21,7 @@ def run(  # noqa: PLR0913 - cli/parameters.py reads the options from the paramet
         int, Option(minimum=0, maximum=65535, help="Port of /metrics, /readyz and /healthz; 0: any.")
     ] = 8081,
     health_port: Annotated[
-        int, Option(minimum=0, maximum=65535, help="Port of the liveness probe /healthz; 0: none.")
+        int, Option(minimum=0, maximum=65535, help="Port of the probes /healthz and /readyz; 0: none.")
     ] = 8080,
     log_format: Annotated[str, Option(help="Format of the log: json or text.")] = "json",
     log_level: Annotated[str, Option(help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
