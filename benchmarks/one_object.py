@@ -11,11 +11,11 @@ import asyncio
 import ctypes
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -23,6 +23,7 @@ from large_objects.fields import MODELS, Steps, large_fields, schema
 from large_objects.largest import LARGEST, is_read
 from large_objects.stage import Stage, a_pod, encoded
 from large_objects.trial import BASES, Cost, Variant, tried, variants
+from plimsoll.cli.parameters import Option, command_of
 
 #: CPU seconds: of the mirror and of an attempt each, and of the next pod of another namespace.
 MOST_S, NEXT_S = 0.5, 1.0
@@ -168,20 +169,20 @@ async def run(
 
 
 def main(
-    nodes: Annotated[int, typer.Option(help="Nodes.")] = 5000,
-    pods: Annotated[int, typer.Option(help="Pods on them.")] = 10_000,
-    size: Annotated[int, typer.Option(help="Bytes of an object.")] = LARGEST,
-    kinds: Annotated[str, typer.Option(help="Plural names, separated by commas.")] = ",".join(KINDS),
-    part: Annotated[str, typer.Option(help="Only fields whose path has this text.")] = "",
-    deep: Annotated[bool, typer.Option(help="Also fields that the operator does not read.")] = False,
-    rows: Annotated[int, typer.Option(help="Rows of the table.")] = 40,
+    nodes: Annotated[int, Option(help="Nodes.")] = 5000,
+    pods: Annotated[int, Option(help="Pods on them.")] = 10_000,
+    size: Annotated[int, Option(help="Bytes of an object.")] = LARGEST,
+    kinds: Annotated[str, Option(help="Plural names, separated by commas.")] = ",".join(KINDS),
+    part: Annotated[str, Option(help="Only fields whose path has this text.")] = "",
+    deep: Annotated[bool, Option(help="Also fields that the operator does not read.")] = False,
+    rows: Annotated[int, Option(help="Rows of the table.")] = 40,
 ) -> None:
     """Print the costs, worst first; exit code 1 if a limit is exceeded."""
     is_over = asyncio.run(
         run(nodes, pods, size, [each for each in kinds.split(",") if each], part, deep=deep, rows=rows)
     )
-    raise typer.Exit(1 if is_over else 0)
+    sys.exit(1 if is_over else 0)
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    command_of(main)()
