@@ -66,7 +66,7 @@ def explain_request(data: bytes) -> object:
 async def _explained(path: str, headers: CIMultiDict[str]) -> object:
     endpoint = ExplainEndpoint(CallerGate(_Reviews(), FakeClock()), _pod, _node)
     try:
-        request = SimpleNamespace(path=URL(path, encoded=True).path, headers=headers)
+        request = SimpleNamespace(path=URL(path, encoded=True).path, headers=headers, remote="127.0.0.1")
     except ValueError:
         return "no request"  # the server refuses it
     answer = await endpoint.answer(cast("web.BaseRequest", request))
