@@ -90,27 +90,19 @@ class Costs:
         )
         for path, seconds in sorted(self._files.items(), key=itemgetter(1), reverse=True)[:DEAREST]:
             write(f"{seconds:6.1f} s  {path}")
-        kept = read(KEPT)
-        commit = _git("rev-parse", "HEAD")
-        if earlier := next(
-            (
-                each
-                for each in _git("rev-list", "HEAD", "-n", "500").split()
-                if each in kept and each != commit
-            ),
-            "",
-        ):
-            for line in dearer(kept[earlier], self._files)[:DEAREST]:
-                write(f"dearer than at {earlier[:9]}: {line}")
-        is_whole = not exitstatus and not self._config.option.keyword and not self._config.option.markexpr
-        if (
-            commit
-            and is_whole
-            and self._config.args_source is not self._config.ArgsSource.ARGS
-            and not _git("status", "--porcelain")
-        ):
+        kept, commit = read(KEPT), _git("rev-parse", "HEAD")
+        measured = (each for each in _git("rev-list", "HEAD", "-n", "500").split() if each in kept)
+        earlier = next((each for each in measured if each != commit), "")
+        for line in dearer(kept[earlier], self._files)[:DEAREST] if earlier else ():
+            write(f"dearer than at {earlier[:9]}: {line}")
+        if commit and not exitstatus and self._is_whole() and not _git("status", "--porcelain"):
             newest = {commit: self._files, **{name: kept[name] for name in kept if name != commit}}
             KEPT.write_text(json.dumps(dict([*newest.items()][:COMMITS])), encoding="utf-8")
+
+    def _is_whole(self) -> bool:
+        """Whether all tests were to run."""
+        option, config = self._config.option, self._config
+        return not (option.keyword or option.markexpr or config.args_source is config.ArgsSource.ARGS)
 
 
 def dearer(before: dict[str, float], now: dict[str, float]) -> list[str]:

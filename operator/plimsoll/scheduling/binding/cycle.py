@@ -245,9 +245,8 @@ class BindingCycle:
         try:
             return await self._bind(attempt)
         finally:
-            state.drop(
-                BinderPort
-            )  # which refers to the attempt: a large pod would stay until a full collection
+            # It refers to the attempt: a large pod would stay until a full collection of garbage.
+            state.drop(BinderPort)
 
     async def _bind(self, attempt: BindingAttempt) -> Status:
         pod, node = attempt.pod, attempt.node
