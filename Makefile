@@ -67,8 +67,8 @@ crds: $(STAMP) ## write crds/*.yaml and the admission policy of deploy/component
 demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KEEP=1] [NODES=40], or room made on GPUs: DEVICES=1
 	@PYTHONPATH=examples $(BIN)/python -m demo $(if $(TRACE),--trace $(TRACE)) $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES)) $(if $(DEVICES),--devices)
 
-# Many tests wait for processes: four more workers than there are processors keep these busy.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 4)
+# Many tests wait for processes: ten more workers than there are processors keep these busy.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 10)
 PARALLEL = --workers $(WORKERS)
 
 test: $(STAMP) $(TOOLS) ## the whole test suite
