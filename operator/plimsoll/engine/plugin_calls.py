@@ -21,6 +21,7 @@ from plimsoll.framework import (
     PluginError,
     PodInfo,
     PostFilterPlugin,
+    PreFilterPlugin,
     ScorePlugin,
     Snapshot,
 )
@@ -202,12 +203,15 @@ def answered(plugin: str, point: str, function: Callable[..., Status], *args: ob
 
 
 def pre_filtered(
-    plugin: str, function: Callable[..., Status | PreFilterResult], *args: object
+    plugin: PreFilterPlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot
 ) -> Status | PreFilterResult:
     """The same for PreFilter, which may also return the nodes that it allows."""
-    answer = called(plugin, "preFilter", function, *args)
-    if answer is SUCCESS or answer is SKIP:
-        return answer
+    name = plugin.name
+    answer = called(name, "preFilter", plugin.pre_filter, state, pod, snapshot)
+    return answer if answer is SUCCESS or answer is SKIP else _pre_filter_answer(name, answer)
+
+
+def _pre_filter_answer(plugin: str, answer: Status | PreFilterResult) -> Status | PreFilterResult:
     if isinstance(answer, PreFilterResult):
         nodes: Any = answer.nodes
         if not isinstance(nodes, frozenset | set) or not all(map(_is_text, nodes)):

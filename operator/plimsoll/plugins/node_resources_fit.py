@@ -26,10 +26,10 @@ instead of wrapping.
 Longer than 400 lines because filter and scores share the resources that a pod requests.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from pydantic import Field, field_validator
@@ -101,30 +101,30 @@ class _Wanted:
     """Input of the filter.
 
     Attributes:
-        resources: Name and amount, in the order of the reasons.
+        by_bit: The bit, name and amount of each resource, in the order of the reasons.
+        scalar: The same of the non-native resources.
     """
 
-    resources: tuple[tuple[str, int], ...]
+    by_bit: tuple[tuple[int, str, int], ...]
+    scalar: tuple[tuple[int, str, int], ...]
+
+    @classmethod
+    def of(cls, resources: Iterable[tuple[str, int]]) -> Self:
+        """The same from names and amounts."""
+        by_bit = tuple(
+            [
+                (min(position, OTHERS), name, amount)
+                for position, (name, amount) in enumerate(resources, FIRST_RESOURCE)
+            ]
+        )
+        return cls(by_bit, tuple([each for each in by_bit if each[1] not in NATIVE_NAMES]))
 
     @cached_property
     def least(self) -> fwk.IntArray:
         """Minimum free amount of each fixed resource, shape (4, 1); ANY for unrequested resources."""
-        requests = dict(self.resources)
+        requests = {name: amount for _, name, amount in self.by_bit}
         least = [*(requests.get(name, ANY) for name in NATIVE), 1]
         return np.array(least, dtype=np.int64)[:, None]
-
-    @cached_property
-    def by_bit(self) -> tuple[tuple[int, str, int], ...]:
-        """The bit, name and amount of each resource."""
-        return tuple(
-            (min(position, OTHERS), name, amount)
-            for position, (name, amount) in enumerate(self.resources, FIRST_RESOURCE)
-        )
-
-    @cached_property
-    def scalar(self) -> tuple[tuple[int, str, int], ...]:
-        """The same of the non-native resources."""
-        return tuple(each for each in self.by_bit if each[1] not in NATIVE_NAMES)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,15 +176,15 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """List the requested resources."""
-        wanted = _Wanted(self._wanted(pod))
+        wanted = self._wanted(pod)
         for _, name, _ in wanted.scalar:
             snapshot.axis_of(name)  # all axes before the filter reads any
         state.write(wanted)
         return fwk.SUCCESS
 
-    def _wanted(self, pod: fwk.PodInfo) -> tuple[tuple[str, int], ...]:
+    def _wanted(self, pod: fwk.PodInfo) -> _Wanted:
         key = ("NodeResourcesFit.wanted", self._ignored, self._ignored_groups)
-        return pod.template.memo(key, lambda: self._listed(pod.template.requests))
+        return pod.template.memo(key, lambda: _Wanted.of(self._listed(pod.template.requests)))
 
     def _listed(self, requests: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
         if requests.keys() <= NATIVE_NAMES:  # most pods
@@ -355,19 +355,21 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
     def _after_scale_down(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
         """The scaled-down pod released a resource that the waiting pod requests."""
         old, new = change.old.requests, change.new.requests
-        return fwk.QueueingHint.of(any(new.get(name, 0) < old.get(name, 0) for name, _ in self._wanted(pod)))
+        return fwk.QueueingHint.of(
+            any(new.get(name, 0) < old.get(name, 0) for _, name, _ in self._wanted(pod).by_bit)
+        )
 
     def _after_node(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
         """The pod would fit the empty node, whose allocatable of some resource has grown."""
-        wanted = self._wanted(pod)
+        wanted = self._wanted(pod).by_bit
         new = change.memo("allocatable", lambda: allocatable_of(change.new))
-        if new.get("pods", 0) < 1 or any(amount > new.get(name, 0) for name, amount in wanted):
+        if new.get("pods", 0) < 1 or any(amount > new.get(name, 0) for _, name, amount in wanted):
             return fwk.QueueingHint.SKIP
         if change.old is None:
             return fwk.QueueingHint.QUEUE
         old = change.memo("allocatable before", lambda: allocatable_of(change.old))
         return fwk.QueueingHint.of(
-            any(new.get(name, 0) > old.get(name, 0) for name in ("pods", *(name for name, _ in wanted)))
+            any(new.get(name, 0) > old.get(name, 0) for name in ("pods", *(name for _, name, _ in wanted)))
         )
 
 

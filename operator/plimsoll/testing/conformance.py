@@ -174,7 +174,7 @@ class _Laws:
         """State after PreFilter; None if the plugin skips or rejects the pod, or excludes all nodes."""
         state, info, snapshot = CycleState(), cluster.templates.info(pod), Snapshot(cluster)
         if isinstance(self.plugin, PreFilterPlugin):
-            answer = pre_filtered(self.plugin.name, self.plugin.pre_filter, state, info, snapshot)
+            answer = pre_filtered(self.plugin, state, info, snapshot)
             if not isinstance(answer, PreFilterResult) and not answer.is_success:
                 return None
         return state, info, snapshot

@@ -247,7 +247,7 @@ class TemplateCache:
                 if plugin.name in self.skipped:
                     skipped.append(plugin.name)
                 continue
-            answer = pre_filtered(plugin.name, plugin.pre_filter, self.state, pod, snapshot)
+            answer = pre_filtered(plugin, self.state, pod, snapshot)
             if isinstance(answer, PreFilterResult):
                 return False
             if answer.code is Code.SKIP:
@@ -270,7 +270,7 @@ class TemplateCache:
         for plugin in self.profile.pre_filter if known is None else known.asked:
             answer = self._answers.get(plugin.name)
             if answer is None:
-                answer = pre_filtered(plugin.name, plugin.pre_filter, self.state, pod, snapshot)
+                answer = pre_filtered(plugin, self.state, pod, snapshot)
                 if answer is not SKIP and not isinstance(answer, PreFilterResult):
                     answer = answer.by(plugin.name)
                 if plugin.name in self._stages.near_pre_filter:

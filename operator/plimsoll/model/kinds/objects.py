@@ -115,12 +115,13 @@ class ClusterObjects:
 
     def derived(self, key: Hashable, build: Callable[[], T]) -> T:
         """The value computed from these objects under ``key``, computed again after any change of them."""
-        if self._derived_version != self.version or len(self._derived) >= LARGEST_SHELF:
-            self._derived = {}
+        kept = self._derived
+        if self._derived_version != self.version or len(kept) >= LARGEST_SHELF:
+            kept = self._derived = {}
             self._derived_version = self.version
-        found = self._derived.get(key)
+        found = kept.get(key)
         if found is None:
-            found = self._derived[key] = build()
+            found = kept[key] = build()
         value: T = found
         return value
 
@@ -203,6 +204,8 @@ class ReadOnlyObjects(ClusterObjects):
 
     def derived_of(self, template: Weighty, key: Hashable, build: Callable[[], T]) -> T:
         """As there."""
+        if not template.is_heavy:
+            return self._source.derived((key, template), build)
         return self._source.derived_of(template, key, build)
 
     def ledger(self, kind: type[LedgerT]) -> LedgerT:
