@@ -314,19 +314,106 @@ def test_a_strategy_may_say_that_it_wants_no_restart(renews: bool) -> None:
 # -- one strategy against another ------------------------------------------------------------------------
 
 
-def test_a_move_is_not_made_that_another_strategy_would_undo() -> None:
-    """The taint drives the pod away; the only node for it would then be above LowNodeUtilization's target."""
+def a_hot_node_and_a_twin() -> Cluster:
+    """The only other node has room, and a replica of the pod that would relieve the hot one."""
+    return a_cluster(
+        [a_node("hot", cpu="10"), a_node("other", cpu="10")],
+        [a_replica("p", "hot", cpu="4"), *locked(load("hot", 5)), a_replica("twin", "other")],
+    )
+
+
+def locked(pods: list[Pod]) -> list[Pod]:
+    """The same pods; the evictor protects them."""
+    return [
+        a_replica(each.name, each.node_name, app=each.labels["app"], priority=2_000_000_000) for each in pods
+    ]
+
+
+def test_a_rule_goes_before_balance() -> None:
+    """The taint drives the pod away, though the only node for it is then above its target."""
     cluster = a_cluster(
         [a_node("tainted", cpu="10", taints=["old:NoSchedule"]), a_node("busy", cpu="10")],
         [a_replica("p", "tainted", cpu="3"), *load("busy", 5)],
     )
 
-    alone, together = made_by(cluster, TAINTS), made_by(cluster, TAINTS, LOW)
+    for strategies in ((TAINTS,), (TAINTS, LOW)):
+        assert ways(made_by(cluster, *strategies)) == {"p": ("tainted", "busy")}
 
-    assert ways(alone) == {"p": ("tainted", "busy")}
+
+def test_a_preference_goes_before_balance() -> None:
+    """LowNodeUtilization would put two replicas on one node: the pod stays, and the refusal says why."""
+    cluster = a_hot_node_and_a_twin()
+
+    alone, together = made_by(cluster, LOW), made_by(cluster, LOW, DUPLICATES)
+
+    assert ways(alone) == {"p": ("hot", "other")}
     assert why(together)["p"] == "NewComplaint"
     (sentence,) = [each.refusal.message for each in together.refused if each.pod.name == "p"]
-    assert "LowNodeUtilization would complain that node busy is above its target in cpu" in sentence
+    assert sentence == (
+        "RemoveDuplicates would complain that a node has more than its share of the pods of ReplicaSet"
+        " default/web, and does not complain of it now; a preference goes before balance"
+    )
+
+
+def test_a_rule_goes_before_a_preference() -> None:
+    """The pod leaves the tainted node for the only other one, which has a replica; and never comes back."""
+    cluster = a_cluster(
+        [a_node("tainted", taints=["old:NoSchedule"]), a_node("other")],
+        [a_replica("p", "tainted"), a_replica("twin", "other")],
+    )
+
+    made = made_by(cluster, TAINTS, DUPLICATES)
+    story = live(cluster, a_policy(TAINTS, DUPLICATES, limits=UNLIMITED, evictor=ANY))
+
+    assert ways(made) == {"p": ("tainted", "other")}
+    assert (story.evicted, story.returned) == (1, [])
+
+
+def test_what_crowds_a_node_for_balance_does_not_for_a_preference() -> None:
+    """For LowNodeUtilization the pods are too large for the other node; RemoveDuplicates does not mind."""
+    cluster = a_cluster(
+        [a_node("twins", cpu="10"), a_node("other", cpu="10")],
+        [*(a_replica(name, "twins", cpu="5") for name in ("p", "q")), *load("other", 2)],
+    )
+
+    made = made_by(cluster, LOW, DUPLICATES)
+
+    assert made_by(cluster, LOW).moves == ()
+    assert [(move.strategy, move.target) for move in made.moves] == [("RemoveDuplicates", "other")]
+
+
+def test_one_preference_is_not_given_for_another() -> None:
+    """The pod would rather be on the other node, which has a replica."""
+    prefers = {"weight": 5, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [prefers]}}
+    by_affinity = (
+        "RemovePodsViolatingNodeAffinity",
+        {"nodeAffinityType": ["preferredDuringSchedulingIgnoredDuringExecution"]},
+    )
+    cluster = a_cluster(
+        [a_node("here"), a_node("there", labels={"disk": "ssd"})],
+        [a_replica("p", "here", affinity=affinity), a_replica("twin", "there", affinity=affinity)],
+    )
+
+    assert ways(made_by(cluster, by_affinity)) == {"p": ("here", "there")}
+    assert why(made_by(cluster, by_affinity, DUPLICATES))["p"] == "NewComplaint"
+
+
+def test_a_node_where_nothing_gets_worse_is_taken_before_a_better_one() -> None:
+    """The larger node wins by score, and would be above its target; the smaller one has room for both."""
+    cluster = a_cluster(
+        [
+            a_node("tainted", cpu="10", taints=["old:NoSchedule"]),
+            a_node("large", memory="999Gi"),
+            a_node("small"),
+        ],
+        [a_replica("p", "tainted", cpu="1"), *load("large", 2)],
+    )
+
+    (alone,) = ways(made_by(cluster, TAINTS)).values()
+    (together,) = ways(made_by(cluster, TAINTS, LOW)).values()
+
+    assert together == ("tainted", "small"), alone
 
 
 def test_the_next_best_node_is_taken_where_the_best_would_trouble_another_strategy() -> None:
@@ -347,33 +434,25 @@ def another(*strategies: tuple[str, dict[str, Any]], **kwargs: Any) -> Rebalanci
 
 def test_the_strategies_of_other_live_policies_have_a_say() -> None:
     """The same as within a policy; the sentence names it."""
-    cluster = a_cluster(
-        [a_node("tainted", cpu="10", taints=["old:NoSchedule"]), a_node("busy", cpu="10")],
-        [a_replica("p", "tainted", cpu="3"), *load("busy", 5)],
-    )
-    around = replace(AROUND, others={"balance": another(LOW)})
+    around = replace(AROUND, others={"apart": another(DUPLICATES)})
 
-    made = plan(another(TAINTS), cluster, around)
+    made = plan(another(LOW), a_hot_node_and_a_twin(), around)
 
-    (refused,) = made.refused
-    assert refused.refusal.reason == "NewComplaint"
-    assert "LowNodeUtilization of policy balance would complain" in refused.refusal.message
+    refused = {each.pod.name: each.refusal for each in made.refused}
+    assert refused["p"].reason == "NewComplaint"
+    assert "RemoveDuplicates of policy apart would complain" in refused["p"].message
 
 
 def test_a_policy_has_no_say_about_pods_outside_its_scope() -> None:
     """It looks at another namespace."""
-    cluster = a_cluster(
-        [a_node("tainted", cpu="10", taints=["old:NoSchedule"]), a_node("busy", cpu="10")],
-        [a_replica("p", "tainted", cpu="3"), *load("busy", 5)],
-    )
-    elsewhere = another(LOW)
+    elsewhere = another(DUPLICATES)
     elsewhere = replace(
         elsewhere, evictors=(PolicyScope(include=frozenset({"elsewhere"})), *elsewhere.evictors)
     )
 
-    made = plan(another(TAINTS), cluster, replace(AROUND, others={"balance": elsewhere}))
+    made = plan(another(LOW), a_hot_node_and_a_twin(), replace(AROUND, others={"apart": elsewhere}))
 
-    assert ways(made) == {"p": ("tainted", "busy")}
+    assert ways(made) == {"p": ("hot", "other")}
 
 
 def test_a_pod_that_was_moved_within_the_hour_stays() -> None:
@@ -443,7 +522,22 @@ def test_a_move_is_dropped_when_its_complaint_is_gone() -> None:
 
 
 def test_a_move_is_dropped_when_its_target_would_now_trouble_another_strategy() -> None:
-    """The target filled up meanwhile."""
+    """A replica has come to the target meanwhile."""
+    cluster = a_hot_node_and_a_twin()
+    twin = cluster.displace("uid-default-twin")
+    assert twin is not None
+    policy = a_policy(LOW, DUPLICATES, limits=UNLIMITED, evictor=ANY)
+    (move,) = plan(policy, cluster, AROUND).moves
+    cluster.place(twin, "other")
+
+    dropped = revalidate(move, policy, cluster, AROUND)
+
+    assert isinstance(dropped, Refusal)
+    assert dropped.reason == "NewComplaint"
+
+
+def test_a_move_for_a_rule_is_carried_out_though_its_target_filled_up() -> None:
+    """The eviction heeds the same order as the plan."""
     cluster = a_cluster(
         [a_node("tainted", cpu="10", taints=["old:NoSchedule"]), a_node("free", cpu="10")],
         [a_replica("p", "tainted", cpu="3")],
@@ -453,10 +547,7 @@ def test_a_move_is_dropped_when_its_target_would_now_trouble_another_strategy() 
     for pod in load("free", 5):
         cluster.place(cluster.templates.info(pod), "free")
 
-    dropped = revalidate(move, policy, cluster, AROUND)
-
-    assert isinstance(dropped, Refusal)
-    assert dropped.reason == "NewComplaint"
+    assert isinstance(revalidate(move, policy, cluster, AROUND), Move)
 
 
 # -- strategies that do not say what they complain of ----------------------------------------------------
@@ -534,7 +625,10 @@ def test_no_strategy_is_driven_right_before_an_eviction() -> None:
 
 
 def test_bundles_are_judged_as_a_whole() -> None:
-    """Both pods of a bundle go to a node that is then above its target: neither goes."""
+    """Both pods of a bundle go to a node that is then above its target: neither goes.
+
+    A strategy may complain in plain sentences; these are about balance.
+    """
 
     class Together(Named):
         name: ClassVar = "Together"

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from planning.rounds import NOW, PLACE, UNLIMITED, a_policy, live
+from plimsoll.framework.descheduling.complaints import Gravity
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.moves import EvictionPlan, Goal, Move, Objective, PlanningContext, RebalancingConfig
-from plimsoll.planning.optimal.problem import VIOLATION
+from plimsoll.planning.optimal.problem import VIOLATION, WEIGHTS
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.planning.proven.planner import revalidate
@@ -206,12 +207,35 @@ def test_optimal_evens_out_domains_one_move_at_a_time() -> None:
 
     assert [len(moves) for moves in story.moves] == [1, 1, 1, 1]
     assert [each.before for each in story.objectives] == [
-        6 * VIOLATION,
-        5 * VIOLATION,
-        2 * VIOLATION,
-        VIOLATION,
-        0,
+        count * VIOLATION * WEIGHTS[Gravity.RULE] for count in (6, 5, 2, 1, 0)
     ]
+
+
+def test_optimal_moves_another_replica_than_the_one_that_was_just_moved() -> None:
+    """Either would even out the zones; one of them has come within the hour."""
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    cluster = a_cluster(
+        [a_node(f"n-{zone}", labels={"zone": zone}) for zone in "ab"],
+        [a_replica(f"p{n}", "n-a", topologySpreadConstraints=[constraint]) for n in range(2)],
+    )
+    policy = a_policy(
+        ("RemovePodsViolatingTopologySpreadConstraint", {}),
+        planner=Planner.OPTIMAL,
+        evictor={"minReplicas": 0},
+    )
+
+    def moved(*recently: str) -> list[str]:
+        around = PlanningContext(now=NOW, moved=frozenset(f"uid-default-{name}" for name in recently))
+        return [move.pod.name for move in make_plan(policy, cluster, around).moves]
+
+    assert moved("p0") == ["p1"]
+    assert moved("p1") == ["p0"]
+    assert moved("p0", "p1") == []
 
 
 @pytest.mark.parametrize("seed", [3, 7])

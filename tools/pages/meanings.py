@@ -86,7 +86,7 @@ REFUSALS: Mapping[str, str] = {
     "AlreadyMoving": "a move of the pod or of its replacement is under way",
     "EvictionBudget": "a window, the stop button, or a pause of the policy; the sentence says which",
     "NamespaceLimit": "the policy's `perNamespace` is used up",
-    "NewComplaint": "the move would break a rule that the policy mends elsewhere",
+    "NewComplaint": "the move would cause a complaint no less severe than what it mends",
     "NoFeasibleNode": "no node takes the replacement",
     "NodeLimit": "the policy's `perNode` is used up",
     "NoRoom": "no node has room for the replacement",

@@ -10,8 +10,8 @@ from plimsoll.testing.builders import a_cluster, a_node, a_pod
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
-def some_start(seed: int) -> Cluster:
-    """A random cluster: pods of seven applications thrown on nodes of many kinds."""
+def some_start(seed: int, fewest: int = 2, most: int = 9) -> Cluster:
+    """A random cluster of so many nodes: pods of seven applications thrown on nodes of many kinds."""
     chance = random.Random(seed)
     nodes = [
         a_node(
@@ -23,7 +23,7 @@ def some_start(seed: int) -> Cluster:
             taints=["x:NoSchedule"] if chance.random() < 0.15 else (),
             unschedulable=chance.random() < 0.1,
         )
-        for number in range(chance.randint(2, 9))
+        for number in range(chance.randint(fewest, most))
     ]
     kinds = {app: _kind(app, chance) for app in "abcdefg"}
     pods = []

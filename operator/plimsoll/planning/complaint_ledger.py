@@ -4,25 +4,35 @@ The strategies of the policy, and those of other live policies for the same pods
 move before it and after it. A move is refused
 
 * as ``MendsNothing`` when its own strategy's complaints do not decrease;
-* as ``NewComplaint`` when any complaint of any strategy increases, or a new one appears;
+* as ``NewComplaint`` when a complaint of any strategy increases, or a new one appears, that is at least as
+  severe as what its own strategy's complaints decrease by;
 * as ``WouldMoveAgain`` when another strategy would still empty the target, unless the pod must leave anyway.
 
-So complaints decrease with each move, and runs converge. A strategy that does not report complaints
+Rules of the scheduler go before preferences, and both before balance
+(:class:`~plimsoll.framework.descheduling.complaints.Gravity`): a pod leaves a node that is forbidden to it
+though another node is then above its target. A ``strict`` judgement allows no complaint to increase; a
+planner asks it first, so that a node where nothing gets worse is preferred.
+
+So the complaints of one gravity decrease with each move, those that are more severe do not increase, and
+runs converge. A strategy that does not report complaints
 (:class:`~plimsoll.framework.descheduling.complaints.Complaining`) runs again instead: the pods that it would
 propose count as its complaints. Strategies that a fresh pod satisfies
 (:class:`~plimsoll.framework.descheduling.strategy.Renewing`) have no complaints about places.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.framework import PluginError, PodInfo
 from plimsoll.framework.descheduling.complaints import (
     Complaining,
     ComplainsOfCrowding,
+    Complaint,
     Complaints,
     EmptiesByUse,
+    Gravity,
     Vicinity,
 )
 from plimsoll.framework.descheduling.context import StrategyContext
@@ -125,20 +135,21 @@ class Conscience:
         return self._own.get(strategy) in self._complaining
 
     def objection(
-        self, strategy: str, trips: Sequence[Trip], *, mends: bool = True, avoids: bool = False
+        self, strategy: str, trips: Sequence[Trip], *, mends: bool = True, strict: bool = True
     ) -> Refusal | None:
         """Why moves must not be made; they are made and undone here.
 
         With ``mends`` they must decrease the strategy's complaints, unlike moves that renew or serve pods.
-        With ``avoids`` no target may be a node that another strategy would empty.
+        With ``strict`` less severe complaints must not increase either, and no target may be a node that
+        another strategy would empty.
 
         Raises:
             PluginError: The strategy that proposed the moves raised.
         """
         nodes = frozenset(name for trip in trips for name in (trip.source, trip.target))
         before = self._heard(Vicinity(tuple(trip.pod for trip in trips), nodes), strategy)
-        after, emptied = self._after(trips, nodes, strategy, avoids=avoids)
-        refusal, watcher = self._compared(strategy, before, after, mends=mends)
+        after, emptied = self._after(trips, nodes, strategy, avoids=strict)
+        refusal, watcher = self._compared(strategy, before, after, mends=mends, strict=strict)
         if refusal and watcher in self._of_crowds and not watcher.policy and len(trips) == 1:
             self._crowded[_requests_of(trips[0].pod), trips[0].target] = refusal
         if refusal is None and emptied:
@@ -207,25 +218,48 @@ class Conscience:
         after: dict[ComplaintWatcher, Complaints],
         *,
         mends: bool,
+        strict: bool,
     ) -> tuple[Refusal | None, ComplaintWatcher | None]:
         """The objection, and the strategy that would have a new complaint, if that is the objection."""
+        own = self._own.get(strategy)
+        must_mend = mends and own is not None and own in self._complaining
+        had = before.get(own, {}) if own is not None else {}
+        has = after.get(own, {}) if own is not None else {}
+        mended = _mended(had, has) if must_mend else None
+        least = Gravity.BALANCE if strict or mended is None else mended
         for watcher, found in after.items():
             known = before.get(watcher, {})
-            for sentence, amount in found.items():
-                if amount > known.get(sentence, 0.0) + TOLERANCE:
-                    more = "more than before" if sentence in known else "and does not complain of it now"
-                    message = f"{watcher} would complain that {sentence}, {more}"
-                    return Refusal(NEW_COMPLAINT, message), watcher
-        own = self._own.get(strategy)
-        if not mends or own is None or own not in self._complaining:
-            return None, None
-        had, has = before.get(own, {}), after.get(own, {})
-        if sum(has.values()) < sum(had.values()) - TOLERANCE:
+            for complaint, amount in found.items():
+                if complaint.gravity >= least and amount > known.get(complaint, 0.0) + TOLERANCE:
+                    more = "more than before" if complaint in known else "and does not complain of it now"
+                    message = f"{watcher} would complain that {complaint.sentence}, {more}"
+                    return Refusal(NEW_COMPLAINT, message + _priority(complaint, mended)), watcher
+        if not must_mend or mended is not None:
             return None, None
         if not had:
             return Refusal(MENDS_NOTHING, f"{strategy} has nothing to complain of there"), None
-        worst = max(had, key=lambda sentence: (had[sentence], sentence))
-        return Refusal(MENDS_NOTHING, f"{strategy} would still complain that {worst}"), None
+        worst = max(had, key=lambda complaint: (had[complaint], complaint.sentence))
+        return Refusal(MENDS_NOTHING, f"{strategy} would still complain that {worst.sentence}"), None
+
+
+def _mended(had: Complaints, has: Complaints) -> Gravity | None:
+    """The highest gravity whose complaints decrease."""
+    for gravity in sorted(Gravity, reverse=True):
+        less, more = (
+            sum(amount for complaint, amount in some.items() if complaint.gravity is gravity)
+            for some in (has, had)
+        )
+        if less < more - TOLERANCE:
+            return gravity
+    return None
+
+
+def _priority(complaint: Complaint, mended: Gravity | None) -> str:
+    """Why a complaint outweighs what a move mends."""
+    if mended is None or complaint.gravity <= mended:
+        return ""
+    first, then = (each.name.lower().replace("_", " ") for each in (complaint.gravity, mended))
+    return f"; a {first} goes before a {then}" if then != "balance" else f"; a {first} goes before balance"
 
 
 def _requests_of(pod: PodInfo) -> Hashable:
@@ -240,12 +274,26 @@ def _has_a_say(strategy: Strategy) -> bool:
     return not renews and not isinstance(strategy, ServesPending)
 
 
+def heard(
+    name: str, strategy: Complaining, context: StrategyContext, near: Vicinity | None = None
+) -> Complaints:
+    """What a strategy complains of; a plain sentence becomes a complaint of balance.
+
+    Raises:
+        PluginError: The strategy raised.
+    """
+    with calling(name, "complaints"):
+        found: Mapping[Any, float] = strategy.complaints(context, near)
+    return {each if isinstance(each, Complaint) else Complaint(each): found[each] for each in found}
+
+
 def _complaints(watcher: ComplaintWatcher, near: Vicinity) -> Complaints:
     strategy, context = watcher.strategy, watcher.context
-    if isinstance(strategy, Complaining):
-        with calling(strategy.name, "complaints"):
-            return strategy.complaints(context, near)
-    return _proposed(strategy, context, near)
+    return (
+        heard(strategy.name, strategy, context, near)
+        if isinstance(strategy, Complaining)
+        else _proposed(strategy, context, near)
+    )
 
 
 def _proposed(strategy: Strategy, context: StrategyContext, near: Vicinity) -> Complaints:
@@ -261,12 +309,12 @@ def _proposed(strategy: Strategy, context: StrategyContext, near: Vicinity) -> C
         kept={},
     )
     concerned = {pod.key for pod in near.pods}
-    found: dict[str, float] = {}
+    found: dict[Complaint, float] = {}
 
     def judge(proposal: Proposal) -> Verdict:
         for each in proposal.candidates if isinstance(proposal, Bundle) else (proposal,):
             if not each.pod.pod.is_terminal and each.pod.key in concerned:
-                found[f"pod {each.pod.key} had better run elsewhere"] = 1.0
+                found[Complaint(f"pod {each.pod.key} had better run elsewhere")] = 1.0
             fork.displace(each.pod.uid)
             view.unplaced.discard(each.pod.uid)
         return Verdict.ACCEPTED

@@ -44,7 +44,7 @@ from plimsoll.framework.descheduling import (
     Verdict,
     low_to_high,
 )
-from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
+from plimsoll.framework.descheduling.complaints import Complaint, Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.measurements import Protected
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates
 from plimsoll.framework.devices import DeviceBook
@@ -131,7 +131,7 @@ class ConsolidateNodes(Strategy):
         """Under-used nodes with pods that could leave, 1 each."""
         uses = self._device_uses(context)
         return {
-            f"node {each.name} is little used and not empty": 1.0
+            Complaint(f"node {each.name} is little used and not empty"): 1.0
             for each in self._usage.some(nodes_near(context, near), context)
             if self._is_source(each, uses) and any(map(_may_leave, context.placed(each.name)))
         }

@@ -31,7 +31,7 @@ from pydantic import Field, StrictInt, StrictStr, field_validator, model_validat
 from plimsoll.framework import BoolArray, IntArray, Node, PluginArgs
 from plimsoll.framework.columns import PODS, RowArray, milli, units
 from plimsoll.framework.descheduling import Planner, Strategy, StrategyContext, StrategyKind, Verdict
-from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
+from plimsoll.framework.descheduling.complaints import Complaint, Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.proposals import Bundle, Candidates
 from plimsoll.framework.devices import DeviceBook, Taken
 from plimsoll.toolkit.descheduling.best_fit import BestFit
@@ -118,14 +118,14 @@ class DefragmentResource(Strategy):
         rows = [context.cluster.rows[name] for name in nodes_near(context, near)]
         if (devices := self._of_devices(context)) is not None:
             total = float(devices.broken(rows))
-            return {"blocks are in use that could be whole": total} if total else {}
+            return {Complaint("blocks are in use that could be whole"): total} if total else {}
         block = context.snapshot.requests_row(self._amounts)
         block[PODS] = self._amounts.get("pods", 0)
         snapshot = context.snapshot
         room = snapshot.allocatable[rows]
         broken = _blocks(room, block) - np.maximum(_blocks(room - snapshot.requested[rows], block), 0)
         total = float(broken.sum())
-        return {"blocks are in use that could be whole": total} if total else {}
+        return {Complaint("blocks are in use that could be whole"): total} if total else {}
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """Bundles node by node, those that need the fewest moves first, until no node gains a block."""

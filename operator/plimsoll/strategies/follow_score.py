@@ -19,7 +19,7 @@ from pydantic import Field, StrictInt
 
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling import Planner, Strategy, StrategyContext, StrategyKind, Verdict
-from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, pods_near
+from plimsoll.framework.descheduling.complaints import Complaint, Complaints, Vicinity, pods_near
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
 from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
@@ -78,7 +78,7 @@ class FollowScore(Strategy):
                 continue
             gain = max(outlook.totals.values()) - outlook.totals[name]
             if gain >= self.least_gain(outlook.highest):
-                found[f"pod {pod.key} would score higher on another node"] = float(gain)
+                found[Complaint(f"pod {pod.key} would score higher on another node")] = float(gain)
         return found
 
     def _promising(self, context: StrategyContext) -> list[tuple[PodInfo, object]]:

@@ -28,7 +28,7 @@ from pydantic import Field, StrictInt, model_validator
 
 from plimsoll.framework import PluginArgs, PodInfo
 from plimsoll.framework.descheduling import NodeClasses, Strategy, StrategyContext, StrategyKind
-from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
+from plimsoll.framework.descheduling.complaints import Complaint, Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.proposals import Candidates, Destinations
 from plimsoll.toolkit.descheduling.measured_usage import MeasuredUsage
 from plimsoll.toolkit.descheduling.node_usage import (
@@ -172,7 +172,7 @@ class HighNodeUtilization(Strategy):
                     for pod in context.pods(each.name)
                 )
                 if pods:
-                    found[f"node {each.name} is under-used and not empty"] = float(pods)
+                    found[Complaint(f"node {each.name} is under-used and not empty")] = float(pods)
         return found
 
     def _targets(self, destinations: Sequence[NodeUsage], context: StrategyContext) -> Destinations:

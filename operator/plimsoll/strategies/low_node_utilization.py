@@ -30,7 +30,7 @@ from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from plimsoll.framework import PluginArgs, PodInfo
 from plimsoll.framework.descheduling import NodeClasses, Strategy, StrategyContext, StrategyKind
-from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
+from plimsoll.framework.descheduling.complaints import Complaint, Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.proposals import Candidates, Destinations
 from plimsoll.toolkit.descheduling.fewest_moves import FewestMoves
 from plimsoll.toolkit.descheduling.measured_usage import BY_QUERIES, MEASURED, MeasuredUsage, no_room
@@ -277,7 +277,7 @@ class LowNodeUtilization(Strategy):
         """Percentage points above the target, by node and resource, regardless of room on other nodes."""
         high = self._high(context)
         return {
-            f"node {each.name} is above its target in {name}": each.percent[name] - line
+            Complaint(f"node {each.name} is above its target in {name}"): each.percent[name] - line
             for each in self._usage.some(nodes_near(context, near), context)
             for name, line in high.items()
             if each.percent.get(name, 0.0) > line

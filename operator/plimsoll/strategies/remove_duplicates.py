@@ -25,7 +25,7 @@ from pydantic import Field, StrictStr
 
 from plimsoll.framework import Node, PluginArgs, PodInfo
 from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind
-from plimsoll.framework.descheduling.complaints import Complaints, Vicinity
+from plimsoll.framework.descheduling.complaints import Complaint, Complaints, Gravity, Vicinity
 from plimsoll.framework.descheduling.pod_indexes import by_key
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations, Verdict
 from plimsoll.framework.selectors import NodeMatcher, untolerated
@@ -208,7 +208,8 @@ class RemoveDuplicates(Strategy):
             beyond = sum(max(each - upper, 0) for each in on.values())
             if beyond:
                 owner = f"{kind[1]} {kind[0]}/{kind[2]}"
-                found[f"a node has more than its share of the pods of {owner}"] = float(beyond)
+                sentence = f"a node has more than its share of the pods of {owner}"
+                found[Complaint(sentence, Gravity.PREFERENCE)] = float(beyond)
         return found
 
     def _targets(self, context: StrategyContext) -> "_Targets":

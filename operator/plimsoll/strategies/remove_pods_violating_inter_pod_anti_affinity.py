@@ -19,7 +19,14 @@ from typing import ClassVar
 
 from plimsoll.framework import Node, PodInfo, PodTemplate
 from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind, Verdict
-from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near, pods_near
+from plimsoll.framework.descheduling.complaints import (
+    Complaint,
+    Complaints,
+    Gravity,
+    Vicinity,
+    nodes_near,
+    pods_near,
+)
 from plimsoll.framework.descheduling.pod_indexes import NeighbourRule
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates
 from plimsoll.framework.selectors import SelectorLookup
@@ -103,7 +110,7 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
             census = context.kept[self.name] = _Census(context, self.args)
         concerned = list(pods_near(context, near))
         found = {
-            _sentence(pod): 1.0
+            _complaint(pod): 1.0
             for pod, name in concerned
             if self.args.covers(pod)
             and any(census.forbids(term, pod, name, context) for term in anti_affinity_terms(pod))
@@ -122,7 +129,7 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
                     and (name in nodes or context.node(name).labels.get(term.topology_key) in domains)
                     and census.forbids(term, pod, name, context)
                 ):
-                    found[_sentence(pod)] = 1.0
+                    found[_complaint(pod)] = 1.0
         return found
 
 
@@ -179,8 +186,9 @@ class _Census:
             yield from context.pods_of(namespace, template).values()
 
 
-def _sentence(pod: PodInfo) -> str:
-    return f"pod {pod.key} is near a pod that its required anti-affinity forbids"
+def _complaint(pod: PodInfo) -> Complaint:
+    sentence = f"pod {pod.key} is near a pod that its required anti-affinity forbids"
+    return Complaint(sentence, Gravity.RULE)
 
 
 def _declared(

@@ -24,7 +24,13 @@ from pydantic import Field, StrictStr
 
 from plimsoll.framework import Node, PodInfo
 from plimsoll.framework.descheduling import CannotJudgeError, Strategy, StrategyContext, StrategyKind
-from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, pods_near
+from plimsoll.framework.descheduling.complaints import (
+    Complaint,
+    Complaints,
+    Gravity,
+    Vicinity,
+    pods_near,
+)
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations, until_closed
 from plimsoll.framework.selectors import NodeAffinityTerms, NodeTerm, compile_node_term, untolerated
 from plimsoll.toolkit.descheduling.node_fit import fits_some_node, refusal_of
@@ -87,18 +93,20 @@ class RemovePodsViolatingNodeAffinity(Strategy):
         The best possible node counts, whether or not the pod fits there now. Otherwise a pod would be
         reported again as soon as room appears on another node.
         """
-        found: dict[str, float] = {}
+        found: dict[Complaint, float] = {}
         for pod, name in pods_near(context, near):
             affinity = pod.template.sample.spec.node_affinity
             if not self.args.covers(pod):
                 continue
             node = context.node(name)
             if REQUIRED in self.args.node_affinity_type and not _is_met(pod, affinity, node):
-                found[f"pod {pod.key} is on a node that its required node affinity does not match"] = 1.0
+                sentence = f"pod {pod.key} is on a node that its required node affinity does not match"
+                found[Complaint(sentence, Gravity.RULE)] = 1.0
             if PREFERRED in self.args.node_affinity_type and affinity.preferred:
                 missed = self._highest(pod, affinity, context) - _weight(_preferences(pod, affinity), node)
                 if missed > 0:
-                    found[f"pod {pod.key} could be on a node that it prefers"] = float(missed)
+                    sentence = f"pod {pod.key} could be on a node that it prefers"
+                    found[Complaint(sentence, Gravity.PREFERENCE)] = float(missed)
         return found
 
     def _highest(self, pod: PodInfo, affinity: NodeAffinityTerms, context: StrategyContext) -> int:

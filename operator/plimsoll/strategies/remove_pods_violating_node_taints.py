@@ -19,7 +19,13 @@ from pydantic import Field, StrictBool, StrictStr, model_validator
 
 from plimsoll.framework import Node, PodInfo
 from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind
-from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, pods_near
+from plimsoll.framework.descheduling.complaints import (
+    Complaint,
+    Complaints,
+    Gravity,
+    Vicinity,
+    pods_near,
+)
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations, until_closed
 from plimsoll.framework.selectors import (
     NO_SCHEDULE,
@@ -82,11 +88,18 @@ class RemovePodsViolatingNodeTaints(Strategy):
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
         """Pods that do not tolerate a taint of their node, 1 each."""
-        return {
-            f"pod {pod.key} does not tolerate a taint of its node": 1.0
-            for pod, name in pods_near(context, near)
-            if self.args.covers(pod) and self._untolerated(pod, self._relevant(context.node(name), context))
-        }
+        found: dict[Complaint, float] = {}
+        for pod, name in pods_near(context, near):
+            if not self.args.covers(pod):
+                continue
+            taints = self._relevant(context.node(name), context)
+            hard = [taint for taint in taints if taint.effect != PREFER_NO_SCHEDULE]
+            sentence = f"pod {pod.key} does not tolerate a taint of its node"
+            if self._untolerated(pod, hard):
+                found[Complaint(sentence, Gravity.RULE)] = 1.0
+            elif self._untolerated(pod, taints):
+                found[Complaint(sentence, Gravity.PREFERENCE)] = 1.0
+        return found
 
     def _untolerated(self, pod: PodInfo, taints: list[Taint]) -> Taint | None:
         return untolerated(taints, pod.pod.spec.tolerations, self._effects, numeric=True)

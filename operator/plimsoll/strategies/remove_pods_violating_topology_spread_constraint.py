@@ -30,7 +30,7 @@ from pydantic import Field, StrictBool
 
 from plimsoll.framework import PodInfo, PodTemplate
 from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind, Verdict
-from plimsoll.framework.descheduling.complaints import Complaints, Vicinity
+from plimsoll.framework.descheduling.complaints import Complaint, Complaints, Vicinity
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost, in_turn
 from plimsoll.toolkit.descheduling.node_fit import fits_any_other_node
@@ -93,7 +93,7 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
         """Pods in excess of the smallest domain plus maxSkew, by constraint."""
-        found: Counter[str] = Counter()
+        found: Counter[Complaint] = Counter()
         seen: set[tuple[str, SpreadConstraint]] = set()
         concerned = (
             [(namespace, None) for namespace in context.namespaces()]
@@ -105,8 +105,9 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
                 if (namespace, each.constraint) not in seen:
                     seen.add((namespace, each.constraint))
                     if each.excess:
-                        found[f"in namespace {namespace} {each.sentence}"] += each.excess
-        return {sentence: float(amount) for sentence, amount in found.items()}
+                        sentence = f"in namespace {namespace} {each.sentence}"
+                        found[Complaint(sentence, each.constraint.gravity)] += each.excess
+        return {complaint: float(amount) for complaint, amount in found.items()}
 
     def _mending(self, context: StrategyContext) -> Candidates:
         """Pods to move from the fullest domains to the emptiest, for all of a population's constraints."""

@@ -3,19 +3,42 @@
 A complaint is one problem that a strategy wants to repair, identified by a sentence without numbers, such as
 ``node n1 is above its target in cpu``. Its amount is in the strategy's own unit. A planner compares the
 complaints around a move before it and after it: a move that leaves its strategy's complaints unchanged
-repairs nothing, and a move that increases any complaint of any strategy only replaces one problem by another.
+repairs nothing, and a move that increases a complaint as severe as those that it repairs only replaces one
+problem by another.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from enum import IntEnum
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.structural import Structural
 
-Complaints: TypeAlias = Mapping[str, float]
-"""Amounts above 0 by what is complained of; a sentence is the same before and after a move."""
+
+class Gravity(IntEnum):
+    """What kind of problem a complaint is about; the more severe goes first."""
+
+    BALANCE = 1  #: nodes are used unevenly or too little
+    PREFERENCE = 2  #: what the scheduler prefers, or replicas on one node
+    RULE = 3  #: the scheduler would not place the pod there
+
+
+class Complaint(NamedTuple):
+    """One problem.
+
+    Attributes:
+        sentence: What is wrong, without numbers: the same before and after a move.
+        gravity: A move that repairs something more severe may cause it.
+    """
+
+    sentence: str
+    gravity: Gravity = Gravity.BALANCE
+
+
+Complaints: TypeAlias = Mapping[Complaint, float]
+"""Amounts above 0 by what is complained of; a plain sentence counts as one about balance."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,15 @@ from plimsoll.planning.moves import Move, Objective, RebalancingConfig, replacem
 from plimsoll.planning.optimal.device_terms import device_terms, shares_claim, without_served
 from plimsoll.planning.optimal.load_encoding import LoadEncoding
 from plimsoll.planning.optimal.load_terms import LoadTerms
-from plimsoll.planning.optimal.problem import NOWHERE, Ints, PlacementProblem, Solution, SpreadProblem, Stock
+from plimsoll.planning.optimal.problem import (
+    NOWHERE,
+    WEIGHTS,
+    Ints,
+    PlacementProblem,
+    Solution,
+    SpreadProblem,
+    Stock,
+)
 from plimsoll.planning.optimal.wishes import EVENED, Wish, default_wish
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
@@ -164,7 +172,8 @@ class Setting:
         for (template, name), pods in stocks.items():
             pods.sort(key=lambda pod: (pod.uid not in wishes, eviction_cost(pod), pod.key))
             unwanted = sum(pod.uid in wishes for pod in pods) if name else len(pods)
-            stock = Stock(number[template], index.get(name, NOWHERE), len(pods), unwanted)
+            weight = max((wishes[pod.uid].weight for pod in pods if pod.uid in wishes), default=1.0)
+            stock = Stock(number[template], index.get(name, NOWHERE), len(pods), unwanted, weight)
             listed.append((stock, tuple(pods)))
         amounts = [cluster.requests_row(each.requests) for each in templates]
         requests = np.zeros((len(templates), len(cluster.resources)))
@@ -296,6 +305,7 @@ def _spread_problem(
         sizes=np.asarray(list(spread.sizes.values()), dtype=np.int64),
         domain_of=np.asarray(domain_of, dtype=np.int64),
         templates=tuple(number[each] for each in spread.templates if each in number),
+        weight=WEIGHTS[spread.constraint.gravity],
     )
 
 

@@ -198,7 +198,7 @@ class _Model:
         problem = self.problem
         for column, stock in zip(self._leaving, problem.stocks, strict=True):
             if stock.unwanted:
-                stays = self._column(float(stock.unwanted), VIOLATION, integer=False)
+                stays = self._column(float(stock.unwanted), VIOLATION * stock.weight, integer=False)
                 self._row({stays: 1.0, column: 1.0}, float(stock.unwanted), INFINITY)
         for spread in problem.spreads:
             self._spread(spread)
@@ -213,7 +213,7 @@ class _Model:
             if stock.template in members and spread.domain_of[stock.node] >= 0:
                 terms[spread.domain_of[stock.node]][column] = -1.0
         smallest = self._column(INFINITY, integer=False)
-        excess = [self._column(INFINITY, VIOLATION, integer=False) for _ in spread.sizes]
+        excess = [self._column(INFINITY, VIOLATION * spread.weight, integer=False) for _ in spread.sizes]
         for size, each, over in zip(spread.sizes, terms, excess, strict=True):
             self._row({**each, smallest: -1.0}, -float(size), INFINITY)
             self._row({**each, smallest: -1.0, over: -1.0}, -INFINITY, float(spread.max_skew - size))

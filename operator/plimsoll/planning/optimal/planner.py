@@ -43,7 +43,7 @@ from plimsoll.planning.optimal.neighbourhoods import NeighbourhoodSearch
 from plimsoll.planning.optimal.problem import VIOLATION, Solution, value_of
 from plimsoll.planning.optimal.spread_repair import mend_exactly
 from plimsoll.planning.optimal.walk import walk_to
-from plimsoll.planning.optimal.wishes import wishes_of
+from plimsoll.planning.optimal.wishes import Wish, wishes_of
 from plimsoll.planning.proven.bundles import hear
 from plimsoll.planning.proven.bundles import judge as judged
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
@@ -178,19 +178,21 @@ class _Judge:
         self.cluster, self.context = cluster, context
         self._rebalancing = rebalancing
         self._setting = setting
-        self._known: dict[tuple[tuple[str, str], ...], tuple[frozenset[str], Counter[str]]] = {}
+        self._known: dict[tuple[tuple[str, str], ...], tuple[dict[str, Wish], Counter[str]]] = {}
 
     @property
     def stuck(self) -> float:
         """The part of the objective without columns: unwanted pods that must not move."""
         stocks = self._setting.problem.stocks
-        return VIOLATION * (len(self._after(())[0]) - sum(stock.unwanted for stock in stocks))
+        present = sum(wish.weight for wish in self._after(())[0].values())
+        return VIOLATION * (present - sum(stock.weight * stock.unwanted for stock in stocks))
 
     def value(self, moves: Sequence[Move]) -> float:
         """The objective after all moves, including their price."""
         setting = self._setting
         level = None if setting.loads is None else setting.loads.level_after(moves)
-        return value_of(setting.problem, *setting.solution_of(moves), len(self._after(moves)[0]), level)
+        unwanted = sum(wish.weight for wish in self._after(moves)[0].values())
+        return value_of(setting.problem, *setting.solution_of(moves), unwanted, level)
 
     def unwelcome(self, moves: Sequence[Move]) -> Counter[tuple[PodTemplate, str]]:
         """Arrivals that a strategy would want to move again, or that make it want to move others.
@@ -208,14 +210,14 @@ class _Judge:
                     surplus[move.target] -= 1
         return found
 
-    def _after(self, moves: Sequence[Move]) -> tuple[frozenset[str], Counter[str]]:
-        """Uids of the pods with complaints after the moves, and the number of these on each node."""
+    def _after(self, moves: Sequence[Move]) -> tuple[dict[str, Wish], Counter[str]]:
+        """The pods with complaints after the moves, by uid, and the number of these on each node."""
         key = tuple((move.pod.uid, move.target) for move in moves)
         if key not in self._known:
             fork, around = aftermath(self.cluster, self.context, moves)
             known = frozenset() if self._setting.loads is None else self._setting.loads.known
             wishes = wishes_of(self._rebalancing, fork, around, complaints=True, known=known)
-            self._known[key] = frozenset(wishes), _by_node(wishes, fork)
+            self._known[key] = wishes, _by_node(wishes, fork)
         return self._known[key]
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from plimsoll.framework.descheduling.complaints import Gravity
 from plimsoll.planning.moves import Objective
 from plimsoll.planning.optimal.load_terms import LoadTerms
 
@@ -18,6 +19,9 @@ Ints = NDArray[np.int64]
 
 #: The price of one violation, in moves: any number of moves is cheaper than leaving it.
 VIOLATION = 1000.0
+
+#: How many violations one counts as.
+WEIGHTS = {Gravity.BALANCE: 1.0, Gravity.PREFERENCE: 10.0, Gravity.RULE: 100.0}
 
 #: The value of a freed node, in moves.
 NODE = 20.0
@@ -35,12 +39,14 @@ class Stock:
 
     Attributes:
         unwanted: The number of them that strategies want to move; if above 0, none may arrive here.
+        weight: How many violations each of these counts as.
     """
 
     template: int
     node: int
     count: int
     unwanted: int = 0
+    weight: float = 1.0
 
     @property
     def waits(self) -> bool:
@@ -57,12 +63,14 @@ class SpreadProblem:
         sizes: Shape (D,): number of matching pods in each counted domain.
         domain_of: Shape (N,): each node's domain, -1 for none that counts.
         templates: Indices of the templates whose pods match.
+        weight: How many violations a pod too many counts as.
     """
 
     max_skew: int
     sizes: Ints
     domain_of: Ints
     templates: tuple[int, ...]
+    weight: float = 1.0
 
     def excess(self, sizes: Ints) -> int:
         """Pods above what the smallest domain allows, summed over all domains."""
@@ -145,24 +153,25 @@ def value_of(
     problem: PlacementProblem,
     leaving: Ints,
     arriving: Ints,
-    unwanted: int | None = None,
+    unwanted: float | None = None,
     level: Floats | None = None,
 ) -> float:
     """The objective of a solution, computed without the solver.
 
-    ``unwanted`` is the number of pods that strategies want to move afterwards; by default, the present ones
-    that stay. ``level`` is the nodes' use afterwards, shape (N, 2); by default, from the problem's loads.
+    ``unwanted`` is the weight of the pods that strategies want to move afterwards; by default, of the
+    present ones that stay. ``level`` is the nodes' use afterwards, shape (N, 2); by default, from the
+    problem's loads.
     """
     used = problem.used + arriving.T @ problem.requests
-    wrong = moves = 0
+    wrong, moves = 0.0, 0
     for stock, gone in zip(problem.stocks, leaving.tolist(), strict=True):
-        wrong += max(stock.unwanted - gone, 0)
+        wrong += stock.weight * max(stock.unwanted - gone, 0)
         if not stock.waits:
             used[stock.node] -= gone * problem.requests[stock.template]
             moves += gone
     wrong = wrong if unwanted is None else unwanted
     for spread in problem.spreads:
-        wrong += spread.excess(_sizes_after(problem, spread, leaving, arriving))
+        wrong += spread.weight * spread.excess(_sizes_after(problem, spread, leaving, arriving))
     value = VIOLATION * wrong + problem.move_price * moves
     if problem.loads is not None:
         level = problem.level_after(leaving, arriving) if level is None else level

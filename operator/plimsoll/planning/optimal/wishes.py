@@ -4,11 +4,14 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from plimsoll.framework import PluginError
+from plimsoll.framework.descheduling.complaints import Complaining, Gravity, Vicinity
 from plimsoll.framework.descheduling.context import StrategyContext
-from plimsoll.framework.descheduling.proposals import Bundle, Candidates, Proposal, Verdict
+from plimsoll.framework.descheduling.proposals import Bundle, Candidate, Candidates, Proposal, Verdict
 from plimsoll.framework.descheduling.strategy import MendsSpread, NamesSurplus, Strategy, wants_even_spread
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.planning.complaint_ledger import heard
 from plimsoll.planning.moves import Objective, PlanningContext, RebalancingConfig
+from plimsoll.planning.optimal.problem import WEIGHTS
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.strategy_run import run_strategy
 
@@ -18,11 +21,22 @@ EVENED = (0, 1)
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Why a pod should move, and the strategy that wants it."""
+    """Why a pod should move, and the strategy that wants it.
+
+    Attributes:
+        evenly: Whether the strategy wants its kind to be spread evenly.
+        gravity: Of what the strategy complains of there.
+    """
 
     strategy: str
     reason: str
     evenly: bool = False
+    gravity: Gravity = Gravity.BALANCE
+
+    @property
+    def weight(self) -> float:
+        """How many violations it counts as."""
+        return WEIGHTS[self.gravity]
 
 
 def wishes_of(
@@ -72,12 +86,23 @@ def _wishes_of(
         together = proposal.candidates if isinstance(proposal, Bundle) else (proposal,)
         for each in together:
             if not each.pod.pod.is_terminal:
-                wishes.setdefault(each.pod.uid, Wish(strategy.name, each.reason, evenly))
+                gravity = _gravity(strategy, book.context, each)
+                wishes.setdefault(each.pod.uid, Wish(strategy.name, each.reason, evenly, gravity))
                 book.context.cluster.displace(each.pod.uid)
         return Verdict.ACCEPTED
 
     run_strategy(strategy, book.context, judge, source)
     return wishes
+
+
+def _gravity(strategy: Strategy, context: StrategyContext, candidate: Candidate) -> Gravity:
+    """Of the worst complaint about the pod and its node; balance if the strategy reports none."""
+    if not isinstance(strategy, Complaining):
+        return Gravity.BALANCE
+    near = Vicinity((candidate.pod,), frozenset((candidate.node,)))
+    return max(
+        (each.gravity for each in heard(strategy.name, strategy, context, near)), default=Gravity.BALANCE
+    )
 
 
 def default_wish(rebalancing: RebalancingConfig) -> Wish:

@@ -140,8 +140,6 @@ class Objections:
         """Why a pod that has just been moved is left alone, unless a fresh one is wanted."""
         if pod.uid not in self._recently_moved or strategy in self.renewing:
             return None
-        if not (self.has_conscience or self.load.guides(strategy, pod)):
-            return None
         return Refusal("MovedRecently", "it replaced a pod that was moved within the last hour")
 
     def _watchers(self, others: Mapping[str, RebalancingConfig]) -> list[ComplaintWatcher]:
@@ -196,25 +194,24 @@ class Objections:
         """Whether the strategy's purpose decides about its targets, rather than the scheduler's score."""
         return strategy in self.renewing or self.conscience.decides(strategy)
 
-    def crowds(self, pod: PodInfo, target: str) -> Refusal | None:
+    def crowds(self, pod: PodInfo, strategy: str, target: str) -> Refusal | None:
         """The complaint that a pod with the same requests has caused on that node, from any source."""
-        return self.conscience.crowds(pod, target) if self.has_conscience else None
+        return (
+            self.conscience.crowds(pod, target) if self.has_conscience and self.is_by_use(strategy) else None
+        )
 
-    def only_avoids(self, strategy: str) -> bool:
-        """Whether its pods may go to nodes that other strategies would empty if no other node is possible.
+    def is_by_use(self, strategy: str) -> bool:
+        """Whether its pods move because of the use of nodes; others leave a place that is wrong for them."""
+        return strategy in self._by_use
 
-        A pod in a forbidden place has to leave; one that moves because of the use of nodes need not.
-        """
-        return strategy not in self._by_use
-
-    def complaint(self, strategy: str, trip: Trip, *, avoids: bool = True) -> Refusal | None:
-        """The strategies' objection to a single move; with ``avoids`` also that another would undo it."""
+    def complaint(self, strategy: str, trip: Trip, *, strict: bool = True) -> Refusal | None:
+        """The strategies' objection to a single move; ``strict`` as in :class:`Conscience`."""
         if not self.has_conscience:
             return None
         mends = strategy not in self.renewing
-        return self.conscience.objection(strategy, [trip], mends=mends, avoids=avoids)
+        return self.conscience.objection(strategy, [trip], mends=mends, strict=strict)
 
     def complaint_of_all(self, strategy: str, trips: Sequence[Trip]) -> Refusal | None:
         """The strategies' objection to moves that are made together."""
-        avoids = strategy in self._by_use
-        return self.conscience.objection(strategy, trips, mends=self.mends(strategy), avoids=avoids)
+        strict = strategy in self._by_use
+        return self.conscience.objection(strategy, trips, mends=self.mends(strategy), strict=strict)

@@ -1,8 +1,10 @@
 """Builds one plan: a fork with all moves made, remaining limits and budgets, and the proof.
 
-:mod:`plimsoll.planning.proven.planner` lists the checks that a proposal passes.
+:mod:`plimsoll.planning.proven.planner` lists the checks that a proposal passes. Longer than 400 lines because
+all of them read one fork.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -21,7 +23,7 @@ from plimsoll.model.kinds.deployment import SURGED
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.aftermath import shifted
 from plimsoll.planning.budgets import BudgetLedger
-from plimsoll.planning.complaint_ledger import WOULD_MOVE_AGAIN, Trip
+from plimsoll.planning.complaint_ledger import NEW_COMPLAINT, WOULD_MOVE_AGAIN, Trip
 from plimsoll.planning.devices.fork_devices import follow_devices
 from plimsoll.planning.fork_schedulers import ForkSchedulers, placing
 from plimsoll.planning.kept_findings import KEPT
@@ -50,6 +52,9 @@ from plimsoll.planning.proven.target_choice import (
 )
 from plimsoll.planning.proven.template_proofs import TemplateProofs
 from plimsoll.planning.surges import Surge
+
+#: Refusals by complaints that may be less severe than what the move mends.
+YIELDING = (NEW_COMPLAINT, WOULD_MOVE_AGAIN)
 
 #: For plans that only search for what would be possible.
 UNLIMITED = Limits(per_workload=NO_CEILING)
@@ -299,7 +304,9 @@ class PlanBuilder:
             return None
 
         def objection(name: str) -> Refusal | None:
-            return self.objections.ping_pong(candidate, strategy, name) or self.objections.crowds(pod, name)
+            return self.objections.ping_pong(candidate, strategy, name) or self.objections.crowds(
+                pod, strategy, name
+            )
 
         return self._template_proofs.refusal(candidate, profile, (strategy, workload.key), objection)
 
@@ -319,12 +326,25 @@ class PlanBuilder:
     ) -> TargetChoice | Refusal:
         """The node for the replacement, or why none is possible.
 
-        For a pod that has to leave, a node that another strategy would empty is used if no other is possible.
+        A pod in a wrong place goes to a node that another strategy complains of less severely, or would
+        empty, if no other is possible.
         """
-        chosen = self._choice(candidate, strategy, ranking, maximum, is_forecast=is_forecast, avoids=True)
-        has_failed = isinstance(chosen, Refusal) and chosen.reason == WOULD_MOVE_AGAIN
-        if has_failed and self.objections.only_avoids(strategy):
-            return self._choice(candidate, strategy, ranking, maximum, is_forecast=is_forecast, avoids=False)
+        pod, source = candidate.pod, candidate.node
+        may_yield = False
+
+        def strictly(name: str) -> Refusal | None:
+            nonlocal may_yield
+            found = self.objections.complaint(strategy, Trip(pod, source, name))
+            may_yield = may_yield or (found is not None and found.reason in YIELDING)
+            return found
+
+        def leniently(name: str) -> Refusal | None:
+            return self.objections.complaint(strategy, Trip(pod, source, name), strict=False)
+
+        choice = partial(self._choice, candidate, strategy, ranking, maximum, is_forecast=is_forecast)
+        chosen = choice(strictly)
+        if isinstance(chosen, Refusal) and may_yield and not self.objections.is_by_use(strategy):
+            return choice(leniently)
         return chosen
 
     def _choice(
@@ -333,11 +353,11 @@ class PlanBuilder:
         strategy: str,
         ranking: Ranking,
         maximum: int,
+        complaint: Callable[[str], Refusal | None],
         *,
         is_forecast: bool,
-        avoids: bool,
     ) -> TargetChoice | Refusal:
-        pod, source = candidate.pod, candidate.node
+        source = candidate.node
         by_score = not (candidate.target or self.objections.decides(strategy))
         has_order = candidate.destinations is not None and candidate.destinations.preference is not None
         least = (
@@ -346,14 +366,12 @@ class PlanBuilder:
             else self.objections.least_gain(strategy, maximum, by_score=by_score)
         )
 
-        complaint = self.objections.complaint
-
         def objection(name: str) -> Refusal | None:
             return (
                 self.objections.ping_pong(candidate, strategy, name)
                 or self.objections.heats(candidate, strategy, name)
                 or short_of_gain(ranking, source, name, least, compares=strategy in self.objections.asking)
-                or (None if self.in_bundle else complaint(strategy, Trip(pod, source, name), avoids=avoids))
+                or (None if self.in_bundle else complaint(name))
             )
 
         if candidate.target:
@@ -362,7 +380,7 @@ class PlanBuilder:
         if is_forecast or by_score:
             return expected(candidate, ranking, self._is_target, objection, is_forecast=is_forecast)
         may_return = strategy in self.objections.renewing
-        cool = partial(self.objections.load.cool, strategy, pod)
+        cool = partial(self.objections.load.cool, strategy, candidate.pod)
         return best_admitted(
             candidate, ranking, self._target_rows, objection, may_return=may_return, cool=cool
         )
@@ -391,6 +409,7 @@ class PlanBuilder:
                 isinstance(protection, Refusal)
                 or (self.ledger.shortage(pod) if surge else self.ledger.refusal(pod))
                 or self.objections.lesson(strategy, pod, workload, [] if surge else self.ledger.over(pod))
+                or self.objections.settling(pod, strategy)
             )
         except PluginError:
             return False

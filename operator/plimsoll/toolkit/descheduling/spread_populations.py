@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from plimsoll.framework.descheduling.complaints import Gravity
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.pod_indexes import NeighbourRule
 from plimsoll.model.kinds.node import Node
@@ -34,6 +35,7 @@ class SpreadConstraint:
     Attributes:
         nodes: Matches the nodes that count; None when the constraint ignores node affinity.
         tolerations: Only nodes whose taints these tolerate count; None when the constraint ignores taints.
+        is_hard: Whether the scheduler refuses nodes by it.
     """
 
     max_skew: int
@@ -41,6 +43,12 @@ class SpreadConstraint:
     selector: Selector
     nodes: NodeMatcher | None
     tolerations: frozenset[Toleration] | None
+    is_hard: bool = field(default=True, compare=False)
+
+    @property
+    def gravity(self) -> Gravity:
+        """Of a complaint about it."""
+        return Gravity.RULE if self.is_hard else Gravity.PREFERENCE
 
     def admits(self, node: Node) -> bool:
         """Whether the node's domain counts for the constraint's pods."""
@@ -70,6 +78,7 @@ def _compiled(pod: PodInfo, wanted: tuple[str, ...]) -> Iterator[SpreadConstrain
                 selector=selector,
                 nodes=pod.template.required_nodes if each.node_affinity_policy == "Honor" else None,
                 tolerations=tolerations if each.node_taints_policy == "Honor" else None,
+                is_hard=each.when_unsatisfiable == "DoNotSchedule",
             )
 
 
