@@ -313,7 +313,7 @@ def _matched(terms: Collection[PodTerm], pod: fwk.PodInfo, change: fwk.ClusterEv
 def _may_be_first(pod: fwk.PodInfo, other: fwk.PodInfo, change: fwk.ClusterEvent) -> bool:
     """Whether the other pod, which leaves, matched all affinity terms of a pod that matches its own.
 
-    A pod that matches its own terms needs no other one, once there is none.
+    A pod that matches its own terms needs no other one where no pod matches them.
     """
     near = pod.template.terms_of(TermKind.REQUIRED_AFFINITY)
     return _matches(near, other, change) and _matches(near, pod, change)
