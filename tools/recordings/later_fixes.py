@@ -76,6 +76,37 @@ LATER_FIXES: Sequence[LaterFix] = (
         tuple(f"preemption-dev-00{number:02}" for number in (9, 25, 44)),
     ),
     LaterFix(
+        "1.38",
+        (140650, 142202),
+        "A claim may request a capacity with or without the domain of the driver, however the driver "
+        "publishes it, and shares stay taken when the driver changes the spelling; where both are "
+        "published, the full name counts, in expressions too.",
+        "DynamicResources",
+        ("devices/capacity-by-either-name",),
+    ),
+    LaterFix(
+        "1.38",
+        (141829, 141898),
+        "A request for all devices is refused on a node whose pool is being updated or invalid; before, it "
+        "ended the attempt for all nodes with an error. The reasons do not name the pool here, so that "
+        "they add up.",
+        "DynamicResources",
+        ("devices/all-of-an-incomplete-pool",),
+        (
+            *(f"all-mode-dev-00{number:02}" for number in (15, 19)),
+            *(f"mixed-dev-00{number:02}" for number in (18, 19)),
+            *(f"pools-dev-00{number:02}" for number in (1, 2, 4, 8, 12, 14, 18, 19)),
+        ),
+    ),
+    LaterFix(
+        "1.37 or 1.38",
+        (140797, 140798),
+        "A device of which some claim has a share is not given to another claim whole, after its slice has "
+        "changed so that it is not shared any more.",
+        "DynamicResources",
+        ("devices/not-shared-any-more",),
+    ),
+    LaterFix(
         "not yet released",
         (141354, 142103),
         "A pod that matches its own required affinity terms is tried again when the last pod goes, or"

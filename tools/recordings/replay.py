@@ -157,7 +157,7 @@ def _devices(case: Case, given: Situation, got: Evaluation) -> Iterator[Mismatch
     found = [*differences(case.expected, given.scheduler.cluster, got)]
     found += wrong_writes(case.expected, given.scheduler.cluster, given.pod, got)
     if not got.feasible:
-        found += given_back(case.expected, got)
+        found += given_back(case.expected, given.scheduler.cluster, got)
     for each in found:
         yield Mismatch(case.id, each.what, each.expected, each.got, each.node, "DynamicResources")
 

@@ -26,6 +26,8 @@ from pydantic import Field, ValidationInfo, field_validator
 from plimsoll import framework as fwk
 from plimsoll.framework.columns import RowArray
 from plimsoll.framework.devices import (
+    ALL_OF_INVALID,
+    ALL_OF_UPDATED,
     INVALID,
     NOT_FREE,
     STEPS_A_SECOND,
@@ -64,6 +66,8 @@ LEFT_OVER = 17
 REASONS = {
     NOT_FREE: "cannot allocate all claims",
     INVALID: "invalid resource pools were encountered",
+    ALL_OF_UPDATED: "all devices are requested, but a resource pool is currently being updated",
+    ALL_OF_INVALID: "all devices are requested, but a resource pool is currently invalid",
     UNAVAILABLE: "resourceclaim not available on the node",
     LEFT_OVER: "cannot schedule extended resource claim",
 }
@@ -264,8 +268,12 @@ class DynamicResources(
             return fwk.Nomination(fwk.error("not found"))
         if devices.is_empty:
             return fwk.Nomination(fwk.unschedulable(NOTHING_TO_DEALLOCATE))
-        if devices.unused:
-            return fwk.Nomination(fwk.unschedulable(DEALLOCATED), deallocates=devices.unused[0])
+        # Other plugins' refusals come first, and another claim would not change them.
+        unavailable = fwk.unresolvable(REASONS[UNAVAILABLE]).by(self.name)
+        if unused := devices.unused(
+            [row for row, status in rejections.statuses.items() if status == unavailable]
+        ):
+            return fwk.Nomination(fwk.unschedulable(DEALLOCATED), deallocates=unused[0])
         if devices.left_over is not None:
             return fwk.Nomination(fwk.unschedulable(DELETED), deletes=devices.left_over)
         return fwk.Nomination(fwk.unschedulable(STILL_NOT_SCHEDULABLE))
