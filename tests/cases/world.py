@@ -383,8 +383,8 @@ class World:
 
     async def write_condition(self, pod: Pod, condition: Any) -> WriteResult:
         """Keep why the pod waits, and where it is nominated."""
-        is_rejected = condition.reason == "Unschedulable"
-        self._note("unschedulable" if is_rejected else "failed", pod.key, condition.message)
+        words = {"Unschedulable": "unschedulable", "NotReadyForScheduling": "not ready"}
+        self._note(words.get(condition.reason, "failed"), pod.key, condition.message)
         if condition.nominated_node:
             self._note("nominated", pod.key, condition.nominated_node)
         return DONE

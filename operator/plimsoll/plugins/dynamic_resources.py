@@ -214,23 +214,25 @@ class DynamicResources(
         if not pod.pod.spec.resource_claims and not resources:
             return fwk.SKIP
         if book is None or not book.is_served:
-            return fwk.unresolvable(book.why_not_served if book and book.why_not_served else NOT_SERVED)
+            return fwk.unresolvable(
+                book.why_not_served if book and book.why_not_served else NOT_SERVED, no_node_helps=True
+            )
         try:
             claims = claims_wanted(pod, book)
             hold = book.holds.get(pod.uid)
             for claim in claims:
                 if hold is not None and hold.waits_for(claim):
-                    return fwk.unresolvable(f"resource claim {claim.key} {STILL_USED}")
+                    return fwk.unresolvable(f"resource claim {claim.key} {STILL_USED}", no_node_helps=True)
                 if claim.uid in book.in_flight:
-                    return fwk.unresolvable(f"resource claim {claim.key} {IN_FLIGHT}")
+                    return fwk.unresolvable(f"resource claim {claim.key} {IN_FLIGHT}", no_node_helps=True)
                 if not claim.is_allocated:
                     wanted_claim(claim, book.classes.get)
         except ClaimProblem as problem:
-            return fwk.unresolvable(str(problem))
+            return fwk.unresolvable(str(problem), no_node_helps=True)
         except MissingClassError as problem:
             if problem.is_unnamed:
                 raise
-            return fwk.unresolvable(str(problem))
+            return fwk.unresolvable(str(problem), no_node_helps=True)
         devices = PodDevices(pod.pod, claims, resources, book.left_over(pod.pod) if resources else None)
         state.write(devices)
         return fwk.SKIP if devices.is_empty else fwk.SUCCESS
@@ -265,7 +267,8 @@ class DynamicResources(
             )
         devices = state.find(PodDevices)
         if devices is None:
-            return fwk.Nomination(fwk.error("not found"))
+            # Upstream's word after every rejection that precedes its own PreFilter; it explains nothing.
+            return fwk.Nomination(fwk.error() if rejections.absent.no_node_helps else fwk.error("not found"))
         if devices.is_empty:
             return fwk.Nomination(fwk.unschedulable(NOTHING_TO_DEALLOCATE))
         # Other plugins' refusals come first, and another claim would not change them.
