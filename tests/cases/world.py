@@ -80,6 +80,7 @@ from plimsoll.testing.fakes import (
 )
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
+from roadstead.kinds.podspec.placement import merge_label_keys
 
 KINDS = {each.kind.__name__: each.kind for each in (*WATCHED, *DEVICES)}
 NOT_NAMESPACED = {"Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode",
@@ -461,6 +462,8 @@ class World:
             status = document.setdefault("status", {})
             status.setdefault("conditions", [{"type": "Ready", "status": "True"}])
         if kind == "Pod":
+            if ("Pod", f"{meta['namespace']}/{meta['name']}") not in self._documents:
+                merge_label_keys(document["spec"], meta.get("labels") or {})
             document["spec"].setdefault("containers", [{"name": "main", "image": "app"}])
             has_node = document["spec"].get("nodeName")
             document.setdefault("status", _RUNNING if has_node else {"phase": "Pending"})
@@ -512,6 +515,7 @@ class World:
 
     def _info(self, document: Document) -> PodInfo:
         document["metadata"] = {"namespace": "default", **document["metadata"], "uid": "uid-evaluated"}
+        merge_label_keys(document.setdefault("spec", {}), document["metadata"].get("labels") or {})
         return self._cache.info(convert(Pod, document))
 
 
