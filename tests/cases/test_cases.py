@@ -99,6 +99,31 @@ def test_decides_as_upstream(path: Path, update_cases: bool) -> None:
     assert observed == read(expected)
 
 
+def test_a_pod_with_a_finalizer_leaves_when_it_loses_it() -> None:
+    """It is terminating until then, and takes its room."""
+    full = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}
+    case = {
+        "objects": [
+            {"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1", "pods": 9}}},
+            {
+                "kind": "Pod",
+                "metadata": {"name": "old", "finalizers": ["example.com/stays"]},
+                "spec": {"nodeName": "n", **full},
+            },
+            {"kind": "Pod", "metadata": {"name": "new"}, "spec": full},
+        ],
+        "steps": [
+            {"delete": ["Pod/default/old"], "wait": 20},
+            {"unfinalize": ["Pod/default/old"], "wait": 20},
+        ],
+    }
+
+    _, deleted, gone = decide(case)
+
+    assert deleted == {"waiting": {"unschedulable": 1}}
+    assert gone["bound"] == {"default/new": "n"}
+
+
 def test_every_case_names_its_origin() -> None:
     """Upstream's test with its version, or an issue; and what the case shows."""
     unnamed = [

@@ -46,6 +46,7 @@ from plimsoll.model.kinds.watch_event import (
     WatchEvent,
 )
 from plimsoll.model.selectors import compile_selector
+from plimsoll.model.taints import CONSOLIDATING
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
@@ -67,7 +68,6 @@ from plimsoll.testing.fakes import (
     FakeEvictionRequester,
     FakeExtenders,
     FakeMeter,
-    FakeNodeCloser,
     FakePods,
     FakePolicyStatuses,
     FakeRandomness,
@@ -90,6 +90,9 @@ EVENTS = {
     Node: (NodeAdded, NodeUpdated, NodeDeleted),
 }
 OTHER_EVENTS = (ObjectAdded, ObjectUpdated, ObjectDeleted)
+
+#: Virtual seconds that a run may take.
+LONGEST_RUN_S = 3600
 
 Document = dict[str, Any]
 
@@ -153,7 +156,7 @@ class World:
             access,
             RebalancingPorts(
                 self,
-                FakeNodeCloser(),
+                self,
                 recorder,
                 self._statuses,
                 LoadFeed(FakeMeter(), cache.cluster, self._clock),
@@ -295,8 +298,15 @@ class World:
             }
 
     async def rebalance(self, policy: str) -> None:
-        """Run a policy once."""
-        result = await self._rebalancing.runs.rebalance(policy)
+        """Run a policy once; time passes while it waits for pods that leave one after another."""
+        running = asyncio.ensure_future(self._rebalancing.runs.rebalance(policy))
+        await settled()
+        for _ in range(LONGEST_RUN_S):
+            if running.done():
+                break
+            await self._clock.advance(1)
+        assert running.done(), f"the run of policy {policy} does not end"
+        result = running.result()
         assert result == "succeeded", result
         await self.wait(60)
 
@@ -420,7 +430,23 @@ class World:
         self._leave(pod)
         return DONE
 
+    async def close(self, node: str) -> WriteResult:
+        """The node gets our taint."""
+        taint = {"key": CONSOLIDATING, "effect": "NoSchedule", "timeAdded": _written(self._clock.now())}
+        return self._taint(node, [taint])
+
+    async def reopen(self, node: str) -> WriteResult:
+        """The node loses it."""
+        return self._taint(node, [])
+
     # ------------------------------------------------------------------------------------------------
+
+    def _taint(self, node: str, ours: list[Document]) -> WriteResult:
+        changed = copy.deepcopy(self._documents["Node", node])
+        spec = changed.setdefault("spec", {})
+        spec["taints"] = [each for each in spec.get("taints", ()) if each["key"] != CONSOLIDATING] + ours
+        self.apply(changed)
+        return DONE
 
     def _note(self, what: str, key: str, said: str) -> None:
         self._happened.setdefault(what, {})[key] = said
@@ -453,7 +479,7 @@ class World:
         meta = document["metadata"]
         if kind not in NOT_NAMESPACED:
             meta.setdefault("namespace", "default")
-        meta.setdefault("uid", f"uid-{kind}-{meta.get('namespace', '')}-{meta['name']}")
+        meta.setdefault("uid", f"uid-{kind.lower()}-{meta.get('namespace', '')}-{meta['name']}")
         if "creationTimestamp" not in meta:
             self._born += 1
             meta["creationTimestamp"] = _written(self._clock.now() - 86400 + self._born)
