@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from msgspec import structs
+
 from plimsoll.access.rights import Access
 from plimsoll.app.machine.clock import SeededRandomness
 from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
@@ -22,12 +24,13 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
-from plimsoll.cluster.watched_resources import WATCHED
+from plimsoll.cluster.watched_resources import DEVICES, WATCHED
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import PodInfo, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.leadership.fence import Fence
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import (
@@ -40,7 +43,10 @@ from plimsoll.model.kinds.watch_event import (
     PodAdded,
     PodDeleted,
     PodUpdated,
+    WatchEvent,
 )
+from plimsoll.model.selectors import compile_selector
+from plimsoll.model.taints import CONSOLIDATING
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
@@ -62,7 +68,6 @@ from plimsoll.testing.fakes import (
     FakeEvictionRequester,
     FakeExtenders,
     FakeMeter,
-    FakeNodeCloser,
     FakePods,
     FakePolicyStatuses,
     FakeRandomness,
@@ -75,15 +80,19 @@ from plimsoll.testing.fakes import (
 )
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
+from roadstead.kinds.podspec.placement import merge_label_keys
 
-KINDS = {each.kind.__name__: each.kind for each in WATCHED}
+KINDS = {each.kind.__name__: each.kind for each in (*WATCHED, *DEVICES)}
 NOT_NAMESPACED = {"Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode",
-                  "CSIDriver", "VolumeAttachment"}  # fmt: skip
+                  "CSIDriver", "VolumeAttachment", "DeviceClass", "ResourceSlice"}  # fmt: skip
 EVENTS = {
     Pod: (PodAdded, PodUpdated, PodDeleted),
     Node: (NodeAdded, NodeUpdated, NodeDeleted),
 }
 OTHER_EVENTS = (ObjectAdded, ObjectUpdated, ObjectDeleted)
+
+#: Virtual seconds that a run may take.
+LONGEST_RUN_S = 3600
 
 Document = dict[str, Any]
 
@@ -112,6 +121,8 @@ class World:
         self._statuses = FakePolicyStatuses()
         self._born = 0
         self._evicted: set[str] = set()
+        self._claims = FakeClaims()
+        self._claims.watch = self._claim_changed
         cache, groups = Cache(), Groups()
         self._timer = Timer(self._clock, self._observer)
         book = ReservationBook(cache, self._timer)
@@ -145,7 +156,7 @@ class World:
             access,
             RebalancingPorts(
                 self,
-                FakeNodeCloser(),
+                self,
                 recorder,
                 self._statuses,
                 LoadFeed(FakeMeter(), cache.cluster, self._clock),
@@ -157,7 +168,7 @@ class World:
         )
         self._wing = SchedulingWing(
             book,
-            PodPorts(self, self, self, self, recorder, FakeClaims()),
+            PodPorts(self, self, self, self, recorder, self._claims),
             self._clock,
             SeededRandomness(0),
             self._observer,
@@ -197,6 +208,7 @@ class World:
             conditions=conditions,
         )
         self._access = access
+        self._wing.serve_devices(is_served=True)
 
     # -- what a case does ----------------------------------------------------------------------------
 
@@ -217,7 +229,8 @@ class World:
 
     def apply(self, *documents: Document) -> None:
         """Create or replace objects, policies among them, in one batch."""
-        self._show([self._set(each) for each in documents if each["kind"] != "SchedulingPolicy"])
+        events = [self._set(each) for each in documents if each["kind"] != "SchedulingPolicy"]
+        self._show([each for each in events if each is not None])
 
     async def set_policy(self, document: Document) -> None:
         """Create or change a policy; it must be accepted."""
@@ -235,10 +248,34 @@ class World:
             self._happened.setdefault("refused policies", {})[name] = problems[0]
 
     def delete(self, kind: str, key: str) -> None:
-        """Delete an object by ``namespace/name``, or name."""
-        document = self._documents.pop((kind, key))
+        """Delete an object by ``namespace/name``, or name; one with finalizers is terminating until then."""
+        document = self._documents[kind, key]
+        if document["metadata"].get("finalizers"):
+            self._change(kind, key, deletionTimestamp=_written(self._clock.now()))
+            return
+        self._documents.pop((kind, key))
+        if kind == "ResourceClaim":
+            self._claims.remove(key)
+            return
         old: Any = convert(KINDS[kind], document)
         self._show([EVENTS.get(KINDS[kind], OTHER_EVENTS)[2](old)])  # type: ignore[call-overload] # the library is untyped
+        if kind == "Pod":
+            self._release_claims(document["metadata"]["uid"])
+
+    def annotate(self, given: Mapping[str, Mapping[str, str | None]]) -> None:
+        """Set annotations of objects by ``Kind/namespace/name``; None removes one."""
+        for named, annotations in given.items():
+            kind, _, key = named.partition("/")
+            present = {**self._documents[kind, key]["metadata"].get("annotations", {}), **annotations}
+            left = {name: value for name, value in present.items() if value is not None}
+            self._change(kind, key, annotations=left)
+
+    def unfinalize(self, kind: str, key: str) -> None:
+        """Remove all finalizers of an object; it is gone if it was deleted before."""
+        is_terminating = "deletionTimestamp" in self._documents[kind, key]["metadata"]
+        self._change(kind, key, finalizers=[])
+        if is_terminating:
+            self.delete(kind, key)
 
     def evaluate(self, pod: Document, scores: Collection[str] = ()) -> None:
         """Note which nodes the pod's profile refuses, with plugin and reason, and points of these plugins."""
@@ -261,8 +298,15 @@ class World:
             }
 
     async def rebalance(self, policy: str) -> None:
-        """Run a policy once."""
-        result = await self._rebalancing.runs.rebalance(policy)
+        """Run a policy once; time passes while it waits for pods that leave one after another."""
+        running = asyncio.ensure_future(self._rebalancing.runs.rebalance(policy))
+        await settled()
+        for _ in range(LONGEST_RUN_S):
+            if running.done():
+                break
+            await self._clock.advance(1)
+        assert running.done(), f"the run of policy {policy} does not end"
+        result = running.result()
         assert result == "succeeded", result
         await self.wait(60)
 
@@ -350,8 +394,8 @@ class World:
 
     async def write_condition(self, pod: Pod, condition: Any) -> WriteResult:
         """Keep why the pod waits, and where it is nominated."""
-        is_rejected = condition.reason == "Unschedulable"
-        self._note("unschedulable" if is_rejected else "failed", pod.key, condition.message)
+        words = {"Unschedulable": "unschedulable", "NotReadyForScheduling": "not ready"}
+        self._note(words.get(condition.reason, "failed"), pod.key, condition.message)
         if condition.nominated_node:
             self._note("nominated", pod.key, condition.nominated_node)
         return DONE
@@ -371,7 +415,7 @@ class World:
             for (kind, _), each in self._documents.items()
             if kind == "PodDisruptionBudget"
             and each["metadata"]["namespace"] == pod.namespace
-            and each["spec"]["selector"]["matchLabels"].items() <= dict(pod.metadata.labels).items()
+            and compile_selector(convert(KINDS[kind], each).spec.selector).matches(pod.metadata.labels)
         ]
         for each in budgets:
             if each["status"]["disruptionsAllowed"] < 1:
@@ -386,7 +430,23 @@ class World:
         self._leave(pod)
         return DONE
 
+    async def close(self, node: str) -> WriteResult:
+        """The node gets our taint."""
+        taint = {"key": CONSOLIDATING, "effect": "NoSchedule", "timeAdded": _written(self._clock.now())}
+        return self._taint(node, [taint])
+
+    async def reopen(self, node: str) -> WriteResult:
+        """The node loses it."""
+        return self._taint(node, [])
+
     # ------------------------------------------------------------------------------------------------
+
+    def _taint(self, node: str, ours: list[Document]) -> WriteResult:
+        changed = copy.deepcopy(self._documents["Node", node])
+        spec = changed.setdefault("spec", {})
+        spec["taints"] = [each for each in spec.get("taints", ()) if each["key"] != CONSOLIDATING] + ours
+        self.apply(changed)
+        return DONE
 
     def _note(self, what: str, key: str, said: str) -> None:
         self._happened.setdefault(what, {})[key] = said
@@ -419,7 +479,7 @@ class World:
         meta = document["metadata"]
         if kind not in NOT_NAMESPACED:
             meta.setdefault("namespace", "default")
-        meta.setdefault("uid", f"uid-{kind}-{meta.get('namespace', '')}-{meta['name']}")
+        meta.setdefault("uid", f"uid-{kind.lower()}-{meta.get('namespace', '')}-{meta['name']}")
         if "creationTimestamp" not in meta:
             self._born += 1
             meta["creationTimestamp"] = _written(self._clock.now() - 86400 + self._born)
@@ -428,10 +488,20 @@ class World:
             status = document.setdefault("status", {})
             status.setdefault("conditions", [{"type": "Ready", "status": "True"}])
         if kind == "Pod":
+            if ("Pod", f"{meta['namespace']}/{meta['name']}") not in self._documents:
+                merge_label_keys(document["spec"], meta.get("labels") or {})
             document["spec"].setdefault("containers", [{"name": "main", "image": "app"}])
             has_node = document["spec"].get("nodeName")
             document.setdefault("status", _RUNNING if has_node else {"phase": "Pending"})
         key = f"{meta['namespace']}/{meta['name']}" if "namespace" in meta else meta["name"]
+        if kind == "ResourceClaim":
+            claim: Any = convert(ResourceClaim, document)
+            known = self._claims.claims.get(key)
+            if known is not None and "status" not in document:
+                claim = structs.replace(claim, status=known.status)
+            self._documents[kind, key] = document
+            self._claims.put(claim)
+            return None
         added, updated, _ = EVENTS.get(KINDS[kind], OTHER_EVENTS)  # type: ignore[call-overload] # the library is untyped
         old = self._documents.get((kind, key))
         self._documents[kind, key] = document
@@ -443,8 +513,35 @@ class World:
         assert not self._observer.skipped, self._observer.skipped
         assert not self._observer.failures, self._observer.failures
 
+    def _change(self, kind: str, key: str, **metadata: Any) -> None:
+        changed = copy.deepcopy(self._documents[kind, key])
+        changed["metadata"] |= metadata
+        self.apply(changed)
+
+    def _claim_changed(self, event: WatchEvent) -> None:
+        """The watch shows a claim; note its devices when they change."""
+        self._show([event])
+        if not isinstance(event, ObjectUpdated):
+            return
+        old: Any = event.old
+        new: Any = event.new
+        before, after = old.status.allocation, new.status.allocation
+        if after != before:
+            results = () if after is None else after.devices.results
+            self._note("allocated", new.key, ", ".join(map(_device, results)) or "nothing")
+
+    def _release_claims(self, uid: str) -> None:
+        """The controller of claims: a pod that is gone has no claim, and a claim without pods no device."""
+        for claim in list(self._claims.claims.values()):
+            left = tuple(each for each in claim.status.reserved_for if each.uid != uid)
+            if left != claim.status.reserved_for:
+                allocation = claim.status.allocation if left else None
+                status = structs.replace(claim.status, reserved_for=left, allocation=allocation)
+                self._claims.put(structs.replace(claim, status=status))
+
     def _info(self, document: Document) -> PodInfo:
-        document["metadata"] |= {"namespace": "default", "uid": "uid-evaluated"}
+        document["metadata"] = {"namespace": "default", **document["metadata"], "uid": "uid-evaluated"}
+        merge_label_keys(document.setdefault("spec", {}), document["metadata"].get("labels") or {})
         return self._cache.info(convert(Pod, document))
 
 
@@ -453,6 +550,11 @@ _RUNNING = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True
 
 def _move(spec: Mapping[str, Any]) -> str:
     return f"{spec['strategy']}: {spec['fromNode']} -> {spec.get('toNode') or 'anywhere'}"
+
+
+def _device(result: Any) -> str:
+    amounts = "".join(f" {name}={amount}" for name, amount in sorted(result.consumed_capacity.items()))
+    return f"{result.pool}/{result.device}{amounts}"
 
 
 def _sentence(status: Any) -> str:

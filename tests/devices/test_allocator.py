@@ -11,7 +11,7 @@ from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.pools import PooledDevice
 from plimsoll.devices.requests import Expression, wanted_claim
 from plimsoll.devices.results import allocations
-from plimsoll.devices.search_limits import AllocationError, StepLimit
+from plimsoll.devices.search_limits import AllocationError, StepLimit, UnusablePoolError
 from plimsoll.devices.taken import taken_by
 from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.testing.builders import a_node
@@ -126,7 +126,7 @@ def test_all_devices_of_a_pool_that_is_published_in_part() -> None:
     book = a_book([a_slice("n", [a_device("a")], slices=2)])
 
     with pytest.raises(
-        AllocationError, match=r"resource pool gpu\.example\.com/n is currently being updated"
+        UnusablePoolError, match=r"resource pool gpu\.example\.com/n is currently being updated"
     ):
         found_on(book, a_claim("c", everything))
 

@@ -148,10 +148,10 @@ def test_a_group_that_forgets_an_attribute_is_noticed(expression: str) -> None:
 @pytest.mark.parametrize("kind", ["attributes", "capacity"])
 @pytest.mark.parametrize("full_name_is_last", [True, False])
 def test_a_value_under_two_names(kind: str, full_name_is_last: bool) -> None:
-    """The last one counts, for all of the device's expressions."""
+    """The one with the domain counts, for all of the device's expressions."""
     small, great = ({"int": 1}, {"int": 2}) if kind == "attributes" else ({"value": "1"}, {"value": "2"})
-    names = ["size", f"{DRIVER}/size"] if full_name_is_last else [f"{DRIVER}/size", "size"]
-    device = a_pooled({"name": "d", kind: dict(zip(names, (small, great), strict=True))})
+    both = {"size": small, f"{DRIVER}/size": great}
+    device = a_pooled({"name": "d", kind: both if full_name_is_last else dict(reversed(both.items()))})
     value = f'device.{kind}["{DRIVER}"].size'
     expression = f"{value} == 2" if kind == "attributes" else f'{value}.compareTo(quantity("2")) == 0'
 

@@ -88,7 +88,9 @@ def test_pods_with_claims_are_refused_with_a_sentence() -> None:
     """Nothing is allocated here, so nothing is pretended."""
     pod = the_info(a_pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}]))
 
-    assert PLUGIN.pre_filter(CycleState(), pod, a_snapshot(a_node())) == unresolvable(NOT_SERVED)
+    assert PLUGIN.pre_filter(CycleState(), pod, a_snapshot(a_node())) == unresolvable(
+        NOT_SERVED, no_node_helps=True
+    )
 
 
 def test_the_message_of_a_pod_with_claims_says_so_and_promises_nothing() -> None:

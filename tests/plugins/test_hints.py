@@ -156,6 +156,12 @@ def term(app: str, *, anti: bool = False, **more: Any) -> dict[str, Any]:
     return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [found]}}
 
 
+def terms(*apps: str) -> dict[str, Any]:
+    """Anti-affinity to the pods of each."""
+    each = "requiredDuringSchedulingIgnoredDuringExecution"
+    return {"podAntiAffinity": {each: [term(app)["podAffinity"][each][0] for app in apps]}}
+
+
 def spread(app: str = "web", **more: Any) -> list[dict[str, Any]]:
     return [
         {
@@ -442,6 +448,36 @@ ROWS = [
                 "wanted-came-to-a-selected-namespace",
             ),
             (term("db"), {}, placed(on(labels={"app": "db"})), SLEEPS, "wanted-left"),
+            (term("me"), {"labels": {"app": "me"}}, placed(on(labels={"app": "me"})), WAKES, "may-be-first"),
+            (
+                term("me"),
+                {"labels": {"app": "me"}},
+                placed(on(labels={"app": "me"}), on()),
+                WAKES,
+                "may-be-first-of-those-labelled",
+            ),
+            (
+                terms("db", "web"),
+                {},
+                placed(on(labels={"app": "web"})),
+                WAKES,
+                "one-of-two-unwanted-left",
+            ),
+            (
+                terms("db", "web"),
+                {},
+                placed(on(labels={"app": "web"}), on(labels={"app": "db"})),
+                WAKES,
+                "unwanted-by-another-term",
+            ),
+            (terms("db", "web"), {}, placed(on(labels={"app": "x"})), SLEEPS, "other-of-two-left"),
+            (
+                None,
+                {"labels": {"app": "me"}},
+                placed(on(affinity=terms("you", "me"))),
+                WAKES,
+                "shy-of-two-left",
+            ),
             (term("db", anti=True), {}, placed(on(labels={"app": "db"})), WAKES, "unwanted-left"),
             (term("db", anti=True), {}, placed(on()), SLEEPS, "other-left"),
             (None, {"labels": {"app": "me"}}, placed(on(affinity=term("me", anti=True))), WAKES, "shy-left"),

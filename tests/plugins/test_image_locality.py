@@ -46,8 +46,10 @@ def running(
         pytest.param(running("big", "big"), [11, 0], id="once-a-container"),
         # 125 MiB, two containers: 100*(125-23)//1977 = 5
         pytest.param(running("nowhere", init=["big"]), [5, 0], id="init-containers"),
-        # the volume adds its size but is no container: 100*(125-23)//977 = 10
-        pytest.param(running("nowhere", volumes=["big"]), [10, 0], id="image-volumes"),
+        # like a second container with that image: 100*(125-23)//1977 = 5
+        pytest.param(running("nowhere", volumes=["big"]), [5, 0], id="image-volumes"),
+        # 375 MiB, init container, container and volume: 100*(375-23)//2977 = 11
+        pytest.param(running("big", init=["big"], volumes=["big"]), [11, 0], id="all-three"),
         # 5000/2 = 2500 MiB, cut to 1000
         pytest.param(running("huge"), [0, 100], id="at-most-a-gigabyte-a-container"),
         # 20/2 = 10 MiB < 23

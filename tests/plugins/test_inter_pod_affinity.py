@@ -151,10 +151,23 @@ def test_counts_follow_every_pod() -> None:
         ),
         pytest.param({"namespaceSelector": {"matchLabels": {"team": "y"}}}, [OPEN] * 3, id="not-selected"),
         pytest.param(
-            # Upstream's quirk: the selector is also asked about a namespace without labels.
             {"namespaceSelector": {"matchExpressions": [{"key": "q", "operator": "DoesNotExist"}]}},
             [ANTI, ANTI, OPEN],
-            id="satisfied-by-no-labels",
+            id="label-absent",
+        ),
+        pytest.param(
+            {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}},
+            [OPEN] * 3,
+            id="label-not-absent",
+        ),
+        pytest.param(
+            {
+                "namespaceSelector": {
+                    "matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["x"]}]
+                }
+            },
+            [OPEN] * 3,
+            id="value-excluded",
         ),
     ],
 )

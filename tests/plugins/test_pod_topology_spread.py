@@ -111,9 +111,10 @@ def points(cluster: Cluster, pod: Pod, plugin: PodTopologySpread = PLUGIN) -> tu
         ),
         pytest.param(
             {"n1": "a", "n2": "b"},
+            # the selector of every pod: 5 + 1 - 0
             {"n1": 5},
             spread(labelSelector={}),
-            [OPEN, OPEN],
+            [SKEW, OPEN],
             id="empty-selector",
         ),
         pytest.param(

@@ -12,7 +12,7 @@ from promises.view import View
 CLAIMS = "resourceclaims.resource.k8s.io"
 
 #: Reasons of pods that wait; an error of the scheduler is no reason once nothing goes wrong.
-WAITS = frozenset(("Unschedulable", "SchedulingGated"))
+WAITS = frozenset(("Unschedulable", "NotReadyForScheduling", "SchedulingGated"))
 
 
 class ConditionPromise:
@@ -45,7 +45,7 @@ class ConditionPromise:
                 continue
             elif status != "False" or reason not in WAITS:
                 yield f"{meta['name']} waits, its PodScheduled is {status} ({reason})"
-            elif reason == "Unschedulable" and not found.get("message"):
+            elif reason != "SchedulingGated" and not found.get("message"):
                 yield f"{meta['name']} waits, and does not say what for"
 
     def _lacks_claims(self, pod: Obj) -> bool:

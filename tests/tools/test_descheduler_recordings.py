@@ -12,10 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from not_compared import RECORDINGS, needs_recordings
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.planning.upstream.cycle import UpstreamOutcome
+from recordings import descheduler as deciding
 from recordings import descheduler_replay
 from recordings import replay as replaying
 from recordings.descheduler import decide
+from recordings.policies import policy_of
 
 FOLDER = RECORDINGS / "descheduler"
 
@@ -294,6 +297,44 @@ def test_a_policy_that_evicts_otherwise_is_a_difference() -> None:
     (rehearsed,) = descheduler_replay.compared(case, replace(decided, rehearsed=UpstreamOutcome()))
     assert by_policy.startswith("the converted policy's run differs")
     assert rehearsed.startswith("the dry run differs")
+
+
+def test_a_run_with_more_evictions_than_records_are_kept(monkeypatch: Any) -> None:
+    """The oldest records are deleted before it ends; its evictions are compared all the same."""
+
+    def keeping_one(document: Any) -> Any:
+        made = policy_of(document)
+        assert made is not None
+        return SchedulingPolicy.model_validate(
+            {**made.model_dump(by_alias=True), "spec": {**made.spec.model_dump(by_alias=True), **few(made)}}
+        )
+
+    def few(made: Any) -> Any:
+        return {
+            "rebalancing": {**made.spec.rebalancing.model_dump(by_alias=True), "records": {"maxCount": 1}}
+        }
+
+    monkeypatch.setattr(deciding, "policy_of", keeping_one)
+    case = a_case({"maxNoOfPodsToEvictTotal": None})
+    case["pods"] = [a_pod(name) for name in "wxyz"]
+
+    decided = decide(case)
+
+    assert [name for *_, name in decided.by_policy or ()] == ["w", "x", "y", "z"]
+
+
+@pytest.mark.parametrize(("age", "evicted"), [("-1h", ["x", "y"]), ("-2s", ["x"]), ("0s", ["x"])])
+def test_a_pod_that_starts_in_the_future(age: Any, evicted: Any) -> None:
+    """Only a negative minPodAge lets it go, by the converted policy too."""
+    protecting = {"name": "DefaultEvictor", "args": {"minPodAge": age}}
+    profile = a_profile()
+    profile["pluginConfig"] += [protecting]
+    case = a_case({"maxNoOfPodsToEvictTotal": None, "profiles": [profile]})
+    case["pods"][0]["status"]["startTime"] = "2025-12-01T00:00:00Z"
+    case["pods"][1]["status"]["startTime"] = "2026-01-01T00:00:05Z"
+    case["expected"]["evictions"] = [an_eviction(name) for name in evicted]
+
+    assert list(descheduler_replay.differences(case)) == []
 
 
 @pytest.mark.parametrize(("code", "evicted"), [(429, "y"), (404, "y"), (500, "y"), (None, "x")])

@@ -17,6 +17,7 @@ from plimsoll.plugins.node_resources_fit import NodeResourcesFit
 from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.plugins.scheduling_gates import SchedulingGates
 from recordings import replay
+from recordings.later_fixes import LaterFix
 from recordings.scheduler import Case, read_cases, situation
 
 REGISTRY = Registry([DefaultBinder, NodeName, NodeResourcesFit, PrioritySort, SchedulingGates])
@@ -351,6 +352,47 @@ def test_preemption_is_compared_node_by_node(changes: Any, different: Any) -> No
     assert [each.what for each in a_preemption(**changes)] == different
 
 
+FIX = LaterFix("1.38", (1,), "Counts more.", "NodeName", (), ("named",))
+
+
+@pytest.mark.parametrize(
+    ("plugins", "fix", "left", "is_explained"),
+    [
+        ([], None, [], False),
+        (["NodeName"], None, ["NodeName"], False),
+        (["NodeName", ""], FIX, [], True),
+        (["", "NodePorts"], FIX, ["NodePorts"], False),
+        ([], FIX, ["NodeName"], False),
+    ],
+    ids=["same", "unnamed", "named", "named-for-another-plugin", "named-and-same"],
+)
+def test_a_later_fix_explains_differences_of_its_plugin_in_named_cases(
+    plugins: Any, fix: Any, left: Any, is_explained: Any
+) -> None:
+    """Consequences name no plugin; a named case has to differ."""
+    found = [replay.Mismatch("named", "total", 1, 2, plugin=each) for each in plugins]
+
+    unexplained, explained = replay.judged(found, "named", fix)
+
+    assert ([each.plugin for each in unexplained], explained) == (left, is_explained)
+
+
+def test_the_command_counts_what_a_later_fix_explains(folder: Any, monkeypatch: Any) -> None:
+    """Such a case fails nothing; one that is named and does not differ does."""
+    wrong = [replay.Mismatch("differing", "filter", 1, 2, plugin="NodeName")]
+    monkeypatch.setattr(replay, "compare", lambda case, _given: wrong if case.id == "differing" else [])
+
+    monkeypatch.setattr(replay, "BY_RECORDING", {"differing": FIX})
+    explained = CliRunner().invoke(replay.app, [str(folder)])
+    monkeypatch.setattr(replay, "BY_RECORDING", {"differing": FIX, "agreeing": FIX})
+    unfounded = CliRunner().invoke(replay.app, [str(folder)])
+
+    assert explained.exit_code == 0
+    assert "1 passed, 1 explained by later fixes, 0 failed" in explained.output
+    assert unfounded.exit_code == 1
+    assert "agreeing plugin=NodeName difference: expected 'Counts more.', got 'none'" in unfounded.output
+
+
 FOLDER = RECORDINGS / "scheduler"
 FAMILIES = sorted(file.name.removesuffix(".jsonl.gz") for file in FOLDER.glob("*.jsonl.gz")) or ["none"]
 
@@ -359,7 +401,7 @@ FAMILIES = sorted(file.name.removesuffix(".jsonl.gz") for file in FOLDER.glob("*
 @pytest.mark.parametrize("family", FAMILIES)
 def test_recorded_decisions_are_reproduced(family: Any) -> None:
     """Feasible nodes, first refusals, scores, messages and victims of kube-scheduler 1.36."""
-    passed, mismatches, _ = replay.replay(FOLDER, family)
+    counts, mismatches, _ = replay.replay(FOLDER, family)
 
     assert [str(mismatch) for mismatch in mismatches] == []
-    assert passed > 0
+    assert counts["passed"] > 0

@@ -155,6 +155,14 @@ MEANINGS: Mapping[str, tuple[str, str, str]] = {
         "too few members exist, or not all have room; of a pod: no node takes it",
         "`plimsoll explain pod`",
     ),
+    "NotReadyForScheduling": (
+        "`PodScheduled=False` of a pod",
+        (
+            "no node takes the pod, nor would a new one: its queue has no capability left, its group is not"
+            " complete, or a claim or its class does not exist; autoscalers do not act on it (KEP-5501)"
+        ),
+        "see the message; `plimsoll explain pod`",
+    ),
     "SchedulerError": (
         "`PodScheduled=False` of a pod",
         "an attempt failed for another reason than room, such as a rejected binding",

@@ -106,10 +106,11 @@ def _plain_write(write: Mapping[str, Any], allocated: Container[str]) -> Any:
     return plain
 
 
-def given_back(expected: Mapping[str, Any], got: Evaluation) -> Iterator[Difference]:
+def given_back(expected: Mapping[str, Any], cluster: Cluster, got: Evaluation) -> Iterator[Difference]:
     """What PostFilter takes back."""
     recorded, devices = expected.get("dra", {}), got.state.find(PodDevices)
-    unused = [] if devices is None else [each.key for each in devices.unused]
+    refused = [cluster.rows[node] for node, each in got.statuses.items() if each.plugin == "DynamicResources"]
+    unused = [] if devices is None else [each.key for each in devices.unused(refused)]
     acceptable = recorded.get("deallocated", [])
     if bool(unused) != bool(acceptable) or not set(unused) <= set(acceptable):
         yield Difference("deallocated", acceptable, unused)

@@ -111,7 +111,7 @@ class RecordedServer:
         self._terminates = terminates
         self._clock = ImpatientClock(now.timestamp())
         self._keeper = EvictionRecordStore(FakeRecords(), self._clock, Observer())
-        self._accepted: list[str] = []
+        self._accepted: list[Evicted] = []
         self._timer = _ImpatientTimer(self._clock, Observer())
         meter = _meter(measurements, now.timestamp())
         self._wing = RebalancingWing(
@@ -155,11 +155,7 @@ class RecordedServer:
         self._rebalancers.check(policy)
         self._rebalancers.configure([policy])
         asyncio.run(self._wing.runs.rebalance(policy.metadata.name))
-        specs = {record.spec.pod.uid: record.spec for record in self._keeper.known.values()}
-        return [
-            (specs[uid].strategy, specs[uid].from_node, specs[uid].pod.namespace, specs[uid].pod.name)
-            for uid in self._accepted
-        ]
+        return self._accepted
 
     async def standing(self, _pod: Pod) -> WriteResult:
         """The cluster is never behind."""
@@ -171,7 +167,10 @@ class RecordedServer:
         if status is not None:
             answer = answer_of(error_of(f"POST {pod.name}/eviction", status, {"message": f"HTTP {status}"}))
             return replace(answer, verdict=WriteOutcome.BLOCKED) if status == 429 else answer
-        self._accepted.append(pod.uid)
+        # A long run deletes its oldest records before it ends.
+        records = reversed(self._keeper.known.values())
+        spec = next(each.spec for each in records if each.spec.pod.uid == pod.uid)
+        self._accepted.append((spec.strategy, spec.from_node, pod.namespace, pod.name))
         metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=self._now)
         ending = msgspec.structs.replace(pod, metadata=metadata)
         row = self._cache.cluster.row_of_pod(pod.uid)

@@ -196,3 +196,59 @@ def test_a_claim_does_not_shrink(api: Any) -> None:
     one["spec"]["resources"]["requests"]["storage"] = "1Gi"
 
     assert causes(api, "persistentvolumeclaims", one) == {"Forbidden spec.resources.requests.storage"}
+
+
+def test_label_keys_become_part_of_a_new_pods_selectors(api: Any) -> None:
+    """For labels that the pod has, preferred terms included; later labels change nothing."""
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}}
+    keyed = {**term, "matchLabelKeys": ["hash", "absent"], "mismatchLabelKeys": ["tenant"]}
+    spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    anti = {
+        "requiredDuringSchedulingIgnoredDuringExecution": [copied(keyed), copied(term)],
+        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": copied(keyed)}],
+    }
+    one = created(
+        api,
+        "pods",
+        metadata={"labels": {"hash": "h1", "tenant": "t"}},
+        spec={
+            "containers": [{"name": "c", "image": "x:1"}],
+            "affinity": {"podAntiAffinity": anti},
+            "topologySpreadConstraints": [
+                {**spread, "labelSelector": {}, "matchLabelKeys": ["hash"]},
+                {**spread, "topologyKey": "host"},
+            ],
+        },
+    )
+
+    same = {"key": "hash", "operator": "In", "values": ["h1"]}
+    other = {"key": "tenant", "operator": "NotIn", "values": ["t"]}
+    made = one["spec"]["affinity"]["podAntiAffinity"]
+    first, second = made["requiredDuringSchedulingIgnoredDuringExecution"]
+    (preferred,) = made["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert first["labelSelector"] == {"matchLabels": {"app": "a"}, "matchExpressions": [same, other]}
+    assert preferred["podAffinityTerm"]["labelSelector"] == first["labelSelector"]
+    assert second["labelSelector"] == {"matchLabels": {"app": "a"}}
+    keyed_spread, plain = one["spec"]["topologySpreadConstraints"]
+    assert keyed_spread["labelSelector"] == {"matchExpressions": [same]}
+    assert "labelSelector" not in plain
+
+    one["metadata"]["labels"]["hash"] = "h2"
+    assert not causes(api, "pods", one)
+    kept = api.get("pods", "default", "it")["spec"]["topologySpreadConstraints"][0]
+    assert kept["labelSelector"] == {"matchExpressions": [same]}
+
+
+def test_a_label_key_that_the_selector_has_is_refused(api: Any) -> None:
+    """As one requirement too many."""
+    selector = {"matchExpressions": [{"key": "hash", "operator": "Exists"}]}
+    term = {"topologyKey": "zone", "labelSelector": selector, "matchLabelKeys": ["hash"]}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+    with pytest.raises(StatusError, match="exists in both matchLabelKeys and labelSelector"):
+        created(
+            api,
+            "pods",
+            metadata={"labels": {"hash": "h1"}},
+            spec={"containers": [{"name": "c", "image": "x:1"}], "affinity": affinity},
+        )

@@ -5,6 +5,7 @@ import shutil
 from typing import Any
 
 import pytest
+import yaml
 
 from roadstead.kubelets.devices import DRIVER, SLICES, Devices, devices_of
 from roadstead.kubelets.nodes import DEVICES
@@ -210,10 +211,11 @@ spec:
     reason="devices were not looked at with kubectl, for it is not installed; the API was asked in its place",
 )
 def test_with_kubectl(start_roadstead: StartRoadstead) -> None:
-    """A user sees nodes' slices, the class, and the claim that is made for a pod."""
+    """A user sees nodes' slices, the class, and the claim that is made for a pod of a List."""
     cluster = start_roadstead(nodes=2, devices="4")
 
-    cluster.kubectl("apply", "-f", "-", stdin=TRAINING)
+    both = {"apiVersion": "v1", "kind": "List", "items": [*yaml.safe_load_all(TRAINING)]}
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(both))
     cluster.kubectl("wait", "pod/training", "--for=jsonpath={.status.resourceClaimStatuses}", "--timeout=60s")
 
     listed = cluster.kubectl("get", "resourceslices", "--no-headers").splitlines()

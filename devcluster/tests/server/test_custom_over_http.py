@@ -178,6 +178,19 @@ async def test_openapi_describes_all_kinds_in_one_document_of_old(session: aioht
     assert template["allOf"][0]["$ref"].removeprefix("#/definitions/") in definitions
 
 
+async def test_openapi_of_old_says_to_kubectl_what_patch_takes(session: aiohttp.ClientSession) -> None:
+    """As protocol buffers, which kubectl asks for before it sends the items of a List."""
+    media = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    async with session.get("/openapi/v2", headers={"Accept": media}) as read:
+        body, answered = await read.read(), read.content_type
+
+    assert answered == media.replace("@", ".")
+    assert body.startswith(b"\x0a\x032.0\x42")
+    assert b"/api/v1/namespaces/{name}" in body
+    assert b'{"group":"","version":"v1","kind":"Namespace"}' in body
+    assert b"\x12\x05query\x22\x0ffieldValidation" in body
+
+
 async def test_finalizer_without_a_domain_is_warned_about(session: aiohttp.ClientSession) -> None:
     """Custom resources may have it."""
     gadget = a_gadget()

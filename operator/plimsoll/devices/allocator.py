@@ -12,16 +12,18 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias
 
-from plimsoll.devices.amounts import Amounts, consumed
+from plimsoll.devices.amounts import Amounts, by_full_name, consumed
 from plimsoll.devices.constraints import ClaimConstraint, constraints_of
 from plimsoll.devices.pools import DeviceID, Pool, PooledDevice, PoolKey, PoolState
 from plimsoll.devices.requests import MOST_DEVICES, Expression, Request, WantedClaim, WantedDevices
-from plimsoll.devices.search_limits import STEPS_A_SECOND, AllocationError, StepLimit, frames
+from plimsoll.devices.search_limits import (
+    STEPS_A_SECOND,
+    AllocationError,
+    StepLimit,
+    UnusablePoolError,
+    frames,
+)
 from plimsoll.devices.taken import Taken
-from plimsoll.model.kinds.devices.resource_slice import DeviceTaint
-from plimsoll.model.kinds.pod import Toleration
-
-KEEPING_AWAY = frozenset(("NoSchedule", "NoExecute"))
 
 Matches: TypeAlias = Callable[[Expression, PooledDevice, StepLimit], bool]
 """Evaluates a selector, and takes the steps for it; raises :class:`AllocationError`."""
@@ -42,7 +44,7 @@ class Given:
     Attributes:
         wanted: The request.
         device: The device.
-        capacity: The consumed capacity of a device that several claims may use, else None.
+        capacity: The consumed capacity, by full name, of a device that several claims may use, else None.
     """
 
     wanted: WantedDevices
@@ -105,6 +107,7 @@ class Search:
         ]
         self._given: list[list[Given]] = [[] for _ in claims]
         self._chosen: dict[tuple[int, int], int] = {}
+        self._wanted: dict[tuple[int, str], Amounts] = {}  #: capacities by full name
         self._held: dict[DeviceID, list[int]] = {}
         self._shared: dict[DeviceID, dict[str, int]] = {}
         #: counters that devices of this search consume, by the pool's name without the driver, as upstream
@@ -116,7 +119,7 @@ class Search:
 
         Raises:
             AllocationError: A selector failed, a claim requests more than the maximum, or the search took too
-                long.
+                long; UnusablePoolError if this node alone cannot be searched.
         """
         for claim in self._claims:
             self._prepare(claim)
@@ -159,10 +162,11 @@ class Search:
         found: list[PooledDevice] = []
         for pool in self._pools:
             if pool.state is not PoolState.COMPLETE:
-                raise AllocationError(
+                raise UnusablePoolError(
                     f", request {wanted.own_name}: asks for all devices, but resource pool "
                     f"{pool.key.driver}/{pool.key.name} is {pool.state.value}",
                     claim.claim.key,
+                    is_invalid=pool.state is PoolState.INVALID,
                 )
             self.steps.take(len(pool.devices))
             found += [each for each in pool.devices if self._is_selected(wanted, each)]
@@ -263,7 +267,10 @@ class Search:
             return claim not in self._held.get(device.id, ())
         if device.id in self._taken.whole:
             return False
-        return device.device.allow_multiple_allocations or device.id not in self._held
+        if device.device.allow_multiple_allocations:
+            return True
+        # It may have been shared before its slice changed.
+        return device.id not in self._held and not self._taken.is_consumed(device.id)
 
     def _is_selected(self, wanted: WantedDevices, device: PooledDevice) -> bool:
         key = (id(wanted), id(device))
@@ -280,16 +287,22 @@ class Search:
     def _has_capacity(self, wanted: WantedDevices, device: PooledDevice) -> bool:
         if not device.device.capacity:
             return not wanted.capacity
-        amounts = consumed(device.device, wanted.capacity)
+        amounts = self._consumed(wanted, device)
         if amounts is None:
             return False
         if not device.device.allow_multiple_allocations:
             return True
         before, here = self._taken.consumed(device.id), self._shared.get(device.id, {})
         return all(
-            amount + before.get(name, 0) + here.get(name, 0) <= device.capacity[name]
+            amount + before.get(name, 0) + here.get(name, 0) <= device.amounts[name]
             for name, amount in amounts.items()
         )
+
+    def _consumed(self, wanted: WantedDevices, device: PooledDevice) -> Amounts | None:
+        key = (id(wanted), device.id.driver)
+        if key not in self._wanted:
+            self._wanted[key] = by_full_name(wanted.capacity, device.id.driver)
+        return consumed(device.capacity, self._wanted[key])
 
     def _take(self, claim: int, wanted: WantedDevices, device: PooledDevice, *, must: bool) -> Given | None:
         """Take a device; None if it is not available."""
@@ -298,7 +311,7 @@ class Search:
         if device.device.consumes_counters and not self._draw(device):
             return None
         # A device that is rejected from here on keeps its consumption of counters, as upstream.
-        if not _tolerates(wanted.tolerations, device.device.taints):
+        if not wanted.tolerates(device.device.taints):
             return None
         passed: list[ClaimConstraint] = []
         for constraint in self._constraints[claim]:
@@ -317,7 +330,7 @@ class Search:
         if device.device.allow_multiple_allocations:
             if not self._has_capacity(wanted, device):
                 return None
-            capacity = consumed(device.device, wanted.capacity) or {}
+            capacity = self._consumed(wanted, device) or {}
             here = self._shared.setdefault(device.id, {})
             for name, amount in capacity.items():
                 here[name] = here.get(name, 0) + amount
@@ -378,20 +391,3 @@ class Search:
                             known[counter] -= amount
             self._left[pool.key.name] = known
         return known
-
-
-def _tolerates(tolerations: Sequence[Toleration], taints: Sequence[DeviceTaint]) -> bool:
-    return all(
-        taint.effect not in KEEPING_AWAY or any(_covers(each, taint) for each in tolerations)
-        for taint in taints
-    )
-
-
-def _covers(toleration: Toleration, taint: DeviceTaint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return toleration.operator in ("", "Equal") and toleration.value == taint.value

@@ -1,18 +1,28 @@
 """Computes amounts of capacities and counters in billionths, and the consumption by a request for capacity.
 
-Source: Kubernetes v1.36, ``structured/internal/incubating/consumable_capacity.go``.
+Capacities of a device are found by their full names, ``domain/name``: a driver may publish one, and a claim
+request it, without the driver's domain.
+
+Source: Kubernetes v1.36, ``structured/internal/incubating/consumable_capacity.go``; names as in v1.38.
 """
 
 from collections.abc import Mapping
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
-from plimsoll.model.kinds.devices.resource_slice import AmountText, CapacityPolicy, CapacityRange, Device
+from plimsoll.model.kinds.devices.resource_slice import (
+    AmountText,
+    CapacityPolicy,
+    CapacityRange,
+    DeviceCapacity,
+)
 from plimsoll.model.quantity import QuantityError, nanos
 
 Amounts: TypeAlias = Mapping[str, int]
 """Billionths of each name."""
 
 BILLION = 10**9
+
+ValueT = TypeVar("ValueT")
 
 
 class _HasValue(Protocol):
@@ -33,23 +43,32 @@ def amounts_of(written: Mapping[str, _HasValue]) -> Amounts:
     return {name: amount_of(each.value) for name, each in written.items()}
 
 
+def by_full_name(published: Mapping[str, ValueT], driver: str) -> dict[str, ValueT]:
+    """Values by ``domain/name``; of two spellings of one name the one with the domain counts."""
+    found = {name: value for name, value in published.items() if "/" in name}
+    for name, value in published.items():
+        if "/" not in name:
+            found.setdefault(f"{driver}/{name}", value)
+    return found
+
+
 def written(amount: int) -> str:
     """Billionths as a quantity."""
     whole, rest = divmod(amount, BILLION)
     return f"{amount}n" if rest else str(whole)
 
 
-def consumed(device: Device, wanted: Amounts) -> Amounts | None:
+def consumed(capacity: Mapping[str, DeviceCapacity], wanted: Amounts) -> Amounts | None:
     """The consumption of each capacity of a device by a request; None if the device cannot serve it.
 
     Args:
-        device: The device, with its policies.
-        wanted: The requested capacities.
+        capacity: The device's capacities with their policies, by full name.
+        wanted: The requested capacities, by full name.
     """
-    if not wanted.keys() <= device.capacity.keys():
+    if not wanted.keys() <= capacity.keys():
         return None
     taken = {}
-    for name, has in device.capacity.items():
+    for name, has in capacity.items():
         whole, policy = amount_of(has.value), has.request_policy
         asked = wanted.get(name)
         amount = _taken(whole, policy, asked)

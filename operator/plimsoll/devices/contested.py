@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from plimsoll.devices.amounts import amounts_of
+from plimsoll.devices.amounts import amounts_of, by_full_name
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.pools import DeviceID, PoolKey
 from plimsoll.devices.taken import Taken, device_of
@@ -41,7 +41,7 @@ def _is_taken_twice(book: DeviceBook, taken: Taken, result: AllocatedDevice) -> 
     published = book.slices.published(PoolKey(result.driver, result.pool)).get(device.device)
     if published is None:
         return False
-    has = amounts_of(published.capacity)
+    has = amounts_of(by_full_name(published.capacity, result.driver))
     return any(amount > has.get(name, amount) for name, amount in taken.consumed(device).items())
 
 

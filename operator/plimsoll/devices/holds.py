@@ -45,7 +45,7 @@ class DeviceHold(NamedTuple):
 def are_free(taken: Taken, hold: DeviceHold) -> bool:
     """Whether the devices of an earlier hold can be assigned again, as far as known without a search."""
     return all(
-        each.admin_access or (each.share_id is None and device_of(each) not in taken.whole)
+        each.admin_access or (each.share_id is None and not taken.is_consumed(device_of(each)))
         for allocation in hold.given.values()
         for each in allocation.devices.results
     )

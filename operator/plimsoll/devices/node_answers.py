@@ -17,13 +17,14 @@ from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.pod_claims import MOST_ALTERNATIVES
 from plimsoll.devices.pools import PoolKey, PoolState, node_key
 from plimsoll.devices.requests import WantedClaim
-from plimsoll.devices.search_limits import TIMED_OUT, AllocationError
+from plimsoll.devices.search_limits import TIMED_OUT, AllocationError, UnusablePoolError
 from plimsoll.devices.taken import Taken
 from plimsoll.model.columns.columns import BoolArray, IntArray
 from plimsoll.model.kinds.node import Node
 
-#: Codes of nodes: all claims fit; they do not fit; they do not, and a pool is invalid; the search failed.
-FREE, NOT_FREE, INVALID, FAILED = range(4)
+#: Codes of nodes: all claims fit; they do not fit; they do not, and a pool is invalid; the search failed; all
+#: devices are requested, and a pool is being updated, or invalid.
+FREE, NOT_FREE, INVALID, FAILED, ALL_OF_UPDATED, ALL_OF_INVALID = range(6)
 
 #: Average steps per node, beyond the maximum of a single node.
 STEPS_A_NODE = 300
@@ -291,6 +292,9 @@ class NodeAnswers:
         search = Search(claims, pools, taken, self._matches, self._most_steps)
         try:
             found = search.run()
+        except UnusablePoolError as exc:
+            code = ALL_OF_INVALID if exc.is_invalid else ALL_OF_UPDATED
+            return NodeAnswer(code, pools=keys, steps=search.steps.used)
         except AllocationError as exc:
             error = f"node {node.name}: {TIMED_OUT}" if exc.told == TIMED_OUT else exc.told
             names = [each.claim.key for each in claims]

@@ -200,8 +200,8 @@ def _condition(claim: ResourceClaim, result: AllocatedDevice) -> Prepared:
         (
             each
             for each in claim.status.devices
-            if (each.driver, each.pool, each.device, each.share_id)
-            == (result.driver, result.pool, result.device, result.share_id)
+            # Upstream does not compare shares: the first status of a device counts for all of them.
+            if (each.driver, each.pool, each.device) == (result.driver, result.pool, result.device)
         ),
         None,
     )

@@ -3,7 +3,7 @@
 Source: Kubernetes v1.36, ``structured/internal/incubating/allocator_incubating.go``.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,7 +15,7 @@ from plimsoll.model.kinds.devices.resource_claim import (
     ExactDeviceRequest,
     ResourceClaim,
 )
-from plimsoll.model.kinds.devices.resource_slice import DeviceClass, DeviceSelector
+from plimsoll.model.kinds.devices.resource_slice import DeviceClass, DeviceSelector, DeviceTaint
 from plimsoll.model.kinds.pod import Toleration
 
 #: Maximum number of devices of a claim.
@@ -24,6 +24,9 @@ MOST_DEVICES = 32
 #: ``allocationMode`` of requests for all matching devices.
 ALL = "All"
 MODES = (ALL, "ExactCount")
+
+#: Effects of taints that keep devices from being allocated.
+KEEPING_AWAY = frozenset(("NoSchedule", "NoExecute"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ class WantedDevices:
         count: The wanted number, otherwise.
         is_admin: Whether devices in use may be allocated.
         tolerations: Tolerations of taints.
-        capacity: The wanted capacity of each device.
+        capacity: The wanted capacity of each device, under the names as written.
     """
 
     request: str
@@ -78,6 +81,13 @@ class WantedDevices:
     def own_name(self) -> str:
         """Its name in error messages."""
         return self.alternative or self.request
+
+    def tolerates(self, taints: Sequence[DeviceTaint]) -> bool:
+        """Whether it tolerates all taints that keep a device from being allocated."""
+        return all(
+            taint.effect not in KEEPING_AWAY or any(_covers(each, taint) for each in self.tolerations)
+            for taint in taints
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,6 +184,16 @@ def _wanted(
         asked.tolerations,
         _capacity(asked.capacity.requests),
     )
+
+
+def _covers(toleration: Toleration, taint: DeviceTaint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return toleration.operator in ("", "Equal") and toleration.value == taint.value
 
 
 def _fault(asked: ExactDeviceRequest, name: str) -> str:

@@ -47,6 +47,7 @@ def allocations(
 
 def _result(given: Given, share_id: Callable[[], str]) -> AllocatedDevice:
     device, capacity = given.device.device, given.capacity
+    names = given.device.published_names if capacity else {}
     return AllocatedDevice(
         request=given.wanted.name,
         driver=given.device.id.driver,
@@ -57,7 +58,7 @@ def _result(given: Given, share_id: Callable[[], str]) -> AllocatedDevice:
         binding_conditions=device.binding_conditions,
         binding_failure_conditions=device.binding_failure_conditions,
         share_id=None if capacity is None else share_id(),
-        consumed_capacity={} if capacity is None else {k: written(v) for k, v in capacity.items()},
+        consumed_capacity={names[name]: written(amount) for name, amount in (capacity or {}).items()},
     )
 
 

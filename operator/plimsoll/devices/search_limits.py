@@ -41,6 +41,18 @@ class AllocationError(Exception):
         return f"claim {self.claim}{self.told}" if self.claim else self.told
 
 
+class UnusablePoolError(AllocationError):
+    """All devices are requested, and a pool of the node is not complete; other nodes may be searched.
+
+    Attributes:
+        is_invalid: Whether the pool is invalid, and not being updated.
+    """
+
+    def __init__(self, told: str, claim: str = "", *, is_invalid: bool) -> None:
+        super().__init__(told, claim)
+        self.is_invalid = is_invalid
+
+
 class StepLimit:
     """The remaining steps of a search.
 

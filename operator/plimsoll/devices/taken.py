@@ -5,7 +5,7 @@ Source: Kubernetes v1.36, ``plugins/dynamicresources/allocateddevices.go``.
 
 from collections.abc import Iterable, MutableMapping
 
-from plimsoll.devices.amounts import Amounts, amount_of
+from plimsoll.devices.amounts import Amounts, amount_of, by_full_name
 from plimsoll.devices.pools import DeviceID
 from plimsoll.model.kinds.devices.resource_claim import AllocatedDevice, AllocationResult
 from plimsoll.model.layered_dict import halved
@@ -16,7 +16,7 @@ class Taken:
 
     Attributes:
         whole: Devices that one claim has exclusively, with the number of such results.
-        shared: Consumed capacity of devices that several claims may use, by capacity.
+        shared: Consumed capacity of devices that several claims may use, by full name.
         shares: Number of results that share them.
     """
 
@@ -40,7 +40,7 @@ class Taken:
         return device in self.whole or device in self.shares
 
     def consumed(self, device: DeviceID) -> Amounts:
-        """The consumed capacities of a shared device."""
+        """The consumed capacities of a shared device, by full name."""
         return self.shared.get(device, {})
 
     def copied(self) -> "Taken":
@@ -74,7 +74,7 @@ class Taken:
             self.shared.pop(device, None)
             return
         amounts = dict(self.shared.get(device, {}))
-        for name, amount in result.consumed_capacity.items():
+        for name, amount in by_full_name(result.consumed_capacity, result.driver).items():
             amounts[name] = amounts.get(name, 0) + sign * max(0, amount_of(amount))
         self.shared[device] = amounts  # copies have the former amounts
 

@@ -49,6 +49,11 @@ class Decision:
     error: PluginError | None = None
     state: CycleState | None = None
 
+    @property
+    def no_node_helps(self) -> bool:
+        """Whether the pod was rejected whatever nodes there are."""
+        return self.diagnosis is not None and self.diagnosis.no_node_helps
+
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:

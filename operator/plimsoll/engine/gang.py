@@ -70,6 +70,12 @@ class GangDecision:
         )
 
     @property
+    def no_node_helps(self) -> bool:
+        """Whether too few members could fit whatever nodes there are."""
+        hopeless = sum(each.no_node_helps for each in self.refused)
+        return len(self.placements) + len(self.refused) - hopeless < self.needed
+
+    @property
     def awaits_victims(self) -> bool:
         """Whether a member fits nowhere only because its victims have not left yet."""
         return any(each.nomination is not None and each.nomination.node is None for each in self.refused)

@@ -29,12 +29,17 @@ REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING})
 class Status:
     """One result of one plugin for one pod, and one node or all of them.
 
-    ``reasons`` are in kube-scheduler's words: users search for the sentence.
+    Attributes:
+        code: What the framework does next.
+        reasons: In kube-scheduler's words: users search for the sentence.
+        plugin: The author.
+        no_node_helps: Whether PreFilter rejects the pod whatever nodes there are: autoscalers need not act.
     """
 
     code: Code = Code.SUCCESS
     reasons: tuple[str, ...] = ()
     plugin: str = ""
+    no_node_helps: bool = False
 
     @property
     def is_success(self) -> bool:
@@ -72,9 +77,9 @@ def unschedulable(*reasons: str) -> Status:
     return Status(Code.UNSCHEDULABLE, reasons)
 
 
-def unresolvable(*reasons: str) -> Status:
-    """Reject; removing pods cannot help."""
-    return Status(Code.UNRESOLVABLE, reasons)
+def unresolvable(*reasons: str, no_node_helps: bool = False) -> Status:
+    """Reject; removing pods cannot help, nor, in PreFilter, another node if ``no_node_helps``."""
+    return Status(Code.UNRESOLVABLE, reasons, no_node_helps=no_node_helps)
 
 
 def error(*reasons: str) -> Status:
@@ -92,6 +97,7 @@ class Diagnosis:
         plugins: Plugins that rejected the pod; they decide which events requeue it.
         pre_filter_message: Set when PreFilter rejected the pod for all nodes; replaces the counts.
         post_filter_message: PostFilter's addition, normally preemption's part.
+        no_node_helps: Whether PreFilter rejected the pod whatever nodes there are.
     """
 
     node_count: int
@@ -99,6 +105,7 @@ class Diagnosis:
     plugins: frozenset[str] = frozenset()
     pre_filter_message: str = ""
     post_filter_message: str = ""
+    no_node_helps: bool = False
 
     def __str__(self) -> str:
         """Compose the message of the ``PodScheduled=False`` condition, word for word as upstream.

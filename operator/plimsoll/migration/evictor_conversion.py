@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from plimsoll.api.schema.fields import GO_DURATION
+from plimsoll.api.schema.fields import SIGNED_DURATION
 from plimsoll.api.v1alpha1.evictor import EvictorSpec
 from plimsoll.migration.descheduler_profiles import CheckedProfile
 from plimsoll.migration.documents import Path
@@ -143,11 +143,11 @@ class EvictorConversion:
         path, text = self._path("minPodAge"), self._args.min_pod_age
         if path is None or text is None:
             return
-        if re.fullmatch(GO_DURATION, text) and len(text) <= 64:
+        if re.fullmatch(SIGNED_DURATION, text) and len(text) <= 64:
             self.spec["minPodAge"] = text
             yield carried(path, f"{WHERE}.minPodAge")
             return
-        seconds = max(duration(text).total_seconds(), 0.0)
+        seconds = duration(text).total_seconds()
         self.spec["minPodAge"] = f"{round(seconds * 1000)}ms"
         yield carried(path, f"{WHERE}.minPodAge", f"{text} is written as {self.spec['minPodAge']}.")
 

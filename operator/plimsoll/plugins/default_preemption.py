@@ -88,7 +88,7 @@ class PreemptionSearch:
 
         The Eviction API would refuse these evictions.
         """
-        budgets = DisruptionBudgets(self.snapshot.objects, evicting=True)
+        budgets = DisruptionBudgets(self.snapshot.objects)
         if not budgets.protect_anybody:
             return
         candidates = self.rows[self.kept.kinds[self.rows] == CANDIDATE]
@@ -180,7 +180,7 @@ class DefaultPreemption(fwk.PostFilterPlugin, fwk.EnqueueExtensions):
         if not len(helpful):
             diagnosis = fwk.Diagnosis(len(snapshot), {NOT_HELPFUL: len(snapshot)})
             return fwk.Nomination(fwk.unschedulable(f"preemption: {diagnosis}"), node="")
-        search = self._searched(state, pod, snapshot, what_if, helpful, rejections.via_eviction)
+        search = self._searched(state, pod, snapshot, what_if, helpful)
         if rejections.via_eviction:
             search.leave_protected()
         chosen = search.best()
@@ -212,13 +212,12 @@ class DefaultPreemption(fwk.PostFilterPlugin, fwk.EnqueueExtensions):
         snapshot: fwk.Snapshot,
         what_if: fwk.WhatIf,
         rows: RowArray,
-        evicting: bool,
     ) -> PreemptionSearch:
         pods = snapshot.index(PodsByImportance)
         pods.refresh(snapshot)
         kept = state.find(KeptVictims)
-        if kept is None or kept.evicting is not evicting or not kept.is_current(snapshot, what_if):
-            kept = KeptVictims(snapshot, evicting=evicting)
+        if kept is None or not kept.is_current(snapshot, what_if):
+            kept = KeptVictims(snapshot)
         state.write(kept)
         by_sums = what_if.by_sums(rows)
         together = rows[by_sums]
@@ -228,7 +227,7 @@ class DefaultPreemption(fwk.PostFilterPlugin, fwk.EnqueueExtensions):
             return search
         share = len(rows) * self.args.min_candidate_nodes_percentage // 100
         wanted = min(len(rows), max(share, self.args.min_candidate_nodes_absolute))
-        budgets = DisruptionBudgets(snapshot.objects, evicting=evicting)
+        budgets = DisruptionBudgets(snapshot.objects)
         candidates, unviolated = kept.count(together)
         for row in rows[~by_sums].tolist():
             if candidates >= wanted and unviolated:

@@ -26,6 +26,8 @@ from pydantic import Field, ValidationInfo, field_validator
 from plimsoll import framework as fwk
 from plimsoll.framework.columns import RowArray
 from plimsoll.framework.devices import (
+    ALL_OF_INVALID,
+    ALL_OF_UPDATED,
     INVALID,
     NOT_FREE,
     STEPS_A_SECOND,
@@ -64,6 +66,8 @@ LEFT_OVER = 17
 REASONS = {
     NOT_FREE: "cannot allocate all claims",
     INVALID: "invalid resource pools were encountered",
+    ALL_OF_UPDATED: "all devices are requested, but a resource pool is currently being updated",
+    ALL_OF_INVALID: "all devices are requested, but a resource pool is currently invalid",
     UNAVAILABLE: "resourceclaim not available on the node",
     LEFT_OVER: "cannot schedule extended resource claim",
 }
@@ -210,23 +214,25 @@ class DynamicResources(
         if not pod.pod.spec.resource_claims and not resources:
             return fwk.SKIP
         if book is None or not book.is_served:
-            return fwk.unresolvable(book.why_not_served if book and book.why_not_served else NOT_SERVED)
+            return fwk.unresolvable(
+                book.why_not_served if book and book.why_not_served else NOT_SERVED, no_node_helps=True
+            )
         try:
             claims = claims_wanted(pod, book)
             hold = book.holds.get(pod.uid)
             for claim in claims:
                 if hold is not None and hold.waits_for(claim):
-                    return fwk.unresolvable(f"resource claim {claim.key} {STILL_USED}")
+                    return fwk.unresolvable(f"resource claim {claim.key} {STILL_USED}", no_node_helps=True)
                 if claim.uid in book.in_flight:
-                    return fwk.unresolvable(f"resource claim {claim.key} {IN_FLIGHT}")
+                    return fwk.unresolvable(f"resource claim {claim.key} {IN_FLIGHT}", no_node_helps=True)
                 if not claim.is_allocated:
                     wanted_claim(claim, book.classes.get)
         except ClaimProblem as problem:
-            return fwk.unresolvable(str(problem))
+            return fwk.unresolvable(str(problem), no_node_helps=True)
         except MissingClassError as problem:
             if problem.is_unnamed:
                 raise
-            return fwk.unresolvable(str(problem))
+            return fwk.unresolvable(str(problem), no_node_helps=True)
         devices = PodDevices(pod.pod, claims, resources, book.left_over(pod.pod) if resources else None)
         state.write(devices)
         return fwk.SKIP if devices.is_empty else fwk.SUCCESS
@@ -261,11 +267,16 @@ class DynamicResources(
             )
         devices = state.find(PodDevices)
         if devices is None:
-            return fwk.Nomination(fwk.error("not found"))
+            # Upstream's word after every rejection that precedes its own PreFilter; it explains nothing.
+            return fwk.Nomination(fwk.error() if rejections.absent.no_node_helps else fwk.error("not found"))
         if devices.is_empty:
             return fwk.Nomination(fwk.unschedulable(NOTHING_TO_DEALLOCATE))
-        if devices.unused:
-            return fwk.Nomination(fwk.unschedulable(DEALLOCATED), deallocates=devices.unused[0])
+        # Other plugins' refusals come first, and another claim would not change them.
+        unavailable = fwk.unresolvable(REASONS[UNAVAILABLE]).by(self.name)
+        if unused := devices.unused(
+            [row for row, status in rejections.statuses.items() if status == unavailable]
+        ):
+            return fwk.Nomination(fwk.unschedulable(DEALLOCATED), deallocates=unused[0])
         if devices.left_over is not None:
             return fwk.Nomination(fwk.unschedulable(DELETED), deletes=devices.left_over)
         return fwk.Nomination(fwk.unschedulable(STILL_NOT_SCHEDULABLE))

@@ -135,7 +135,9 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         ]
         if not over:
             return fwk.SKIP
-        return fwk.unresolvable(f"queue {queue} has no capability left for this pod: {', '.join(over)}")
+        return fwk.unresolvable(
+            f"queue {queue} has no capability left for this pod: {', '.join(over)}", no_node_helps=True
+        )
 
     def events_to_register(self) -> Sequence[fwk.EventWithHint]:
         """Deletions of pods of the same queue, or of any queue where room is reclaimed."""

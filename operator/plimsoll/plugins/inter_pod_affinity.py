@@ -18,9 +18,9 @@ hardPodAffinityWeight for each of its required affinity terms that matches the p
 
 Units: pods and weights, int64; points out, int64, 0..100, higher is better.
 Edges: a pod that matches its own affinity terms passes them if no other pod matches them anywhere; a node
-without an anti-affinity term's key passes that term; terminating pods count; equal points give score 0. A
-namespace selector of the pod's own terms that accepts a namespace without labels selects every namespace.
-Source: kube-scheduler v1.36, ``interpodaffinity/filtering.go`` and ``scoring.go``.
+without an anti-affinity term's key passes that term; terminating pods count; equal points give score 0.
+Source: kube-scheduler v1.36, ``interpodaffinity/filtering.go`` and ``scoring.go``; in v1.36.2 a namespace
+selector that accepts a namespace without labels selects every namespace.
 Differs: counts by (term, domain) are updated on every pod event instead of summed at each attempt.
 
 Longer than 400 lines because filter, scores and editions read the same domains.
@@ -257,23 +257,26 @@ def _after_added(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint
 
 
 def _after_deleted(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """The deleted pod matched all required anti-affinity terms of the pod, or the pod all of its own."""
+    """An anti-affinity term of either pod matched the other, or the pod may now be the first of its group."""
     gone: fwk.PodInfo = change.old
     kind = TermKind.REQUIRED_ANTI_AFFINITY
     return fwk.QueueingHint.of(
-        _matches(pod.template.terms_of(kind), gone, change)
-        or _matches(gone.template.terms_of(kind), pod, change)
+        bool(_matched(pod.template.terms_of(kind), gone, change))
+        or bool(_matched(gone.template.terms_of(kind), pod, change))
+        or _may_be_first(pod, gone, change)
     )
 
 
 def _after_relabelled(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """Its labels now match all required affinity terms, or no longer all required anti-affinity terms."""
+    """Its labels match all required affinity terms now, or no longer; or an anti-affinity term no longer."""
     old, new = change.old, change.new
     near = pod.template.terms_of(TermKind.REQUIRED_AFFINITY)
-    if _matches(near, new, change) and not _matches(near, old, change):
-        return fwk.QueueingHint.QUEUE
+    if _matches(near, new, change):
+        return fwk.QueueingHint.of(not _matches(near, old, change))
     far = pod.template.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
-    return fwk.QueueingHint.of(_matches(far, old, change) and not _matches(far, new, change))
+    return fwk.QueueingHint.of(
+        not _matched(far, old, change) <= _matched(far, new, change) or _may_be_first(pod, old, change)
+    )
 
 
 def _after_node(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
@@ -296,8 +299,24 @@ def _after_node(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
 
 def _matches(terms: Collection[PodTerm], pod: fwk.PodInfo, change: fwk.ClusterEvent) -> bool:
     """Whether the pod matches all of the terms; False without terms."""
+    return bool(terms) and len(_matched(terms, pod, change)) == len(terms)
+
+
+def _matched(terms: Collection[PodTerm], pod: fwk.PodInfo, change: fwk.ClusterEvent) -> set[int]:
+    """The positions of the terms that match the pod."""
     labels = _namespace_labels(pod, change.objects)
-    return bool(terms) and all(term.matches(pod.namespace, pod.labels, labels) for term in terms)
+    return {
+        position for position, term in enumerate(terms) if term.matches(pod.namespace, pod.labels, labels)
+    }
+
+
+def _may_be_first(pod: fwk.PodInfo, other: fwk.PodInfo, change: fwk.ClusterEvent) -> bool:
+    """Whether the other pod, which leaves, matched all affinity terms of a pod that matches its own.
+
+    A pod that matches its own terms needs no other one where no pod matches them.
+    """
+    near = pod.template.terms_of(TermKind.REQUIRED_AFFINITY)
+    return _matches(near, other, change) and _matches(near, pod, change)
 
 
 def _add_points(
@@ -418,7 +437,7 @@ def _namespaces(term: PodTerm, objects: fwk.ClusterObjects) -> frozenset[str] | 
     selector = term.namespace_selector
     if selector is None:
         return term.namespaces
-    if selector.matches({}):
+    if selector.is_empty:
         return None
     return term.namespaces | {
         namespace.name for namespace in objects.namespaces.values() if selector.matches(namespace.labels)

@@ -14,12 +14,12 @@ Formula, score, over the soft constraints c whose key the node has, F feasible n
 ``counts_c[n]`` is the node's own count for ``kubernetes.io/hostname``, its domain's otherwise.
 
 Units: pods, int64; points out, int64, 0..100, higher is better.
-Edges: terminating pods and pods of another namespace are not counted, and an empty selector counts no pod.
+Edges: terminating pods and pods of another namespace are not counted; an empty selector counts every pod.
 Domains come from nodes that have all keys of the hard (or soft) constraints and pass the inclusion policies.
 A pod without constraints of its own gets the defaults if a Service or its controller selects it; with the
 built-in defaults a node without a zone is scored by the other constraint. If max(raw) is 0, all score 100.
-Source: kube-scheduler v1.36, ``podtopologyspread/filtering.go`` and ``scoring.go``; KEP-895, KEP-3022,
-KEP-3094.
+Source: kube-scheduler v1.36, ``podtopologyspread/filtering.go`` and ``scoring.go``; for empty selectors, by
+which v1.36 counts no pod, v1.38; KEP-895, KEP-3022, KEP-3094.
 Differs: counts by (selector, domain) are updated on every pod event instead of summed at each attempt.
 """
 
@@ -113,7 +113,7 @@ class HardState:
     Attributes:
         constraints: The hard ones.
         extra: For each, pods by domain that a simulation added (negative: removed) and the stored counts
-            leave out: only there does upstream count terminating pods and empty selectors.
+            leave out: only there does upstream count terminating pods.
     """
 
     constraints: tuple[Constraint, ...]
@@ -391,8 +391,7 @@ def _most(constraint: Constraint, domains: DomainSums, counts: fwk.IntArray) -> 
 def _simulate(hard: HardState, other: fwk.PodInfo, node: int, snapshot: fwk.Snapshot, amount: int) -> None:
     """Record a pod that the stored counts leave out, though upstream counts it in a simulation."""
     for position, constraint in enumerate(hard.constraints):
-        left_out = other.is_terminating or constraint.selector.is_empty
-        if left_out and constraint.means(other):
+        if other.is_terminating and constraint.means(other):
             domain = int(constraint.counts(snapshot).domain_of_row[node])
             if domain != fwk.ABSENT:
                 hard.extra = hard.extra or [{} for _ in hard.constraints]

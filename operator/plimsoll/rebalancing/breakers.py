@@ -158,7 +158,7 @@ class DisplacementBreaker:
         return (
             told is not None
             and told.status == "False"
-            and told.reason == "Unschedulable"
+            and told.reason in ("Unschedulable", "NotReadyForScheduling")
             and self.serves(pod.spec.scheduler_name)
             and not pod.is_terminating
             and (created is None or now - created.timestamp() >= PATIENCE_S)

@@ -14,7 +14,7 @@ from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
-from plimsoll.scheduling.conditions import Explanations
+from plimsoll.scheduling.conditions import NOT_READY, UNSCHEDULABLE, Explanations
 from plimsoll.scheduling.preemption import Preemption
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
@@ -77,7 +77,9 @@ class AttemptFailures:
         given = () if nomination is None else self._pipeline.give_back(pod, nomination)
         # After an error, or without a PostFilter plugin to keep it, a nomination ends.
         node = "" if nomination is None else nomination.node
-        reason = "Unschedulable" if unschedulable else "SchedulerError"
+        reason = "SchedulerError"
+        if unschedulable:
+            reason = NOT_READY if decision.no_node_helps else UNSCHEDULABLE
         if nomination is not None and nomination.status.is_success and nomination.node:
             # Before the next decision: no other pod may count on that room, or preempt the same victims.
             self._book.nominate(queued.pod, nomination.node, name)

@@ -14,6 +14,7 @@ from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import pod_reference
+from plimsoll.scheduling.conditions import NOT_READY, UNSCHEDULABLE
 from plimsoll.timing.signal import Signal
 
 #: Seconds between two passes, and the minimum wait of a pod before it counts.
@@ -29,7 +30,7 @@ DEFAULT_SCHEDULER = "default-scheduler"
 ORPHANED, NEAR_MISS = "PodsOrphaned", "SchedulerNameUnknown"
 
 #: Reasons of ``PodScheduled`` that schedulers write, as opposed to the API server.
-_WRITTEN = ("Unschedulable", "SchedulerError")
+_WRITTEN = (UNSCHEDULABLE, NOT_READY, "SchedulerError")
 
 #: By scheduler name: the policy that claims it, and why the policy does not serve it, "" if it does.
 Claims = Mapping[str, tuple[str, str]]

@@ -1,7 +1,9 @@
 """Room for pending pods by programs over a few nodes, where moves on one node do not suffice."""
 
 import random
+from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import EvictionPlan, Goal, PlanningContext, RebalancingConfig, replacement_of
+from plimsoll.planning.optimal import neighbourhoods, walk
 from plimsoll.planning.planners import make_plan
 from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -124,6 +127,61 @@ def test_a_strategy_that_cannot_say_who_waits_harms_itself_only() -> None:
     (failure,) = made.failures
     assert isinstance(failure, PluginError)
     assert "who?" in str(failure)
+
+
+def test_the_search_for_an_order_ends_with_its_questions(monkeypatch: Any) -> None:
+    """Every pod of a full cluster may go anywhere, and none fits: the orders are too many to try."""
+    names = [f"n{number}" for number in range(8)]
+    placed = [
+        a_pod(f"{name}-{number}", node=name, cpu="1", owner="ReplicaSet/web")
+        for name in names
+        for number in range(3)
+    ]
+    cluster = a_cluster([a_node(name, cpu="3") for name in names], placed)
+    pods = list(cluster.pods.values())
+    waits = cluster.templates.info(a_pod("waits", cpu="3"))
+    anywhere = Counter(dict.fromkeys(names, 3))
+    leaving = {pods[0].template: pods, waits.template: [waits]}
+    homes = {pod.uid: pod.pod.node_name for pod in pods}
+    setting = SimpleNamespace(
+        unfolded=lambda _found: (leaving, {pods[0].template: anywhere, waits.template: Counter(n0=1)}),
+        source_of=lambda pod: homes.get(pod.uid, ""),
+    )
+    book = SimpleNamespace(context=SimpleNamespace(cluster=cluster))
+    search = neighbourhoods._Unfolding(setting, book, serving(), Any)  # type: ignore[arg-type] # what it reads
+    counted: Counter[str] = Counter()
+    send = neighbourhoods._Unfolding._send
+
+    def counting(self: Any, *args: Any) -> bool:
+        counted["moves"] += 1
+        assert counted["moves"] <= neighbourhoods.QUESTIONS
+        return send(self, *args)
+
+    monkeypatch.setattr(neighbourhoods._Unfolding, "_send", counting)
+
+    assert list(search.bundles()) == []
+    assert {uid: pod.pod.node_name for uid, pod in search._fork.pods.items()} == homes
+    assert search._questions == 0
+
+
+def test_a_walk_tries_a_bounded_number_of_moves(monkeypatch: Any) -> None:
+    """Each pass over the pods finds one move, the last one: the passes are not repeated without end."""
+    monkeypatch.setattr(walk, "TRIES", 0)
+    monkeypatch.setattr(walk, "TRIES_A_POD", 2)
+    cluster = a_cluster([a_node("a", cpu="99")], [mine(f"p{number}", "a", "1") for number in range(30)])
+    left = list(cluster.pods.values())
+    setting = SimpleNamespace(unfolded=lambda _found: ({"web": left}, {"web": Counter(b=99)}))
+    tried: list[PodInfo] = []
+
+    def step(pod: PodInfo, *_: Any) -> bool:
+        tried.append(pod)
+        return pod is left[-1]
+
+    monkeypatch.setattr(walk, "_step", step)
+
+    walk.walk_to(Any, setting, SimpleNamespace(moves=[]), {})  # type: ignore[arg-type] # what it reads
+
+    assert 60 <= len(tried) < 90
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -87,7 +87,7 @@ async def test_a_gated_member_says_so_again_after_a_right_was_missing_for_a_whil
         await one.group(members=3)
         await one.pods(*members(2))
         said = one.statuses.conditions["train-0"]
-        assert said.reason == "Unschedulable"
+        assert said.reason == "NotReadyForScheduling"
 
         reviewer.denied.add(BIND)
         await access.review()

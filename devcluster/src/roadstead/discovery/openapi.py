@@ -13,6 +13,7 @@ import orjson
 
 from roadstead.definitions.custom_kind import CustomKind
 from roadstead.definitions.definitions import version_rank
+from roadstead.discovery.openapi_protobuf import ACCEPTED, PROTOBUF, patch_operations
 from roadstead.discovery.openapi_schemas import (
     GVK,
     built_in_schemas,
@@ -67,9 +68,11 @@ class OpenApi:
         self._api = api
         self._made: dict[str, bytes] = {}
 
-    def __call__(self, path: str, _accept: str) -> Document | None:
+    def __call__(self, path: str, accept: str) -> Document | None:
         """The document at a path, None for an unknown path."""
         if path == "/openapi/v2":
+            if ACCEPTED in accept or PROTOBUF in accept:
+                return Document(patch_operations(self._patched()), PROTOBUF)
             return Document(self._version_2())
         if path.rstrip("/") == _ROOT:
             return Document(orjson.dumps({"paths": self._index()}))
@@ -123,6 +126,11 @@ class OpenApi:
             "definitions": schemas,
         }
         return orjson.dumps(document).replace(b"#/components/schemas/", b"#/definitions/")
+
+    def _patched(self) -> dict[str, Obj]:
+        """The operation of PATCH by path."""
+        paths = (_paths(resource) for resources in self._places().values() for resource in resources)
+        return {path: item["patch"] for found in paths for path, item in found.items() if "patch" in item}
 
     def _document(self, resources: list[Resource]) -> Obj:
         schemas = built_in_schemas([resource for resource in resources if not resource.custom])

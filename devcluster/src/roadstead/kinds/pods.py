@@ -14,6 +14,7 @@ from roadstead.kinds.pod_changes import MIRROR, change_causes, mirror_causes, st
 from roadstead.kinds.podspec.checks import annotation_causes, spec_causes
 from roadstead.kinds.podspec.containers import padded_image_causes
 from roadstead.kinds.podspec.defaults import default_pod, default_spec
+from roadstead.kinds.podspec.placement import merge_label_keys
 from roadstead.schemas import quantity_forms
 from roadstead.values.status_errors import forbidden as refused
 
@@ -76,8 +77,9 @@ class Pods(StatusKind):
         default_pod(spec)
 
     def prepare_create(self, obj: Obj) -> None:
-        """A new pod is pending."""
+        """A new pod is pending, and its selectors are complete."""
         spec = obj["spec"]
+        merge_label_keys(spec, obj["metadata"].get("labels") or {})
         obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(spec)}
         if spec.get("schedulingGates"):
             since = obj["metadata"].get("creationTimestamp")

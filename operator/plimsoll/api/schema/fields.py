@@ -45,6 +45,10 @@ GO_DURATION = r"^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$"
 
 Duration = Annotated[str, Field(pattern=GO_DURATION, max_length=64, examples=["10m", "1h30m"])]
 
+SIGNED_DURATION = GO_DURATION.replace("^", "^-?")
+
+SignedDuration = Annotated[str, Field(pattern=SIGNED_DURATION, max_length=64, examples=["10m", "1h30m"])]
+
 _TERM = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m|h)")
 
 _SECONDS = {

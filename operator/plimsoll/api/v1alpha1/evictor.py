@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plimsoll.api.schema.fields import Duration, ObjectName
+from plimsoll.api.schema.fields import ObjectName, SignedDuration
 from plimsoll.api.schema.resource import Resource
 from plimsoll.api.schema.rules import UniqueItems
 from plimsoll.api.schema.selectors import LabelSelectorSpec
@@ -108,9 +108,10 @@ class EvictorSpec(Resource):
         le=2**31 - 1,
         description="Pods that an owner must have for one of them to be evicted; 0 and 1 allow the last one.",
     )
-    min_pod_age: Duration | None = Field(
+    min_pod_age: SignedDuration | None = Field(
         default=None,
-        description="Pods started less than this ago are never evicted, as a duration such as 10m or 1h30m.",
+        description="Pods started less than this ago are never evicted, as a duration such as 10m or 1h30m. "
+        "Negative, as descheduler allows: pods that start later than this from now.",
     )
     no_eviction_policy: NoEvictionPolicy = Field(
         default=NoEvictionPolicy.PREFERRED,

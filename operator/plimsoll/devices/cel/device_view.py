@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
+from plimsoll.devices.amounts import by_full_name
 from plimsoll.devices.cel.functions.quantities import Quantity, parse_quantity, parse_semver
 from plimsoll.devices.cel.values import GREATEST_INT, LEAST_INT, DomainMap, EvaluationError
 from plimsoll.model.kinds.devices.resource_slice import (
@@ -73,8 +74,8 @@ def is_sound(
 ) -> bool:
     """Whether all values of a device can be parsed, each under one name only.
 
-    If one cannot, every expression fails on the device, whatever it reads. Of two names of one value the
-    device's last one counts.
+    If one cannot, every expression fails on the device, whatever it reads. Of two names of one value the one
+    with the domain counts.
     """
     for each in attributes.values():
         if each.version is not None and not _is_semver(each.version):
@@ -127,9 +128,7 @@ def _quantity(text: str) -> Quantity:
 
 def _sorted_by_domain(values: Mapping[str, Any], driver: str) -> DomainMap:
     found: dict[str, dict[str, Any]] = {}
-    for name, value in values.items():
-        domain, slash, identifier = name.partition("/")
-        if not slash:
-            domain, identifier = driver, name
+    for name, value in by_full_name(values, driver).items():
+        domain, _, identifier = name.partition("/")
         found.setdefault(domain, {})[identifier] = value
     return DomainMap(found)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from plimsoll.devices.amounts import Amounts, amounts_of
+from plimsoll.devices.amounts import Amounts, amounts_of, by_full_name
 from plimsoll.devices.cel.device_view import DeviceView, is_sound
 from plimsoll.model.kinds.devices.resource_slice import (
     AttributeValue,
     Device,
+    DeviceCapacity,
     ResourceSlice,
 )
 
@@ -60,7 +61,7 @@ class PooledDevice:
     """
 
     __slots__ = (
-        *("_attributes", "_capacity", "_consumes", "_is_sound", "_view"),
+        *("_amounts", "_attributes", "_capacity", "_consumes", "_is_sound", "_view"),
         *("device", "id", "is_reached", "slice"),
     )
 
@@ -71,7 +72,8 @@ class PooledDevice:
         self.slice = published
         self.is_reached = is_reached
         self._attributes: Mapping[str, AttributeValue] | None = None
-        self._capacity: Amounts | None = None
+        self._amounts: Amounts | None = None
+        self._capacity: Mapping[str, DeviceCapacity] | None = None
         self._consumes: Mapping[tuple[str, str], int] | None = None if device.consumes_counters else {}
         self._view: DeviceView | None = None
         self._is_sound: bool | None = None
@@ -88,11 +90,23 @@ class PooledDevice:
         return self._attributes
 
     @property
-    def capacity(self) -> Amounts:
-        """Its capacity."""
+    def capacity(self) -> Mapping[str, DeviceCapacity]:
+        """Its capacities by full name."""
         if self._capacity is None:
-            self._capacity = amounts_of(self.device.capacity)
+            self._capacity = by_full_name(self.device.capacity, self.id.driver)
         return self._capacity
+
+    @property
+    def amounts(self) -> Amounts:
+        """The amounts of its capacities by full name."""
+        if self._amounts is None:
+            self._amounts = amounts_of(self.capacity)
+        return self._amounts
+
+    @property
+    def published_names(self) -> Mapping[str, str]:
+        """The names of its capacities as published, by full name."""
+        return by_full_name({name: name for name in self.device.capacity}, self.id.driver)
 
     @property
     def consumes(self) -> Mapping[tuple[str, str], int]:

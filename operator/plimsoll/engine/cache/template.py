@@ -375,6 +375,7 @@ class TemplateCache:
             reasons={reason: count for reason, count in count_reasons(counted).items() if count},
             plugins=frozenset(plugins - {""}),
             pre_filter_message=self.rejected.message,
+            no_node_helps=self.rejected.no_node_helps,
         )
         if not len(overrides):
             self._diagnosis = diagnosis

@@ -199,6 +199,8 @@ class _Unfolding:
         """The bundles, largest pods first; any order would do, as each takes only the moves that it needs."""
         for pod in self._leaving.pop("", []):
             for node in [name for name, number in self._open[pod.template].items() if number]:
+                if not self._questions:
+                    return
                 self._made.clear()
                 if not self._clear(node, pod, frozenset({node})):
                     self._undo(0)
@@ -216,6 +218,8 @@ class _Unfolding:
         for leaving in list(self._leaving[node]):
             if self._fits(pod, node):
                 return True
+            if not self._questions:
+                return False
             if leaving in self._leaving[node]:  # not moved on the way
                 self._send(leaving, node, closed)
         return self._fits(pod, node)
@@ -228,6 +232,8 @@ class _Unfolding:
         mark = len(self._made)
         for deep in (False, True)[: 1 + (len(closed) <= DEPTH)]:
             for target in targets:
+                if not self._questions:
+                    break
                 if self._clear(target, fresh, closed | {target}) if deep else self._fits(fresh, target):
                     self._fork.place(replacement_of(pod, self._fork, target), target)
                     self._leaving[source].remove(pod)
@@ -248,7 +254,7 @@ class _Unfolding:
         del self._made[mark:]
 
     def _fits(self, pod: PodInfo, node: str) -> bool:
-        if not self._questions:  # no order was found in time
+        if not self._questions:  # no order was found in time; every caller returns
             return False
         self._questions -= 1
         scheduler = self._schedulers.serving(pod)

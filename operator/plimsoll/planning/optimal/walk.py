@@ -13,6 +13,9 @@ from plimsoll.planning.optimal.wishes import Wish
 from plimsoll.planning.proven.bundles import judge
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 
+#: Maximum number of attempts to move, in all and in addition for each leaving pod; an order needs few.
+TRIES, TRIES_A_POD = 1_000, 20
+
 
 @dataclass(slots=True)
 class Walk:
@@ -23,14 +26,16 @@ class Walk:
 
 
 def walk_to(found: Solution, setting: Setting, book: PlanBuilder, wishes: Mapping[str, Wish]) -> Walk:
-    """Find single moves, each feasible after the earlier ones."""
+    """Find single moves, each feasible after the earlier ones, with a bounded number of attempts."""
     leaving, arrivals = setting.unfolded(found)
     impossible: Counter[tuple[PodTemplate, str]] = Counter()
+    left = TRIES + TRIES_A_POD * sum(map(len, leaving.values()))
     progress = True
-    while progress:
+    while progress and left > 0:
         progress = False
         for template, pods in leaving.items():
             for pod in list(pods):
+                left -= 1
                 if _step(pod, arrivals[template], setting, book, wishes):
                     pods.remove(pod)
                     progress = True

@@ -55,7 +55,7 @@ class VictimEvictions:
         """Evict the victims of one pod; see :class:`plimsoll.ports.pods.VictimEvictor`."""
         if not self.keeper.is_recovered:
             return False  # a record written now would be taken for an earlier process's
-        budgets = DisruptionBudgets(self.cache.cluster.objects, evicting=True)
+        budgets = DisruptionBudgets(self.cache.cluster.objects)
         for victim in sorted(victims, key=lambda each: not budgets.covering(each)):
             evicted = await self._evicted_already(victim.uid)
             present = self.cache.cluster.pods.get(victim.uid)

@@ -23,7 +23,7 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import pod_reference
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.scheduling.binding.cycle import BindingAttempt, BindingCycle
-from plimsoll.scheduling.conditions import Explanations, nominated_to
+from plimsoll.scheduling.conditions import UNSCHEDULABLE, Explanations, nominated_to
 from plimsoll.scheduling.queue.queue import FLUSHED, SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 from plimsoll.timing.slots import Slots
@@ -340,7 +340,7 @@ class BindingPipeline:
             pod = nominated_to(pod, attempt.node)
         if status.is_rejected:
             refused = Diagnosis(1, dict.fromkeys(status.reasons, 1), frozenset((status.plugin,)))
-            self._explanations.explain(pod, "Unschedulable", str(refused), "")
+            self._explanations.explain(pod, UNSCHEDULABLE, str(refused), "")
         else:
             said = answer.message if verdict is not None and answer is not None else status.message
             self._explanations.explain(

@@ -32,7 +32,7 @@ from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.attempt import AttemptFailures
 from plimsoll.scheduling.binding.cycle import BindingAttempt
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
-from plimsoll.scheduling.conditions import Explanations
+from plimsoll.scheduling.conditions import NOT_READY, UNSCHEDULABLE, Explanations
 from plimsoll.scheduling.gangs.gates import PLUGIN, sentence
 from plimsoll.scheduling.gangs.oversight import GangOversight, timeout_s
 from plimsoll.scheduling.gangs.release import Begun, release, too_few
@@ -103,7 +103,7 @@ class GangTaker:
                 f"extender {vetoes} is asked about one pod at a time, and the members of PodGroup {group.key}"
                 " start together; give them a schedulerName whose policy has no such extender"
             )
-            self._reject(group, taken, sentence(self._cache, text), frozenset({PLUGIN}))
+            self._reject(group, taken, sentence(self._cache, text), frozenset({PLUGIN}), reason=NOT_READY)
             return
         decision = place_together(members, cluster, needed)
         by_uid = {queued.pod.uid: queued for queued in taken}
@@ -124,7 +124,8 @@ class GangTaker:
         if given:
             self._pipeline.start(self._reject_after(given, group, taken, message, plugins, keeps=keeps))
         else:
-            self._reject(group, taken, message, plugins, keeps_nominations=keeps)
+            reason = NOT_READY if decision.no_node_helps else UNSCHEDULABLE
+            self._reject(group, taken, message, plugins, keeps_nominations=keeps, reason=reason)
 
     def _give_back(self, decision: GangDecision) -> list[Awaitable[str]]:
         """Give back unused allocations of claims that keep members from nodes."""
@@ -175,6 +176,7 @@ class GangTaker:
         plugins: frozenset[str],
         *,
         keeps_nominations: bool = False,
+        reason: str = UNSCHEDULABLE,
     ) -> None:
         """Start no member: all get the same condition and back off together."""
         if message != group.refusal:
@@ -186,7 +188,7 @@ class GangTaker:
             keeps = keeps_nominations or self._oversight.keeps_room(queued.pod.uid)
             if not keeps:
                 self._oversight.book.release_uid(queued.pod.uid)
-            self._explanations.explain(queued.pod.pod, "Unschedulable", message, None if keeps else "")
+            self._explanations.explain(queued.pod.pod, reason, message, None if keeps else "")
             queued.unschedulable_count = attempts
             self._queue.add_unschedulable_if_not_present(queued.pod.uid, now, plugins)
 
@@ -206,7 +208,7 @@ class GangTaker:
         for uid, queued in by_uid.items():
             placement = placements.get(uid)
             node = placement.node if placement else ""
-            self._explanations.explain(queued.pod.pod, "Unschedulable", message, node)
+            self._explanations.explain(queued.pod.pod, UNSCHEDULABLE, message, node)
             if placement is None:
                 self._queue.add_unschedulable_if_not_present(
                     uid, self._clock.monotonic(), rescue.plugins or frozenset({PLUGIN})
@@ -255,7 +257,8 @@ class GangTaker:
             self._pipeline.unbound(queued, attempt, status)
         for refused in decision.refused:
             plugins = refused.diagnosis.plugins if refused.diagnosis is not None else frozenset({PLUGIN})
-            self._explanations.explain(refused.pod.pod, "Unschedulable", refused.message, "")
+            reason = NOT_READY if refused.no_node_helps else UNSCHEDULABLE
+            self._explanations.explain(refused.pod.pod, reason, refused.message, "")
             self._queue.add_unschedulable_if_not_present(refused.pod.uid, self._clock.monotonic(), plugins)
         if not why.is_success:
             group.refusal = sentence(self._cache, why.message)

@@ -15,7 +15,7 @@ from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook, ReservationReason
 from plimsoll.framework import SUCCESS, Pod, PodInfo, Status, unschedulable
 from plimsoll.model.kinds.pod_group import group_key
-from plimsoll.scheduling.conditions import Explanations
+from plimsoll.scheduling.conditions import NOT_READY, Explanations
 
 PLUGIN = "Coscheduling"
 """What gates and rejects members where no plugin did; upstream's name for it."""
@@ -47,7 +47,7 @@ class GangGate:
         if gated.get(pod.uid) != obstacle or (pod.pod.nominated_node_name and not keeps):
             gated[pod.uid] = obstacle
             text = sentence(self._book.cache, obstacle)
-            self._explanations.explain(pod.pod, "Unschedulable", text, None if keeps else "")
+            self._explanations.explain(pod.pod, NOT_READY, text, None if keeps else "")
         return unschedulable(obstacle).by(PLUGIN)
 
     def release(self, pod: Pod) -> None:

@@ -218,7 +218,8 @@ def _is_preselected(why: Rejection, change: ClusterEvent, *, own: bool) -> bool:
         return True
     namespace = change.objects.namespaces.get(other.namespace)
     labels = {} if namespace is None else namespace.labels
-    return any(
-        term.matches(other.namespace, other.labels, labels)
-        for term in template.terms_of(TermKind.REQUIRED_AFFINITY)
-    )
+    terms = template.terms_of(TermKind.REQUIRED_AFFINITY)
+    if change.old is not None:  # it may have left the pods that a term matches
+        terms = (*terms, *template.terms_of(TermKind.REQUIRED_ANTI_AFFINITY))
+    seen = [each.labels for each in (change.old, other) if each is not None]
+    return any(term.matches(other.namespace, each, labels) for term in terms for each in seen)

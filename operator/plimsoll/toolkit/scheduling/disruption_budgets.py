@@ -1,10 +1,10 @@
-"""Pods whose removal would violate a PodDisruptionBudget, by the rules of preemption or of the Eviction API.
+"""Pods whose removal would violate a PodDisruptionBudget.
 
-The rules differ in budgets with an empty selector and in pods without labels: under the Eviction API such a
-budget covers every pod of its namespace, under kube-scheduler's preemption none.
+A budget with an empty selector covers every pod of its namespace, one without a selector none.
 
-Source: kube-scheduler v1.36, ``defaultpreemption`` (filterPodsWithPDBViolation); kube-apiserver v1.36,
-``registry/core/pod/storage/eviction.go``.
+Source: kube-scheduler v1.38, ``defaultpreemption`` (filterPodsWithPDBViolation); kube-apiserver v1.36,
+``registry/core/pod/storage/eviction.go``. kube-scheduler v1.36 disregards budgets with an empty selector, and
+pods without labels.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,11 +29,9 @@ class DisruptionBudgets:
 
     Args:
         objects: The objects of the cluster.
-        evicting: Whether pods leave through the Eviction API, so that its rules apply.
     """
 
-    def __init__(self, objects: ClusterObjects, *, evicting: bool = False) -> None:
-        self._evicting = evicting
+    def __init__(self, objects: ClusterObjects) -> None:
         compiled = objects.derived("budgets by namespace", _Compiled)
         if compiled.version != objects.budget_version:
             compiled.by_namespace = _by_namespace(objects.budgets.values())
@@ -63,12 +61,9 @@ class DisruptionBudgets:
         return sum(1 for _ in self._of(pod))
 
     def _of(self, pod: PodInfo) -> Iterator[PodDisruptionBudget]:
-        if pod.labels or self._evicting:
-            for budget, selector in self._by_namespace.get(pod.namespace, ()):
-                if selector.is_empty and not self._evicting:
-                    continue
-                if selector.matches(pod.labels) and pod.name not in budget.status.disrupted_pods:
-                    yield budget
+        for budget, selector in self._by_namespace.get(pod.namespace, ()):
+            if selector.matches(pod.labels) and pod.name not in budget.status.disrupted_pods:
+                yield budget
 
 
 def _by_namespace(budgets: Iterable[PodDisruptionBudget]) -> dict[str, list[Selecting]]:

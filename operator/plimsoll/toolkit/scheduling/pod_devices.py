@@ -5,7 +5,7 @@ Nodes are searched in groups: on some, devices serve an extended resource that o
 Axis letter: N nodes. Source: kube-scheduler v1.36, ``dynamicresources/dynamicresources.go``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import count
 from typing import NamedTuple
 
@@ -82,17 +82,19 @@ class PodDevices:
         self._book: DeviceBook | None = None
         self._groups: list[NodeGroup] = []
         self._opened: dict[int, NodeAnswer] = {}  #: by row, where devices are held that the pod may use
-        self._unavailable: set[int] = set()
+        self._unavailable: dict[int, BoolArray] = {}  #: nodes that each claim excludes, by its place
 
     @property
     def is_empty(self) -> bool:
         """Whether the pod needs no devices."""
         return not (self.claims or self._resources)
 
-    @property
-    def unused(self) -> tuple[ResourceClaim, ...]:
-        """Claims that exclude the pod from some node, and that no other pod may use."""
-        claims = (self.claims[place] for place in sorted(self._unavailable))
+    def unused(self, rows: Collection[int]) -> tuple[ResourceClaim, ...]:
+        """Claims that exclude the pod from one of these nodes, and that no other pod may use."""
+        asked = list(rows)
+        claims = (
+            self.claims[place] for place in sorted(self._unavailable) if self._unavailable[place][asked].any()
+        )
         return tuple(claim for claim in claims if is_usable_by(claim, self._pod))
 
     def codes(
@@ -271,7 +273,7 @@ class PodDevices:
                 )
             if elsewhere.any():
                 codes[elsewhere] = UNAVAILABLE
-                self._unavailable.add(place)
+                self._unavailable[place] = elsewhere | self._unavailable.get(place, False)
 
 
 def resources_of(template: PodTemplate, book: DeviceBook) -> tuple[str, ...]:

@@ -173,14 +173,13 @@ class _Inclusion:
 def _compile(
     constraint: TopologySpreadConstraint, selector: Selector, template: PodTemplate, included: _Inclusion
 ) -> Constraint:
-    counted = compile_selector(None) if selector.is_empty else selector
     return Constraint(
         topology_key=constraint.topology_key,
         max_skew=constraint.max_skew,
         min_domains=constraint.min_domains or 1,
         namespace=template.namespace,
         selector=selector,
-        pods=PodClass(((frozenset((template.namespace,)), counted),), living=True),
+        pods=PodClass(((frozenset((template.namespace,)), selector),), living=True),
         selects_itself=selector.matches(template.labels),
         nodes=included.of(constraint),
     )

@@ -92,7 +92,6 @@ class KeptVictims:
 
     Args:
         snapshot: A snapshot of the cluster.
-        evicting: Whether victims leave through the Eviction API.
 
     Attributes:
         kinds: CANDIDATE, NONE_LOWER, UNKNOWN, or the kind of refusal that remains without lower pods.
@@ -100,9 +99,8 @@ class KeptVictims:
         costs: The criteria of ``VictimsFound.cost``, in order.
     """
 
-    def __init__(self, snapshot: Snapshot, *, evicting: bool = False) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
         count = len(snapshot)
-        self.evicting = evicting
         self.kinds: IntArray = np.full(count, UNKNOWN, dtype=np.int64)
         self.victims: BoolArray = np.zeros((0, count), dtype=np.bool_)
         self.costs: tuple[NDArray[np.float64] | IntArray, ...] = (
@@ -160,7 +158,7 @@ class KeptVictims:
             return fitting
 
         victims = np.zeros_like(lower)
-        budgets = DisruptionBudgets(snapshot.objects, evicting=self.evicting)
+        budgets = DisruptionBudgets(snapshot.objects)
         violations = np.zeros(len(rows), dtype=np.int64)
         if budgets.protect_anybody:
             violating = _violating(rows, lower, pods, budgets)

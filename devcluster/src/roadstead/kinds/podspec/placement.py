@@ -237,6 +237,26 @@ def _last(keys: list[str], key: str) -> int:
     return len(keys) - 1 - keys[::-1].index(key)
 
 
+def merge_label_keys(spec: Obj, labels: Obj) -> None:
+    """Add what ``matchLabelKeys`` and ``mismatchLabelKeys`` mean for a new pod to its label selectors.
+
+    Source: ``pkg/registry/core/pod/strategy.go``, ``mutatePodAffinity``, ``mutateTopologySpreadConstraints``.
+    """
+    affinity = spec.get("affinity") or {}
+    holders: list[Obj] = []
+    for kind in ("podAffinity", "podAntiAffinity"):
+        given = affinity.get(kind) or {}
+        holders += [each.get("podAffinityTerm") or {} for each in given.get(_PREFERRED) or ()]
+        holders += given.get(_REQUIRED) or ()
+    for each in (*holders, *(spec.get("topologySpreadConstraints") or ())):
+        selector = each.get("labelSelector")
+        for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
+            for key in each.get(field) or ():
+                if selector is not None and key in labels:
+                    expression = {"key": key, "operator": operator, "values": [labels[key]]}
+                    selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), expression]
+
+
 def gate_causes(gates: list[Obj], at: str) -> list[Cause]:
     """Faults of scheduling gates."""
     causes: list[Cause] = []
