@@ -25,9 +25,15 @@ from promises.view import BUDGETS, CLASSES, POLICIES, View
 OURS, UPSTREAMS = "plimsoll.dev/evict", "descheduler.alpha.kubernetes.io/evict"
 PREFER_NO = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 MIRROR, SOURCE = "kubernetes.io/config.mirror", "kubernetes.io/config.source"
+SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 OPT_OUTS = {
-    "karpenter.sh/do-not-disrupt": "true",
-    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+    "karpenter.sh/do-not-disrupt": ("true",),
+    "karpenter.sh/do-not-evict": ("true",),
+    SAFE: ("false",),
+    "autoscaling.cast.ai/removal-disabled": ("true",),
+    "beta.evictor.cast.ai/eviction-disabled": ("true",),
+    "scheduling.koordinator.sh/eviction-cost": ("2147483647",),
 }
 SYSTEM_CRITICAL, LOWEST = 2_000_000_000, -(2**31)
 
@@ -188,7 +194,10 @@ class ProtectionPromise:
             if annotations.get(UPSTREAMS) == "false":
                 yield f"{UPSTREAMS} is false"
             yield from (
-                f"{name} is {value}" for name, value in OPT_OUTS.items() if annotations.get(name) == value
+                f"{name} is {value}"
+                for name, values in OPT_OUTS.items()
+                for value in values
+                if annotations.get(name) == value
             )
         if evictor.get("noEvictionPolicy") == "Mandatory" and PREFER_NO in annotations:
             yield f"it has {PREFER_NO}"
@@ -218,7 +227,11 @@ class ProtectionPromise:
         is_failed = (pod.get("status") or {}).get("phase") == "Failed"
         if not owners and ("FailedBarePods" in on or not is_failed):
             yield "it has no owner"
-        if "PodsWithLocalStorage" in on and any("emptyDir" in each or "hostPath" in each for each in volumes):
+        annotations = pod["metadata"].get("annotations") or {}
+        waived = () if is_exact else annotations.get(LOCAL_VOLUMES, "").split(",")
+        local = {each["name"] for each in volumes if "emptyDir" in each or "hostPath" in each}
+        is_safe = not is_exact and annotations.get(SAFE) == "true"
+        if "PodsWithLocalStorage" in on and local - set(waived) and not is_safe:
             yield "it has local storage"
         if "DaemonSetPods" in on and any(each["kind"] == "DaemonSet" for each in owners):
             yield "it is of a DaemonSet"

@@ -21,6 +21,7 @@ from plimsoll.model.selectors import EVERYTHING, Selector
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import Limits, Workload, workload_key
 from plimsoll.planning.surges import Deployments, Surge
+from plimsoll.toolkit.descheduling.disruption_signals import removal
 
 #: The least gain if only the score justifies a move, as a share of the possible maximum.
 SCORE_GAIN = 0.01
@@ -118,7 +119,13 @@ class RebalancingConfig:
 
     def is_target(self, node: Node) -> bool:
         """Whether the node may be a target."""
-        return self.targets.is_empty or self.targets.matches(node.labels)
+        return not self.exclusion(node)
+
+    def exclusion(self, node: Node) -> str:
+        """Why the node may be no target, as a clause; "" if it may."""
+        if self.targets.is_empty or self.targets.matches(node.labels):
+            return removal(node)
+        return "is excluded by the policy's target selector"
 
 
 @dataclass(frozen=True, slots=True)
