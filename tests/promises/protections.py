@@ -265,14 +265,16 @@ class ProtectionPromise:
     def _lonely(self, case: Case, evictor: Obj, *, is_exact: bool) -> Iterator[str]:
         """Replicas that an owner must have; where two are wanted, the only ready one stays."""
         least, owners = evictor.get("minReplicas", 2), owners_of(case.pod)
-        if least < 2 or len(owners) != 1:
+        if least < 2 or (is_exact and len(owners) != 1):
             return
-        since, owner = case.at - self._view.stale_s, owners[0]["uid"]
-        there = self._lives.most_there(owner, since, case.at)
-        if there < least:
-            yield f"its owner has {there} pods, {least} must be"
-        if not is_exact and is_ready(case.pod) and self._lives.most_serving(owner, since, case.at) < 2:
-            yield "it is the only one that is ready"
+        controllers = [] if is_exact else [each for each in owners if each.get("controller")]
+        since = case.at - self._view.stale_s
+        for owner in {each["uid"]: None for each in controllers or owners}:
+            there = self._lives.most_there(owner, since, case.at)
+            if there < least:
+                yield f"its owner has {there} pods, {least} must be"
+            if not is_exact and is_ready(case.pod) and self._lives.most_serving(owner, since, case.at) < 2:
+                yield "it is the only one that is ready"
 
 
 def _young(case: Case, evictor: Obj, seen_s: float) -> Iterator[str]:

@@ -317,8 +317,7 @@ def _replacement(pod: PodInfo) -> Holder:
 
 def workload_of(pod: PodInfo) -> Workload:
     """The owner that keeps the number of such pods, or the pod itself."""
-    metadata = pod.pod.metadata
-    owner = metadata.controller or next(iter(metadata.owner_references), None)
+    owner = pod.pod.metadata.owner
     if owner is None:
         return Workload(workload_key(pod.namespace, pod.uid), f"pod {pod.key}")
     return Workload(workload_key(pod.namespace, owner.uid), f"{owner.kind} {pod.namespace}/{owner.name}")

@@ -263,7 +263,5 @@ def _percents(node: Node, uses: DeviceUses) -> list[float]:
 def _may_leave(pod: PodInfo) -> bool:
     """Whether the pod counts; DaemonSet pods and static pods stay, others are terminating."""
     metadata = pod.pod.metadata
-    kept = MIRROR in metadata.annotations or any(
-        owner.kind in ("DaemonSet", "Node") for owner in metadata.owner_references
-    )
+    kept = MIRROR in metadata.annotations or metadata.has_owner_of("DaemonSet", "Node")
     return not kept and not pod.is_terminating and not pod.pod.is_terminal

@@ -16,9 +16,9 @@ Source: descheduler v0.36, ``pkg/framework/plugins/defaultevictor``.
 Differs: only under the planners Proven and Optimal, which put safety first. The evict annotation admits a pod
 if its value is ``"true"``, but never mirror, static or terminating pods; ``"false"`` forbids the pod's
 eviction (reason ``NeverEvict``). The priority threshold applies independently of SystemCriticalPods. What
-others write on pods and nodes is read (``docs/reference/signals.md``). If ``minReplicas`` is 2 or more, the
-only ready pod of an owner stays. The proof checks node fit; failed and succeeded pods need no other node
-there.
+others write on pods and nodes is read (``docs/reference/signals.md``). Of several owners the controller
+counts, or each if none is one. If ``minReplicas`` is 2 or more, the only ready pod of an owner stays. The
+proof checks node fit; failed and succeeded pods need no other node there.
 """
 
 from datetime import timedelta
@@ -313,7 +313,7 @@ class DefaultEvictor(Evictor):
             and has_local_storage(pod.pod, heeds_waivers=not context.is_exact)
         ):
             return Refusal("PodsWithLocalStorage", "the pod has local storage (hostPath or emptyDir)")
-        if "DaemonSetPods" in self._on and any(owner.kind == "DaemonSet" for owner in owners):
+        if "DaemonSetPods" in self._on and pod.pod.metadata.has_owner_of("DaemonSet"):
             return Refusal("DaemonSetPods", "the pod belongs to a DaemonSet")
         return None
 
@@ -347,23 +347,23 @@ class DefaultEvictor(Evictor):
         return None
 
     def _replicas(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
-        least = self._min_replicas
-        owners = pod.pod.metadata.owner_references
-        if least > 1 and len(owners) == 1:
-            count = context.replicas(pod.namespace, owners[0].uid)
+        least, metadata = self._min_replicas, pod.pod.metadata
+        if least <= 1 or (context.is_exact and len(metadata.owner_references) != 1):
+            return None
+        for owner in metadata.owner_references if context.is_exact else metadata.owners:
+            whose = f"{owner.kind} {owner.name}"
+            if not (owner.controller or context.is_exact):
+                whose += " (which is no controller of it)"
+            count = context.replicas(pod.namespace, owner.uid)
             if count < least:
                 return Refusal(
                     "MinReplicas",
-                    f"{owners[0].kind} {owners[0].name} has {count} pods, fewer than minReplicas {least}",
+                    f"{whose} has {count} pods, fewer than minReplicas {least}",
                     yields_to_surge=not context.is_exact and count == 1,
                 )
-            ready = context.ready_replicas(pod.namespace, owners[0].uid)
+            ready = context.ready_replicas(pod.namespace, owner.uid)
             if not context.is_exact and is_serving(pod) and ready <= 1:
-                return Refusal(
-                    "LastReady",
-                    f"the pod is the only ready one of {owners[0].kind} {owners[0].name}",
-                    yields_to_surge=True,
-                )
+                return Refusal("LastReady", f"the pod is the only ready one of {whose}", yields_to_surge=True)
         return None
 
     def _age(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:

@@ -242,7 +242,7 @@ def _workloads(pods: Iterable[Pod], state: ClusterState) -> Iterable[LintedWorkl
     for pod in pods:
         if pod.is_terminal or pod.metadata.deletion_timestamp is not None:
             continue
-        owner = state.cluster.objects.above(pod) or pod.metadata.controller
+        owner = state.cluster.objects.above(pod) or pod.metadata.owner
         kind, name = ("Pod", pod.name) if owner is None else (owner.kind, owner.name)
         if kind != "Node":  # a mirror pod of a static pod
             found.setdefault((pod.namespace, kind, name), []).append(pod)

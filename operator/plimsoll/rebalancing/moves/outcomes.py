@@ -194,7 +194,7 @@ def _tell(step: Step) -> None:
     target = f", expected on {move.target}" if move.target else ""
     text = f"{move.strategy}: {move.reason}; evicted from {move.source}{target} (record {record})"
     step.order(instructions.EmitEvent(pod_reference(pod), "Evicted", "Evicting", text))
-    owner = pod.metadata.controller
+    owner = pod.metadata.owner
     if owner is not None:
         reference = {
             "apiVersion": owner.api_version,
