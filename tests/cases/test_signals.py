@@ -118,9 +118,9 @@ def effect_of(signal: DisruptionSignal | None, effect: Effect, bearer: Bearer) -
         case Effect.LEAVING | Effect.NO_TARGET | Effect.CORDONED:
             there = [a_node("n1", None, TAINT), a_node("n2", signal), a_pod("to", "n1", **TOLERANT)]
             back = [a_node("n1", signal, TAINT), a_node("n2"), a_pod("from", "n1", **TOLERANT)]
-            return moved("RemovePodsViolatingNodeTaints", there) | moved(
-                "RemovePodsViolatingNodeTaints", back
-            )
+            return {name for each in (there, back) for name in moved("RemovePodsViolatingNodeTaints", each)}
+        case Effect.NOT_EMPTIED:
+            raise AssertionError("tests/strategies/test_consolidate_nodes.py has this scene")
 
 
 bare = functools.cache(functools.partial(effect_of, None))
