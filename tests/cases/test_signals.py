@@ -99,7 +99,7 @@ def effect_of(signal: DisruptionSignal | None, effect: Effect, bearer: Bearer) -
         case Effect.STAYS if bearer is Bearer.NAMESPACE:
             namespace = {"kind": "Namespace", "metadata": {"name": "default"}}
             return of_taints(pod, namespace if signal is None else marked(namespace, signal, value))
-        case Effect.STAYS:
+        case Effect.STAYS | Effect.IN_PROGRESS:
             return of_taints(pod if signal is None else marked(pod, signal, value))
         case Effect.GOES_LAST | Effect.COST:
             objects = [
@@ -119,14 +119,15 @@ def effect_of(signal: DisruptionSignal | None, effect: Effect, bearer: Bearer) -
             there = [a_node("n1", None, TAINT), a_node("n2", signal), a_pod("to", "n1", **TOLERANT)]
             back = [a_node("n1", signal, TAINT), a_node("n2"), a_pod("from", "n1", **TOLERANT)]
             return {name for each in (there, back) for name in moved("RemovePodsViolatingNodeTaints", each)}
-        case Effect.NOT_EMPTIED:
-            raise AssertionError("tests/strategies/test_consolidate_nodes.py has this scene")
+        case Effect.NOT_EMPTIED | Effect.CARRIED_OUT:
+            raise AssertionError("another test has this scene")
 
 
 bare = functools.cache(functools.partial(effect_of, None))
 
 EXPECTED = {
     Effect.STAYS: ({"q"}, {"p", "q"}),
+    Effect.IN_PROGRESS: ({"q"}, {"p", "q"}),
     Effect.GOES_LAST: ({"q"}, {"p"}),
     Effect.COST: ({"q"}, {"p"}),
     Effect.LOCAL_VOLUMES: ({"p", "q"}, {"q"}),
@@ -145,7 +146,8 @@ EXPECTED = {
 def test_each_row_has_its_effect(signal: DisruptionSignal) -> None:
     """On the object that the row names, with a value that its owner reads.
 
-    tests/strategies/test_consolidate_nodes.py has the rows about nodes that are not emptied.
+    tests/strategies/test_consolidate_nodes.py has the rows about nodes that are not emptied, and
+    tests/kube/test_evicting.py that of pods whose eviction others carry out.
     """
     with_it, without = EXPECTED[signal.effect]
 

@@ -44,7 +44,13 @@ from plimsoll.framework.selectors import (
     compile_selector,
     parse_selector,
 )
-from plimsoll.toolkit.descheduling.disruption_signals import EVICT, has_local_storage, leaving, opted_out
+from plimsoll.toolkit.descheduling.disruption_signals import (
+    EVICT,
+    has_local_storage,
+    in_progress,
+    leaving,
+    opted_out,
+)
 from plimsoll.toolkit.descheduling.node_fit import fits_any_other_node
 from plimsoll.toolkit.descheduling.pod_scope import LabelSelectorArg
 from plimsoll.toolkit.descheduling.protections import (
@@ -209,6 +215,9 @@ class DefaultEvictor(Evictor):
         if not pod.pod.spec.node_name:  # assumed: descheduler, which reads the API server, would not see it
             return Refusal("NotBound", "the pod is not bound to its node yet")
         annotations = pod.pod.metadata.annotations
+        under_way = in_progress(pod.pod) if annotations else None
+        if under_way is not None:
+            return under_way
         if context.is_exact and EVICT in annotations:
             return None
         hard = self._untouchable(pod)

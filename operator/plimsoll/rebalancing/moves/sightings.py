@@ -27,6 +27,7 @@ from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, W
 from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.instructions import FollowReplacement, StopFollowing
 from plimsoll.rebalancing.moves.state import PodFacts
+from plimsoll.toolkit.descheduling.disruption_signals import EVICTION_IN_PROGRESS
 
 
 class Sightings(Protocol):
@@ -299,6 +300,7 @@ def facts_of(pod: Pod) -> PodFacts:
         phase=pod.status.phase or "Pending",
         ready=pod.is_ready,
         terminating=pod.is_terminating,
+        in_progress=EVICTION_IN_PROGRESS in pod.metadata.annotations,
     )
 
 

@@ -6,6 +6,7 @@ none of the rows but our own, as descheduler does not.
 
 Source: Karpenter 1.12 (``pkg/utils/pod/scheduling.go``, pull request 2874), cluster-autoscaler 1.36
 (``utils/drain``, ``utils/taints``), CAST AI's Evictor, Koordinator 1.8, descheduler v0.36, kured 1.21.
+Longer than 400 lines because the table and its only readers are one subject.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,6 +42,8 @@ class Effect(StrEnum):
     """What Plimsoll does at it."""
 
     STAYS = "the pod is not moved"
+    IN_PROGRESS = "the pod is not moved again; a move of ours follows what happens to it"
+    CARRIED_OUT = "a 429 without a PodDisruptionBudget is the beginning of an eviction that others carry out"
     GOES_LAST = "the pod is moved after its equals"
     COST = "pods of a lower cost are moved first"
     LOCAL_VOLUMES = "the named volumes do not count as local storage"
@@ -106,6 +109,9 @@ OUR_EVICT = "plimsoll.dev/evict"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 
+EVICTION_IN_PROGRESS = "descheduler.alpha.kubernetes.io/eviction-in-progress"
+REQUEST_EVICT_ONLY = "descheduler.alpha.kubernetes.io/request-evict-only"
+
 #: A cost that means never.
 NEVER = 2**31 - 1
 
@@ -129,6 +135,10 @@ SIGNALS: tuple[DisruptionSignal, ...] = (
     _Row(PREFER_NO_EVICTION, Form.ANNOTATION, Bearer.POD, _DESCHEDULER, Reading.ANY, Effect.GOES_LAST,
          "evicts the pod after its equals, or never with noEvictionPolicy Mandatory",
          "with noEvictionPolicy Mandatory the pod is not moved"),
+    _Row(EVICTION_IN_PROGRESS, Form.ANNOTATION, Bearer.POD, f"{_DESCHEDULER} (KubeVirt sets it)",
+         Reading.ANY, Effect.IN_PROGRESS, "waits for the component that migrates the pod, and sends nothing"),
+    _Row(REQUEST_EVICT_ONLY, Form.ANNOTATION, Bearer.POD, f"{_DESCHEDULER} (KubeVirt sets it)",
+         Reading.ANY, Effect.CARRIED_OUT, "takes the answer 429 as the beginning of a migration"),
     _Row("karpenter.sh/do-not-disrupt", Form.ANNOTATION, Bearer.POD, _KARPENTER, Reading.TRUE_OR_DURATION,
          Effect.STAYS, f"{_KEEPS_NODE}, for that long after the pod's start; ignores other values"),
     _Row("karpenter.sh/do-not-evict", Form.ANNOTATION, Bearer.POD, _KARPENTER, Reading.TRUE, Effect.STAYS,
@@ -228,6 +238,16 @@ def never_evicted(annotations: Mapping[str, str], namespace: str = "") -> Refusa
             "NeverEvict", f"annotation {OUR_EVICT}: false of namespace {namespace} forbids its evictions"
         )
     return Refusal("NeverEvict", f"the pod's annotation {OUR_EVICT}: false forbids its eviction")
+
+
+def in_progress(pod: Pod) -> Refusal | None:
+    """Why a pod is not evicted that another component is about to make leave."""
+    if EVICTION_IN_PROGRESS not in pod.metadata.annotations:
+        return None
+    return Refusal(
+        "EvictionInProgress",
+        f"the pod's annotation {EVICTION_IN_PROGRESS} says that another component carries out an eviction",
+    )
 
 
 def opted_out(pod: Pod, now: datetime) -> Refusal | None:
