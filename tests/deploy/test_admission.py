@@ -12,20 +12,22 @@ import yaml
 
 from deploy.admission import ORDINARY, Admission
 from deploy.manifests import DEPLOY, Obj, of_kind
-from plimsoll.model.priority import PREFER_NO_EVICTION
-from plimsoll.planning import scope
-from plimsoll.strategies.default_evictor import EVICT, OPT_OUTS
+from plimsoll.toolkit.descheduling.disruption_signals import OUR_EVICT, SIGNALS, Bearer, Effect, Form
 
 FILE = DEPLOY / "admission/guarded_annotations.yaml"
 OBJECTS: list[Obj] = list(yaml.safe_load_all(FILE.read_text(encoding="utf-8")))
 (POLICY,) = of_kind(OBJECTS, "ValidatingAdmissionPolicy")
 (BINDING,) = of_kind(OBJECTS, "ValidatingAdmissionPolicyBinding")
-GUARDED = {EVICT, scope.EVICT, PREFER_NO_EVICTION, *OPT_OUTS}
+GUARDED = {
+    each.key
+    for each in SIGNALS
+    if (each.bearer, each.form) == (Bearer.POD, Form.ANNOTATION) and each.effect is not Effect.COST
+}
 
 
 def pod(**annotations: str) -> Obj:
     """A pod with annotations, by the part of their names behind the last slash."""
-    full = {name.rpartition("/")[2].replace("-", "_"): name for name in GUARDED - {scope.EVICT}}
+    full = {name.rpartition("/")[2].replace("-", "_"): name for name in GUARDED - {OUR_EVICT}}
     given = {full.get(name, name): value for name, value in annotations.items()}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "annotations": given}, "spec": {}}
 

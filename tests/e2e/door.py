@@ -2,8 +2,8 @@
 
 Trouble comes as ``unauthorized`` (401), ``busy`` (429), ``broken`` (500), ``conflict`` (409), ``silent`` (the
 connection is cut, the request is not passed on), ``deaf`` (it is cut after: the request was carried out, and
-the client cannot know), ``hanging`` (nothing is passed on, no answer comes) and ``failing`` (a watch sends
-an error).
+the client cannot know), ``hanging`` (nothing is passed on, no answer comes), ``migrating`` (429, by the
+webhook of KubeVirt) and ``failing`` (a watch sends an error).
 """
 
 from __future__ import annotations
@@ -35,6 +35,12 @@ Call = tuple[str, str, str]
 #: Where an account asks what it may do, and what others may.
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 OTHERS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+#: What KubeVirt says when the eviction of a pod begins the migration of its virtual machine.
+MIGRATING = (
+    'admission webhook "virt-launcher-eviction-interceptor.kubevirt.io" denied the request:'
+    ' Eviction triggered evacuation of VMI "default/a"'
+)
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
@@ -128,6 +134,8 @@ class Door:
                 return _status(401, "Unauthorized", "Unauthorized")
             case "busy":
                 return _status(429, "TooManyRequests", "the server has received too many requests")
+            case "migrating":
+                return _status(429, "TooManyRequests", MIGRATING)
             case "broken":
                 return _status(500, "InternalError", "etcdserver: request timed out")
             case "conflict":

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from kube.scripted_server import ToldServer
@@ -9,6 +10,7 @@ from plimsoll.kube.pods import PodEvictor
 from plimsoll.kube.session.session import Session
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.testing.builders import a_pod
+from plimsoll.toolkit.descheduling.disruption_signals import EVICTION_IN_PROGRESS, REQUEST_EVICT_ONLY
 
 
 def refusal(code: int, message: str = "no", **details: Any) -> dict[str, Any]:
@@ -104,6 +106,55 @@ async def test_a_budget_is_named(told: tuple[ToldServer, Session]) -> None:
     assert answer.verdict is WriteOutcome.BLOCKED
     assert answer.budget == "default/web"
     assert "needs 3 healthy pods" in answer.message
+
+
+DENIAL = (
+    'admission webhook "virt-launcher-eviction-interceptor.kubevirt.io" denied the request:'
+    ' Eviction triggered evacuation of VMI "default/vm"'
+)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "message", "verdict"),
+    [
+        pytest.param({}, DENIAL, WriteOutcome.DEFERRED, id="migration"),
+        pytest.param(
+            {}, 'admission webhook "x" denied the request: later', WriteOutcome.DEFERRED, id="webhook"
+        ),
+        pytest.param({REQUEST_EVICT_ONLY: ""}, "later", WriteOutcome.DEFERRED, id="announced"),
+        pytest.param({}, "Too many requests, please try again later.", WriteOutcome.BUSY, id="flow-control"),
+    ],
+)
+async def test_a_429_of_a_webhook_is_the_beginning_of_an_eviction(
+    told: tuple[ToldServer, Session], annotations: dict[str, str], message: str, verdict: WriteOutcome
+) -> None:
+    """Not that of the server itself, which is busy and asks for another try."""
+    server, session = told
+    pod = msgspec.structs.replace(
+        POD, metadata=msgspec.structs.replace(POD.metadata, annotations=annotations)
+    )
+    server.then(listed(uid="u1", annotations=annotations))
+    server.then(refusal(429, message), 429)
+
+    answer = await PodEvictor(session).evict(pod)
+
+    assert answer.verdict is verdict
+    assert answer.message == message
+
+
+@pytest.mark.parametrize("others", [{}, {"example.com/other": "new"}])
+async def test_a_pod_whose_eviction_is_in_progress_gets_no_second_request(
+    told: tuple[ToldServer, Session], others: dict[str, str]
+) -> None:
+    """Whatever else has changed: the owner is at work."""
+    server, session = told
+    server.then(listed(uid="u1", annotations={EVICTION_IN_PROGRESS: "kubevirt", **others}))
+
+    answer = await PodEvictor(session).evict(POD)
+
+    assert answer.verdict is WriteOutcome.DEFERRED
+    assert "kubevirt carries out" in answer.message
+    assert [each[0] for each in server.requests] == ["GET"]
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,15 @@ from promises.view import BUDGETS, CLASSES, POLICIES, View
 OURS, UPSTREAMS = "plimsoll.dev/evict", "descheduler.alpha.kubernetes.io/evict"
 PREFER_NO = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 MIRROR, SOURCE = "kubernetes.io/config.mirror", "kubernetes.io/config.source"
+SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 OPT_OUTS = {
-    "karpenter.sh/do-not-disrupt": "true",
-    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+    "karpenter.sh/do-not-disrupt": ("true",),
+    "karpenter.sh/do-not-evict": ("true",),
+    SAFE: ("false",),
+    "autoscaling.cast.ai/removal-disabled": ("true",),
+    "beta.evictor.cast.ai/eviction-disabled": ("true",),
+    "scheduling.koordinator.sh/eviction-cost": ("2147483647",),
 }
 SYSTEM_CRITICAL, LOWEST = 2_000_000_000, -(2**31)
 
@@ -188,7 +194,10 @@ class ProtectionPromise:
             if annotations.get(UPSTREAMS) == "false":
                 yield f"{UPSTREAMS} is false"
             yield from (
-                f"{name} is {value}" for name, value in OPT_OUTS.items() if annotations.get(name) == value
+                f"{name} is {value}"
+                for name, values in OPT_OUTS.items()
+                for value in values
+                if annotations.get(name) == value
             )
         if evictor.get("noEvictionPolicy") == "Mandatory" and PREFER_NO in annotations:
             yield f"it has {PREFER_NO}"
@@ -218,7 +227,11 @@ class ProtectionPromise:
         is_failed = (pod.get("status") or {}).get("phase") == "Failed"
         if not owners and ("FailedBarePods" in on or not is_failed):
             yield "it has no owner"
-        if "PodsWithLocalStorage" in on and any("emptyDir" in each or "hostPath" in each for each in volumes):
+        annotations = pod["metadata"].get("annotations") or {}
+        waived = () if is_exact else annotations.get(LOCAL_VOLUMES, "").split(",")
+        local = {each["name"] for each in volumes if "emptyDir" in each or "hostPath" in each}
+        is_safe = not is_exact and annotations.get(SAFE) == "true"
+        if "PodsWithLocalStorage" in on and local - set(waived) and not is_safe:
             yield "it has local storage"
         if "DaemonSetPods" in on and any(each["kind"] == "DaemonSet" for each in owners):
             yield "it is of a DaemonSet"
@@ -252,14 +265,16 @@ class ProtectionPromise:
     def _lonely(self, case: Case, evictor: Obj, *, is_exact: bool) -> Iterator[str]:
         """Replicas that an owner must have; where two are wanted, the only ready one stays."""
         least, owners = evictor.get("minReplicas", 2), owners_of(case.pod)
-        if least < 2 or len(owners) != 1:
+        if least < 2 or (is_exact and len(owners) != 1):
             return
-        since, owner = case.at - self._view.stale_s, owners[0]["uid"]
-        there = self._lives.most_there(owner, since, case.at)
-        if there < least:
-            yield f"its owner has {there} pods, {least} must be"
-        if not is_exact and is_ready(case.pod) and self._lives.most_serving(owner, since, case.at) < 2:
-            yield "it is the only one that is ready"
+        controllers = [] if is_exact else [each for each in owners if each.get("controller")]
+        since = case.at - self._view.stale_s
+        for owner in {each["uid"]: None for each in controllers or owners}:
+            there = self._lives.most_there(owner, since, case.at)
+            if there < least:
+                yield f"its owner has {there} pods, {least} must be"
+            if not is_exact and is_ready(case.pod) and self._lives.most_serving(owner, since, case.at) < 2:
+                yield "it is the only one that is ready"
 
 
 def _young(case: Case, evictor: Obj, seen_s: float) -> Iterator[str]:

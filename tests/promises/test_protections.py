@@ -244,10 +244,10 @@ TWO = evictor(minReplicas=2)
         pytest.param({}, evictor(minReplicas=None), {}, "", id="two-replicas-by-default"),
         pytest.param(
             {"metadata": {"ownerReferences": [{"kind": "A", "uid": "a"}, {"kind": "B", "uid": "b"}]}},
-            evictor(minReplicas=3),
+            {**evictor(minReplicas=3), **UPSTREAM},
             {},
             "",
-            id="two-owners-have-no-minimum",
+            id="two-owners-have-no-minimum-upstream",
         ),
         # age, by the operator's clock: it was bound long ago
         pytest.param({}, evictor(minPodAge="3m"), {}, "", id="bound-long-ago"),

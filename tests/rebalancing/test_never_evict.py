@@ -9,10 +9,10 @@ from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodUpdated
 from plimsoll.model.kinds.workload import Namespace
-from plimsoll.planning.scope import EVICT
 from plimsoll.ports.writes import WriteResult
-from plimsoll.strategies.default_evictor import EVICT as UPSTREAM_EVICT
 from plimsoll.testing.builders import a_pod
+from plimsoll.toolkit.descheduling.disruption_signals import EVICT as UPSTREAM_EVICT
+from plimsoll.toolkit.descheduling.disruption_signals import OUR_EVICT as EVICT
 from rebalancing.scene import POLICY, Scene, a_policy, status_of, web
 
 NEVER = {EVICT: "false"}

@@ -19,6 +19,7 @@ from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.strategies.consolidate_nodes import ConsolidateNodes
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance
+from plimsoll.toolkit.descheduling.disruption_signals import SIGNALS, DisruptionSignal, Effect
 
 
 def empty(limits: Limits = UNLIMITED, **args: Any) -> RebalancingConfig:
@@ -167,17 +168,23 @@ def test_a_node_that_is_being_emptied_is_not_chosen_again(pods: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt"]
+    "signal",
+    [each for each in SIGNALS if each.effect is Effect.NOT_EMPTIED],
+    ids=lambda row: f"{row.form} {row.key}",
 )
-def test_a_node_that_is_to_be_left_alone_is(key: str) -> None:
-    """What autoscalers heed is heeded; any other value is no wish."""
+def test_a_node_that_is_to_be_left_alone_is(signal: DisruptionSignal) -> None:
+    """What autoscalers heed is heeded; what cannot be read protects, and the run says why."""
 
     def cluster(value: str) -> Cluster:
-        quiet = a_node("quiet", cpu="10", memory="64Gi", annotations={key: value})
+        marks: dict[str, Any] = {f"{signal.form}s": {signal.key: value}}
+        quiet = a_node("quiet", cpu="10", memory="64Gi", **marks)
         pods = [a_replica(f"q{n}", "quiet", owner="ReplicaSet/q", cpu="100m") for n in range(2)]
         return a_scene(nodes=[quiet], more=pods)
 
     assert {move.source for move in plan(empty(), cluster("true"), AROUND).moves} == {"idle"}
+    made = plan(empty(), cluster("30m"), AROUND)
+    assert {move.source for move in made.moves} == {"idle"}
+    assert f"{signal.key}: '30m' cannot be read" in made.remarks[0][1]
     assert {move.source for move in plan(empty(), cluster("false"), AROUND).moves} == {"quiet"}
 
 

@@ -11,8 +11,8 @@ from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.storage import PersistentVolumeClaim
 from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget, PriorityClass
-from plimsoll.strategies.default_evictor import EVICT
 from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.toolkit.descheduling.disruption_signals import EVICT
 from plimsoll.toolkit.descheduling.protections import duration
 from strategies.builders import NOW, a_context, an_evictor
 
@@ -189,7 +189,7 @@ def test_an_invitation_must_say_so() -> None:
     """Upstream takes evict: "false" for an invitation; here it forbids the eviction."""
     daemon = {"owner": "DaemonSet/ds"}
 
-    for value, safe in (("true", ""), ("false", "NeverEvict"), ("maybe", "DaemonSetPods")):
+    for value, safe in (("true", ""), ("false", "NeverEvict"), ("maybe", "OptedOut")):
         pod = {**daemon, "annotations": {EVICT: value}}
         assert refused({}, pod) == ""
         assert refused({}, pod, exact=False) == safe

@@ -17,6 +17,7 @@ from plimsoll.api.v1alpha1.eviction_phases import FINISHED, SUCCESSORS, Phase
 from plimsoll.api.v1alpha1.pod_group import GroupPhase
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.rebalancing.runs.status import DONE
+from plimsoll.toolkit.descheduling.disruption_signals import SIGNALS, Reading
 from syntax_trees import syntax_trees
 
 PRODUCT = Path(__file__).parents[2] / "operator" / "plimsoll"
@@ -32,6 +33,20 @@ EVENTS_LEAD = (
     "Every event that the operator emits. In addition a policy gets a Warning event for each new reason of"
     " its condition `Degraded` ([conditions](conditions.md)); its reason is that of the condition."
 )
+SIGNALS_LEAD = (
+    "What others write on pods, namespaces and nodes to steer disruption, and how the planners `Proven` and"
+    " `Optimal` take it; `Upstream` reads our own annotation only, as descheduler does. A value that cannot"
+    " be read protects: the pod stays (`OptedOut`, `NeverEvict`), or the node is not emptied, and the"
+    " policy's status, `plimsoll explain` and `plimsoll lint` (rule `signal-unreadable`) say so. Strategies"
+    " that empty nodes are `ConsolidateNodes` and `HighNodeUtilization`. The value `true` of descheduler's"
+    " `evict` outranks the rows of others about the pod. Preemption is part of scheduling and reads none."
+)
+AT = {
+    Reading.TRUE: 'at "true" ',
+    Reading.FALSE: 'at "false" ',
+    Reading.TRUE_OR_DURATION: 'at "true", and until the duration is over, ',
+    Reading.NUMBER_OR_NEVER: "at 2147483647 ",
+}
 WRITTEN = "Written by `make docs` from the code: change that.\n"
 _KEY = re.compile(r"plimsoll\.dev/[a-z][a-z-]*")
 
@@ -141,6 +156,22 @@ def pages() -> dict[str, str]:
             [(f"`{key}`", meanings.KEYS[key], where) for key, where in keys(found)],
         ),
         "phases.md": _phases_page(),
+        "signals.md": table(
+            "Signals of others",
+            SIGNALS_LEAD,
+            ("Key", "On", "Defined by", "Values", "What its owner does", "What Plimsoll does"),
+            [
+                (
+                    f"`{each.key}`",
+                    f"{each.bearer}, {each.form}",
+                    each.owner,
+                    each.reading.value,
+                    each.owner_does,
+                    "; ".join(filter(None, (AT.get(each.reading, "") + each.effect.value, each.waives))),
+                )
+                for each in SIGNALS
+            ],
+        ),
     }
 
 

@@ -260,7 +260,7 @@ class ClusterState:
         siblings = [
             each
             for each in (*self.cluster.pods.values(), *self.objects.pending.infos())
-            if each.pod.metadata.controller is not None and each.pod.metadata.controller.uid == owner.uid
+            if each.pod.metadata.owner is not None and each.pod.metadata.owner.uid == owner.uid
         ]
         new = [
             each

@@ -22,6 +22,7 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.pods import BINDING_REQUESTED, ConditionUpdate
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.toolkit.descheduling.disruption_signals import EVICTION_IN_PROGRESS, REQUEST_EVICT_ONLY
 
 #: Timeout in seconds of reading one pod that other work waits for.
 READ_TIMEOUT_S = 5.0
@@ -125,7 +126,8 @@ class PodEvictor:
     async def evict(self, pod: Pod) -> WriteResult:
         """Evict this very pod if unchanged since it was judged; the uid spares a later pod of its name.
 
-        Returns GONE when the pod has left or is terminating, and CONFLICT when it has changed. Returns BUSY,
+        Returns GONE when the pod has left or is terminating, CONFLICT when it has changed, and DEFERRED when
+        another component carries out this eviction or an earlier one in its own time. Returns BUSY,
         after which the call may be repeated, when the pod could not be read, or the server was busy or got a
         conflict although the pod still exists.
         """
@@ -147,6 +149,12 @@ class PodEvictor:
         now = found.metadata
         if now.deletion_timestamp is not None:
             return WriteResult(WriteOutcome.GONE, f'pod "{pod.name}" is about to leave')
+        if EVICTION_IN_PROGRESS in now.annotations:
+            owner = now.annotations[EVICTION_IN_PROGRESS] or "another component"
+            said = (
+                f"annotation {EVICTION_IN_PROGRESS}: {owner[:64]} carries out an earlier eviction of the pod"
+            )
+            return WriteResult(WriteOutcome.DEFERRED, said)
         changed = _changes(pod.metadata, now)
         if changed:
             return WriteResult(WriteOutcome.CONFLICT, f"the pod has other {changed} than the watch has shown")
@@ -172,6 +180,8 @@ class PodEvictor:
                 ),
                 None,
             )
+            if said is None and is_carried_out(pod, exc.message):
+                return replace(answer_of(exc), verdict=WriteOutcome.DEFERRED)
             if said is None:
                 return answer_of(exc)
             named = _NAMED.search(str(said.get("message", "")))
@@ -196,6 +206,16 @@ class PodEvictor:
         is_leaving = found is not None and found.metadata.deletion_timestamp is not None
         has_left = read.verdict is WriteOutcome.GONE or is_leaving
         return replace(answer, verdict=WriteOutcome.GONE if has_left else WriteOutcome.BUSY)
+
+
+def is_carried_out(pod: Pod, message: str) -> bool:
+    """Whether a 429 without a budget's cause means that another component carries the eviction out.
+
+    The server itself is busy in other words: a webhook is named by its denial. Source: kube-apiserver v1.36,
+    ``admission/plugin/webhook/errors``; KubeVirt 1.6, ``pod-eviction-admitter.go``.
+    """
+    is_denied = "denied the request" in message or "triggered evacuation" in message
+    return is_denied or REQUEST_EVICT_ONLY in pod.metadata.annotations
 
 
 def _changes(judged: ObjectMeta, now: ObjectMeta) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from threading import Lock
 
 from plimsoll.framework.descheduling.pod_indexes import (
+    MemberCounts,
     OwnerCounts,
     PodsByOwner,
     PodsByTemplate,
@@ -21,7 +22,7 @@ from plimsoll.model.columns.pod_counts import PodCounts
 from plimsoll.model.kinds.pod_info import PodInfo
 
 #: Pod indexes that strategies and evictors read; none of them depends on rows.
-KEPT: tuple[type[PodIndex], ...] = (OwnerCounts, ReadyCounts, PodsByOwner, PodsByTemplate)
+KEPT: tuple[type[PodIndex], ...] = (MemberCounts, OwnerCounts, ReadyCounts, PodsByOwner, PodsByTemplate)
 
 #: Pod indexes of the engine, by row, that proofs need and that are slow to build. A cluster that never placed
 #: a pod that needs one lacks it.

@@ -21,6 +21,7 @@ from plimsoll.model.selectors import EVERYTHING, Selector
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import Limits, Workload, workload_key
 from plimsoll.planning.surges import Deployments, Surge
+from plimsoll.toolkit.descheduling.disruption_signals import removal
 
 #: The least gain if only the score justifies a move, as a share of the possible maximum.
 SCORE_GAIN = 0.01
@@ -118,7 +119,13 @@ class RebalancingConfig:
 
     def is_target(self, node: Node) -> bool:
         """Whether the node may be a target."""
-        return self.targets.is_empty or self.targets.matches(node.labels)
+        return not self.exclusion(node)
+
+    def exclusion(self, node: Node) -> str:
+        """Why the node may be no target, as a clause; "" if it may."""
+        if self.targets.is_empty or self.targets.matches(node.labels):
+            return removal(node)
+        return "is excluded by the policy's target selector"
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,8 +317,7 @@ def _replacement(pod: PodInfo) -> Holder:
 
 def workload_of(pod: PodInfo) -> Workload:
     """The owner that keeps the number of such pods, or the pod itself."""
-    metadata = pod.pod.metadata
-    owner = metadata.controller or next(iter(metadata.owner_references), None)
+    owner = pod.pod.metadata.owner
     if owner is None:
         return Workload(workload_key(pod.namespace, pod.uid), f"pod {pod.key}")
     return Workload(workload_key(pod.namespace, owner.uid), f"{owner.kind} {pod.namespace}/{owner.name}")

@@ -58,6 +58,6 @@ class Populations:
                     continue
                 by_node[node.name] += 1
                 by_namespace[pod.namespace] += 1
-                for owner in pod.pod.metadata.owner_references:
+                for owner in pod.pod.metadata.owners:
                     by_owner[f"{pod.namespace}/{owner.uid}"] += 1
         return {LimitLevel.NODE: by_node, LimitLevel.NAMESPACE: by_namespace, LimitLevel.WORKLOAD: by_owner}

@@ -29,7 +29,7 @@ def chosen(refused: Iterable[Refused]) -> tuple[Refused, ...]:
     first: dict[str, Refused] = {}
     others: list[Refused] = []
     for each in refused:
-        owner = each.pod.pod.metadata.controller
+        owner = each.pod.pod.metadata.owner
         workload = owner.uid if owner else each.pod.uid
         if workload not in first:
             first[workload] = each
@@ -44,6 +44,6 @@ def examples(refused: Iterable[Refused]) -> tuple[str, ...]:
     """Some pods with their owners."""
     texts = []
     for each in chosen(refused):
-        owner = each.pod.pod.metadata.controller
+        owner = each.pod.pod.metadata.owner
         texts.append(each.pod.key + (f" ({owner.kind} {owner.name})" if owner else ""))
     return tuple(dict.fromkeys(texts))[:EXAMPLES]

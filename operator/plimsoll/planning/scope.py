@@ -9,21 +9,16 @@ from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.selectors import EVERYTHING, Selector
-
-#: The annotation of a pod or of its namespace that forbids evictions while its value is "false".
-EVICT = "plimsoll.dev/evict"
+from plimsoll.toolkit.descheduling.disruption_signals import never_evicted
 
 
 def never_evict(pod: PodInfo, objects: ClusterObjects) -> Refusal | None:
     """Our annotation that forbids the pod's eviction, whatever the policy and its planner."""
-    if pod.pod.metadata.annotations.get(EVICT) == "false":
-        return Refusal("NeverEvict", f"the pod's annotation {EVICT}: false forbids its eviction")
+    refusal = never_evicted(pod.pod.metadata.annotations)
     namespace = objects.namespaces.get(pod.namespace)
-    if namespace is not None and namespace.metadata.annotations.get(EVICT) == "false":
-        return Refusal(
-            "NeverEvict", f"annotation {EVICT}: false of namespace {pod.namespace} forbids its evictions"
-        )
-    return None
+    if refusal is None and namespace is not None:
+        refusal = never_evicted(namespace.metadata.annotations, pod.namespace)
+    return refusal
 
 
 @dataclass(frozen=True)

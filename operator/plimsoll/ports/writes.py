@@ -16,6 +16,7 @@ class WriteOutcome(StrEnum):
     GONE = "gone"  #: the object does not exist any more
     BLOCKED = "blocked"  #: a PodDisruptionBudget rejects it
     BUSY = "busy"  #: too many requests; later
+    DEFERRED = "deferred"  #: not now: another component carries it out in its own time
     REFUSED = "refused"  #: invalid, or not allowed: a retry is useless
     UNKNOWN = "unknown"  #: no usable response; the write may have happened
     FENCED = "fenced"  #: not sent: this process does not lead
@@ -63,5 +64,6 @@ _STATUSES = {
     WriteOutcome.GONE: 404,
     WriteOutcome.CONFLICT: 409,
     WriteOutcome.BUSY: 429,
+    WriteOutcome.DEFERRED: 429,
     WriteOutcome.REFUSED: 403,
 }

@@ -18,6 +18,7 @@ from plimsoll.preflight.rights import judged_rights, service_account_of
 from plimsoll.preflight.server import judged_contact
 from plimsoll.preflight.survey.cluster import Survey, survey
 from plimsoll.preflight.survey.contact import contact
+from plimsoll.preflight.survey.our_keys import judged_keys
 from plimsoll.preflight.survey.review import Choice, Review, review
 from plimsoll.preflight.unserved_pods import judged_pods
 
@@ -76,6 +77,7 @@ def judged(found: Survey) -> Iterator[Finding]:
     seen = tuple(seen_programs(found.workloads, leases, found.reporters, found.now))
     yield from judged_programs(seen, Doing.of(at_work(documents)), found.unread)
     yield from judged_pods(found.waiting, claims_of(documents), found.placed, leads=leads)
+    yield from judged_keys(found.keys, found.workloads, documents)
 
 
 def judged_review(found: Survey, reviewed: Review) -> Iterator[Finding]:

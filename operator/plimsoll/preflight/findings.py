@@ -33,6 +33,7 @@ class Area(StrEnum):
     POLICIES = "policies"
     SCHEDULERS = "schedulers"
     PODS = "pods"
+    KEYS = "keys"
     PORTS = "ports"
 
 

@@ -26,6 +26,7 @@ class RunningWorkload:
         ready: Number of its ready pods.
         images: The images of its containers.
         commands: For each container, command and arguments in one.
+        keys: Annotations and labels of the workload and of its pod template.
     """
 
     kind: str
@@ -36,6 +37,7 @@ class RunningWorkload:
     ready: int
     images: tuple[str, ...]
     commands: tuple[tuple[str, ...], ...]
+    keys: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -77,15 +79,11 @@ class RunningWorkload:
 def workload(kind: str, document: Document) -> RunningWorkload:
     """A workload from an API object; malformed fields count as absent."""
     metadata, status, spec = (_mapping(document.get(key)) for key in ("metadata", "status", "spec"))
-    pod = spec
-    match kind:
-        case "Pod":
-            pass
-        case "CronJob":
-            job = _mapping(_mapping(spec.get("jobTemplate")).get("spec"))
-            pod = _mapping(_mapping(job.get("template")).get("spec"))
-        case _:
-            pod = _mapping(_mapping(spec.get("template")).get("spec"))
+    pod, template = spec, metadata
+    if kind != "Pod":
+        job = _mapping(_mapping(spec.get("jobTemplate")).get("spec")) if kind == "CronJob" else spec
+        made = _mapping(job.get("template"))
+        pod, template = _mapping(made.get("spec")), _mapping(made.get("metadata"))
     containers = [each for each in pod.get("containers") or () if isinstance(each, Mapping)]
     return RunningWorkload(
         kind,
@@ -98,7 +96,13 @@ def workload(kind: str, document: Document) -> RunningWorkload:
         tuple(
             tuple(map(str, (*(each.get("command") or ()), *(each.get("args") or ())))) for each in containers
         ),
+        tuple(dict.fromkeys((*keys_of(metadata), *keys_of(template)))),
     )
+
+
+def keys_of(metadata: Document) -> tuple[str, ...]:
+    """The annotations and labels in metadata."""
+    return tuple(str(key) for name in ("annotations", "labels") for key in _mapping(metadata.get(name)))
 
 
 def running_pod(pod: Pod) -> RunningWorkload:

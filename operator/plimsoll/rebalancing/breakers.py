@@ -135,7 +135,7 @@ class DisplacementBreaker:
     def _displaced(self, before: Mapping[str, int], now: float) -> list[Pod]:
         stuck: defaultdict[str, list[Pod]] = defaultdict(list)
         for pod in self.waiting():
-            owner = pod.metadata.controller
+            owner = pod.metadata.owner
             if owner is not None and owner.uid in before and self._is_stuck(pod, now):
                 stuck[owner.uid].append(pod)
         if not stuck:
@@ -149,7 +149,7 @@ class DisplacementBreaker:
 
     def _placed(self) -> Counter[str]:
         """Number of pods by owner that have a place and are not terminating."""
-        owners = (pod.pod.metadata.controller for pod in self.cluster.pods.values() if not pod.is_terminating)
+        owners = (pod.pod.metadata.owner for pod in self.cluster.pods.values() if not pod.is_terminating)
         return Counter(owner.uid for owner in owners if owner is not None)
 
     def _is_stuck(self, pod: Pod, now: float) -> bool:

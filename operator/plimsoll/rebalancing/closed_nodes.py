@@ -148,6 +148,4 @@ def _began(record: Record) -> float:
 
 
 def _may_leave(pod: PodInfo) -> bool:
-    return not pod.is_terminating and not any(
-        owner.kind in ("DaemonSet", "Node") for owner in pod.pod.metadata.owner_references
-    )
+    return not pod.is_terminating and not pod.pod.metadata.has_owner_of("DaemonSet", "Node")

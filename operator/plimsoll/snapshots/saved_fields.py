@@ -27,13 +27,12 @@ from plimsoll.model.kinds.volume_claims import (
     MIGRATED_PLUGINS,
     SELECTED_NODE,
 )
-from plimsoll.model.priority import PREFER_NO_EVICTION
 from plimsoll.model.read_only_dict import NO_ENTRIES
-from plimsoll.planning.scope import EVICT
 from plimsoll.rebalancing.breakers import STOP
 from plimsoll.rebalancing.moves.outcomes import APPROVED
 from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS
-from plimsoll.strategies import consolidate_nodes, default_evictor
+from plimsoll.strategies import default_evictor
+from plimsoll.toolkit.descheduling.disruption_signals import SIGNALS, Form
 
 #: Annotation of a pod: its run time in seconds in a replay, after which it ends.
 DURATION = "plimsoll.dev/replay-seconds"
@@ -46,18 +45,14 @@ ANNOTATIONS = tuple(
             BIND_COMPLETED,
             CLASS_ANNOTATION,
             DURATION,
-            EVICT,
             EXTENDED,
             MIGRATED_PLUGINS,
-            PREFER_NO_EVICTION,
             SELECTED_NODE,
             STOP,
             SURGED,
-            default_evictor.EVICT,
             default_evictor.MIRROR,
             default_evictor.SOURCE,
-            *default_evictor.OPT_OUTS,
-            *consolidate_nodes.LEFT_ALONE,
+            *(each.key for each in SIGNALS if each.form is Form.ANNOTATION),
         }
     )
 )

@@ -18,12 +18,11 @@ where the metrics API measures it: then they also keep the distance from the thr
 strategies and from the peak that moves by load keep.
 Edges: pods of DaemonSets and static pods stay; terminating pods do not count; a single pod that is protected,
 or has no place, keeps its node unchanged. Nodes in use are those with pods that could leave: an empty node is
-no target, nor is one with the taint ``plimsoll.dev/consolidating``. A node with the annotation
-``cluster-autoscaler.kubernetes.io/scale-down-disabled: "true"`` or ``karpenter.sh/do-not-disrupt: "true"`` is
-left unchanged. The limits of the policy apply, except ``perNode``. Pods of one owner leave one after another,
-each when the previous pod's replacement is Ready.
-Source: our own; descheduler's issues 725 and 1461 request it. The annotations are those of
-cluster-autoscaler 1.36 and Karpenter 1.8.
+no target, nor is one with the taint ``plimsoll.dev/consolidating``. A node with an annotation or label that
+forbids autoscalers to remove it (``docs/reference/signals.md``) is left unchanged. The limits of the policy
+apply, except ``perNode``. Pods of one owner leave one after another, each when the previous pod's replacement
+is Ready.
+Source: our own; descheduler's issues 725 and 1461 request it.
 Differs: there is nothing upstream to differ from; planner Proven only.
 """
 
@@ -49,16 +48,17 @@ from plimsoll.framework.descheduling.measurements import Protected
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates
 from plimsoll.framework.devices import DeviceBook
 from plimsoll.framework.selectors import is_closed
+from plimsoll.toolkit.descheduling.disruption_signals import not_emptied
 from plimsoll.toolkit.descheduling.node_usage import NodeUsage, RequestedUsage
 from plimsoll.toolkit.descheduling.node_utilization import Percentages, check_thresholds
 from plimsoll.toolkit.devices.device_use import DeviceUse
 
-#: Annotations that exclude a node.
-LEFT_ALONE = ("cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt")
-
 #: Annotation of the mirror pod of a static pod.
 MIRROR = "kubernetes.io/config.mirror"
 
+
+#: Number of nodes whose markers are reported.
+REMARKS = 3
 
 DeviceUses: TypeAlias = "tuple[tuple[DeviceUse, int], ...]"
 """The use of classes of devices, each with its threshold."""
@@ -112,6 +112,11 @@ class ConsolidateNodes(Strategy):
         uses = self._device_uses(context)
         sources = [each for each in found if each.name in targets and self._is_source(each, uses)]
         sources.sort(key=lambda each: (max(*self._shares(each), *_percents(each.node, uses), 0.0), each.name))
+        context.remarks += [
+            f"node {each.name} is not emptied: {not_emptied(each.node)}"
+            for each in found
+            if each.name in targets and not_emptied(each.node)
+        ][:REMARKS]
         emptied, filled = 0, set[str]()
         for source in sources:
             if emptied == self.args.nodes:
@@ -146,9 +151,8 @@ class ConsolidateNodes(Strategy):
         return frozenset(found)
 
     def _is_source(self, usage: NodeUsage, uses: DeviceUses) -> bool:
-        annotations = usage.node.metadata.annotations
         return (
-            not any(annotations.get(key) == "true" for key in LEFT_ALONE)
+            not not_emptied(usage.node)
             and all(usage.percent.get(name, 0.0) <= line for name, line in self.args.thresholds.items())
             and all(use.percent(usage.node) <= line for use, line in uses)
         )
@@ -259,7 +263,5 @@ def _percents(node: Node, uses: DeviceUses) -> list[float]:
 def _may_leave(pod: PodInfo) -> bool:
     """Whether the pod counts; DaemonSet pods and static pods stay, others are terminating."""
     metadata = pod.pod.metadata
-    kept = MIRROR in metadata.annotations or any(
-        owner.kind in ("DaemonSet", "Node") for owner in metadata.owner_references
-    )
+    kept = MIRROR in metadata.annotations or metadata.has_owner_of("DaemonSet", "Node")
     return not kept and not pod.is_terminating and not pod.pod.is_terminal

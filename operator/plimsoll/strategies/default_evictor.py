@@ -15,9 +15,10 @@ fits any node.
 Source: descheduler v0.36, ``pkg/framework/plugins/defaultevictor``.
 Differs: only under the planners Proven and Optimal, which put safety first. The evict annotation admits a pod
 if its value is ``"true"``, but never mirror, static or terminating pods; ``"false"`` forbids the pod's
-eviction (reason ``NeverEvict``). The priority threshold applies independently of SystemCriticalPods. The
-opt-outs of karpenter and cluster-autoscaler are honoured. If ``minReplicas`` is 2 or more, the only ready pod
-of an owner stays. The proof checks node fit; failed and succeeded pods need no other node there.
+eviction (reason ``NeverEvict``). The priority threshold applies independently of SystemCriticalPods. What
+others write on pods and nodes is read (``docs/reference/signals.md``). Of several owners the controller
+counts, or each if none is one. If ``minReplicas`` is 2 or more, the only ready pod of an owner stays. The
+proof checks node fit; failed and succeeded pods need no other node there.
 """
 
 from datetime import timedelta
@@ -43,6 +44,13 @@ from plimsoll.framework.selectors import (
     compile_selector,
     parse_selector,
 )
+from plimsoll.toolkit.descheduling.disruption_signals import (
+    EVICT,
+    has_local_storage,
+    in_progress,
+    leaving,
+    opted_out,
+)
 from plimsoll.toolkit.descheduling.node_fit import fits_any_other_node
 from plimsoll.toolkit.descheduling.pod_scope import LabelSelectorArg
 from plimsoll.toolkit.descheduling.protections import (
@@ -53,15 +61,8 @@ from plimsoll.toolkit.descheduling.protections import (
     duration,
 )
 
-EVICT = "descheduler.alpha.kubernetes.io/evict"
 MIRROR = "kubernetes.io/config.mirror"
 SOURCE = "kubernetes.io/config.source"
-OPT_OUTS = {
-    "karpenter.sh/do-not-disrupt": "true",
-    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
-}
-"""Annotations of other tools, with the value that forbids an eviction."""
-
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 
 
@@ -214,24 +215,24 @@ class DefaultEvictor(Evictor):
         if not pod.pod.spec.node_name:  # assumed: descheduler, which reads the API server, would not see it
             return Refusal("NotBound", "the pod is not bound to its node yet")
         annotations = pod.pod.metadata.annotations
+        under_way = in_progress(pod.pod) if annotations else None
+        if under_way is not None:
+            return under_way
         if context.is_exact and EVICT in annotations:
             return None
         hard = self._untouchable(pod)
-        if not context.is_exact and hard is not None:
-            return hard
-        if not context.is_exact and annotations:
+        if not context.is_exact:
+            hard = hard or _left_to_others(pod, context)
+            if hard is not None:
+                return hard
             if annotations.get(EVICT) == "true":
                 return None
-            if annotations.get(EVICT) == "false":
-                return Refusal("NeverEvict", f"the pod's annotation {EVICT}: false forbids its eviction")
-            for name, forbidding in OPT_OUTS.items():
-                if annotations.get(name) == forbidding:
-                    return Refusal(
-                        "OptedOut", f"the pod's annotation {name}: {forbidding} forbids its eviction"
-                    )
+            hard = opted_out(pod.pod, context.now)
+            if hard is not None:
+                return hard
         if self.args.no_eviction_policy == "Mandatory" and PREFER_NO_EVICTION in annotations:
             return Refusal("OptedOut", f"the pod's annotation {PREFER_NO_EVICTION} forbids its eviction")
-        refusal = hard or self._priority(pod, context) or self._shape(pod)
+        refusal = hard or self._priority(pod, context) or self._shape(pod, context)
         for check in self._asked:
             if refusal is not None:
                 break
@@ -305,7 +306,7 @@ class DefaultEvictor(Evictor):
             return given.value
         return None
 
-    def _shape(self, pod: PodInfo) -> Refusal | None:
+    def _shape(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
         owners = pod.pod.metadata.owner_references
         spec = pod.pod.spec
         if not owners:
@@ -318,10 +319,10 @@ class DefaultEvictor(Evictor):
         if (
             spec.volumes
             and "PodsWithLocalStorage" in self._on
-            and any(volume.host_path is not None or volume.empty_dir is not None for volume in spec.volumes)
+            and has_local_storage(pod.pod, heeds_waivers=not context.is_exact)
         ):
             return Refusal("PodsWithLocalStorage", "the pod has local storage (hostPath or emptyDir)")
-        if "DaemonSetPods" in self._on and any(owner.kind == "DaemonSet" for owner in owners):
+        if "DaemonSetPods" in self._on and pod.pod.metadata.has_owner_of("DaemonSet"):
             return Refusal("DaemonSetPods", "the pod belongs to a DaemonSet")
         return None
 
@@ -355,23 +356,23 @@ class DefaultEvictor(Evictor):
         return None
 
     def _replicas(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
-        least = self._min_replicas
-        owners = pod.pod.metadata.owner_references
-        if least > 1 and len(owners) == 1:
-            count = context.replicas(pod.namespace, owners[0].uid)
+        least, metadata = self._min_replicas, pod.pod.metadata
+        if least <= 1 or (context.is_exact and len(metadata.owner_references) != 1):
+            return None
+        for owner in metadata.owner_references if context.is_exact else metadata.owners:
+            whose = f"{owner.kind} {owner.name}"
+            if not (owner.controller or context.is_exact):
+                whose += " (which is no controller of it)"
+            count = context.replicas(pod.namespace, owner.uid)
             if count < least:
                 return Refusal(
                     "MinReplicas",
-                    f"{owners[0].kind} {owners[0].name} has {count} pods, fewer than minReplicas {least}",
+                    f"{whose} has {count} pods, fewer than minReplicas {least}",
                     yields_to_surge=not context.is_exact and count == 1,
                 )
-            ready = context.ready_replicas(pod.namespace, owners[0].uid)
+            ready = context.ready_replicas(pod.namespace, owner.uid)
             if not context.is_exact and is_serving(pod) and ready <= 1:
-                return Refusal(
-                    "LastReady",
-                    f"the pod is the only ready one of {owners[0].kind} {owners[0].name}",
-                    yields_to_surge=True,
-                )
+                return Refusal("LastReady", f"the pod is the only ready one of {whose}", yields_to_surge=True)
         return None
 
     def _age(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
@@ -384,6 +385,12 @@ class DefaultEvictor(Evictor):
         if context.now - started < youngest:
             return Refusal("MinPodAge", f"the pod started less than {self.args.min_pod_age} ago")
         return None
+
+
+def _left_to_others(pod: PodInfo, context: StrategyContext) -> Refusal | None:
+    """Why the pod is left to the owner of its node, who evicts it."""
+    row = context.cluster.row_of_pod(pod.uid)
+    return None if row is None else leaving(context.cluster.nodes[row])
 
 
 def _selects(selector: LabelSelector | None, pod: PodInfo) -> bool:

@@ -14,10 +14,12 @@ sorted by the plain sum of their amounts, the fewest bytes first; nodes may be e
 Source: descheduler v0.36, ``nodeutilization/highnodeutilization.go``.
 Differs: under the Proven planner the proof checks taints of the destinations. A pod goes to the fullest
 feasible destination, never to an under-used or empty node, and otherwise stays. ``metricsUtilization`` is our
-own. With it, a destination's usage exceeds the threshold of some resource by at least five points, so that a
-node with a nearly constant load does not alternate between destination and under-used. The destination, its
-pods and the source must be measured. A destination stays five points below the thresholds of the policy's
-other strategies, and below 95 % at its peak.
+own. A node with an annotation or label that forbids autoscalers to remove it
+(``docs/reference/signals.md``) is no source. With ``metricsUtilization``, a destination's usage exceeds the
+threshold of some resource by at least five points, so that a node with a nearly constant load does not
+alternate between destination and under-used. The destination, its pods and the source must be measured. A
+destination stays five points below the thresholds of the policy's other strategies, and below 95 % at its
+peak.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,6 +32,7 @@ from plimsoll.framework import PluginArgs, PodInfo
 from plimsoll.framework.descheduling import NodeClasses, Strategy, StrategyContext, StrategyKind
 from plimsoll.framework.descheduling.complaints import Complaint, Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.proposals import Candidates, Destinations
+from plimsoll.toolkit.descheduling.disruption_signals import not_emptied
 from plimsoll.toolkit.descheduling.measured_usage import MeasuredUsage
 from plimsoll.toolkit.descheduling.node_usage import (
     NodeUsage,
@@ -130,7 +133,7 @@ class HighNodeUtilization(Strategy):
         self, nodes: Sequence[NodeUsage], context: StrategyContext
     ) -> tuple[list[NodeUsage], list[NodeUsage]]:
         """The under-used nodes, and the destinations of their pods."""
-        sources = [each for each in nodes if self._is_under(each)]
+        sources = [each for each in nodes if self._is_source(each, context)]
         known = {each.name for each in sources}
         destinations = [each for each in nodes if each.name not in known and not each.node.spec.unschedulable]
         if self.moves_by_load:
@@ -166,7 +169,7 @@ class HighNodeUtilization(Strategy):
         excluded = self.args.evictable_namespaces.exclude if self.args.evictable_namespaces else ()
         found = {}
         for each in self._usage.some(nodes_near(context, near), context):
-            if self._is_under(each):
+            if self._is_source(each, context):
                 pods = sum(
                     pod.namespace not in excluded and self._is_removable(pod) and context.is_evictable(pod)
                     for pod in context.pods(each.name)
@@ -197,6 +200,10 @@ class HighNodeUtilization(Strategy):
         if resource in self.args.thresholds:
             return rounded(resource, capacity) * unit_of(resource)
         return capacity
+
+    def _is_source(self, usage: NodeUsage, context: StrategyContext) -> bool:
+        """Whether the node is under-used and may be emptied; for planner Upstream every node may."""
+        return self._is_under(usage) and (context.is_exact or not not_emptied(usage.node))
 
     def _is_under(self, usage: NodeUsage, margin: float = 0.0) -> bool:
         lines = self.args.thresholds

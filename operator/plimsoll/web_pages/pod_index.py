@@ -101,7 +101,7 @@ def _shape(pod: PodInfo) -> str:
 
 
 def _owner(pod: PodInfo) -> str:
-    owner = pod.pod.metadata.controller
+    owner = pod.pod.metadata.owner
     return f"{owner.kind} {pod.namespace}/{owner.name}" if owner is not None else ""
 
 

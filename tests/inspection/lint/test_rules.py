@@ -14,6 +14,7 @@ from plimsoll.inspection.lint.subjects import LintedBudget, nothing_known, of_cl
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.workload import PodDisruptionBudget
+from plimsoll.toolkit.descheduling.disruption_signals import LOCAL_VOLUMES, SAFE_TO_EVICT, Reading
 
 Document = dict[str, Any]
 
@@ -56,6 +57,13 @@ def deployment(replicas: int = 2, labels: Any = None, kind: str = "Deployment", 
             },
         },
     }
+
+
+def annotated(volumes: Any = None, **annotations: str) -> Document:
+    """A workload whose pods have annotations."""
+    made = deployment(**({} if volumes is None else {"volumes": volumes}))
+    made["spec"]["template"]["metadata"]["annotations"] = annotations
+    return made
 
 
 def budget(name: str = "web", app: str = "web", **spec: Any) -> Document:
@@ -339,7 +347,52 @@ CASES: dict[str, tuple[list[tuple[list[Document], str]], list[list[Document]]]] 
         [
             [deployment(volumes=volume(configMap={}))],
             [deployment(kind="DaemonSet", volumes=volume(emptyDir={}))],
+            [annotated(volumes=volume(emptyDir={}), **{SAFE_TO_EVICT: "true"})],
+            [annotated(volumes=volume(emptyDir={}), **{LOCAL_VOLUMES: "data"})],
         ],
+    ),
+    "signal-unreadable": (
+        [
+            (
+                [annotated(**{"karpenter.sh/do-not-disrupt": "soon"})],
+                (
+                    "annotation karpenter.sh/do-not-disrupt: 'soon' cannot be read"
+                    f" (allowed are {Reading.TRUE_OR_DURATION.value})"
+                ),
+            ),
+            (
+                [deployment(labels={"app": "web", "autoscaling.cast.ai/removal-disabled": "yes"})],
+                (
+                    "label autoscaling.cast.ai/removal-disabled: 'yes' cannot be read"
+                    f" (allowed are {Reading.TRUE.value})"
+                ),
+            ),
+            (
+                [annotated(volumes=volume(emptyDir={}), **{LOCAL_VOLUMES: "data, cache"})],
+                (
+                    f"annotation {LOCAL_VOLUMES} names volumes that the pod does not have: ' cache'"
+                    " (no spaces between names)"
+                ),
+            ),
+        ],
+        [
+            [annotated(**{"karpenter.sh/do-not-disrupt": "1h30m"})],
+            [annotated(**{"karpenter.sh/do-not-disrupt": "false"})],
+            [annotated(**{"example.com/other": "soon"})],
+        ],
+    ),
+    "key-unknown": (
+        [
+            (
+                [annotated(**{"plimsoll.dev/evit": "false"})],
+                "plimsoll.dev/evit has no meaning; did you mean plimsoll.dev/evict?",
+            ),
+            (
+                [deployment(labels={"app": "web", "plimsoll.dev/gang": "a"})],
+                "plimsoll.dev/gang has no meaning",
+            ),
+        ],
+        [[annotated(**{"plimsoll.dev/evict": "false"})], [annotated(**{"other.dev/evit": "false"})]],
     ),
     "single-replica": (
         [([deployment(1)], "it has one pod, which the evictor protects (minReplicas 2)")],
@@ -433,6 +486,25 @@ def test_what_is_not_known_is_not_judged(rule: Any) -> None:
         assert answer.findings == ()
     elif rule.id != "spread-over-others":
         assert [each.message for each in answer.findings] == [said]
+
+
+def test_nodes_and_namespaces_of_a_cluster_are_judged_by_their_metadata() -> None:
+    """A value means what it means on that kind of object: a duration on a node cannot be read."""
+    node = a_node_document("n1")
+    node["metadata"]["annotations"] = {"karpenter.sh/do-not-disrupt": "30m", "plimsoll.dev/halt": "true"}
+    namespace = {
+        "kind": "Namespace",
+        "metadata": {"name": "shop", "uid": "shop", "annotations": {"plimsoll.dev/evict": "no"}},
+    }
+    around = of_cluster(ClusterState.of(content_of([node, namespace])))
+
+    answer = lint(around, ["signal-unreadable", "key-unknown"])
+
+    assert [(each.kind, each.name, each.rule) for each in answer.findings] == [
+        ("Node", "n1", "key-unknown"),
+        ("Node", "n1", "signal-unreadable"),
+        ("Namespace", "shop", "signal-unreadable"),
+    ]
 
 
 def test_pods_of_a_cluster_count_as_their_workloads() -> None:

@@ -12,7 +12,6 @@ from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.objects import Namespace  # type: ignore[attr-defined] # known to exist in this test
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, PodUpdated
-from plimsoll.planning.scope import EVICT
 from plimsoll.ports.eviction_requests import EvictionRequest
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.breakers import STOP
@@ -21,6 +20,7 @@ from plimsoll.rebalancing.eviction_requests.progress import TAKEN_UP_S, WITHDRAW
 from plimsoll.rebalancing.eviction_requests.transitions import STARTING_S
 from plimsoll.rebalancing.eviction_requests.watch import SWEEP_S
 from plimsoll.testing.fakes import settled
+from plimsoll.toolkit.descheduling.disruption_signals import OUR_EVICT as EVICT
 from rebalancing.scene import POLICY, Scene, a_policy
 from rebalancing.test_controller import OLD, replaced
 from rebalancing.test_missed_deletions import shown

@@ -48,6 +48,7 @@ EVENTS: dict[str, Callable[[str], events.Event]] = {
     "EvictionAnswered": lambda key: events.EvictionAnswered(key, DONE),
     "PodTerminating": events.PodTerminating,
     "PodGone": events.PodGone,
+    "EvictionMarked": lambda key: events.EvictionMarked(key, present=True),
     "ReplacementSeen": lambda key: events.ReplacementSeen(key, a_replacement(node="")),
     "ReplacementRunning": lambda key: events.ReplacementRunning(key, a_replacement(ready=False)),
     "ReplacementReady": lambda key: events.ReplacementReady(key, a_replacement()),
@@ -72,7 +73,8 @@ Revalidated          x   x   x   Co  x   x   x   x   .
 RevalidationRefused  x   x   x   Cl  x   x   x   x   .
 EvictionAnswered     x   x   x   x   x   Re  .   .   .
 PodTerminating       .   .   .   .   .   Ev  .   Le  .
-PodGone              Cl  .   .   .   .   Ev  .   Cl  .
+PodGone              Cl  .   .   .   .   Ev  Re  Cl  .
+EvictionMarked       .   .   .   .   .   .   .   .   .
 ReplacementSeen      .   .   .   .   .   Ev  Re  .   .
 ReplacementRunning   .   .   .   .   .   Ev  Re  .   .
 ReplacementReady     .   .   .   .   .   Ev  Cl  .   .
@@ -102,6 +104,7 @@ ORDERS = {
     ("Ev", "EvictionAnswered"): "WriteRecord EmitEvent EmitEvent CountMove RetryAt",
     ("Pr", "PodGone"): "WriteRecord",
     ("Le", "PodTerminating"): "RetryAt",
+    ("Re", "PodGone"): "RetryAt",
     ("Le", "PodGone"): "CancelTimer WriteRecord",
     ("Ev", "ReplacementSeen"): "TransferTarget ReleaseTarget",
     ("Re", "ReplacementSeen"): "TransferTarget ReleaseTarget",

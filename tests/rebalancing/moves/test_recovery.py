@@ -365,6 +365,22 @@ def test_whatever_a_record_says_it_is_carried_to_an_end(event: ProcessRestarted)
     assert state.holds == (kept[-1:] == [True])
 
 
+@pytest.mark.parametrize(("reason", "in_progress"), [("Deferred", True), ("Deferred", False), ("Sent", True)])
+def test_what_others_carry_out_goes_on(reason: str, in_progress: bool) -> None:
+    """By the record, or by the annotation of the pod if the process ended before it was written."""
+    machine = a_machine()
+    event = found(Phase.EVICTING, replace(STANDS, in_progress=in_progress), reason=reason)
+
+    orders = [short(each) for each in machine.handle(event, NOW)]
+
+    (state,) = machine.moves.values()
+    assert state.stage is MoveStage.EVICTING
+    assert state.deferred
+    assert "RetryAt requestTimeout +3580" in orders
+    assert ("RetryAt takenUp +120" in orders) is not in_progress
+    assert any(each.startswith("FollowReplacement") for each in orders)
+
+
 def test_a_record_is_taken_over_once() -> None:
     """It is not new to the machine a second time."""
     machine = a_machine()

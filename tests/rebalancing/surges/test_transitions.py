@@ -413,6 +413,7 @@ def test_every_event_is_in_the_columns() -> None:
     for_bundles = {events.BundlePlanned, events.HoldUpsChanged, events.NodeClosed}
 
     assert {kind.__name__ for kind in kinds - concerned - abstract - for_bundles} == {
+        "EvictionMarked",  # for a pod that another component moves without being asked in this way
         "ProcessRestarted",
         "TurnReached",
         "Revalidated",

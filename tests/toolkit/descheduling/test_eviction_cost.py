@@ -50,9 +50,9 @@ def test_the_cheaper_pod_comes_first(
     assert order(cheap, dear, key) == ["z-cheap", "a-dear"]
 
 
-def test_a_deletion_cost_that_is_no_number_is_ignored() -> None:
-    """Any text may stand in an annotation."""
-    assert order({"annotations": {COST: "-1"}}, {"annotations": {COST: "cheap"}}, eviction_cost) == [
+def test_a_cost_that_is_no_number_is_above_all_others() -> None:
+    """Any text may stand in an annotation; one that cannot be read protects."""
+    assert order({"annotations": {COST: "2147483647"}}, {"annotations": {COST: "cheap"}}, eviction_cost) == [
         "z-cheap",
         "a-dear",
     ]

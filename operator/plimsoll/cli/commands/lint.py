@@ -14,7 +14,7 @@ from plimsoll.cli.parameters import Option
 from plimsoll.cli.verbs import Verb
 
 if TYPE_CHECKING:
-    from plimsoll.inspection.lint.subjects import LintedBudget, LintedWorkload, Neighbourhood
+    from plimsoll.inspection.lint.subjects import LintedBudget, LintedObject, LintedWorkload, Neighbourhood
 
 JUNIT, SARIF = "junit", "sarif"
 
@@ -121,11 +121,11 @@ def _surroundings(
 
 def _concern(
     options: Options, namespace: str, *, has_files: bool
-) -> "Callable[[LintedWorkload | LintedBudget], bool]":
+) -> "Callable[[LintedWorkload | LintedBudget | LintedObject], bool]":
     """Whether a workload or budget is in scope: of the files, else of the namespace; and selected by -l."""
     labels = options.labels()
 
-    def concerns(subject: "LintedWorkload | LintedBudget") -> bool:
+    def concerns(subject: "LintedWorkload | LintedBudget | LintedObject") -> bool:
         if bool(subject.source) is not has_files or (namespace and subject.namespace != namespace):
             return False
         return labels.matches(_labels(subject))
@@ -133,9 +133,11 @@ def _concern(
     return concerns
 
 
-def _labels(subject: "LintedWorkload | LintedBudget") -> dict[str, str]:
-    from plimsoll.inspection.lint.subjects import LintedWorkload  # noqa: PLC0415 - likewise
+def _labels(subject: "LintedWorkload | LintedBudget | LintedObject") -> dict[str, str]:
+    from plimsoll.inspection.lint.subjects import LintedObject, LintedWorkload  # noqa: PLC0415 - likewise
 
+    if isinstance(subject, LintedObject):
+        return subject.metadata.labels
     return subject.pod.labels if isinstance(subject, LintedWorkload) else subject.document.metadata.labels
 
 

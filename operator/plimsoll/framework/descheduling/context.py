@@ -13,6 +13,7 @@ from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.descheduling.measurements import Measurements, NodeClasses, Planner, Protected
 from plimsoll.framework.descheduling.pod_indexes import (
     ANYWHERE,
+    MemberCounts,
     NeighbourRule,
     OwnerCounts,
     PodsByOwner,
@@ -209,14 +210,15 @@ class StrategyContext:
         return () if row is None else self.cluster.pods_on(row)
 
     def replicas(self, namespace: str, owner_uid: str) -> int:
-        """Pods of a namespace, of any phase and on any node, that name this owner.
+        """Pods of a namespace, of any phase and on any node, whose owner it is.
 
-        If ``is_exact``, of all namespaces: descheduler compares only the uid.
+        If ``is_exact``, of all namespaces, and all that name it: descheduler compares only the uid.
         """
-        if self.is_exact:
-            namespace = ANYWHERE
-        counted = self.cluster.index(OwnerCounts).of(namespace, owner_uid)
-        return self.unplaced.owned_by(namespace, owner_uid) + counted
+        if not self.is_exact:
+            counted = self.cluster.index(MemberCounts).of(namespace, owner_uid)
+            return self.unplaced.members_of(namespace, owner_uid) + counted
+        counted = self.cluster.index(OwnerCounts).of(ANYWHERE, owner_uid)
+        return self.unplaced.owned_by(ANYWHERE, owner_uid) + counted
 
     def ready_replicas(self, namespace: str, owner_uid: str) -> int:
         """The number of an owner's placed pods that are ready and not terminating."""

@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Generic, Self, TypeVar
 
 from plimsoll.model.columns.columns import PodIndex
+from plimsoll.model.kinds.metadata import OwnerReference
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.selector_lookup import LabelLookup
 from plimsoll.model.selectors import Selector
@@ -15,7 +16,9 @@ ANYWHERE = ""
 
 
 class OwnerCounts(PodIndex):
-    """Counts placed pods by owner, whatever their phase: a pod index (see ``Cluster.index``).
+    """Counts placed pods by each owner that they name, whatever their phase: a pod index.
+
+    For planner Upstream; see ``Cluster.index``.
 
     Keys are namespace and uid: owners stay in their namespace, but any user may name one in a pod's metadata.
     """
@@ -27,15 +30,19 @@ class OwnerCounts(PodIndex):
         """Number of placed pods of the namespace, or ``ANYWHERE``, that name this owner."""
         return self.counts.get((namespace, uid), 0)
 
+    def owners(self, pod: PodInfo) -> Iterable[OwnerReference]:
+        """The owners under which a pod is counted."""
+        return pod.pod.metadata.owner_references
+
     def add(self, pod: PodInfo, row: int) -> None:
         """Count a placed pod."""
-        for owner in pod.pod.metadata.owner_references:
+        for owner in self.owners(pod):
             for key in ((pod.namespace, owner.uid), (ANYWHERE, owner.uid)):
                 self.counts[key] = self.counts.get(key, 0) + 1
 
     def remove(self, pod: PodInfo, row: int) -> None:
         """Remove a pod."""
-        for owner in pod.pod.metadata.owner_references:
+        for owner in self.owners(pod):
             for key in ((pod.namespace, owner.uid), (ANYWHERE, owner.uid)):
                 count = self.counts.pop(key, 0) - 1
                 if count > 0:  # drop owners without pods
@@ -48,8 +55,16 @@ class OwnerCounts(PodIndex):
         return twin
 
 
-class ReadyCounts(OwnerCounts):
-    """Counts placed pods by owner that are ready and not terminating: a pod index (see ``Cluster.index``)."""
+class MemberCounts(OwnerCounts):
+    """Counts placed pods by the owners whose pods they are (``ObjectMeta.owners``): a pod index."""
+
+    def owners(self, pod: PodInfo) -> Iterable[OwnerReference]:
+        """The controller; without one, all owners."""
+        return pod.pod.metadata.owners
+
+
+class ReadyCounts(MemberCounts):
+    """Counts those that are ready and not terminating: a pod index (see ``Cluster.index``)."""
 
     def add(self, pod: PodInfo, row: int) -> None:
         """Count a pod that was placed, or changed."""
@@ -212,6 +227,7 @@ class UnplacedPods:
         self._pods: dict[str, PodInfo] = {}
         self._by_node: dict[str, dict[str, PodInfo]] = {}
         self._owners: Counter[tuple[str, str]] = Counter()
+        self._members: Counter[tuple[str, str]] = Counter()
         for pod in pods:
             self.set(pod)
 
@@ -226,14 +242,16 @@ class UnplacedPods:
         self.discard(pod.uid)
         self._pods[pod.uid] = pod
         self._by_node.setdefault(pod.pod.node_name, {})[pod.uid] = pod
-        self._owners.update(_owners_of(pod))
+        self._owners.update(_keys(pod, pod.pod.metadata.owner_references))
+        self._members.update(_keys(pod, pod.pod.metadata.owners))
 
     def discard(self, uid: str) -> None:
         """Remove a pod, if it is present."""
         pod = self._pods.pop(uid, None)
         if pod is not None:
             del self._by_node[pod.pod.node_name][uid]
-            self._owners.subtract(_owners_of(pod))
+            self._owners.subtract(_keys(pod, pod.pod.metadata.owner_references))
+            self._members.subtract(_keys(pod, pod.pod.metadata.owners))
 
     def pending(self) -> list[PodInfo]:
         """Pods that wait for a node and may get one, by namespace and name."""
@@ -255,15 +273,15 @@ class UnplacedPods:
         """The number of pods of the namespace that name this owner."""
         return self._owners[namespace, uid]
 
+    def members_of(self, namespace: str, uid: str) -> int:
+        """The number of pods of the namespace whose owner it is (``ObjectMeta.owners``)."""
+        return self._members[namespace, uid]
+
 
 def by_key(pod: PodInfo) -> str:
     """The sort key of a pod: namespace and name."""
     return pod.key
 
 
-def _owners_of(pod: PodInfo) -> list[tuple[str, str]]:
-    return [
-        (namespace, owner.uid)
-        for owner in pod.pod.metadata.owner_references
-        for namespace in (pod.namespace, ANYWHERE)
-    ]
+def _keys(pod: PodInfo, owners: Iterable[OwnerReference]) -> list[tuple[str, str]]:
+    return [(namespace, owner.uid) for owner in owners for namespace in (pod.namespace, ANYWHERE)]

@@ -14,6 +14,7 @@ from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.quantity import scaled
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.planners import make_plan
+from plimsoll.toolkit.descheduling.disruption_signals import not_emptied, removal
 
 #: Facts that only the operator's memory has.
 MEMORY_UNKNOWN = (
@@ -101,7 +102,7 @@ def explain_node(state: ClusterState, name: str) -> NodeExplanation:
         can_drain=not any(each.outcome == "Blocked" for each in pods),
         unknown=_unknown(state, name),
     )
-    return found.model_copy(update={"summary": _summary(found)})
+    return found.model_copy(update={"summary": [*_summary(found), *_signals(node)]})
 
 
 def _taint(key: str, value: str, effect: str) -> str:
@@ -182,6 +183,16 @@ def _unknown(state: ClusterState, name: str) -> list[str]:
     if any(each.name == name for each in usage.nodes):
         return memory
     return [*memory, f"actual usage: {usage.problem or 'metrics.k8s.io has no reading of the node'}"]
+
+
+def _signals(node: Node) -> list[str]:
+    """What others have written on the node, and what Plimsoll does at it."""
+    marks = removal(node), not_emptied(node)
+    return [
+        f"{said}{mark}"
+        for said, mark in zip(("no pod is moved to it: it ", "it is not emptied: "), marks, strict=True)
+        if mark
+    ]
 
 
 def _summary(found: NodeExplanation) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from plimsoll.inspection.lint.placement import PER_NODE
 from plimsoll.inspection.lint.subjects import LintedWorkload, Neighbourhood
+from plimsoll.toolkit.descheduling.disruption_signals import has_local_storage
 
 #: Longest grace period, in seconds, before a pod's move blocks other moves for long.
 LONGEST_GRACE_S = 3600
@@ -27,7 +28,7 @@ def local_storage(workload: LintedWorkload, around: Neighbourhood) -> Iterator[s
         for volume in workload.pod.spec.volumes
         if volume.host_path is not None or volume.empty_dir is not None
     ]
-    if local:
+    if has_local_storage(workload.pod):
         yield f"its pods are not moved because of local storage: {', '.join(local)}"
 
 

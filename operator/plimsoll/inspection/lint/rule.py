@@ -1,11 +1,11 @@
-"""LintRule is one check of workloads or budgets, with its remedy."""
+"""LintRule is one check of workloads, budgets or metadata, with its remedy."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from plimsoll.inspection.lint.subjects import LintedBudget, LintedWorkload, Neighbourhood
+from plimsoll.inspection.lint.subjects import LintedBudget, LintedObject, LintedWorkload, Neighbourhood
 
 
 class Severity(StrEnum):
@@ -21,7 +21,7 @@ class Severity(StrEnum):
         return list(Severity).index(self)
 
 
-SubjectT = TypeVar("SubjectT", LintedWorkload, LintedBudget)
+SubjectT = TypeVar("SubjectT", LintedWorkload, LintedBudget, LintedObject)
 
 
 @dataclass(frozen=True, slots=True)

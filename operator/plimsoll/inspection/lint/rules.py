@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable
 from pydantic import Field
 
 from plimsoll.inspection.answer import Answer, AnswerPart
-from plimsoll.inspection.lint import budgets, mobility, needs, placement
+from plimsoll.inspection.lint import budgets, mobility, needs, placement, signals
 from plimsoll.inspection.lint.rule import LintRule, Severity
 from plimsoll.inspection.lint.subjects import (
     CLAIMS,
@@ -14,6 +14,7 @@ from plimsoll.inspection.lint.subjects import (
     PODS,
     POLICIES,
     LintedBudget,
+    LintedObject,
     LintedWorkload,
     Neighbourhood,
 )
@@ -200,7 +201,28 @@ BUDGET_RULES: tuple[LintRule[LintedBudget], ...] = (
     ),
 )
 
-RULES: tuple[LintRule[LintedWorkload] | LintRule[LintedBudget], ...] = (*WORKLOAD_RULES, *BUDGET_RULES)
+OBJECT_RULES: tuple[LintRule[LintedObject], ...] = (
+    LintRule(
+        "signal-unreadable",
+        _WARNING,
+        "An annotation or label that steers disruption has a value that cannot be read.",
+        "Write one of the values that docs/reference/signals.md lists, or remove it.",
+        signals.unreadable,
+    ),
+    LintRule(
+        "key-unknown",
+        _WARNING,
+        "A key below plimsoll.dev/ has no meaning.",
+        "Correct it: docs/reference/keys.md has all keys.",
+        signals.unknown_key,
+    ),
+)
+
+RULES: tuple[LintRule[LintedWorkload] | LintRule[LintedBudget] | LintRule[LintedObject], ...] = (
+    *WORKLOAD_RULES,
+    *BUDGET_RULES,
+    *OBJECT_RULES,
+)
 
 
 class LintFinding(AnswerPart):
@@ -208,7 +230,7 @@ class LintFinding(AnswerPart):
 
     rule: str = Field(description="Id of the rule, and its anchor in docs/cli/lint.md.")
     severity: Severity = Field(description="error, warning or info.")
-    kind: str = Field(description="Kind of the workload, or PodDisruptionBudget.")
+    kind: str = Field(description="Kind of the workload or object.")
     namespace: str = Field(description="Namespace of it.")
     name: str = Field(description="Name of it.")
     source: str | None = Field(default=None, description="The file; left out for one of the cluster.")
@@ -237,14 +259,14 @@ class Lint(Answer):
 def lint(
     around: Neighbourhood,
     rules: Collection[str],
-    concerns: Callable[[LintedWorkload | LintedBudget], bool] = lambda subject: True,  # noqa: ARG005 - all
+    concerns: Callable[[LintedWorkload | LintedBudget | LintedObject], bool] = lambda subject: True,  # noqa: ARG005 - all
 ) -> Lint:
     """Apply rules.
 
     Args:
         around: The surroundings of the subjects.
         rules: Ids of the rules to apply.
-        concerns: Whether to judge a workload or budget; all serve as neighbours.
+        concerns: Whether to judge a workload, a budget or metadata; all serve as neighbours.
     """
     workloads = [each for each in around.workloads if concerns(each)]
     guards = [each for each in around.budgets if concerns(each)]
@@ -265,6 +287,10 @@ def lint(
     for guard in BUDGET_RULES:
         if guard.id in rules and guard.id not in skipped:
             findings += _found(guard, guards, around)
+    bearers = [each for each in around.objects if concerns(each)]
+    for about in OBJECT_RULES:
+        if about.id in rules:
+            findings += _found(about, bearers, around)
     findings.sort(key=lambda each: (-each.severity.rank, each.namespace, each.kind, each.name, each.rule))
     return Lint(
         workloads=len(workloads), budgets=len(guards), findings=tuple(findings), unchecked=tuple(unchecked)
@@ -272,8 +298,8 @@ def lint(
 
 
 def _found(
-    rule: LintRule[LintedWorkload] | LintRule[LintedBudget],
-    subjects: Iterable[LintedWorkload | LintedBudget],
+    rule: LintRule[LintedWorkload] | LintRule[LintedBudget] | LintRule[LintedObject],
+    subjects: Iterable[LintedWorkload | LintedBudget | LintedObject],
     around: Neighbourhood,
 ) -> list[LintFinding]:
     return [

@@ -1,16 +1,17 @@
 """Reads workloads, budgets and their surroundings for rules, from a cluster or from manifests."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.node import Node, Taint
-from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod import Pod, Volume
 from plimsoll.model.kinds.storage import PersistentVolumeClaim, StorageClass
-from plimsoll.model.kinds.workload import PodDisruptionBudget
+from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget
 from plimsoll.model.selectors import (
     NodeMatcher,
     Selector,
@@ -18,6 +19,7 @@ from plimsoll.model.selectors import (
     compile_node_matcher,
     compile_selector,
 )
+from plimsoll.toolkit.descheduling.disruption_signals import Bearer
 
 #: Facts about the cluster that rules may need.
 NODES, CLASSES, CLAIMS, POLICIES, PODS = (
@@ -99,6 +101,24 @@ class LintedBudget:
 
 
 @dataclass(frozen=True, eq=False)
+class LintedObject:
+    """The metadata of a node, of a namespace, or of a workload's pods.
+
+    Attributes:
+        volumes: Those of the pods.
+        source: The file that defines it, "" for a cluster.
+    """
+
+    bearer: Bearer
+    kind: str
+    namespace: str
+    name: str
+    metadata: ObjectMeta
+    volumes: tuple[Volume, ...] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True, eq=False)
 class Neighbourhood:
     """The surroundings against which workloads are judged.
 
@@ -110,6 +130,7 @@ class Neighbourhood:
     workloads: tuple[LintedWorkload, ...] = ()
     budgets: tuple[LintedBudget, ...] = ()
     nodes: tuple[Node, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
     classes: frozenset[str] = _SYSTEM_CLASSES
     claims: Mapping[str, PersistentVolumeClaim] = field(default_factory=dict)
     storage_classes: Mapping[str, StorageClass] = field(default_factory=dict)
@@ -130,6 +151,19 @@ class Neighbourhood:
     @cached_property
     def _eligible(self) -> dict[NodeMatcher, Sequence[Node]]:
         return {}
+
+    @property
+    def objects(self) -> Iterator[LintedObject]:
+        """What has metadata that others read."""
+        for each in self.workloads:
+            spec, meta = each.pod.spec, each.pod.metadata
+            yield LintedObject(
+                Bearer.POD, each.kind, each.namespace, each.name, meta, spec.volumes, each.source
+            )
+        for node in self.nodes:
+            yield LintedObject(Bearer.NODE, "Node", "", node.name, node.metadata)
+        for space in self.namespaces:
+            yield LintedObject(Bearer.NAMESPACE, "Namespace", space.name, space.name, space.metadata)
 
     @cached_property
     def label_keys(self) -> frozenset[str]:
@@ -189,6 +223,7 @@ def of_cluster(state: ClusterState) -> Neighbourhood:
         workloads=tuple(_workloads(pods, state)),
         budgets=tuple(map(LintedBudget, objects.budgets.values())),
         nodes=tuple(state.cluster.nodes),
+        namespaces=tuple(objects.namespaces.values()),
         classes=_SYSTEM_CLASSES | frozenset(objects.priority_classes),
         claims=objects.claims,
         storage_classes=objects.storage_classes,
@@ -207,7 +242,7 @@ def _workloads(pods: Iterable[Pod], state: ClusterState) -> Iterable[LintedWorkl
     for pod in pods:
         if pod.is_terminal or pod.metadata.deletion_timestamp is not None:
             continue
-        owner = state.cluster.objects.above(pod) or pod.metadata.controller
+        owner = state.cluster.objects.above(pod) or pod.metadata.owner
         kind, name = ("Pod", pod.name) if owner is None else (owner.kind, owner.name)
         if kind != "Node":  # a mirror pod of a static pod
             found.setdefault((pod.namespace, kind, name), []).append(pod)
@@ -275,6 +310,7 @@ def with_manifests(
         workloads=(*workloads, *others),
         budgets=(*budgets, *(each for each in around.budgets if (each.namespace, each.name) not in known)),
         nodes=around.nodes,
+        namespaces=around.namespaces,
         classes=frozenset(classes),
         claims=claims,
         storage_classes=around.storage_classes,

@@ -169,7 +169,7 @@ def _is_of(pod: PodInfo, workload: WorkloadPods, owners: set[str]) -> bool:
     """Whether a pod of the cluster seems to belong to the workload."""
     if pod.namespace != workload.namespace:
         return False
-    owner = pod.pod.metadata.controller
+    owner = pod.pod.metadata.owner
     if owner is None:
         return workload.kind == "Pod" and pod.name == workload.name
     if workload.kind == "Deployment":

@@ -39,11 +39,29 @@ class ObjectMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=F
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that manages the object; at most one reference says ``controller: true``."""
+        """The owner that manages the object; at most one reference says ``controller: true``.
+
+        For the scheduler's own rules and those of kubectl; what moves pods reads ``owner``.
+        """
         for owner in self.owner_references:
             if owner.controller:
                 return owner
         return None
+
+    @property
+    def owners(self) -> tuple[OwnerReference, ...]:
+        """The owners whose pod it is: the controller; if no reference is one, all of them."""
+        controller = self.controller
+        return self.owner_references if controller is None else (controller,)
+
+    def has_owner_of(self, *kinds: str) -> bool:
+        """Whether any reference, of a controller or not, is to an owner of these kinds."""
+        return any(owner.kind in kinds for owner in self.owner_references)
+
+    @property
+    def owner(self) -> OwnerReference | None:
+        """The first of them, which counts as the one that replaces a pod; None for a bare pod."""
+        return next(iter(self.owners), None)
 
 
 class ApiObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):

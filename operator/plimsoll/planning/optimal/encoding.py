@@ -386,4 +386,4 @@ def _strategy(wish: Wish | None) -> str:
 
 
 def _is_daemon(pod: PodInfo) -> bool:
-    return any(owner.kind == "DaemonSet" for owner in pod.pod.metadata.owner_references)
+    return pod.pod.metadata.has_owner_of("DaemonSet")

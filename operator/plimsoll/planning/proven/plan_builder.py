@@ -258,7 +258,7 @@ class PlanBuilder:
         ranking = self.schedulers.rank_without(pod, profile)
         if surge is not None:
             meanwhile = self.schedulers.of(profile).rank(replacement_of(pod, self.fork))
-            alone, ranking = ranking, narrowed(ranking, meanwhile, source, self._is_target)
+            alone, ranking = ranking, narrowed(ranking, meanwhile, source, self._exclusion)
             if {*ranking.nodes} <= {source} and {*alone.nodes} - {source, *meanwhile.nodes}:
                 why = f": {meanwhile.diagnosis}" if meanwhile.diagnosis else ""
                 return Refusal(
@@ -375,10 +375,10 @@ class PlanBuilder:
             )
 
         if candidate.target:
-            refusal = not_sent(candidate, ranking, self._is_target) or objection(candidate.target)
+            refusal = not_sent(candidate, ranking, self._exclusion) or objection(candidate.target)
             return refusal or TargetChoice(candidate.target, is_directed=True)
         if is_forecast or by_score:
-            return expected(candidate, ranking, self._is_target, objection, is_forecast=is_forecast)
+            return expected(candidate, ranking, self._exclusion, objection, is_forecast=is_forecast)
         may_return = strategy in self.objections.renewing
         cool = partial(self.objections.load.cool, strategy, candidate.pod)
         return best_admitted(
@@ -414,5 +414,5 @@ class PlanBuilder:
         except PluginError:
             return False
 
-    def _is_target(self, name: str) -> bool:
-        return self._rebalancing.is_target(self.fork.nodes[self.fork.rows[name]])
+    def _exclusion(self, name: str) -> str:
+        return self._rebalancing.exclusion(self.fork.nodes[self.fork.rows[name]])

@@ -12,7 +12,7 @@ from plimsoll.framework.descheduling.proposals import Candidate, Destinations, R
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 
-IsTarget = Callable[[str], bool]
+Exclusion = Callable[[str], str]
 """Whether replacements may be expected on the node of this name."""
 
 Objection = Callable[[str], Refusal | None]
@@ -64,7 +64,7 @@ class TargetChoice:
 
 
 def expected(
-    candidate: Candidate, ranking: Ranking, is_target: IsTarget, objection: Objection, *, is_forecast: bool
+    candidate: Candidate, ranking: Ranking, exclusion: Exclusion, objection: Objection, *, is_forecast: bool
 ) -> TargetChoice | Refusal:
     """The node that the scheduler chooses by itself, which must not be the pod's own.
 
@@ -80,9 +80,9 @@ def expected(
             f"the scheduler may put it on node {source} again: no other node has a better score"
             f" than its {int(ranking.totals.max())}",
         )
-    other = next((name for name in best if not is_target(name)), "")
+    other = next((name for name in best if exclusion(name)), "")
     if other:
-        return Refusal("NotATarget", f"the best node {other} is excluded by the policy's target selector")
+        return Refusal("NotATarget", f"the best node {other} {exclusion(other)}")
     serves = candidate.destinations
     useless = next((name for name in best if serves is not None and not serves.admits(name)), "")
     if useless:
@@ -142,7 +142,7 @@ def best_admitted(
 def no_target(fitting: int, allowed: int) -> Refusal:
     """No ``fitting`` node is a target, or no ``allowed`` one serves the purpose."""
     if not allowed:
-        return Refusal("NotATarget", f"it fits {_nodes(fitting)} besides its own, and the policy admits none")
+        return Refusal("NotATarget", f"it fits {_nodes(fitting)} besides its own, and none may be a target")
     return Refusal(
         "NoDestination", f"it fits {_nodes(allowed)} besides its own, and none serves the strategy's purpose"
     )
@@ -153,7 +153,7 @@ def best_rows(ranking: Ranking, chosen: BoolArray, count: int) -> list[int]:
     return [row for row, _ in islice(_by_total(ranking, chosen), count)]
 
 
-def not_sent(candidate: Candidate, ranking: Ranking, is_target: IsTarget) -> Refusal | None:
+def not_sent(candidate: Candidate, ranking: Ranking, exclusion: Exclusion) -> Refusal | None:
     """Why the replacement cannot be sent to the strategy's target."""
     target = candidate.target
     if target == candidate.node:
@@ -161,8 +161,8 @@ def not_sent(candidate: Candidate, ranking: Ranking, is_target: IsTarget) -> Ref
     if ranking.total_of(target) is None:
         why = f": {ranking.diagnosis}" if ranking.diagnosis else ""
         return Refusal("NotFeasible", f"node {target} is not feasible for it any more{why}")
-    if not is_target(target):
-        return Refusal("NotATarget", f"node {target} is excluded by the policy's target selector")
+    if exclusion(target):
+        return Refusal("NotATarget", f"node {target} {exclusion(target)}")
     return None
 
 
@@ -187,7 +187,7 @@ def short_of_gain(
     )
 
 
-def narrowed(ranking: Ranking, meanwhile: Ranking, source: str, is_target: IsTarget) -> Ranking:
+def narrowed(ranking: Ranking, meanwhile: Ranking, source: str, exclusion: Exclusion) -> Ranking:
     """The pod's own node, and the targets that are feasible while the pod still runs.
 
     The scores are those of ``ranking``, for the cluster without the pod: next to itself, a pod scores every
@@ -196,7 +196,7 @@ def narrowed(ranking: Ranking, meanwhile: Ranking, source: str, is_target: IsTar
     kept = [
         at
         for at, name in enumerate(ranking.nodes)
-        if name == source or (meanwhile.total_of(name) is not None and is_target(name))
+        if name == source or (meanwhile.total_of(name) is not None and not exclusion(name))
     ]
     return Ranking(
         ranking.cluster,

@@ -19,10 +19,11 @@ from plimsoll.preflight import definitions
 from plimsoll.preflight.findings import Unread
 from plimsoll.preflight.leases import NAME, Leases, lease_of
 from plimsoll.preflight.other_schedulers import REPORTERS
+from plimsoll.preflight.policy_conditions import name_of
 from plimsoll.preflight.record_guard import AdmissionPolicies
 from plimsoll.preflight.rights import DevicePresence
 from plimsoll.preflight.unserved_pods import waiting_names
-from plimsoll.preflight.workloads import Installation, RunningWorkload, installations, workload
+from plimsoll.preflight.workloads import Installation, RunningWorkload, installations, keys_of, workload
 
 T = TypeVar("T")
 Document = Mapping[str, Any]
@@ -57,6 +58,7 @@ class Survey:
         placed: The scheduler names among these whose pods were placed before.
         reporters: Reporters of the cluster's events.
         guards: The cluster's admission policies.
+        keys: Annotations and labels of nodes and namespaces, by object.
         devices: Whether the cluster has dynamically allocated devices.
         unread: Failed reads of workloads and events.
     """
@@ -72,6 +74,7 @@ class Survey:
     waiting: dict[str, list[Pod]] | Unread
     placed: frozenset[str]
     guards: AdmissionPolicies | Unread
+    keys: Mapping[str, Sequence[str]] | Unread
     devices: DevicePresence
     unread: tuple[Unread, ...]
 
@@ -87,6 +90,7 @@ async def survey(session: Session, now: float, namespace: str) -> Survey:
         reported = group.create_task(attempt("/api/v1/events", lambda path: _reporters(session, path)))
         devices = group.create_task(_devices(session))
         guards = group.create_task(attempt(ADMISSION, lambda path: _guards(session, path)))
+        keys = group.create_task(attempt("/api/v1/nodes", lambda path: _keys(session, path)))
         waits = group.create_task(attempt(PODS, lambda path: _waiting(session, path, now)))
     waiting, reporters, workloads = waits.result(), reported.result(), [each.result() for each in tasks]
     deployments = workloads[0]
@@ -104,6 +108,7 @@ async def survey(session: Session, now: float, namespace: str) -> Survey:
         waiting=waiting,
         placed=frozenset(name for name, is_placed in zip(names, placed, strict=True) if is_placed),
         guards=guards.result(),
+        keys=keys.result(),
         devices=devices.result(),
         unread=tuple(each for each in (*workloads, reporters) if isinstance(each, Unread)),
     )
@@ -196,6 +201,14 @@ async def _guards(session: Session, path: str) -> AdmissionPolicies:
         )
     except NotFound:
         return AdmissionPolicies()  # the server has no such resource
+
+
+async def _keys(session: Session, nodes: str) -> Mapping[str, Sequence[str]]:
+    return {
+        f"{kind} {name_of(each)}": keys_of(each.get("metadata") or {})
+        for kind, path in (("Node", nodes), ("Namespace", "/api/v1/namespaces"))
+        async for each in objects(session, path)
+    }
 
 
 async def _devices(session: Session) -> DevicePresence:

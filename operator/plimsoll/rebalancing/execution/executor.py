@@ -27,6 +27,7 @@ from plimsoll.rebalancing.moves.sightings import Sightings
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
+from plimsoll.toolkit.descheduling.disruption_signals import EVICTION_IN_PROGRESS
 
 #: Carries out an instruction; returns the resulting events, if any.
 Immediate = Callable[[Any], Sequence[events.Event] | None]
@@ -183,7 +184,7 @@ class MoveExecutor(PlacedPodsSubscriber):
 
 
 def _departures(machine: MoveMachine, event: WatchEvent) -> list[events.Event]:
-    """Whether a moved pod is terminating or gone."""
+    """Whether a moved pod is terminating or gone, or says that its eviction is in progress."""
     match event:
         case PodDeleted(pod):
             return [events.PodGone(state.key) for state in machine.of_pod(pod.uid)]
@@ -191,6 +192,11 @@ def _departures(machine: MoveMachine, event: WatchEvent) -> list[events.Event]:
             return [events.PodGone(state.key, deleted=False) for state in machine.of_pod(pod.uid)]
         case PodUpdated(_, pod) if pod.is_terminating:
             return [events.PodTerminating(state.key) for state in machine.of_pod(pod.uid)]
+        case PodUpdated(old, pod):
+            is_marked = EVICTION_IN_PROGRESS in pod.metadata.annotations
+            if is_marked is (EVICTION_IN_PROGRESS in old.metadata.annotations):
+                return []
+            return [events.EvictionMarked(state.key, is_marked) for state in machine.of_pod(pod.uid)]
         case _:
             return []
 

@@ -90,7 +90,7 @@ class MoveRevalidator:
             return RevalidationRefused(order.key, found)
         spec, way = self.spec_of(record.spec.policy), self._way(found, record)
         timeout_s = float("inf")
-        if way is Way.REQUEST and spec is not None:
+        if way is not Way.SURGE and spec is not None:
             timeout_s = float(spec.eviction_request_timeout_seconds)
         return Revalidated(order.key, found, way, timeout_s)
 

@@ -176,7 +176,7 @@ class Revalidated(MoveEvent):
     answers: ClassVar[str] = "planner"
     move: Move  #: the move of the present pod
     way: Way
-    request_timeout_s: float = inf  #: time limit of an EvictionRequest, in seconds
+    request_timeout_s: float = inf  #: time limit of what others carry out, in seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +229,13 @@ class RolloutAnswered(MoveEvent):
 @dataclass(frozen=True, slots=True)
 class PodTerminating(MoveEvent):
     """The moved pod is terminating."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionMarked(MoveEvent):
+    """The annotation of an eviction in progress has appeared on the moved pod, or was removed."""
+
+    present: bool
 
 
 @dataclass(frozen=True, slots=True)

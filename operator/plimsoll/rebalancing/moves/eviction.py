@@ -9,7 +9,7 @@ its name never.
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.moves import events, outcomes
+from plimsoll.rebalancing.moves import deferral, events, outcomes
 from plimsoll.rebalancing.moves.instructions import Evict, FollowReplacement
 from plimsoll.rebalancing.moves.state import Landing, MoveStage, TimerName, Way
 from plimsoll.rebalancing.moves.transition import Begin, MoveTable, Step
@@ -83,6 +83,12 @@ def _answered(step: Step, event: events.EvictionAnswered) -> None:
     if event.broke:
         outcomes.refused(step, answer)
         return
+    if deferral.is_deferred(step, answer):
+        if _has_left(step):
+            deferral.left(step)
+        else:
+            deferral.begin(step, answer.message)
+        return
     step.become(answer_lost=step.state.answer_lost or answer.verdict is WriteOutcome.UNKNOWN)
     pause_s = SENDING.pause_after(step.state.attempts, answer)
     if pause_s is None and step.state.answer_lost and answer.verdict not in TELLING:
@@ -128,7 +134,9 @@ def _departed(step: Step, event: events.PodTerminating | events.PodGone) -> None
         step.become(pod_gone=True)
     else:
         step.become(pod_terminating=True)
-    if TimerName.RETRY in step.state.timers and _has_left(step):
+    if step.state.deferred and _has_left(step):
+        deferral.left(step)
+    elif TimerName.RETRY in step.state.timers and _has_left(step):
         _found_gone(step)
 
 
@@ -143,6 +151,13 @@ def _timed_out(step: Step, event: events.TimedOut) -> None:
                 outcomes.refused(step, step.state.refusal)
             else:
                 _send(step)
+        case MoveStage.EVICTING, TimerName.TAKEN_UP | TimerName.REQUEST_TIMEOUT:
+            deferral.late(step, event.timer)
+        case MoveStage.REPLACING, TimerName.REPLACEMENT if _is_still_leaving(step):
+            step.write(
+                Phase.EVICTED, "Leaving", "the pod is terminating; its owner may wait until it is gone"
+            )
+            step.wait(TimerName.REPLACEMENT, outcomes.PATIENCE_S)
         case MoveStage.REPLACING, TimerName.REPLACEMENT:
             outcomes.end(step, outcomes.gave_up(step))
         case MoveStage.LEAVING, TimerName.LEAVING:
@@ -151,17 +166,36 @@ def _timed_out(step: Step, event: events.TimedOut) -> None:
             step.close(Landing(Phase.FAILED, outcomes.STILL_THERE, text))
 
 
+def _is_still_leaving(step: Step) -> bool:
+    """Whether no replacement is known, and the pod itself, such as in a long preStop, is not gone."""
+    pod = step.around.pod(step.state.pod_uid)
+    is_there = pod is not None and pod.terminating and not pod.has_ended
+    return is_there and step.state.replacement is None and step.now < step.state.leaves_until
+
+
+def _gone(step: Step, _event: events.PodGone) -> None:
+    """The evicted pod is gone: an owner that waited for that has its whole time from now on."""
+    step.become(pod_gone=True)
+    if step.state.replacement is None:
+        step.wait(TimerName.REPLACEMENT, outcomes.PATIENCE_S)
+
+
 TABLE = MoveTable(
     transitions={
         (MoveStage.EVICTING, events.EvictionAnswered): _answered,
         (MoveStage.EVICTING, events.PodTerminating): _departed,
         (MoveStage.EVICTING, events.PodGone): _departed,
         (MoveStage.EVICTING, events.TimedOut): _timed_out,
+        (MoveStage.EVICTING, events.EvictionMarked): deferral.marked,
+        (MoveStage.REPLACING, events.PodGone): _gone,
         (MoveStage.REPLACING, events.TimedOut): _timed_out,
         (MoveStage.LEAVING, events.PodTerminating): outcomes.going,
         (MoveStage.LEAVING, events.PodGone): outcomes.left,
         (MoveStage.LEAVING, events.TimedOut): _timed_out,
-        **{(MoveStage.EVICTING, kind): follows for kind, follows in outcomes.REPLACEMENT.items()},
+        **{
+            (MoveStage.EVICTING, kind): deferral.followed(follows)
+            for kind, follows in outcomes.REPLACEMENT.items()
+        },
         **{(MoveStage.REPLACING, kind): follows for kind, follows in outcomes.REPLACEMENT.items()},
     },
     begins={Way.EVICT: begin},

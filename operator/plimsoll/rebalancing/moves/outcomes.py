@@ -63,6 +63,9 @@ PREEMPTION = "DefaultPreemption"
 #: Seconds within which a replacement must run, and then again become Ready.
 PATIENCE_S = 300.0
 
+#: Seconds in addition to its grace period after which an evicted pod counts as stuck, such as by a finalizer.
+STUCK_S = 3600.0
+
 #: Seconds in addition to its grace period within which a victim must leave.
 LEAVING_S = 300.0
 
@@ -76,9 +79,17 @@ def leaves(step: Step, reason: str, message: str = "") -> None:
         leaves_room(step)
         return
     step.become(MoveStage.REPLACING)
-    step.wait(TimerName.REPLACEMENT, PATIENCE_S)
+    await_replacement(step)
     if step.state.landing is not None:
         end(step, step.state.landing)
+
+
+def await_replacement(step: Step) -> None:
+    """Set the deadline of the replacement, and of the pod: its owner may replace it only when it is gone."""
+    move = step.state.move
+    grace_s = 0 if move is None else move.pod.pod.spec.termination_grace_period_seconds or 0
+    step.become(leaves_until=step.now + grace_s + STUCK_S)
+    step.wait(TimerName.REPLACEMENT, PATIENCE_S)
 
 
 def count(step: Step) -> None:
@@ -194,7 +205,7 @@ def _tell(step: Step) -> None:
     target = f", expected on {move.target}" if move.target else ""
     text = f"{move.strategy}: {move.reason}; evicted from {move.source}{target} (record {record})"
     step.order(instructions.EmitEvent(pod_reference(pod), "Evicted", "Evicting", text))
-    owner = pod.metadata.controller
+    owner = pod.metadata.owner
     if owner is not None:
         reference = {
             "apiVersion": owner.api_version,
@@ -208,7 +219,8 @@ def _tell(step: Step) -> None:
 
 def is_in_flight(state: MoveState) -> bool:
     """Whether other moves of the workload wait for this one's replacement."""
-    return state.stage in IN_FLIGHT and state.landing is None and state.spec.strategy != PREEMPTION
+    is_open = state.landing is None or state.deferred
+    return state.stage in IN_FLIGHT and is_open and state.spec.strategy != PREEMPTION
 
 
 def is_forecast(step: Step) -> bool:

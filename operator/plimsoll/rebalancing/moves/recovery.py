@@ -10,7 +10,8 @@ is reserved within the limits of the policy, as a record may have been written b
     no phase                any                   Planned or Predicted, then as below
     Planned, mode Approve   any                   Proposed
     Planned                 any                   Closed: Cancelled
-    Evicting                exists                Closed: Cancelled; Requesting by the rule of requests
+    Evicting                exists                Closed: Cancelled; Requesting by the rule of requests;
+                                                  Evicting if another component carries it out
     Evicting                terminating, gone     Evicted, then as below
     Evicted                 exists                Closed: Failed
     Evicted                 terminating, gone     Replacing; a victim of preemption: Leaving
@@ -22,7 +23,7 @@ from collections.abc import Callable, Sequence
 
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.rebalancing.moves import outcomes
+from plimsoll.rebalancing.moves import deferral, outcomes
 from plimsoll.rebalancing.moves.events import ProcessRestarted
 from plimsoll.rebalancing.moves.instructions import (
     EmitEvent,
@@ -30,7 +31,7 @@ from plimsoll.rebalancing.moves.instructions import (
     ReserveTarget,
     StopFollowing,
 )
-from plimsoll.rebalancing.moves.state import Landing, MoveStage, TimerName
+from plimsoll.rebalancing.moves.state import Landing, MoveStage
 from plimsoll.rebalancing.moves.transition import MoveTable, Step
 
 #: The reason of phases that are written after a restart.
@@ -76,6 +77,8 @@ def _carry_on(step: Step, event: ProcessRestarted) -> None:
             step.become(MoveStage.PROPOSED)  # waits for a person, whichever process recorded it
         case Phase.PLANNED:
             _cancel(step, "the operator ended before the eviction was sent")
+        case Phase.EVICTING if _is_carried_out(step, event):
+            deferral.resumed(step, event)
         case Phase.EVICTING if event.stands:
             _cancel(step, "the operator ended before the eviction was accepted")
         case Phase.EVICTING:
@@ -94,6 +97,12 @@ def _carry_on(step: Step, event: ProcessRestarted) -> None:
             if event.status.replacement is not None:
                 owner = event.spec.owner.uid if event.spec.owner is not None else ""
                 step.order(StopFollowing(event.key, event.status.replacement.uid, owner))
+
+
+def _is_carried_out(step: Step, event: ProcessRestarted) -> bool:
+    """Whether another component carries out the eviction of a pod that still stands."""
+    is_marked = event.pod is not None and event.pod.in_progress
+    return event.stands and (step.state.reason == deferral.DEFERRED or is_marked)
 
 
 def _warn(step: Step, event: ProcessRestarted, message: str) -> None:
@@ -122,7 +131,7 @@ def _await_replacement(step: Step, event: ProcessRestarted) -> None:
         step.become(holds=True)
         step.order(ReserveTarget(event.key, None))  # until the replacement is seen, or the move gives up
     step.order(FollowReplacement(event.key, event.spec, event.since))
-    step.wait(TimerName.REPLACEMENT, outcomes.PATIENCE_S)
+    outcomes.await_replacement(step)
 
 
 def rank(phase: Phase | None) -> int:

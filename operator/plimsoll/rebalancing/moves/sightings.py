@@ -27,6 +27,7 @@ from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, W
 from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.instructions import FollowReplacement, StopFollowing
 from plimsoll.rebalancing.moves.state import PodFacts
+from plimsoll.toolkit.descheduling.disruption_signals import EVICTION_IN_PROGRESS
 
 
 class Sightings(Protocol):
@@ -125,7 +126,7 @@ class ReplacementSightings:
     def observe(self, event: WatchEvent) -> tuple[events.ReplacementEvent, ...]:
         """The events of replacements."""
         match event:
-            case PodUpdated(old, pod) if old.metadata.controller != pod.metadata.controller:
+            case PodUpdated(old, pod) if old.metadata.owner != pod.metadata.owner:
                 return (*self._lose(old), *self._see(pod))  # released, or adopted by another owner
             case PodAdded(pod) | PodUpdated(_, pod):
                 return self._see(pod)
@@ -143,7 +144,7 @@ class ReplacementSightings:
         for pod in pods:
             meta = pod.metadata
             if meta.owner_references is not owners or not owners:  # siblings share theirs
-                owners, owner = meta.owner_references, meta.controller
+                owners, owner = meta.owner_references, meta.owner
                 siblings = {} if owner is None else self._siblings.setdefault(owner.uid, {})
             siblings[meta.uid] = pod
         return ()
@@ -174,7 +175,7 @@ class ReplacementSightings:
     # ------------------------------------------------------------------------------------------------
 
     def _see(self, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
-        owner = pod.metadata.controller
+        owner = pod.metadata.owner
         if owner is None:
             return ()
         siblings = self._siblings.setdefault(owner.uid, {})
@@ -250,7 +251,7 @@ class ReplacementSightings:
         return () if is_as_reported else (events.ReplacementSeen(key, facts),)
 
     def _lose(self, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
-        owner = pod.metadata.controller
+        owner = pod.metadata.owner
         if owner is None:
             return ()
         self._leaves(owner.uid, pod)
@@ -263,7 +264,7 @@ class ReplacementSightings:
 
     def _lost(self, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
         """Remove a pod's credit; another pod may get it."""
-        followed, owner = self._credited.get(pod.uid), pod.metadata.controller
+        followed, owner = self._credited.get(pod.uid), pod.metadata.owner
         lost = self._take_back(pod)
         if followed is None or owner is None:
             return lost
@@ -299,6 +300,7 @@ def facts_of(pod: Pod) -> PodFacts:
         phase=pod.status.phase or "Pending",
         ready=pod.is_ready,
         terminating=pod.is_terminating,
+        in_progress=EVICTION_IN_PROGRESS in pod.metadata.annotations,
     )
 
 

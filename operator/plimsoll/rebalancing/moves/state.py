@@ -77,6 +77,7 @@ class PodFacts:
     phase: str = "Pending"  #: its ``status.phase``
     ready: bool = False
     terminating: bool = False
+    in_progress: bool = False  #: whether an annotation says that its eviction is in progress
 
     @property
     def has_ended(self) -> bool:
@@ -126,7 +127,7 @@ class MoveState:
     landing: Landing | None = None  #: an outcome that was seen before the response
     replacement: PodFacts | None = None  #: the pod credited to the move
     request: EvictionRequest | None = None  #: as last seen
-    request_timeout_s: float = inf  #: time limit of an EvictionRequest, in seconds
+    request_timeout_s: float = inf  #: time limit of an EvictionRequest or a deferred eviction, in seconds
     holds: bool = False  #: whether the target is reserved
     was_running: bool = False  #: whether a replacement has been seen running
     was_ready: bool = False  #: whether a replacement has been seen ready
@@ -134,6 +135,9 @@ class MoveState:
     pod_gone: bool = False
     may_tell: bool = False  #: whether the pod existed when the eviction was sent, so that its leaving counts
     answer_lost: bool = False  #: whether a response to what was sent was lost
+    deferred: bool = False  #: whether another component carries the eviction out
+    mark: bool | None = None  #: whether the pod said so last; None while it has not
+    leaves_until: float = inf  #: when a pod that was evicted counts as stuck
     attempts: int = 0  #: how often it was sent
     refusal: WriteResult | None = None  #: the last response, while the watch may show that the pod leaves
     begun_at: float = 0.0  #: when the EvictionRequest was created

@@ -28,7 +28,7 @@ _ENDS: Mapping[MoveStage, tuple[str, ...]] = {
     MoveStage.OPENING: ("record",),
     MoveStage.CHECKING: ("planner",),
     MoveStage.COMMITTING: ("record",),
-    MoveStage.EVICTING: ("eviction", TimerName.RETRY),
+    MoveStage.EVICTING: ("eviction", TimerName.RETRY, TimerName.REQUEST_TIMEOUT),
     MoveStage.REQUESTING: ("eviction", "inspection", *TimerName),
     MoveStage.SURGING: ("rollout", *TimerName),
     MoveStage.REVERTING: ("rollout", *TimerName),

@@ -35,7 +35,7 @@ _WHAT_TO_DO = (
 def spec_of(move: Move, policy: str, mode: Mode) -> EvictionSpec:
     """The immutable part of a move's record."""
     pod = move.pod
-    controller = pod.pod.metadata.controller
+    controller = pod.pod.metadata.owner
     return EvictionSpec(
         pod=PodReference(namespace=pod.namespace, name=pod.name, uid=pod.uid),
         owner=None

@@ -19,7 +19,7 @@ from plimsoll.rebalancing.records.record import MOVING, Record
 STRANDED = ("NoReplacement", "ReplacementNotRunning", "ReplacementNotReady")
 
 #: Reasons of a Failed record whose eviction or surge the API server refused, such as for a missing right.
-REFUSED = ("EvictionRefused", "SurgeRefused")
+REFUSED = ("EvictionRefused", "EvictionAbandoned", "SurgeRefused")
 
 #: The reason of a Blocked record that a PodDisruptionBudget stopped; the policy's own budgets have another.
 DISRUPTION_BUDGET = "PodDisruptionBudget"

@@ -12,6 +12,7 @@ from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.pod_indexes import is_serving
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.priority import PREFER_NO_EVICTION, importance, low_to_high
+from plimsoll.toolkit.descheduling.disruption_signals import cost
 
 
 class Comparable(Protocol):
@@ -53,9 +54,6 @@ def _group(pod: PodInfo) -> tuple[str, str, tuple[str, ...]]:
     return pod.pod.node_name, pod.namespace, owners
 
 
-#: Pods with a lower value go first when a ReplicaSet shrinks, and here (Kubernetes v1.36, KEP-2255).
-DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-
 EvictionCost = tuple[int, bool, int, bool, int, float]
 
 
@@ -79,9 +77,5 @@ def cheapest_first(pod: PodInfo) -> tuple[tuple[int, ...], EvictionCost, str]:
 
 
 def deletion_cost(pod: PodInfo) -> int:
-    """The value of the annotation; 0 if it is missing or not a number."""
-    text = pod.pod.metadata.annotations.get(DELETION_COST, "0")
-    try:
-        return int(text)
-    except ValueError:
-        return 0
+    """The cost that an annotation gives it; 0 without one."""
+    return cost(pod.pod.metadata.annotations)
