@@ -7,6 +7,7 @@ random order of its maps, so this is one of its possible results, always the sam
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from plimsoll.framework.args import NoArgs, PluginArgs
@@ -25,12 +26,17 @@ from plimsoll.framework.descheduling.proposals import NoSurges, Refusal, SurgePe
 from plimsoll.framework.descheduling.prospects import Nowhere, Prospects
 from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.gang_members import GangMembers
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.selectors import EVERYTHING, Selector
 from plimsoll.model.structural import Structural
+
+
+BREAKS_GANG = "BreaksGroup"
+"""The reason of refusals of pods that others of their group need."""
 
 
 @runtime_checkable
@@ -223,17 +229,34 @@ class StrategyContext:
         return self.cluster.index(ReadyCounts).of(namespace, owner_uid)
 
     def is_evictable(self, pod: PodInfo, wanted: str = "") -> bool:
-        """Whether no evictor protects the pod as such.
+        """Whether no evictor protects the pod as such, and no other member of its group needs it.
 
         A refusal is reported to the user with ``wanted``: why the strategy wants to move the pod, empty if it
         is only counting.
         """
-        return self._passes(pod, wanted, (evictor.filter(pod, self) for evictor in self.evictors))
+        answers = (evictor.filter(pod, self) for evictor in self.evictors)
+        return self._passes(pod, wanted, chain(answers, map(self.bound_to_gang, (pod,))))
 
     def is_movable(self, pod: PodInfo, wanted: str = "") -> bool:
         """Whether the evictors' last checks before an eviction pass; the same arguments."""
         return self._passes(
             pod, wanted, (evictor.pre_eviction_filter(pod, self) for evictor in self.evictors)
+        )
+
+    def bound_to_gang(self, pod: PodInfo) -> Refusal | None:
+        """Why a pod stays because other pods of its group need it; None if they do not.
+
+        No planner moves a group as a whole: every place would have to be proven, and every eviction to
+        succeed, or the group would be broken.
+        """
+        unit = self.cluster.index(GangMembers).unit_of(pod, self.cluster.pods, self.objects)
+        if unit is None or not unit.is_bound:
+            return None
+        needs = "all of its members" if unit.least is None else f"{unit.least} running members"
+        return Refusal(
+            BREAKS_GANG,
+            f"{unit.gangs[0]} needs {needs}, and {len(unit.members)} are placed; members leave together or not"
+            " at all",
         )
 
     def may_go(self, pod: PodInfo, wanted: str = "") -> bool:
