@@ -26,14 +26,13 @@ from plimsoll.framework.descheduling.proposals import NoSurges, Refusal, SurgePe
 from plimsoll.framework.descheduling.prospects import Nowhere, Prospects
 from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.gang_members import GangMembers
+from plimsoll.model.columns.gang_members import GangMembers, GangUnits
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.selectors import EVERYTHING, Selector
 from plimsoll.model.structural import Structural
-
 
 BREAKS_GANG = "BreaksGroup"
 """The reason of refusals of pods that others of their group need."""
@@ -244,20 +243,14 @@ class StrategyContext:
         )
 
     def bound_to_gang(self, pod: PodInfo) -> Refusal | None:
-        """Why a pod stays because other pods of its group need it; None if they do not.
-
-        No planner moves a group as a whole: every place would have to be proven, and every eviction to
-        succeed, or the group would be broken.
-        """
-        unit = self.cluster.index(GangMembers).unit_of(pod, self.cluster.pods, self.objects)
-        if unit is None or not unit.is_bound:
+        """Why a pod stays because other members of its group need it; None if they do not."""
+        members = self.cluster.index(GangMembers)
+        if pod.uid not in members:
             return None
-        needs = "all of its members" if unit.least is None else f"{unit.least} running members"
-        return Refusal(
-            BREAKS_GANG,
-            f"{unit.gangs[0]} needs {needs}, and {len(unit.members)} are placed; members leave together or not"
-            " at all",
-        )
+        units = self.kept.get(GangUnits)
+        if units is None:
+            units = self.kept[GangUnits] = GangUnits(members, self.cluster.pods.get, self.objects)
+        return bound_to_gang(pod, units)
 
     def may_go(self, pod: PodInfo, wanted: str = "") -> bool:
         """Whether no evictor protects the pod, by either check."""
@@ -272,6 +265,27 @@ class StrategyContext:
                     self.protected.append(Protected(pod, wanted, refusal))
                 return False
         return True
+
+
+def bound_to_gang(pod: PodInfo, units: GangUnits, leaving: Container[str] = ()) -> Refusal | None:
+    """Why a pod stays because other members of its group need it; None if they do not.
+
+    No group is moved as a whole: every place would have to be proven, and every eviction to succeed, or the
+    group would be broken.
+
+    Args:
+        pod: The pod.
+        units: The groups of its cluster.
+        leaving: Uids of pods whose evictions are under way.
+    """
+    unit = units.of(pod)
+    if unit is None or unit.spare > sum(uid in leaving for uid in unit.members if leaving):
+        return None
+    needs = "all of its members" if unit.least is None else f"{unit.least} running members"
+    return Refusal(
+        BREAKS_GANG,
+        f"{unit.gangs[0]} needs {needs}, and {len(unit.members)} are placed: no more of them may leave",
+    )
 
 
 def considered_nodes(cluster: Cluster, selector: Selector = EVERYTHING) -> tuple[str, ...]:

@@ -80,7 +80,8 @@ class ClusterObjects:
     """Objects by key: ``name``, or ``namespace/name`` for namespaced kinds.
 
     ``version`` increases with each change, except for budgets and pod groups, which are read only for
-    evictions: they have ``budget_version``. ``derived`` keeps values computed from the objects until ``version`` increases.
+    evictions: they have ``budget_version``.
+    ``derived`` keeps values computed from the objects until ``version`` increases.
     """
 
     namespaces: dict[str, Namespace] = field(default_factory=dict)

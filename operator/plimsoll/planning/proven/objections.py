@@ -105,7 +105,7 @@ class Objections:
         )
 
     def protection(self, candidate: Candidate) -> Refusal | Surge | None:
-        """What protects the pod: an evictor or its gang; the surge that moves it, if only a surge is allowed."""
+        """What protects the pod: an evictor or its gang; the surge that moves it, if only that is allowed."""
         pod = candidate.pod
         surge: Surge | None = None
         for evictor in self._rebalancing.evictors:
