@@ -204,7 +204,7 @@ def _namespace_labels(pod: PodInfo, context: StrategyContext) -> Mapping[str, st
 def _rivalries(pod: PodInfo, context: StrategyContext) -> tuple[Rivalry, ...]:
     """What the plugin of the pod's scheduler says; nothing if no profile with that plugin places the pod."""
     filters = context.prospects.filters(pod)
-    plugin = None if filters is None else filters.get("InterPodAffinity")
+    plugin: object = None if filters is None else filters.get("InterPodAffinity")
     return plugin.rivalries(pod, context.snapshot) if isinstance(plugin, KeepsApart) else ()
 
 

@@ -279,7 +279,7 @@ def bound_to_gang(pod: PodInfo, units: GangUnits, leaving: Container[str] = ()) 
         leaving: Uids of pods whose evictions are under way.
     """
     unit = units.of(pod)
-    if unit is None or unit.spare > sum(uid in leaving for uid in unit.members if leaving):
+    if unit is None or unit.spare > sum(uid in leaving for uid in unit.members):
         return None
     needs = "all of its members" if unit.least is None else f"{unit.least} running members"
     return Refusal(

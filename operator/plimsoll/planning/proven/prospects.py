@@ -88,7 +88,7 @@ class ForkProspects:
         name = pod.pod.spec.scheduler_name
         if name not in self._filters:
             profile = self._rebalancing.profiles.get(name) or self._rebalancing.forecast
-            self._filters[name] = profile and {each.name: each for each in profile.filter}
+            self._filters[name] = None if profile is None else {each.name: each for each in profile.filter}
         return self._filters[name]
 
     def _feasible(self, pod: PodInfo) -> RowArray | None:
