@@ -3,17 +3,30 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
 from plimsoll.framework.descheduling.measurements import Measurements, Planner
 from plimsoll.framework.descheduling.pod_indexes import UnplacedPods
 from plimsoll.framework.descheduling.proposals import Candidate, Verdict
+from plimsoll.framework.descheduling.prospects import Nowhere
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.planning.fork_schedulers import ForkSchedulers
+from plimsoll.planning.moves import RebalancingConfig
+from plimsoll.planning.proven.prospects import ForkProspects
 from plimsoll.planning.strategy_run import run_strategy
+from plimsoll.plugins import DEFAULT_PLUGINS
+from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.strategies.default_evictor import DefaultEvictor, DefaultEvictorArgs
 from plimsoll.testing.builders import a_cluster, a_pod
 
+PROFILE = build_profile(
+    ProfileConfig("default-scheduler"),
+    Registry(PLUGINS),
+    [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()],
+)
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
@@ -36,6 +49,8 @@ def a_context(
         getattr(cluster.objects, kind).update(values)
     ended = [cluster.templates.info(pod) for pod in pods if pod.is_terminal or not pod.spec.node_name]
     names = considered_nodes(cluster)
+    policy = RebalancingConfig((), (), {"default-scheduler": PROFILE})
+    schedulers = ForkSchedulers(policy.profiles, cluster)
     return StrategyContext(
         cluster=cluster,
         nodes=tuple(name for name in names if only is None or name in only),
@@ -44,6 +59,7 @@ def a_context(
         planner=Planner.UPSTREAM if exact else Planner.PROVEN,
         unplaced=UnplacedPods(ended),
         measurements=measurements or Measurements(),
+        prospects=Nowhere() if exact else ForkProspects(cluster, policy, schedulers),
     )
 
 

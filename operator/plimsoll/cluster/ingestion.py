@@ -28,6 +28,7 @@ from plimsoll.framework import (
 )
 from plimsoll.model.kinds.node import unreadable_of
 from plimsoll.model.kinds.objects import SHELVES
+from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
 from plimsoll.model.kinds.watch_event import (
     NodeAdded,
@@ -293,6 +294,9 @@ class Mirror(PlacedPodsSubscriber):
             stock.pop(key, None)
         else:
             stock[key] = new
+        if isinstance(subject, PodGroup):  # requeues no pod: the gates of gangs do
+            objects.budget_version += old is None or new is None or old.spec != new.spec
+            return
         if isinstance(subject, PersistentVolumeClaim | PersistentVolume):
             self.cache.volumes_changed.notify()
         if not self._is_change(old, new):

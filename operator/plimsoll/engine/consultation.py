@@ -25,6 +25,7 @@ from plimsoll.framework import Code, Nomination, PodInfo, Status, unresolvable, 
 from plimsoll.framework.extension_points import PreemptionCandidate
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
+from plimsoll.model.columns.gang_members import GangMembers
 from plimsoll.model.kinds.extender_wire import FilterAnswer
 from plimsoll.toolkit.scheduling.victims import VictimsFound
 
@@ -99,7 +100,7 @@ class Consultation:
     ) -> Generator[Asks, Answers, Mapping[str, PreemptionCandidate] | Failure]:
         """Call the extenders in turn for the remaining candidates; an ignorable failure changes none."""
         assert nomination.search is not None
-        candidates: Mapping[str, PreemptionCandidate] = dict(self._best(nomination.search.candidates()))
+        candidates: Mapping[str, PreemptionCandidate] = dict(self._best(pod, nomination.search.candidates()))
         for extender in self.extenders:
             if not extender.preempt_verb:
                 continue
@@ -128,7 +129,7 @@ class Consultation:
         found = [
             VictimsFound(self.cluster.rows[node], each.victims, each.violations)
             for node, each in answer.items()
-            if all(victim.uid in present[node] for victim in each.victims)
+            if self._may_go(each.victims, present[node])
         ]
         if not found:
             return _without_room(decision, "preemption: no candidate node for preemption")
@@ -140,16 +141,26 @@ class Consultation:
         nomination = replace(nomination, node=node, victims=best.victims, outranked=outranked)
         return replace(decision, nomination=nomination)
 
-    def _best(self, candidates: Mapping[str, PreemptionCandidate]) -> list[tuple[str, PreemptionCandidate]]:
-        """The candidates to send, best first."""
+    def _best(
+        self, pod: PodInfo, candidates: Mapping[str, PreemptionCandidate]
+    ) -> list[tuple[str, PreemptionCandidate]]:
+        """The candidates to send, best first: the protocol knows only victims on the node itself."""
+        here = self._removable(pod, candidates)
         costs = {
             node: (VictimsFound(self.cluster.rows[node], each.victims, each.violations).cost(), node)
             for node, each in candidates.items()
-            if each.victims
+            if each.victims and self._may_go(each.victims, here[node])
         }
         return [
             (node, candidates[node]) for node in heapq.nsmallest(CANDIDATES, costs, key=costs.__getitem__)
         ]
+
+    def _may_go(self, victims: Sequence[PodInfo], here: Mapping[str, PodInfo]) -> bool:
+        """Whether the victims are all on the node, and leave no members of their groups behind."""
+        members = self.cluster.index(GangMembers)
+        return all(each.uid in here for each in victims) and not (
+            len(members) and members.breaking(victims, self.cluster.pods.get, self.cluster.objects)
+        )
 
     def _removable(
         self, pod: PodInfo, candidates: Mapping[str, PreemptionCandidate]

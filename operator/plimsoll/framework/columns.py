@@ -14,10 +14,13 @@ from plimsoll.model.columns.columns import RowCounts as RowCounts
 from plimsoll.model.columns.columns import columns_of as columns_of
 from plimsoll.model.columns.domain_sums import DomainSums as DomainSums
 from plimsoll.model.columns.domain_sums import has_single_domains as has_single_domains
+from plimsoll.model.columns.gang_members import GangMembers as GangMembers
+from plimsoll.model.columns.gang_members import GangUnits as GangUnits
 from plimsoll.model.columns.pod_counts import ClassCounts as ClassCounts
 from plimsoll.model.columns.pod_counts import PodClass as PodClass
 from plimsoll.model.columns.pod_counts import PodCounts as PodCounts
 from plimsoll.model.columns.pods_by_importance import PodsByImportance as PodsByImportance
+from plimsoll.model.columns.pods_by_importance import importance as importance
 from plimsoll.model.columns.snapshot import CPU as CPU
 from plimsoll.model.columns.snapshot import EXACT_AMOUNT as EXACT_AMOUNT
 from plimsoll.model.columns.snapshot import MEMORY as MEMORY

@@ -24,6 +24,7 @@ from plimsoll.model.selectors import compile_node_terms as compile_node_terms
 from plimsoll.model.selectors import compile_selector as compile_selector
 from plimsoll.model.selectors import is_label_key as is_label_key
 from plimsoll.model.selectors import selector_of_labels as selector_of_labels
+from plimsoll.model.taints import HARD_EFFECTS as HARD_EFFECTS
 from plimsoll.model.taints import NO_SCHEDULE as NO_SCHEDULE
 from plimsoll.model.taints import PREFER_NO_SCHEDULE as PREFER_NO_SCHEDULE
 from plimsoll.model.taints import UNSCHEDULABLE_TAINT as UNSCHEDULABLE_TAINT

@@ -18,11 +18,19 @@ from plimsoll.framework.descheduling.pod_indexes import (
 )
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PodIndex
+from plimsoll.model.columns.gang_members import GangMembers
 from plimsoll.model.columns.pod_counts import PodCounts
 from plimsoll.model.kinds.pod_info import PodInfo
 
 #: Pod indexes that strategies and evictors read; none of them depends on rows.
-KEPT: tuple[type[PodIndex], ...] = (MemberCounts, OwnerCounts, ReadyCounts, PodsByOwner, PodsByTemplate)
+KEPT: tuple[type[PodIndex], ...] = (
+    MemberCounts,
+    OwnerCounts,
+    ReadyCounts,
+    PodsByOwner,
+    PodsByTemplate,
+    GangMembers,
+)
 
 #: Pod indexes of the engine, by row, that proofs need and that are slow to build. A cluster that never placed
 #: a pod that needs one lacks it.

@@ -30,8 +30,9 @@ import numpy as np
 from pydantic import Field, NonNegativeInt, model_validator
 
 from plimsoll import framework as fwk
-from plimsoll.framework.columns import PodsByImportance, RowArray
+from plimsoll.framework.columns import GangMembers, GangUnits, PodsByImportance, RowArray
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
+from plimsoll.toolkit.scheduling.gang_victims import have_members, victims_in_gangs
 from plimsoll.toolkit.scheduling.victims import (
     CANDIDATE,
     NO_VICTIMS,
@@ -219,7 +220,8 @@ class DefaultPreemption(fwk.PostFilterPlugin, fwk.EnqueueExtensions):
         if kept is None or not kept.is_current(snapshot, what_if):
             kept = KeptVictims(snapshot)
         state.write(kept)
-        by_sums = what_if.by_sums(rows)
+        gangs = have_members(snapshot)
+        by_sums = what_if.by_sums(rows) & ~gangs[rows]
         together = rows[by_sums]
         kept.complete(pod, together, snapshot, what_if)
         search = PreemptionSearch(snapshot, what_if, together, kept)
@@ -228,11 +230,16 @@ class DefaultPreemption(fwk.PostFilterPlugin, fwk.EnqueueExtensions):
         share = len(rows) * self.args.min_candidate_nodes_percentage // 100
         wanted = min(len(rows), max(share, self.args.min_candidate_nodes_absolute))
         budgets = DisruptionBudgets(snapshot.objects)
+        units = GangUnits(snapshot.index(GangMembers), snapshot.placed_pod, snapshot.objects)
         candidates, unviolated = kept.count(together)
         for row in rows[~by_sums].tolist():
             if candidates >= wanted and unviolated:
                 break
-            outcome = victims_by_trial(pod, row, pods.pods[row], budgets, what_if)
+            outcome = (
+                victims_in_gangs(pod, row, pods.pods[row], budgets, what_if, units)
+                if gangs[row]
+                else victims_by_trial(pod, row, pods.pods[row], budgets, what_if)
+            )
             if isinstance(outcome, VictimsFound):
                 search.found.append(outcome)
                 candidates += 1

@@ -25,6 +25,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from plimsoll import framework as fwk
+from plimsoll.framework.columns import GangMembers, GangUnits, importance
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 from plimsoll.toolkit.scheduling.fair_shares import (
     EPSILON,
@@ -36,6 +37,7 @@ from plimsoll.toolkit.scheduling.fair_shares import (
     FairQueues,
     QueueKey,
     QueueUsage,
+    Reclaimable,
     WaitingDemand,
     added,
     amounts_of,
@@ -173,11 +175,13 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
             return fwk.Nomination(
                 fwk.unschedulable(f"reclaim: queue {queue} would be above what it deserves.")
             )
-        best: tuple[tuple[int, int], int, tuple[fwk.PodInfo, ...]] | None = None
+        best: tuple[tuple[int, int, int], int, tuple[fwk.PodInfo, ...]] | None = None
         for row in self._promising(pod, snapshot, rejections, division):
-            victims = self._victims(pod, row, snapshot, rejections, division)
+            found = self._victims(pod, row, snapshot, rejections, division)
+            victims = tuple(victim for each in found for victim in each.pods)
             if victims:
-                cost = (len(victims), sum(each.priority for each in victims))
+                groups = sum(len(each.pods) > 1 for each in found)
+                cost = (groups, len(victims), sum(each.priority for each in victims))
                 if best is None or cost < best[0]:
                     best = (cost, row, victims)
         if best is None:
@@ -260,21 +264,46 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         snapshot: fwk.Snapshot,
         rejections: fwk.Rejections,
         division: Division,
-    ) -> tuple[fwk.PodInfo, ...]:
+    ) -> tuple[Reclaimable, ...]:
         """The victims of a node that make the pod fit; empty if none do."""
         assert rejections.what_if is not None
-        condemned = {each.uid for _, victims in self._claimed.values() for each in victims}
-        candidates = [
-            each
-            for each in snapshot.pods(row)
-            if self._may_be_victim(each, pod) and not each.is_terminating and each.uid not in condemned
-        ]
+        candidates = list(self._candidates(pod, row, snapshot))
         budgets = DisruptionBudgets(snapshot.objects)
         trial = rejections.what_if.on(row)
         try:
             return victims_to_reclaim(candidates, self.queue_of, division, budgets, trial)
         finally:
             trial.close()
+
+    def _candidates(self, pod: fwk.PodInfo, row: int, snapshot: fwk.Snapshot) -> Iterator[Reclaimable]:
+        """Single pods and whole groups that may be victims on a node; spare members of a group are single."""
+        condemned = {each.uid for _, victims in self._claimed.values() for each in victims}
+
+        def may_go(other: fwk.PodInfo) -> bool:
+            return self._may_be_victim(other, pod) and not other.is_terminating and other.uid not in condemned
+
+        members, seen = snapshot.index(GangMembers), set[str]()
+        units = GangUnits(members, snapshot.placed_pod, snapshot.objects)
+        for other in sorted(filter(may_go, snapshot.pods(row)), key=importance, reverse=True):
+            unit = units.of(other)
+            if unit is None:
+                yield Reclaimable((other,))
+            elif other.uid not in seen:
+                seen |= unit.members.keys()
+                here = sorted(
+                    (each for each in snapshot.pods(row) if each.uid in unit.members),
+                    key=importance,
+                    reverse=True,
+                )
+                if unit.spare:
+                    left = unit.spare - len(condemned & unit.members.keys())
+                    yield from (Reclaimable((each,)) for each in list(filter(may_go, here))[: max(left, 0)])
+                elif all(map(may_go, unit.members.values())) and not any(
+                    members.shares_gang(pod, each) for each in unit.members.values()
+                ):
+                    there = {each.uid for each in here}
+                    away = tuple(each for uid, each in unit.members.items() if uid not in there)
+                    yield Reclaimable(tuple(here), away)
 
 
 def _scheduler(pod: fwk.PodInfo) -> str:

@@ -43,6 +43,7 @@ from plimsoll.framework.columns import (
     TermKind,
     has_single_domains,
 )
+from plimsoll.toolkit.scheduling.rivalries import Rivalry
 
 AFFINITY_UNMET = fwk.unresolvable("node(s) didn't match pod affinity rules")
 ANTI_AFFINITY_UNMET = fwk.unschedulable("node(s) didn't match pod anti-affinity rules")
@@ -179,6 +180,24 @@ class InterPodAffinity(
                 ids = snapshot.label_ids(key)
                 codes[(ids == fwk.ABSENT) if alone else (domains.sums <= 0)[ids]] = 1
         return codes
+
+    def rivalries(self, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> tuple[Rivalry, ...]:
+        """The required anti-affinity terms of and against such pods that some other pod may violate."""
+        found = []
+        index = snapshot.index(PodCounts)
+        for key, pods in _own_terms(pod.template, snapshot.objects).anti_affinity:
+            domains = index.of(pods).sums(key, snapshot)
+            if domains.occupied:
+                itself = int(pods.matches(pod.namespace, pod.labels))
+                found.append(Rivalry(key, domains.sums, itself, is_own=True))
+        labels = _namespace_labels(pod, snapshot.objects)
+        for term, counts in snapshot.index(TermCounts).concerning(pod.template, labels):
+            if term.kind is TermKind.REQUIRED_ANTI_AFFINITY and counts.total:
+                domains = counts.sums(term.topology_key, snapshot)
+                if domains.occupied:
+                    itself = pod.template.terms.count(term)
+                    found.append(Rivalry(term.topology_key, domains.sums, itself, is_own=False))
+        return tuple(found)
 
     def eased(self, template: fwk.PodTemplate) -> bool:
         """True unless the pod has required affinity: then only pods that keep it away matter."""

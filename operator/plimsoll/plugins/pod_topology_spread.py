@@ -212,6 +212,16 @@ class PodTopologySpread(
                 return None
         return fwk.Edition(tuple(marks), by_row) if marks else fwk.INDIFFERENT
 
+    @property
+    def gives_constraints(self) -> bool:
+        """Whether the profile names default constraints."""
+        return bool(self._defaults) and not self._is_system
+
+    def constraints(self, template: fwk.PodTemplate, objects: fwk.ClusterObjects) -> Constraints:
+        """The pod's own constraints, or else those that the profile names; none that are built in."""
+        has_own = bool(template.sample.spec.topology_spread_constraints)
+        return self._constraints(template, objects) if has_own or self.gives_constraints else NONE
+
     def eased(self, template: fwk.PodTemplate) -> bool:
         """True: a domain that loses a pod approaches the minimum, or stays the minimum."""
         return True

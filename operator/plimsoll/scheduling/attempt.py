@@ -9,6 +9,7 @@ from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.plugin_calls import OverBudgetError
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Nomination, PodInfo
+from plimsoll.framework.columns import GangMembers
 from plimsoll.framework.devices.ports import DEALLOCATED, DELETED
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
@@ -126,7 +127,12 @@ class AttemptFailures:
         that is not in a gang is tried again when its last victim has left; gang members wait for their
         siblings' victims.
         """
+        self._members.condemn(nomination.victims)
         self._pipeline.start(self._preempt(queued, nomination, plugins, is_alone=is_alone))
+
+    @property
+    def _members(self) -> GangMembers:
+        return self._book.cache.cluster.index(GangMembers)
 
     async def _preempt(
         self, queued: QueuedPod, nomination: Nomination, plugins: frozenset[str], *, is_alone: bool
@@ -140,6 +146,8 @@ class AttemptFailures:
                     pod, nomination, scheduler.profile, lambda: pod.uid in self._queue
                 )
         finally:
+            if not is_made:
+                self._members.pardon(nomination.victims)
             self._queue.add_unschedulable_if_not_present(
                 pod.uid, self._clock.monotonic(), plugins if is_made else frozenset()
             )

@@ -268,7 +268,7 @@ class _Targets:
                     if _matches(pod.template.required_nodes, node, context)
                     and (
                         not node.spec.taints
-                        or untolerated(node.spec.taints, tolerations, numeric=True) is None
+                        or untolerated(node.spec.taints, tolerations, numeric=context.is_exact) is None
                     )
                 )
             if len(nodes) > 1 and union is not nodes:

@@ -2,22 +2,25 @@
 
 Formula::
 
-    candidate = one of its required anti-affinity terms matches another pod on the same node,
-                or on a node with the same value of the term's topology key
+    candidate = the scheduler's InterPodAffinity, with the pod taken off, refuses the pod's node because of a
+                required anti-affinity term of the pod, or of another one that matches it
 
 Units: none.
-Edges: the pod that declares the rule is evicted, never the pod that the rule matches. Pods of equal names (in
-two namespaces) never conflict. On the same node the topology key need not exist. Namespace selectors and
-matchLabelKeys are not read. Terminating pods still conflict; an accepted candidate no longer does.
+Edges: pods that declare a violated rule come before those that the rule matches. All placed pods count as
+others, terminating ones and those that the arguments exclude too. An accepted candidate no longer conflicts.
 Source: descheduler v0.36, ``removepodsviolatinginterpodantiaffinity``.
-Differs: among equal pods the Proven planner first proposes the one that costs least to move (deletion cost,
-readiness, restarts, age).
+Differs: among equal pods the one that costs least to move comes first (deletion cost, readiness, restarts,
+age). Under planner Upstream terms are read as descheduler reads them: only pods that declare a rule are
+evicted, pods of equal names (in two namespaces) never conflict, the topology key need not exist on a shared
+node, namespace selectors are not read, and pods that the arguments exclude do not count.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 from plimsoll.framework import Node, PodInfo, PodTemplate
+from plimsoll.framework.columns import PodTerm, TermKind
 from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind, Verdict
 from plimsoll.framework.descheduling.complaints import (
     Complaint,
@@ -33,6 +36,7 @@ from plimsoll.framework.selectors import SelectorLookup
 from plimsoll.toolkit.descheduling.eviction_order import least_important_first
 from plimsoll.toolkit.descheduling.node_fit import AntiAffinityTerm, anti_affinity_terms
 from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
+from plimsoll.toolkit.scheduling.rivalries import KeepsApart, Rivalry
 
 
 class Rivals:
@@ -79,6 +83,38 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """Pods by node, the least important first."""
+        if context.is_exact:
+            yield from self._as_upstream(context)
+            return
+        closed: set[str] = set()
+        for is_own in (True, False):
+            found = self._refused(context, is_own=is_own)
+            for name in sorted(found.keys() - closed):
+                for pod in least_important_first(found[name], context):
+                    reason = _reason(pod, name, context, is_own=is_own)
+                    if not reason or not context.may_go(pod, reason):
+                        continue
+                    if (yield Candidate(pod, name, reason)) is Verdict.NODE_CLOSED:
+                        closed.add(name)
+                        break
+
+    def _refused(self, context: StrategyContext, *, is_own: bool) -> dict[str, list[PodInfo]]:
+        """The pods in scope whose node the scheduler would refuse, by node."""
+        found: dict[str, list[PodInfo]] = {}
+        for _, pods in context.templates_of(None):
+            sample = next(iter(pods.values()))
+            if not self.args.covers(sample):
+                continue
+            rivalries = [each for each in _rivalries(sample, context) if each.is_own is is_own]
+            for pod in pods.values() if rivalries else ():
+                name = context.node_of(pod)
+                may_leave = name in context.considered and not pod.pod.is_terminal
+                if may_leave and pod.stands_in_for is None and _refusing(pod, rivalries, context):
+                    found.setdefault(name, []).append(pod)
+        return found
+
+    def _as_upstream(self, context: StrategyContext) -> Candidates:
+        """Pods by node, as descheduler reads terms."""
         broken = _broken_terms(self.args, context)
         if not broken:
             return
@@ -105,90 +141,99 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
         """Pods near a pod that their own required anti-affinity matches, 1 each."""
-        census = context.kept.get(self.name)
-        if census is None:
-            census = context.kept[self.name] = _Census(context, self.args)
         concerned = list(pods_near(context, near))
-        found = {
-            _complaint(pod): 1.0
-            for pod, name in concerned
-            if self.args.covers(pod)
-            and any(census.forbids(term, pod, name, context) for term in anti_affinity_terms(pod))
-        }
-        if near is None:
-            return found
-        # Terms of pods that stay may match new pods, and no longer match those that left.
-        moving, nodes = {pod.uid for pod in near.pods}, nodes_near(context, near)
-        for term, group in census.objecting(near.pods, context):
-            domains = {context.node(name).labels.get(term.topology_key) for name in nodes} - {None}
-            for pod in group.values():
-                name = context.node_of(pod)
-                if (
-                    pod.uid not in moving
-                    and name in context.considered
-                    and (name in nodes or context.node(name).labels.get(term.topology_key) in domains)
-                    and census.forbids(term, pod, name, context)
-                ):
-                    found[_complaint(pod)] = 1.0
+        if near is not None:
+            # Terms of pods that stay may match new pods, and no longer match those that left.
+            concerned += self._objecting(near, context)
+        own: dict[PodTemplate, list[Rivalry]] = {}
+        found: dict[Complaint, float] = {}
+        for pod, _ in concerned:
+            if not self.args.covers(pod):
+                continue
+            if pod.template not in own:
+                own[pod.template] = [each for each in _rivalries(pod, context) if each.is_own]
+            if _refusing(pod, own[pod.template], context):
+                sentence = f"pod {pod.key} is near a pod that its required anti-affinity forbids"
+                found[Complaint(sentence, Gravity.RULE)] = 1.0
         return found
 
+    def _objecting(self, near: Vicinity, context: StrategyContext) -> Iterator[tuple[PodInfo, str]]:
+        """Pods with a term that matches a moved pod, on the nodes of the vicinity or in their domains."""
+        terms = context.kept.get(self.name)
+        if terms is None:
+            terms = context.kept[self.name] = _declared_terms(context)
+        nodes = nodes_near(context, near)
+        met = dict.fromkeys(
+            term
+            for pod in near.pods
+            for labels in [_namespace_labels(pod, context)]
+            for term in terms.lookup.candidates(pod.labels)
+            if term.matches(pod.namespace, pod.labels, labels)
+        )
+        for term in met:
+            domains = {context.node(name).labels.get(term.topology_key) for name in nodes} - {None}
+            for namespace, template in terms.declaring[term]:
+                for pod in context.pods_of(namespace, template).values():
+                    name = context.node_of(pod)
+                    if name in context.considered and (
+                        context.node(name).labels.get(term.topology_key) in domains
+                    ):
+                        yield pod, name
 
-class _Census:
-    """The templates with required anti-affinity, and the templates that each term matches.
 
-    Moves add no new templates, so this is valid for a run; the pods of a template are looked up live. The
-    context refers to it, but it does not refer to the context, so that both are freed when the run ends.
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """Required anti-affinity terms of placed pods, with the templates that declare them.
+
+    Moves add no new templates, so this is valid for a run; the pods of a template are looked up live.
     """
 
-    def __init__(self, context: StrategyContext, args: ScopedArgs) -> None:
-        self._args = args
-        self._terms = [
-            (term, namespace, template)
-            for namespace, template, _, terms in _declared(args, context)
-            for term in terms
-        ]
-        self._positions: SelectorLookup[int] = SelectorLookup()
-        for position, (term, _, _) in enumerate(self._terms):
-            self._positions.add(term.selector, position)
-        self._about: dict[AntiAffinityTerm, list[tuple[str, PodTemplate]]] = {}
-
-    def objecting(
-        self, pods: Collection[PodInfo], context: StrategyContext
-    ) -> Iterator[tuple[AntiAffinityTerm, Mapping[str, PodInfo]]]:
-        """The terms that match one of the pods, each with the pods that declare it."""
-        for position in sorted({each for pod in pods for each in self._positions.candidates(pod.labels)}):
-            term, namespace, template = self._terms[position]
-            if any(term.matches(pod) for pod in pods):
-                yield term, context.pods_of(namespace, template)
-
-    def forbids(self, term: AntiAffinityTerm, pod: PodInfo, name: str, context: StrategyContext) -> bool:
-        """Whether a pod that the term matches is on the node or in its domain; namesakes never count."""
-        domain = context.node(name).labels.get(term.topology_key)
-        for other in self._others(term, context):
-            if other.name == pod.name:
-                continue
-            place = context.node_of(other)
-            if place == name or (
-                domain is not None
-                and place in context.considered
-                and context.node(place).labels.get(term.topology_key) == domain
-            ):
-                return True
-        return False
-
-    def _others(self, term: AntiAffinityTerm, context: StrategyContext) -> Iterator[PodInfo]:
-        about = self._about.get(term)
-        if about is None:
-            about = self._about[term] = [
-                (namespace, template) for namespace, template, _ in _objects(term, self._args, context)
-            ]
-        for namespace, template in about:
-            yield from context.pods_of(namespace, template).values()
+    lookup: SelectorLookup[PodTerm]
+    declaring: dict[PodTerm, list[tuple[str, PodTemplate]]]
 
 
-def _complaint(pod: PodInfo) -> Complaint:
-    sentence = f"pod {pod.key} is near a pod that its required anti-affinity forbids"
-    return Complaint(sentence, Gravity.RULE)
+def _declared_terms(context: StrategyContext) -> _Terms:
+    terms = _Terms(SelectorLookup(), {})
+    for namespace in context.namespaces():
+        for template, _ in context.templates_with(namespace, NeighbourRule.ANTI_AFFINITY):
+            for term in template.terms_of(TermKind.REQUIRED_ANTI_AFFINITY):
+                if term not in terms.declaring:
+                    terms.declaring[term] = []
+                    terms.lookup.add(term.selector, term)
+                terms.declaring[term].append((namespace, template))
+    return terms
+
+
+def _namespace_labels(pod: PodInfo, context: StrategyContext) -> Mapping[str, str]:
+    namespace = context.objects.namespaces.get(pod.namespace)
+    return {} if namespace is None else namespace.labels
+
+
+def _rivalries(pod: PodInfo, context: StrategyContext) -> tuple[Rivalry, ...]:
+    """What the plugin of the pod's scheduler says; nothing if no profile with that plugin places the pod."""
+    filters = context.prospects.filters(pod)
+    plugin: object = None if filters is None else filters.get("InterPodAffinity")
+    return plugin.rivalries(pod, context.snapshot) if isinstance(plugin, KeepsApart) else ()
+
+
+def _refusing(pod: PodInfo, rivalries: Iterable[Rivalry], context: StrategyContext) -> list[Rivalry]:
+    row = context.cluster.row_of_pod(pod.uid)
+    if row is None:
+        return []
+    snapshot = context.snapshot
+    return [each for each in rivalries if each.refuses(row, snapshot)]
+
+
+def _reason(pod: PodInfo, node: str, context: StrategyContext, *, is_own: bool) -> str:
+    """Why the pod has to leave, as the cluster is now; "" if it need not any more."""
+    refusing = [each for each in _refusing(pod, _rivalries(pod, context), context) if each.is_own is is_own]
+    if not refusing:
+        return ""
+    key = refusing[0].topology_key
+    where = f"{key}={context.node(node).labels.get(key, '')}"
+    if is_own:
+        return f"the pod's required anti-affinity forbids it to be near another pod in {where}"
+    return f"another pod's required anti-affinity forbids it to be in {where}"
 
 
 def _declared(

@@ -1,20 +1,20 @@
 """RemovePodsViolatingNodeAffinity: evict pods whose node violates, or only partly meets, their node affinity.
 
-Required: the pod has a required node affinity, its node does not match it (or its node selector), and the pod
-fits some node in scope. Preferred: some node matches preference terms of more weight than the pod's own node
-does, and the pod fits some node, which may be its own.
+Required: the scheduler's filter NodeAffinity refuses the pod's node. Preferred: some node that all filters of
+the scheduler accept matches preference terms of more weight than the pod's own node does.
 
 Formula::
 
     weight(node) = sum of the weights of the preference terms that match it
 
 Units: weights as in the pod's preferences, 1..100 each.
-Edges: a pod is left unchanged if it has only a ``nodeSelector`` that no longer matches. Upstream silently
-ignores an unknown type. It compares with the best node even if the pod does not fit there, and then evicts
-endlessly (issues 1707, 1920).
+Edges: a node selector, and a profile's ``addedAffinity``, count as required. An unknown type stops the
+strategy with a message.
 Source: descheduler v0.36, ``removepodsviolatingnodeaffinity``.
-Differs: the Proven planner compares with nodes that the pod fits, and an unknown type stops the strategy
-with a message.
+Differs: under planner Upstream the pod must have a required node affinity, its node not match it or its node
+selector, and the pod fit some node by descheduler's own check, which for preferences may be its own; a pod
+that has only a ``nodeSelector`` stays, and unknown types are ignored. Upstream compares with the best node
+even if the pod does not fit there, and then evicts endlessly (issues 1707, 1920).
 """
 
 from collections.abc import Iterable
@@ -32,12 +32,19 @@ from plimsoll.framework.descheduling.complaints import (
     pods_near,
 )
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations, until_closed
-from plimsoll.framework.selectors import NodeAffinityTerms, NodeTerm, compile_node_term, untolerated
-from plimsoll.toolkit.descheduling.node_fit import fits_some_node, refusal_of
+from plimsoll.framework.selectors import NodeAffinityTerms, NodeTerm, compile_node_term
+from plimsoll.toolkit.descheduling.filter_answers import is_refused, refused_nodes
+from plimsoll.toolkit.descheduling.node_fit import fits_some_node
 from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+#: The scheduler's filter that decides whether a required affinity is met, and all that read nodes only.
+FILTER = "NodeAffinity"
+BY_NODE = (FILTER, "TaintToleration", "NodeUnschedulable")
+
+WRONG = "its node does not match the pod's required node affinity"
 
 Preferences = tuple[tuple[int, NodeTerm], ...]
 
@@ -80,9 +87,7 @@ class RemovePodsViolatingNodeAffinity(Strategy):
             if not self.args.covers(pod):
                 continue
             reason = (
-                _broken(pod, affinity, node, context)
-                if kind == REQUIRED
-                else _improvable(pod, affinity, node, context)
+                _broken(pod, node, context) if kind == REQUIRED else _improvable(pod, affinity, node, context)
             )
             if reason and context.may_go(pod, reason):
                 yield Candidate(pod, name, reason, destinations=_destinations(kind, pod, node, context))
@@ -99,7 +104,7 @@ class RemovePodsViolatingNodeAffinity(Strategy):
             if not self.args.covers(pod):
                 continue
             node = context.node(name)
-            if REQUIRED in self.args.node_affinity_type and not _is_met(pod, affinity, node):
+            if REQUIRED in self.args.node_affinity_type and is_refused(pod, name, FILTER, context):
                 sentence = f"pod {pod.key} is on a node that its required node affinity does not match"
                 found[Complaint(sentence, Gravity.RULE)] = 1.0
             if PREFERRED in self.args.node_affinity_type and affinity.preferred:
@@ -114,13 +119,13 @@ class RemovePodsViolatingNodeAffinity(Strategy):
         key = (self.name, pod.template)
         if key not in context.kept:
             preferences = _preferences(pod, affinity)
+            refused = [each for name in BY_NODE if (each := refused_nodes(pod, name, context)) is not None]
+            rows = context.cluster.rows
             context.kept[key] = max(
                 (
                     _weight(preferences, node)
                     for node in map(context.node, context.nodes)
-                    if not node.spec.unschedulable
-                    and pod.template.required_nodes.matches(node.labels, node.name)
-                    and untolerated(node.spec.taints, pod.pod.spec.tolerations, numeric=True) is None
+                    if not any(each[rows[node.name]] for each in refused)
                 ),
                 default=0,
             )
@@ -128,12 +133,13 @@ class RemovePodsViolatingNodeAffinity(Strategy):
         return highest
 
 
-def _broken(pod: PodInfo, affinity: NodeAffinityTerms, node: Node, context: StrategyContext) -> str:
-    if _is_met(pod, affinity, node):
+def _broken(pod: PodInfo, node: Node, context: StrategyContext) -> str:
+    if not context.is_exact:
+        return WRONG if is_refused(pod, node.name, FILTER, context) else ""
+    required = pod.template.sample.spec.node_affinity.required
+    if required is None or pod.template.required_nodes.matches(node.labels, node.name):
         return ""
-    if not fits_some_node(pod, context):
-        return ""
-    return "its node does not match the pod's required node affinity"
+    return WRONG if fits_some_node(pod, context) else ""
 
 
 def _improvable(pod: PodInfo, affinity: NodeAffinityTerms, node: Node, context: StrategyContext) -> str:
@@ -150,11 +156,10 @@ def _improvable(pod: PodInfo, affinity: NodeAffinityTerms, node: Node, context: 
         if not better or not fits_some_node(pod, context):
             return ""
     else:
-        better = {
-            name: weight
-            for name, weight in better.items()
-            if not refusal_of(pod, context.node(name), context)
-        }
+        rows = context.prospects.feasible(pod) if better else None
+        if rows is not None:
+            fitting = {context.cluster.nodes[row].name for row in rows.tolist()}
+            better = {name: weight for name, weight in better.items() if name in fitting}
         if not better:
             return ""
     best = max(better, key=lambda name: (better[name], name))
@@ -162,10 +167,6 @@ def _improvable(pod: PodInfo, affinity: NodeAffinityTerms, node: Node, context: 
         f"node {best} matches the pod's preferred node affinity better:"
         f" weight {better[best]}, its own node {present}"
     )
-
-
-def _is_met(pod: PodInfo, affinity: NodeAffinityTerms, node: Node) -> bool:
-    return affinity.required is None or pod.template.required_nodes.matches(node.labels, node.name)
 
 
 def _preferences(pod: PodInfo, affinity: NodeAffinityTerms) -> Preferences:

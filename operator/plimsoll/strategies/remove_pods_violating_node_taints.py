@@ -2,15 +2,15 @@
 
 Formula::
 
-    candidate = its node has a NoSchedule taint (PreferNoSchedule too, on request) that the arguments
-                include and that no toleration of the pod matches
+    candidate = its node has a NoSchedule or NoExecute taint (PreferNoSchedule too, on request) that the
+                arguments include and that no toleration of the pod matches, as in TaintToleration
 
 Units: none.
-Edges: NoExecute is left to the node lifecycle controller; ``includedTaints: []`` includes none; a cordon
-is a NoSchedule taint and drains the node unless excluded.
+Edges: ``includedTaints: []`` includes none; the cordon's taint counts only if ``includedTaints`` names it.
+The controller manager deletes pods because of NoExecute as well, without a budget or a proven place.
 Source: descheduler v0.36, ``removepodsviolatingnodetaints``.
-Differs: nothing under the Upstream planner; the Proven one ignores the cordon's taint unless
-``includedTaints`` names it.
+Differs: under planner Upstream NoExecute does not count, a cordon drains the node unless excluded, and the
+numeric operators of tolerations count, which the scheduler ignores.
 """
 
 from typing import ClassVar, Self
@@ -28,6 +28,7 @@ from plimsoll.framework.descheduling.complaints import (
 )
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations, until_closed
 from plimsoll.framework.selectors import (
+    HARD_EFFECTS,
     NO_SCHEDULE,
     PREFER_NO_SCHEDULE,
     UNSCHEDULABLE_TAINT,
@@ -66,9 +67,9 @@ class RemovePodsViolatingNodeTaints(Strategy):
 
     def __init__(self, args: RemovePodsViolatingNodeTaintsArgs) -> None:
         self.args = args
-        self._effects = frozenset(
-            (NO_SCHEDULE, PREFER_NO_SCHEDULE) if args.include_prefer_no_schedule else (NO_SCHEDULE,)
-        )
+        soft = (PREFER_NO_SCHEDULE,) if args.include_prefer_no_schedule else ()
+        self._effects = HARD_EFFECTS.union(soft)
+        self._exact_effects = frozenset((NO_SCHEDULE, *soft))
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """Node by node."""
@@ -78,7 +79,7 @@ class RemovePodsViolatingNodeTaints(Strategy):
                 continue
             found = []
             for pod in context.pods(name):
-                taint = self._untolerated(pod, taints)
+                taint = self._untolerated(pod, taints, context)
                 if taint is None or not self.args.covers(pod):
                     continue
                 reason = f"the pod does not tolerate taint {written(taint)} of its node"
@@ -95,26 +96,27 @@ class RemovePodsViolatingNodeTaints(Strategy):
             taints = self._relevant(context.node(name), context)
             hard = [taint for taint in taints if taint.effect != PREFER_NO_SCHEDULE]
             sentence = f"pod {pod.key} does not tolerate a taint of its node"
-            if self._untolerated(pod, hard):
+            if self._untolerated(pod, hard, context):
                 found[Complaint(sentence, Gravity.RULE)] = 1.0
-            elif self._untolerated(pod, taints):
+            elif self._untolerated(pod, taints, context):
                 found[Complaint(sentence, Gravity.PREFERENCE)] = 1.0
         return found
 
-    def _untolerated(self, pod: PodInfo, taints: list[Taint]) -> Taint | None:
-        return untolerated(taints, pod.pod.spec.tolerations, self._effects, numeric=True)
+    def _untolerated(self, pod: PodInfo, taints: list[Taint], context: StrategyContext) -> Taint | None:
+        return untolerated(taints, pod.pod.spec.tolerations, self._effects, numeric=context.is_exact)
 
     def _destinations(self, pod: PodInfo, context: StrategyContext) -> Destinations:
         return Destinations(
-            lambda name: self._untolerated(pod, self._relevant(context.node(name), context)) is None
+            lambda name: self._untolerated(pod, self._relevant(context.node(name), context), context) is None
         )
 
     def _relevant(self, node: Node, context: StrategyContext) -> list[Taint]:
         included, excluded = self.args.included_taints, self.args.excluded_taints
+        effects = self._exact_effects if context.is_exact else self._effects
         return [
             taint
             for taint in node.spec.taints
-            if taint.effect in self._effects
+            if taint.effect in effects
             and not _named(taint, excluded)
             and (included is None or _named(taint, included))
             and (context.is_exact or included or taint.key != UNSCHEDULABLE_TAINT.key)

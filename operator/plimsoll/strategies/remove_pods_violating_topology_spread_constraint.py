@@ -11,14 +11,16 @@ fit a node of a domain below the ideal are last, preceded by pods without node s
 by pods of the highest priority.
 
 Units: counts of pods by domain.
-Edges: only evictable pods count, and terminating ones do not; ``minDomains`` is not read; constraints are
-solved one by one against the original placement, and their victims add up; pods that fit no node count as
-moved.
+Edges: the constraints and the counts are those of the scheduler's PodTopologySpread, with ``minDomains``, the
+inclusion policies and the profile's ``defaultConstraints``, but not the built-in ones; terminating pods do
+not count.
 Source: descheduler v0.36, ``removepodsviolatingtopologyspreadconstraint``.
-Differs: under the Proven planner all pods count and only evictable ones are proposed. Constraints that share
-pods are planned together: one pod at a time goes from the fullest domains to nodes that reduce the excess of
-all constraints and increase that of none; among equal pods, the cheapest goes (priority, deletion cost,
-readiness, restarts, age). If no single move helps any more, a mixed-integer program is solved for these pods.
+Differs: under planner Upstream only evictable pods of nodes under consideration count, ``minDomains`` and
+defaults are not read, and constraints are solved one by one against the original placement; their victims
+add up, and pods that fit no node count as moved. The other planners propose evictable pods only. Constraints
+that share pods are planned together: one pod at a time goes from the fullest domains to nodes that reduce the
+excess of all constraints and increase that of none; among equal pods, the cheapest goes (priority, deletion
+cost, readiness, restarts, age). If no single move helps any more, a mixed-integer program is solved for them.
 """
 
 import math
@@ -38,6 +40,7 @@ from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
 from plimsoll.toolkit.descheduling.spread_populations import (
     Population,
     SpreadConstraint,
+    SpreadRule,
     populations,
     sizes_of,
     spread_constraints_of,
@@ -94,7 +97,7 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
         """Pods in excess of the smallest domain plus maxSkew, by constraint."""
         found: Counter[Complaint] = Counter()
-        seen: set[tuple[str, SpreadConstraint]] = set()
+        seen: set[tuple[str, SpreadRule]] = set()
         concerned = (
             [(namespace, None) for namespace in context.namespaces()]
             if near is None

@@ -7,6 +7,7 @@ random order of its maps, so this is one of its possible results, always the sam
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from plimsoll.framework.args import NoArgs, PluginArgs
@@ -26,12 +27,16 @@ from plimsoll.framework.descheduling.proposals import NoSurges, Refusal, SurgePe
 from plimsoll.framework.descheduling.prospects import Nowhere, Prospects
 from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.gang_members import GangMembers, GangUnits
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.selectors import EVERYTHING, Selector
 from plimsoll.model.structural import Structural
+
+BREAKS_GANG = "BreaksGroup"
+"""The reason of refusals of pods that others of their group need."""
 
 
 @runtime_checkable
@@ -225,18 +230,29 @@ class StrategyContext:
         return self.cluster.index(ReadyCounts).of(namespace, owner_uid)
 
     def is_evictable(self, pod: PodInfo, wanted: str = "") -> bool:
-        """Whether no evictor protects the pod as such.
+        """Whether no evictor protects the pod as such, and no other member of its group needs it.
 
         A refusal is reported to the user with ``wanted``: why the strategy wants to move the pod, empty if it
         is only counting.
         """
-        return self._passes(pod, wanted, (evictor.filter(pod, self) for evictor in self.evictors))
+        answers = (evictor.filter(pod, self) for evictor in self.evictors)
+        return self._passes(pod, wanted, chain(answers, map(self.bound_to_gang, (pod,))))
 
     def is_movable(self, pod: PodInfo, wanted: str = "") -> bool:
         """Whether the evictors' last checks before an eviction pass; the same arguments."""
         return self._passes(
             pod, wanted, (evictor.pre_eviction_filter(pod, self) for evictor in self.evictors)
         )
+
+    def bound_to_gang(self, pod: PodInfo) -> Refusal | None:
+        """Why a pod stays because other members of its group need it; None if they do not."""
+        members = self.cluster.index(GangMembers)
+        if pod.uid not in members:
+            return None
+        units = self.kept.get(GangUnits)
+        if units is None:
+            units = self.kept[GangUnits] = GangUnits(members, self.cluster.pods.get, self.objects)
+        return bound_to_gang(pod, units)
 
     def may_go(self, pod: PodInfo, wanted: str = "") -> bool:
         """Whether no evictor protects the pod, by either check."""
@@ -251,6 +267,27 @@ class StrategyContext:
                     self.protected.append(Protected(pod, wanted, refusal))
                 return False
         return True
+
+
+def bound_to_gang(pod: PodInfo, units: GangUnits, leaving: Container[str] = ()) -> Refusal | None:
+    """Why a pod stays because other members of its group need it; None if they do not.
+
+    No group is moved as a whole: every place would have to be proven, and every eviction to succeed, or the
+    group would be broken.
+
+    Args:
+        pod: The pod.
+        units: The groups of its cluster.
+        leaving: Uids of pods whose evictions are under way.
+    """
+    unit = units.of(pod)
+    if unit is None or unit.spare > sum(uid in leaving for uid in unit.members):
+        return None
+    needs = "all of its members" if unit.least is None else f"{unit.least} running members"
+    return Refusal(
+        BREAKS_GANG,
+        f"{unit.gangs[0]} needs {needs}, and {len(unit.members)} are placed: no more of them may leave",
+    )
 
 
 def considered_nodes(cluster: Cluster, selector: Selector = EVERYTHING) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from plimsoll.framework.descheduling.proposals import Refusal
-from plimsoll.framework.extension_points import WhatIf
+from plimsoll.framework.extension_points import FilterPlugin, WhatIf
 from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.kinds.pod_info import PodInfo
 
@@ -56,6 +56,9 @@ class Prospects(Protocol):
     def too_hot(self, node: str, pod: PodInfo | None = None) -> Refusal | None:
         """Why a measured node's use keeps it from accepting a pod, or any; None if it is not measured."""
 
+    def filters(self, pod: PodInfo) -> Mapping[str, FilterPlugin] | None:
+        """The filter plugins of the profile that places the pod, by name; None if no profile is known."""
+
 
 class Nowhere:
     """Unknown prospects, for planners that consult no scheduler."""
@@ -81,5 +84,9 @@ class Nowhere:
         return None
 
     def too_hot(self, node: str, pod: PodInfo | None = None) -> Refusal | None:
+        """None."""
+        return None
+
+    def filters(self, pod: PodInfo) -> Mapping[str, FilterPlugin] | None:
         """None."""
         return None

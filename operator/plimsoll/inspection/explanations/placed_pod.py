@@ -220,7 +220,7 @@ def holds_of(
 
 
 def _protections(config: RebalancingConfig, context: StrategyContext, pod: PodInfo) -> Iterator[Refusal]:
-    """The reasons for which evictors protect the pod; names the strategies that have their own evictor."""
+    """Why evictors or its group protect the pod; names the strategies that have their own evictor."""
     asked = [("", each) for each in config.evictors]
     if config.own_evictors:
         asked = [
@@ -232,6 +232,9 @@ def _protections(config: RebalancingConfig, context: StrategyContext, pod: PodIn
         for refusal in (evictor.filter(pod, context), evictor.pre_eviction_filter(pod, context)):
             if refusal is not None:
                 yield replace(refusal, message=f"{prefix}{refusal.message}")
+    bound = context.bound_to_gang(pod)
+    if bound is not None:
+        yield bound
 
 
 def _settling(state: ClusterState, context: PlanningContext, pod: PodInfo) -> list[Hold]:

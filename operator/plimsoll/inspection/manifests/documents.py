@@ -21,7 +21,7 @@ POLICY = "SchedulingPolicy"
 #: Prefix of the uid of every object that exists on the fork only.
 NEW = "new:"
 
-_KINDS: dict[str, type[ApiObject]] = {kind.__name__: kind for kind in (*SHELVES, Node, PodGroup)}
+_KINDS: dict[str, type[ApiObject]] = {kind.__name__: kind for kind in (*SHELVES, Node)}
 #: Cluster-scoped kinds.
 _GLOBAL = {"Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver"}
 
@@ -97,7 +97,7 @@ def shelve(cluster: Cluster, found: ApiObject) -> None:
         return
     stock: dict[str, ApiObject] = getattr(cluster.objects, shelf)
     stock[found.key if found.namespace else found.name] = found
-    if isinstance(found, PodDisruptionBudget):
+    if isinstance(found, PodDisruptionBudget | PodGroup):
         cluster.objects.budget_version += 1
     else:
         cluster.objects.version += 1

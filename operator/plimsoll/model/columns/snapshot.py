@@ -312,6 +312,10 @@ class Snapshot:
         """Whether a pod is on a node of the whole cluster, even on an unknown one."""
         return uid in self._cluster.pods
 
+    def placed_pod(self, uid: str) -> PodInfo | None:
+        """A pod that is on a node of the whole cluster, even on an unknown one; None if it is on none."""
+        return self._cluster.pods.get(uid)
+
     def index(self, kind: type[IndexT]) -> IndexT:
         """A summary of the placed pods (of the whole cluster), updated at each event; built on first use."""
         return self._cluster.index(kind)

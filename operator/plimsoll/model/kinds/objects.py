@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 from plimsoll.model.kinds.metadata import OwnerReference
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.storage import (
     CSIDriver,
     CSINode,
@@ -62,6 +63,7 @@ SHELVES: Mapping[type, str] = {
     ReplicaSet: "replica_sets",
     StatefulSet: "stateful_sets",
     PodDisruptionBudget: "budgets",
+    PodGroup: "pod_groups",
     PriorityClass: "priority_classes",
     PersistentVolume: "volumes",
     PersistentVolumeClaim: "claims",
@@ -77,8 +79,9 @@ SHELVES: Mapping[type, str] = {
 class ClusterObjects:
     """Objects by key: ``name``, or ``namespace/name`` for namespaced kinds.
 
-    ``version`` increases with each change, except for budgets, which are read only for evictions: they have
-    ``budget_version``. ``derived`` keeps values computed from the objects until ``version`` increases.
+    ``version`` increases with each change, except for budgets and pod groups, which are read only for
+    evictions: they have ``budget_version``.
+    ``derived`` keeps values computed from the objects until ``version`` increases.
     """
 
     namespaces: dict[str, Namespace] = field(default_factory=dict)
@@ -87,6 +90,7 @@ class ClusterObjects:
     replica_sets: dict[str, ReplicaSet] = field(default_factory=dict)
     stateful_sets: dict[str, StatefulSet] = field(default_factory=dict)
     budgets: dict[str, PodDisruptionBudget] = field(default_factory=dict)
+    pod_groups: dict[str, PodGroup] = field(default_factory=dict)
     priority_classes: dict[str, PriorityClass] = field(default_factory=dict)
     volumes: dict[str, PersistentVolume] = field(default_factory=dict)
     claims: dict[str, PersistentVolumeClaim] = field(default_factory=dict)
@@ -190,7 +194,7 @@ class ReadOnlyObjects(ClusterObjects):
 
     @property
     def budget_version(self) -> int:  # type: ignore[override]  # likewise
-        """Increases with each change of a budget."""
+        """Increases with each change of a budget, or of the wanted state of a pod group."""
         return self._source.budget_version
 
     @property

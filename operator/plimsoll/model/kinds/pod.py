@@ -214,6 +214,14 @@ class PodSchedulingGroup(msgspec.Struct, frozen=True, kw_only=True, rename="came
     pod_group_name: str = ""
 
 
+class WorkloadReference(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """The group of a Workload that a pod is scheduled with (Kubernetes 1.35)."""
+
+    name: str = ""
+    pod_group: str = ""
+    pod_group_replica_key: str = ""
+
+
 class PodSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """The wanted state of the pod."""
 
@@ -238,6 +246,7 @@ class PodSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fals
     restart_policy: str = "Always"
     termination_grace_period_seconds: Int64 | None = None
     scheduling_group: PodSchedulingGroup | None = None
+    workload_ref: WorkloadReference | None = None
 
     @property
     def node_affinity(self) -> NodeAffinityTerms:

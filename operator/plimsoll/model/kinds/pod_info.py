@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec.structs import astuple
 
+from plimsoll.model.kinds.gang_marks import gangs_of
 from plimsoll.model.kinds.metadata import ObjectMeta, OwnerReference
 from plimsoll.model.kinds.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements, Volume
 from plimsoll.model.kinds.pod_terms import PodTerm, TermKind, compile_terms
@@ -356,6 +357,7 @@ def _frame_of(pod: Pod) -> bytes | None:
         topology_spread_constraints=(),
         volumes=volumes,
         scheduling_group=None,
+        workload_ref=None,
     )
     encoded = _FRAMES.encode((pod.metadata.namespace, spec.node_affinity, rest))
     return blake2b(encoded, digest_size=16).digest()
@@ -378,4 +380,10 @@ def counts_the_same(one: PodInfo, other: PodInfo) -> bool:
         and one.nonzero_cpu_milli == other.nonzero_cpu_milli
         and one.nonzero_memory_bytes == other.nonzero_memory_bytes
         and one.is_terminating == other.is_terminating
+        and (one.pod.metadata.annotations == other.pod.metadata.annotations or _same_gangs(one, other))
     )
+
+
+def _same_gangs(one: PodInfo, other: PodInfo) -> bool:
+    """Whether two states of a pod name the same gangs: some systems add the name to a running pod."""
+    return gangs_of(one.pod) == gangs_of(other.pod)

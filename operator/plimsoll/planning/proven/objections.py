@@ -105,7 +105,7 @@ class Objections:
         )
 
     def protection(self, candidate: Candidate) -> Refusal | Surge | None:
-        """The evictor that protects the pod; the surge that moves it, if only a surge is allowed."""
+        """What protects the pod: an evictor or its gang; the surge that moves it, if only that is allowed."""
         pod = candidate.pod
         surge: Surge | None = None
         for evictor in self._rebalancing.evictors:
@@ -121,7 +121,7 @@ class Objections:
                 if not isinstance(found, Surge):
                     return self._context.surges.lift(pod, each) if each.yields_to_surge else each
                 surge = found
-        return surge
+        return self._context.bound_to_gang(pod) or surge
 
     def lesson(
         self, strategy: str, pod: PodInfo, workload: Workload, budgets: Sequence[PodDisruptionBudget]

@@ -1,6 +1,6 @@
 """Answers strategies' questions about places with the scheduler's view, on the fork of a plan."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from weakref import ReferenceType, ref
 
@@ -9,6 +9,7 @@ import numpy as np
 from plimsoll.framework import MAX_SCORE, BoolArray, PluginError, PodInfo, PodTemplate, WhatIf
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.framework.descheduling.prospects import Outlook
+from plimsoll.framework.extension_points import FilterPlugin
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 from plimsoll.planning.aftermath import ForkAttempt
@@ -26,6 +27,7 @@ class ForkProspects:
         self._schedulers = schedulers
         self._known: dict[PodTemplate, tuple[int, RowArray | None]] = {}
         self._targets: tuple[int, BoolArray] | None = None
+        self._filters: dict[str, Mapping[str, FilterPlugin] | None] = {}
         self._load_lines: ReferenceType[LoadLines] | None = None
 
     @property
@@ -80,6 +82,14 @@ class ForkProspects:
         """Why a measured node's use keeps it from accepting a pod, or any; None if it is not measured."""
         lines = self.load_lines
         return None if lines is None else lines.too_hot(node, pod)
+
+    def filters(self, pod: PodInfo) -> Mapping[str, FilterPlugin] | None:
+        """The filter plugins of the profile that places the pod, by name; None if no profile is known."""
+        name = pod.pod.spec.scheduler_name
+        if name not in self._filters:
+            profile = self._rebalancing.profiles.get(name) or self._rebalancing.forecast
+            self._filters[name] = None if profile is None else {each.name: each for each in profile.filter}
+        return self._filters[name]
 
     def _feasible(self, pod: PodInfo) -> RowArray | None:
         scheduler = self._schedulers.deciding(pod)

@@ -6,6 +6,7 @@ the next one is decided. An accepted eviction changes what the rest of the cycle
 terminating. Everything else stays as at the start of the cycle (docs/adr/0022).
 
 Edges: with fewer than two nodes nothing runs; a failing strategy ends only itself.
+Differs: a pod that other members of its group need is not evicted, as if the API server had refused it.
 Source: descheduler v0.36, ``pkg/descheduler/descheduler.go`` and ``evictions/evictions.go``.
 """
 
@@ -170,7 +171,7 @@ class UpstreamCycle:
         try:
             proposal = next(asking, None)
             while proposal is not None:
-                verdict = yield from self._verdict(proposal, strategy.name, profile, tally)
+                verdict = yield from self._verdict(proposal, strategy.name, profile, context, tally)
                 proposal = asking.send(verdict)
         except StopIteration:
             pass
@@ -186,7 +187,7 @@ class UpstreamCycle:
         context.protected.clear()
 
     def _verdict(  # noqa: PLR0911 - upstream's checks in upstream's order
-        self, proposal: Proposal, strategy: str, profile: str, tally: Tally
+        self, proposal: Proposal, strategy: str, profile: str, context: StrategyContext, tally: Tally
     ) -> Generator[UpstreamEviction, EvictionAnswer, Verdict | None]:
         """Judge a proposal; None when the strategy has to end."""
         if not isinstance(proposal, Candidate):
@@ -208,6 +209,10 @@ class UpstreamCycle:
             return None
         if pod.uid not in self._fork.pods and pod.uid not in self._unplaced:
             return Verdict.REFUSED  # not found: evicted earlier in this cycle
+        bound = context.bound_to_gang(pod)
+        if bound is not None:
+            self._refuse(proposal, strategy, bound)
+            return Verdict.REFUSED
         eviction = UpstreamEviction(pod, node, profile, strategy, proposal.reason)
         answer = yield eviction
         if answer.refusal is not None:

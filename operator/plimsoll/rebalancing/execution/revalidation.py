@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, RebalancingSpec
 from plimsoll.cluster.reservations import ReservationBook
+from plimsoll.framework.descheduling.context import bound_to_gang
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.gang_members import GangMembers, GangUnits
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import LimitLevel
@@ -193,8 +195,8 @@ class MoveRevalidator:
             self._copy = None
 
     def _clash(self, record: Record, move: Move, rebalancing: RebalancingConfig) -> Refusal | None:
-        """Why other policies' moves under way leave no room for this one, None if they do."""
-        others, all_of_them = 0, 1
+        """Why other moves under way leave no room for this one, None if they do."""
+        others, all_of_them, leaving = 0, 1, set[str]()
         for each in self.keeper.unfinished():
             if not each.is_moving or each.key == record.key:
                 continue
@@ -202,9 +204,13 @@ class MoveRevalidator:
             if is_other and each.spec.pod.uid == move.pod.uid:
                 story = f"policy {each.spec.policy} moves the pod (record {each.key})"
                 return Refusal("AlreadyMoving", story)
+            leaving.add(each.spec.pod.uid)
             if recorded_workload(each.spec) == move.workload.key:
                 all_of_them += 1
                 others += is_other
+        bound = bound_to_gang(move.pod, self._units(), leaving)
+        if bound is not None:
+            return bound
         ceiling = rebalancing.limits.per_workload
         most = ceiling.of(0 if ceiling.percent is None else self._replicas(move)) if others else None
         if most is None or all_of_them <= most:
@@ -213,6 +219,10 @@ class MoveRevalidator:
             LimitLevel.WORKLOAD.value,
             f"at most {most} at a time of {move.workload.name}, and other policies move {others} of its pods",
         )
+
+    def _units(self) -> GangUnits:
+        cluster = self.book.cache.cluster
+        return GangUnits(cluster.index(GangMembers), cluster.pods.get, cluster.objects)
 
     def _replicas(self, move: Move) -> int:
         pods = self.book.cache.cluster.pods.values()

@@ -119,7 +119,11 @@ class GangTaker:
         if rescue.is_feasible:
             self._preempt(group, rescue, by_uid, decision.message(placed))
             return
-        message, plugins, keeps = decision.message(placed), decision.plugins, rescue.awaits_victims
+        message, plugins = decision.message(placed), decision.plugins
+        # While the victims of a sibling are being removed, the room that others have for it is kept, too.
+        keeps = rescue.awaits_victims or any(
+            each.uid not in by_uid and self._queue.is_in_flight(each.uid) for each in group.waiting()
+        )
         given = self._give_back(rescue)
         if given:
             self._pipeline.start(self._reject_after(given, group, taken, message, plugins, keeps=keeps))

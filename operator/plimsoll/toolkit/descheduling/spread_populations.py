@@ -1,11 +1,15 @@
-"""Topology spread constraints as plain values, and the populations of pods that they count, by domain.
+"""Topology spread constraints, and the populations of pods that they count, by domain.
 
-The constraints of one namespace whose selectors share pods form a population. A move that repairs one of them
-may violate another, so they are judged together. The excess of a constraint is::
+Constraints and counts are those of the plugin PodTopologySpread of the profile that places the pods, with its
+``defaultConstraints``. The constraints of one namespace whose selectors share pods form a population. A move
+that repairs one of them may violate another, so they are judged together. The excess of a constraint is::
 
     excess = sum over domains of max(size - smallest size - maxSkew, 0)
 
+With fewer domains than ``minDomains`` the smallest size is 0, as if one more domain were empty.
+
 Units: counts of pods. Ended and terminating pods do not count.
+``SpreadConstraint`` is descheduler's reading of them, for planner Upstream.
 Source: Kubernetes v1.36, ``pod.spec.topologySpreadConstraints``; KEP-3094 (node inclusion policies) and
 KEP-3243 (matchLabelKeys).
 """
@@ -13,16 +17,21 @@ KEP-3243 (matchLabelKeys).
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+import numpy as np
+
+from plimsoll.framework import ABSENT
 from plimsoll.framework.descheduling.complaints import Gravity
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.pod_indexes import NeighbourRule
+from plimsoll.model.columns.pod_counts import PodClass, PodCounts
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Toleration
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.selectors import NodeMatcher, Selector, SelectorError
 from plimsoll.model.taints import untolerated
-from plimsoll.toolkit.scheduling.topology_spread import selector_of
+from plimsoll.toolkit.scheduling.topology_spread import Constraint, Included, SpreadsPods, selector_of
 
 Covers = Callable[[PodInfo], bool]
 """Whether pods like this one count."""
@@ -35,7 +44,6 @@ class SpreadConstraint:
     Attributes:
         nodes: Matches the nodes that count; None when the constraint ignores node affinity.
         tolerations: Only nodes whose taints these tolerate count; None when the constraint ignores taints.
-        is_hard: Whether the scheduler refuses nodes by it.
     """
 
     max_skew: int
@@ -43,12 +51,6 @@ class SpreadConstraint:
     selector: Selector
     nodes: NodeMatcher | None
     tolerations: frozenset[Toleration] | None
-    is_hard: bool = field(default=True, compare=False)
-
-    @property
-    def gravity(self) -> Gravity:
-        """Of a complaint about it."""
-        return Gravity.RULE if self.is_hard else Gravity.PREFERENCE
 
     def admits(self, node: Node) -> bool:
         """Whether the node's domain counts for the constraint's pods."""
@@ -78,8 +80,45 @@ def _compiled(pod: PodInfo, wanted: tuple[str, ...]) -> Iterator[SpreadConstrain
                 selector=selector,
                 nodes=pod.template.required_nodes if each.node_affinity_policy == "Honor" else None,
                 tolerations=tolerations if each.node_taints_policy == "Honor" else None,
-                is_hard=each.when_unsatisfiable == "DoNotSchedule",
             )
+
+
+class SpreadRule(NamedTuple):
+    """A constraint as the scheduler's plugin reads it; equal for all templates with the same constraint.
+
+    Attributes:
+        nodes: The nodes that form domains; None for all that have the key.
+        gravity: Of a complaint about it.
+    """
+
+    topology_key: str
+    max_skew: int
+    min_domains: int
+    selector: Selector
+    pods: PodClass
+    nodes: Included | None
+    gravity: Gravity
+
+    @classmethod
+    def of(cls, constraint: Constraint, gravity: Gravity) -> "SpreadRule":
+        """The rule of a compiled constraint."""
+        return cls(
+            constraint.topology_key,
+            constraint.max_skew,
+            constraint.min_domains,
+            constraint.selector,
+            constraint.pods,
+            constraint.nodes,
+            gravity,
+        )
+
+    def counts(self, template: PodTemplate) -> bool:
+        """Whether pods of the template count."""
+        return self.pods.matches(template.namespace, template.labels)
+
+
+#: A domain that no node is in: present where there are fewer domains than ``minDomains``.
+MISSING = "\0"
 
 
 @dataclass(slots=True)
@@ -88,11 +127,11 @@ class DomainSizes:
 
     Attributes:
         domain_of: The domain of each node that counts, keyed by name.
-        templates: Templates of the pods that count.
-        sizes: Number of pods by domain, including domains without pods.
+        templates: Templates of the pods that count and that the strategy covers.
+        sizes: Number of pods by domain, including domains without pods, and ``MISSING`` if there are too few.
     """
 
-    constraint: SpreadConstraint
+    constraint: SpreadRule
     domain_of: Mapping[str, str]
     templates: frozenset[PodTemplate]
     sizes: Counter[str] = field(default_factory=Counter)
@@ -167,32 +206,72 @@ def sizes_of(
 
     With ``only``, those that count this pod.
     """
-    found = [
-        (min(pod.key for pod in pods.values()), rules)
-        for template, pods in context.templates_with(namespace, NeighbourRule.SPREAD)
-        if (rules := _about(spread_constraints_of(pod := next(iter(pods.values())), wanted), only))
-        and covers(pod)
-    ]
-    found.sort(key=lambda each: each[0])
-    for constraint in dict.fromkeys(rule for _, rules in found for rule in rules):
-        domain_of, domains = _domains(constraint, context)
-        matching = [
-            (template, pods)
-            for template, pods in context.templates_matching(namespace, constraint.selector)
-            if covers(next(iter(pods.values())))
+    found: dict[SpreadRule, str] = {}
+    for _, pods in _with_constraints(namespace, context):
+        pod = next(iter(pods.values()))
+        rules = _about(_rules_of(pod, wanted, context), only)
+        if rules and covers(pod):
+            first = min(each.key for each in pods.values())
+            for rule in rules:
+                found[rule] = min(first, found.get(rule, first))
+    for rule in sorted(found, key=found.__getitem__):
+        domain_of, sizes = _domains(rule, context)
+        templates = frozenset(
+            template
+            for template, pods in context.templates_matching(namespace, rule.selector)
+            if rule.counts(template) and covers(next(iter(pods.values())))
+        )
+        yield DomainSizes(rule, domain_of, templates, sizes)
+
+
+def _with_constraints(
+    namespace: str, context: StrategyContext
+) -> Iterator[tuple[PodTemplate, Mapping[str, PodInfo]]]:
+    """Templates with constraints of their own, then those that a profile gives some; the same all run."""
+    yield from context.templates_with(namespace, NeighbourRule.SPREAD)
+    key = ("templates with default constraints", namespace)
+    if key not in context.kept:
+        context.kept[key] = [
+            template
+            for template, pods in context.templates_of(namespace)
+            for pod in [next(iter(pods.values()))]
+            if not template.sample.spec.topology_spread_constraints
+            for plugin in [_plugin(pod, context)]
+            if plugin is not None and plugin.gives_constraints
         ]
-        sizes = Counter(domains)
-        for _, pods in matching:
-            for pod in pods.values():
-                domain = domain_of.get(context.node_of(pod))
-                if domain is not None and not pod.is_terminating and not pod.pod.is_terminal:
-                    sizes[domain] += 1
-        yield DomainSizes(constraint, domain_of, frozenset(template for template, _ in matching), sizes)
+    for template in context.kept[key]:
+        pods = context.pods_of(namespace, template)
+        if pods:
+            yield template, pods
 
 
-def _about(rules: Iterable[SpreadConstraint], only: PodInfo | None) -> list[SpreadConstraint]:
+def _plugin(pod: PodInfo, context: StrategyContext) -> SpreadsPods | None:
+    filters = context.prospects.filters(pod)
+    plugin: object = None if filters is None else filters.get("PodTopologySpread")
+    return plugin if isinstance(plugin, SpreadsPods) else None
+
+
+def _rules_of(pod: PodInfo, wanted: tuple[str, ...], context: StrategyContext) -> tuple[SpreadRule, ...]:
+    """The constraints of the wanted kinds that the scheduler reads for the pod."""
+    plugin = _plugin(pod, context)
+    if plugin is None:
+        return ()
+    read = plugin.constraints(pod.template, context.objects)
+    kinds = {
+        "DoNotSchedule": (read.hard, Gravity.RULE),
+        "ScheduleAnyway": (read.soft, Gravity.PREFERENCE),
+    }
+    return tuple(
+        SpreadRule.of(each, gravity)
+        for kind, (some, gravity) in kinds.items()
+        if kind in wanted
+        for each in some
+    )
+
+
+def _about(rules: Iterable[SpreadRule], only: PodInfo | None) -> list[SpreadRule]:
     """The constraints that count the pod."""
-    return [each for each in rules if only is None or each.selector.matches(only.template.labels)]
+    return [each for each in rules if only is None or each.counts(only.template)]
 
 
 def populations(
@@ -238,21 +317,32 @@ def _written(selector: Selector) -> str:
     return ", ".join(parts) or "anything"
 
 
-def _domains(
-    constraint: SpreadConstraint, context: StrategyContext
-) -> tuple[Mapping[str, str], Mapping[str, int]]:
-    """The domain of each node that counts, and the sorted domains, each with 0.
+def _domains(rule: SpreadRule, context: StrategyContext) -> tuple[Mapping[str, str], Counter[str]]:
+    """The domain of each node that counts, and the scheduler's counts by domain, sorted.
 
-    Cached for the run, in which nodes do not change.
+    The domains are kept for the run, in which nodes do not change.
     """
-    key = ("spread domains", constraint.topology_key, constraint.nodes, constraint.tolerations)
+    snapshot = context.snapshot
+    counted = snapshot.index(PodCounts).of(rule.pods).sums(rule.topology_key, snapshot, rule.nodes)
+    key = ("spread domains", rule.topology_key, rule.nodes)
     if key not in context.kept:
-        label = constraint.topology_key
-        domain_of = {
-            node.name: node.labels[label]
-            for node in map(context.node, context.nodes)
-            if label in node.labels and constraint.admits(node)
-        }
-        context.kept[key] = domain_of, dict.fromkeys(sorted(set(domain_of.values())), 0)
-    domains: tuple[Mapping[str, str], Mapping[str, int]] = context.kept[key]
-    return domains
+        values = snapshot.label(rule.topology_key).values
+        context.kept[key] = (
+            {
+                node.name: values[domain]
+                for node, domain in zip(
+                    snapshot.nodes, counted.domain_of_row[: len(snapshot)].tolist(), strict=True
+                )
+                if domain != ABSENT
+            },
+            sorted(
+                (values[domain], domain)
+                for domain in np.flatnonzero(counted.exists).tolist()
+                if domain < len(values)
+            ),
+        )
+    domain_of, domains = context.kept[key]
+    sizes = Counter({value: int(counted.sums[domain]) for value, domain in domains})
+    if len(sizes) < rule.min_domains:
+        sizes[MISSING] = 0
+    return domain_of, sizes

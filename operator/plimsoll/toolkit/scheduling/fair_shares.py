@@ -171,21 +171,51 @@ class FairQueues(Plugin, Protocol):
         """A queue's dominant share divided by its weight, among a scheduler's pods: the lowest goes first."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reclaimable:
+    """Pods that leave together: one pod, or all members of a group.
+
+    Attributes:
+        here: Those on the node where room is made, at least one.
+        elsewhere: Those on other nodes.
+    """
+
+    here: tuple[PodInfo, ...]
+    elsewhere: tuple[PodInfo, ...] = ()
+
+    @property
+    def pods(self) -> tuple[PodInfo, ...]:
+        """All of them."""
+        return self.here + self.elsewhere
+
+    @property
+    def rank(self) -> tuple[int, int, float]:
+        """A sort key: the least important first, single pods before groups."""
+        return (
+            max(each.priority for each in self.pods),
+            len(self.pods),
+            -min(started(each) for each in self.pods),
+        )
+
+
 def victims_to_reclaim(
-    candidates: Sequence[PodInfo],
+    candidates: Sequence[Reclaimable],
     queue_of: Callable[[PodInfo], str],
     division: Division,
     budgets: DisruptionBudgets,
     trial: NodeTrial,
-) -> tuple[PodInfo, ...]:
-    """The victims on one node, the most important first; empty if no set of victims suffices.
+) -> tuple[Reclaimable, ...]:
+    """The victims of one node, the most important first; empty if no set of victims suffices.
 
     Candidates may be evicted within their budgets and their queues' deserved shares. The caller closes the
     trial.
     """
     orders = (
-        sorted(candidates, key=lambda each: (each.priority, -started(each))),
-        sorted(candidates, key=lambda each: -dominant_share(each.requests, division.total)),
+        sorted(candidates, key=lambda each: each.rank),
+        sorted(
+            candidates,
+            key=lambda each: -sum(dominant_share(pod.requests, division.total) for pod in each.here),
+        ),
     )
     for order in orders:
         victims = _fewest_needed(order, queue_of, division, budgets, trial)
@@ -195,35 +225,45 @@ def victims_to_reclaim(
 
 
 def _fewest_needed(
-    order: Sequence[PodInfo],
+    order: Sequence[Reclaimable],
     queue_of: Callable[[PodInfo], str],
     division: Division,
     budgets: DisruptionBudgets,
     trial: NodeTrial,
-) -> tuple[PodInfo, ...]:
+) -> tuple[Reclaimable, ...]:
     left = {queue: dict(amounts) for queue, amounts in division.usage.items()}
-    victims: list[PodInfo] = []
-    for each, violates in zip(order, budgets.violating(order), strict=True):
-        queue = queue_of(each)
-        added(left[queue], each.requests, -1)
-        if violates or dominant_share(left[queue], division.total) < division.deserved(queue) - EPSILON:
-            added(left[queue], each.requests)
+    victims: list[Reclaimable] = []
+    pods = [pod for each in order for pod in each.pods]
+    protected = {pod.uid for pod, violates in zip(pods, budgets.violating(pods), strict=True) if violates}
+    for each in order:
+        before = {queue: dict(left[queue]) for queue in map(queue_of, each.pods)}
+        for pod in each.pods:
+            added(left[queue_of(pod)], pod.requests, -1)
+        if any(pod.uid in protected for pod in each.pods) or any(
+            dominant_share(left[queue], division.total) < division.deserved(queue) - EPSILON
+            for queue in before
+        ):
+            left |= before
             continue
-        trial.remove(each)
+        for pod in each.here:
+            trial.remove(pod)
         victims.append(each)
         if trial.status().is_success:
             return _without_needless(victims, trial)
     for each in victims:
-        trial.add(each)
+        for pod in each.here:
+            trial.add(pod)
     return ()
 
 
-def _without_needless(victims: Sequence[PodInfo], trial: NodeTrial) -> tuple[PodInfo, ...]:
+def _without_needless(victims: Sequence[Reclaimable], trial: NodeTrial) -> tuple[Reclaimable, ...]:
     """Put back pods that may stay, the most important first; the last victim is known to be needed."""
     needed = [victims[-1]]
-    for each in sorted(victims[:-1], key=lambda each: (-each.priority, started(each))):
-        trial.add(each)
+    for each in sorted(victims[:-1], key=lambda each: each.rank, reverse=True):
+        for pod in each.here:
+            trial.add(pod)
         if not trial.status().is_success:
-            trial.remove(each)
+            for pod in each.here:
+                trial.remove(pod)
             needed.append(each)
-    return tuple(sorted(needed, key=lambda each: (-each.priority, started(each))))
+    return tuple(sorted(needed, key=lambda each: each.rank, reverse=True))

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from plimsoll.framework import ABSENT, BoolArray, ClusterObjects, PodInfo, PodTemplate, Snapshot
+from plimsoll.framework import ABSENT, BoolArray, ClusterObjects, Plugin, PodInfo, PodTemplate, Snapshot
 from plimsoll.framework.columns import DomainSums, PodClass, PodCounts
 from plimsoll.framework.selectors import (
     NodeMatcher,
@@ -109,6 +110,18 @@ class Constraints:
 
 
 NONE = Constraints()
+
+
+@runtime_checkable
+class SpreadsPods(Plugin, Protocol):
+    """A plugin that spreads pods by constraints: their own, or ones that it gives them."""
+
+    @property
+    def gives_constraints(self) -> bool:
+        """Whether pods without constraints of their own may get some from the profile."""
+
+    def constraints(self, template: PodTemplate, objects: ClusterObjects) -> Constraints:
+        """The constraints of a template's pods, without those that are built in."""
 
 
 def own_constraints(template: PodTemplate, own: Iterable[TopologySpreadConstraint]) -> Constraints:

@@ -30,23 +30,30 @@ CANDIDATE, UNKNOWN, NONE_LOWER = 0, -1, -2
 
 @dataclass(frozen=True, slots=True)
 class VictimsFound:
-    """One candidate: a row, its victims (the most important first), and how many violate a budget."""
+    """One candidate: a row, its victims (the most important first), and how many violate a budget.
+
+    Attributes:
+        broken: Number of groups of which all members are victims, on whatever nodes they are.
+    """
 
     row: int
     victims: tuple[PodInfo, ...]
     violations: int
+    broken: int = 0
 
-    def cost(self) -> tuple[int, int, int, int, float]:
+    def cost(self) -> tuple[int, int, int, int, int, float]:
         """A sort key: the candidate with the lowest cost is picked.
 
-        It consists of: the violations; the highest priority; the sum of (priority + 2^31); the number of
-        victims; and minus the earliest start among the victims of the highest priority.
+        It consists of: the violations; the highest priority; the broken groups; the sum of
+        (priority + 2^31); the number of victims; and minus the earliest start among the victims of the
+        highest priority.
         """
         highest = max((victim.priority for victim in self.victims), default=-PRIORITY_OFFSET)
         starts = [started(victim) for victim in self.victims if victim.priority == highest]
         return (
             self.violations,
             highest,
+            self.broken,
             sum(victim.priority + PRIORITY_OFFSET for victim in self.victims),
             len(self.victims),
             -min(starts, default=np.inf),

@@ -1,0 +1,174 @@
+"""Indexes placed pods by the groups that they name, and finds the pods that may only leave together."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, Self
+
+from plimsoll.model.columns.columns import PodIndex
+from plimsoll.model.kinds.gang_marks import OURS, Gang, gangs_of
+from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.model.kinds.pod_info import PodInfo
+
+FindPod = Callable[[str], PodInfo | None]
+"""Finds a placed pod by uid."""
+
+_GangKey = tuple[str, str]
+"""Kind and key of a gang."""
+
+
+class GangUnit(NamedTuple):
+    """The pods that need one another: the members of one gang, or of several that share members.
+
+    Attributes:
+        gangs: The gangs.
+        members: Placed members that have not ended and are not being deleted, by uid.
+        spare: Number of members that may leave while the others go on.
+        least: Number of members that must stay, for messages; None if all must.
+    """
+
+    gangs: tuple[Gang, ...]
+    members: Mapping[str, PodInfo]
+    spare: int
+    least: int | None
+
+
+class GangMembers(PodIndex):
+    """The placed pods that name a gang, by gang; a pod index. Stand-ins of pods count nowhere.
+
+    Attributes:
+        version: Increases with each change of a gang's placed members; a pod's phase is not among them.
+    """
+
+    def __init__(self, _cluster: object = None) -> None:
+        self.version = 0
+        self.members: dict[_GangKey, tuple[str, ...]] = {}
+        self.gangs: dict[str, tuple[Gang, ...]] = {}
+        self.condemned: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self.gangs)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self.gangs
+
+    def add(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - the index's signature
+        """Add a placed pod."""
+        gangs = gangs_of(pod.pod) if pod.stands_in_for is None else ()
+        if not gangs:
+            return
+        self.version += 1
+        self.gangs[pod.uid] = gangs
+        for gang in gangs:
+            key = gang[:2]
+            self.members[key] = (*self.members.get(key, ()), pod.uid)
+
+    def remove(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - the index's signature
+        """Remove a pod."""
+        self.condemned.discard(pod.uid)
+        for gang in self.gangs.pop(pod.uid, ()):
+            self.version += 1
+            key = gang[:2]
+            left = tuple(uid for uid in self.members[key] if uid != pod.uid)
+            if left:
+                self.members[key] = left
+            else:
+                del self.members[key]
+
+    def fork(self) -> Self:
+        """An independent copy."""
+        twin = type(self)()
+        twin.members, twin.gangs = dict(self.members), dict(self.gangs)
+        twin.condemned = set(self.condemned)
+        return twin
+
+    def condemn(self, victims: Iterable[PodInfo]) -> None:
+        """Note that placed pods are about to be deleted: their gangs have them no more."""
+        self.version += 1
+        self.condemned.update(each.uid for each in victims if each.uid in self.gangs)
+
+    def pardon(self, victims: Iterable[PodInfo]) -> None:
+        """Note that pods stay after all, or that this is not known."""
+        self.version += 1
+        self.condemned.difference_update(each.uid for each in victims)
+
+    def unit_of(self, pod: PodInfo, find: FindPod, objects: ClusterObjects) -> GangUnit | None:
+        """The unit of a placed pod; None if it names no gang, has ended or is being deleted.
+
+        Args:
+            pod: The pod.
+            find: Finds placed pods.
+            objects: Has the PodGroups with their ``minMember``.
+        """
+        if pod.uid not in self.gangs or not self._is_member(pod):
+            return None
+        members, gangs = {pod.uid: pod}, dict[_GangKey, Gang]()
+        found = [pod.uid]
+        while found:
+            for gang in self.gangs[found.pop()]:
+                if gang[:2] in gangs:
+                    continue
+                gangs[gang[:2]] = gang
+                for uid in self.members[gang[:2]]:
+                    other = find(uid)
+                    if uid not in members and other is not None and self._is_member(other):
+                        members[uid] = other
+                        found.append(uid)
+        named = tuple(gangs.values())
+        least = _least(named[0], objects) if len(named) == 1 else None
+        running = sum(each.pod.status.phase != "Pending" for each in members.values())
+        return GangUnit(named, members, 0 if least is None else max(running - least, 0), least)
+
+    def breaking(self, leaving: Iterable[PodInfo], find: FindPod, objects: ClusterObjects) -> PodInfo | None:
+        """The first of these pods that would leave members of its gang behind that need it; None if none."""
+        leaving = tuple(leaving)
+        uids = {each.uid for each in leaving}
+        for each in leaving:
+            unit = self.unit_of(each, find, objects)
+            if unit is not None and unit.spare < len(uids & unit.members.keys()) < len(unit.members):
+                return each
+        return None
+
+    def _is_member(self, pod: PodInfo) -> bool:
+        return not pod.pod.is_terminal and not pod.is_terminating and pod.uid not in self.condemned
+
+    def shares_gang(self, one: PodInfo, other: PodInfo) -> bool:
+        """Whether a pod, placed or not, names a gang of this placed pod."""
+        named = {gang[:2] for gang in gangs_of(one.pod)}
+        return not named.isdisjoint(gang[:2] for gang in self.gangs.get(other.uid, ()))
+
+
+class GangUnits:
+    """The units of one cluster, each found once while no placed member changes; for one decision or run.
+
+    Args:
+        members: The index of the cluster.
+        find: Finds placed pods.
+        objects: Has the PodGroups.
+    """
+
+    def __init__(self, members: GangMembers, find: FindPod, objects: ClusterObjects) -> None:
+        self.members = members
+        self._find, self._objects = find, objects
+        self._version = members.version
+        self._known: dict[str, GangUnit] = {}
+
+    def of(self, pod: PodInfo) -> GangUnit | None:
+        """The unit of a placed pod that has other members; None if the pod may leave without others."""
+        if pod.uid not in self.members:
+            return None
+        if self._version != self.members.version:
+            self._version = self.members.version
+            self._known.clear()
+        unit = self._known.get(pod.uid)
+        if unit is None:
+            unit = self.members.unit_of(pod, self._find, self._objects)
+            if unit is not None:
+                self._known |= dict.fromkeys(unit.members, unit)
+        return None if unit is None or len(unit.members) < 2 else unit
+
+
+def _least(gang: Gang, objects: ClusterObjects) -> int | None:
+    """Number of members that a gang needs; None if it is not known, so that all are needed."""
+    if gang.kind != OURS:
+        return gang.least
+    known = objects.pod_groups.get(gang.key)
+    return None if known is None else max(1, known.spec.min_member)

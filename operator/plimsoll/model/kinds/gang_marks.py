@@ -1,0 +1,114 @@
+"""Marks by which pods name the group that they run with: one table for all systems that form groups.
+
+A group whose members start together needs them together: without one of them the others wait, fail or start
+over. Whatever makes pods leave reads this table. Scheduling reads only our own PodGroup
+(:func:`plimsoll.model.kinds.pod_group.group_key`).
+
+Sources: scheduler-plugins v0.33, Volcano v1.13 (``scheduling/v1beta1/labels.go``), KAI v0.9
+(``constants.go``), Kueue v0.14, LeaderWorkerSet v0.7, JobSet v0.10, Koordinator v1.7, Kubernetes v1.36 and
+KEP-4671 (``spec.schedulingGroup``; v1.35 ``spec.workloadRef``).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_group import group_key
+
+
+class Gang(NamedTuple):
+    """A group that a pod names.
+
+    Attributes:
+        kind: What forms it, as users call it.
+        key: ``namespace/name``.
+        least: Number of members that it needs, as the pod states it; None if the pod states none.
+    """
+
+    kind: str
+    key: str
+    least: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key}"
+
+
+OURS = "PodGroup"
+"""The kind of groups whose object we know."""
+
+
+class GangMark(NamedTuple):
+    """Where one system writes the name of a pod's group.
+
+    Attributes:
+        kind: What forms the group.
+        keys: Label or annotation keys whose values together are the name; the first one must be present.
+        size: Annotation with the number of members that the group needs, "" for none.
+    """
+
+    kind: str
+    keys: tuple[str, ...]
+    size: str = ""
+
+
+LABELS = (
+    GangMark("PodGroup of scheduler-plugins", ("pod-group.scheduling.sigs.k8s.io",)),
+    GangMark(
+        "pod group of Kueue", ("kueue.x-k8s.io/pod-group-name",), "kueue.x-k8s.io/pod-group-total-count"
+    ),
+    GangMark(
+        "group of LeaderWorkerSet",
+        ("leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"),
+        "leaderworkerset.sigs.k8s.io/size",
+    ),
+    GangMark("JobSet", ("jobset.sigs.k8s.io/jobset-name",)),
+)
+"""Marks that are labels; our own label is read by ``group_key``."""
+
+ANNOTATIONS = (
+    GangMark("PodGroup of Volcano", ("scheduling.k8s.io/group-name",)),
+    GangMark("PodGroup of Volcano", ("scheduling.volcano.sh/group-name",)),
+    GangMark("PodGroup of KAI", ("pod-group-name",)),
+    GangMark(
+        "gang of Koordinator",
+        ("gang.scheduling.koordinator.sh/name",),
+        "gang.scheduling.koordinator.sh/min-available",
+    ),
+)
+"""Marks that are annotations."""
+
+_LABEL_KEYS = frozenset(mark.keys[0] for mark in LABELS)
+_ANNOTATION_KEYS = frozenset(mark.keys[0] for mark in ANNOTATIONS)
+
+
+def gangs_of(pod: Pod) -> tuple[Gang, ...]:
+    """The groups that a pod names; few pods name any, and one system may build on another."""
+    found: tuple[Gang, ...] = ()
+    key = group_key(pod)
+    if key:
+        found = (Gang(OURS, key),)
+    metadata = pod.metadata
+    if not _LABEL_KEYS.isdisjoint(metadata.labels):
+        found += tuple(_named(LABELS, metadata.labels, pod))
+    if not _ANNOTATION_KEYS.isdisjoint(metadata.annotations):
+        found += tuple(_named(ANNOTATIONS, metadata.annotations, pod))
+    spec = pod.spec
+    if spec.scheduling_group is not None and spec.scheduling_group.pod_group_name:
+        name = spec.scheduling_group.pod_group_name
+        found += (Gang("PodGroup of scheduling.k8s.io", f"{pod.namespace}/{name}"),)
+    if spec.workload_ref is not None and spec.workload_ref.name:
+        parts = spec.workload_ref.name, spec.workload_ref.pod_group, spec.workload_ref.pod_group_replica_key
+        found += (Gang("pod group of Workload", f"{pod.namespace}/{'/'.join(filter(None, parts))}"),)
+    return found
+
+
+def _named(marks: tuple[GangMark, ...], stated: Mapping[str, str], pod: Pod) -> Iterator[Gang]:
+    for mark in marks:
+        if stated.get(mark.keys[0]):
+            name = "/".join(stated.get(key, "") for key in mark.keys)
+            yield Gang(mark.kind, f"{pod.namespace}/{name}", _size(pod.metadata.annotations.get(mark.size)))
+
+
+def _size(text: str | None) -> int | None:
+    """The number of an annotation; None if it is absent or no number above 0."""
+    return int(text) if text is not None and text.isascii() and text.isdigit() and int(text) > 0 else None

@@ -1,0 +1,38 @@
+"""Rivalry: pods that must not share a topology domain, as the plugin of the scheduler counts them."""
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from plimsoll.framework.extension_points import Plugin
+from plimsoll.model.columns.columns import IntArray
+from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.kinds.pod_info import PodInfo
+
+
+class Rivalry(NamedTuple):
+    """One required anti-affinity term that concerns pods of a template: one of theirs, or one against them.
+
+    Attributes:
+        topology_key: The node label whose values are the domains.
+        sums: Shape (D + 1,): pods on the other side of the term by domain; the last cell is 0, for nodes
+            without the label.
+        itself: How many of these each of the pods counts as itself.
+        is_own: Whether it is a term of the pods.
+    """
+
+    topology_key: str
+    sums: IntArray
+    itself: int
+    is_own: bool
+
+    def refuses(self, row: int, snapshot: Snapshot) -> bool:
+        """Whether the node of a placed pod would be refused for it, with the pod taken off."""
+        domain = int(snapshot.label_column(self.topology_key)[row])
+        return int(self.sums[domain]) > self.itself
+
+
+@runtime_checkable
+class KeepsApart(Plugin, Protocol):
+    """A plugin that keeps pods out of domains with certain others."""
+
+    def rivalries(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Rivalry, ...]:
+        """The terms that refuse nodes to pods of this pod's template; valid until a pod comes or goes."""

@@ -1,0 +1,66 @@
+"""Groups stay whole, whatever makes their pods leave: random clusters, and faults that must be found."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from plimsoll.framework.descheduling import context as descheduling
+from plimsoll.model.columns.gang_members import GangUnits
+from plimsoll.rebalancing.execution import revalidation
+from plimsoll.toolkit.scheduling.gang_victims import _Portion
+from whole_groups.world import Story, play
+
+SEEDS = (2, 3, 6, 10, 15, 18)
+
+
+def played(*seeds: int) -> tuple[list[str], Counter[str]]:
+    stories: list[Story] = [asyncio.run(play(seed)) for seed in seeds]
+    broken = [sentence for each in stories for sentence in each.broken]
+    return broken, sum((each.counts for each in stories), Counter[str]())
+
+
+def test_no_strategy_and_no_preemption_breaks_a_group() -> None:
+    broken, counts = played(*SEEDS)
+
+    assert broken == []
+    assert counts["groups that left whole"] >= 4
+    assert counts["spare members that left"] >= 2
+    assert counts["evicted"] >= 10
+
+
+def strategies_ignore_groups(patch: pytest.MonkeyPatch) -> None:
+    for module in (descheduling, revalidation):
+        patch.setattr(module, "bound_to_gang", lambda *_: None)
+
+
+def victims_are_single(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(_Portion, "kept", property(lambda _: ()))
+
+
+def one_member_more_is_spare(patch: pytest.MonkeyPatch) -> None:
+    found = GangUnits.of
+
+    def of(units: Any, pod: Any) -> Any:
+        unit = found(units, pod)
+        return unit and unit._replace(spare=unit.spare + 1)
+
+    patch.setattr(GangUnits, "of", of)
+
+
+FAULTS = (strategies_ignore_groups, victims_are_single, one_member_more_is_spare)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_found(
+    fault: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault(monkeypatch)
+
+    broken, _ = played(*SEEDS)
+
+    assert broken
