@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from chaos.faults import ChaosKind
+from chaos.features import FEATURES
 from chaos.judge import SETTLING_S, STALE_S, Judge
 from chaos.passage import Passage, note_identity
 from chaos.run import COMMITS, REQUESTS, ChaosOutcome
@@ -22,6 +23,10 @@ def report(outcome: ChaosOutcome, folder: Path) -> int:
     print(f"\n{sum(outcome.faults.values())} faults of {len(kinds)} kinds:")
     for kind in kinds:
         print(f"{outcome.faults[kind]:8d} {kind}")
+    print(f"{outcome.in_storms} answers of storms")
+    print(table(outcome))
+    for happening, count in outcome.happened.most_common():
+        print(f"{count:8d} {happening}")
     print(
         f"{outcome.requests} requests, {outcome.writes} writes that were passed on, "
         f"{outcome.commits} commits seen, {outcome.attributed} of them by operators"
@@ -39,6 +44,17 @@ def report(outcome: ChaosOutcome, folder: Path) -> int:
         print(f"VIOLATION {each}")
     print(f"{len(outcome.wrong)} violations; judge again: make chaos ARGS='--judge {folder}'")
     return int(bool(outcome.wrong))
+
+
+def table(outcome: ChaosOutcome) -> str:
+    """How often each kind of fault happened while something of a feature was under way."""
+    features = [each for each in FEATURES if any(name == each for _, name in outcome.by_feature)]
+    lines = [f"| Fault | {' | '.join(features)} |", f"| --- |{' ---: |' * len(features)}"]
+    for kind in ChaosKind:
+        counts = [outcome.by_feature[kind, each] for each in features]
+        if any(counts):
+            lines.append(f"| {kind} | {' | '.join(map(str, counts))} |")
+    return "\n".join(lines)
 
 
 def described(facts: Facts) -> str:
