@@ -237,7 +237,11 @@ class ChaosDeeds:
     # -- other schedulers and deschedulers -----------------------------------------------------------------
 
     async def _bind_as_rival(self) -> bool:
-        waiting = [each for each in await self._world.items(PODS) if not each["spec"].get("nodeName")]
+        waiting = [
+            each
+            for each in await self._world.items(PODS)
+            if not each["spec"].get("nodeName") and not each["spec"].get("resourceClaims")
+        ]  # a scheduler that binds pods without their devices is not one
         if not waiting:
             return False
         name = self._random.choice(waiting)["metadata"]["name"]
