@@ -171,10 +171,12 @@ class ChaosFaults:
         random: Draws.
         is_over: Whether nothing goes wrong any more; at first nothing does.
         counts: How often each kind has happened.
-        by_feature: How often a kind has happened while something of a feature was under way.
+        by_feature: How often a kind has met a request about an object of a feature, or has happened while
+            something of a feature was under way.
         in_storms: How many answers storms have given.
         storm: The kind of storm that both operators are in.
         under_way: Names the features of which something is under way.
+        about: Names the features that a path is about.
     """
 
     def __init__(self, seed: int) -> None:
@@ -185,8 +187,9 @@ class ChaosFaults:
         self.in_storms = 0
         self.storm: ChaosKind | None = None
         self.under_way: Callable[[], Iterable[str]] = tuple
+        self.about: Callable[[str], Iterable[str]] = lambda _: ()
 
-    def of_exchange(self, *, is_write: bool) -> ChaosKind | None:
+    def of_exchange(self, path: str, *, is_write: bool) -> ChaosKind | None:
         """What an exchange meets."""
         kind = self._drawn(OF_EXCHANGES if self.storm is None else STORMS[self.storm])
         if kind is None or (kind in OF_WRITES and not is_write):
@@ -194,7 +197,7 @@ class ChaosFaults:
         if self.storm is not None:
             self.in_storms += 1
             return kind
-        return self.count(kind)
+        return self._counted(kind, self.about(path))
 
     def of_watch(self) -> ChaosKind | None:
         """What a part of a watch meets."""
@@ -207,8 +210,11 @@ class ChaosFaults:
 
     def count(self, kind: ChaosKind) -> ChaosKind:
         """It has happened."""
+        return self._counted(kind, self.under_way())
+
+    def _counted(self, kind: ChaosKind, features: Iterable[str]) -> ChaosKind:
         self.counts[kind] += 1
-        self.by_feature.update((kind, each) for each in self.under_way())
+        self.by_feature.update((kind, each) for each in features)
         return kind
 
     def _drawn(self, shares: Mapping[ChaosKind, float]) -> ChaosKind | None:

@@ -1,8 +1,8 @@
 """Features are what a world on the development cluster has beyond the ordinary, seen from a run.
 
 Something of a feature is under way if an object of it was written in the last five seconds: a pod of it was
-made, bound, moved or deleted, or its group, its claim, or a record of its policy changed. Every pod that is
-bound has passed the extenders.
+made, bound, moved or deleted, or its group, its claim, or a record of its policy changed. A request is about
+a feature if it names such an object. Every pod that is bound has passed the extenders.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class Features:
         self._random = random
         self._clock = clock
         self._latest: dict[str, float] = {}
+        self._owners: dict[tuple[str, str, str], str] = {}
         self.speaker: Speaker | None = None
 
     # -- acts ----------------------------------------------------------------------------------------------
@@ -104,8 +105,22 @@ class Features:
             found = "preemption" if is_victim else OF_POLICIES.get(spec.get("policy", ""), found)
         if found in self._names:
             self._latest[found] = sighting.at
+            resource = sighting.collection.partition(".")[0]
+            self._owners[resource, meta.get("namespace") or "", meta["name"]] = found
         if sighting.collection == "pods" and spec.get("nodeName") and EXTENDERS in self._names:
             self._latest[EXTENDERS] = sighting.at
+
+    def about(self, path: str) -> list[str]:
+        """Names of the features that a request is about."""
+        parts = path.strip("/").split("/")
+        _, *rest = parts[2:] if parts[0] == "apis" else parts[1:]
+        namespace = ""
+        if len(rest) > 2 and rest[0] == "namespaces":
+            namespace, rest = rest[1], rest[2:]
+        resource, name, sub = (*rest, "", "", "")[:3]
+        owner = self._owners.get((resource, namespace, name), "")
+        has_passed = [EXTENDERS] if sub == "binding" and EXTENDERS in self._names else []
+        return [owner, *has_passed] if owner and owner not in has_passed else has_passed
 
     def under_way(self) -> list[str]:
         """Names of the features of which something is under way."""

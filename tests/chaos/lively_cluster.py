@@ -12,6 +12,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Self
@@ -119,12 +120,17 @@ class ExtenderServers:
     async def start(self) -> None:
         """Listen on loopback."""
         for host in HOSTS:
-            runner = web.ServerRunner(web.Server(lambda request, host=host: self._answer(host, request)))
+            runner = web.ServerRunner(web.Server(partial(self._answer, host)))
             await runner.setup()
             await web.TCPSite(runner, "127.0.0.1", 0).start()
             self._runners.append(runner)
             address, port = runner.addresses[0][:2]
             self.urls[host] = f"http://{address}:{port}/scheduler"
+
+    async def stop(self) -> None:
+        """Close everything."""
+        for runner in self._runners:
+            await runner.cleanup()
 
     async def _answer(self, host: str, request: web.BaseRequest) -> web.StreamResponse:
         manner = self.manners.get(host, Manner.GOOD)
@@ -182,10 +188,8 @@ class World:
     def __init__(self, seed: int, features: list[str]) -> None:
         self._seed, self._features = seed, features
         self._parts: dict[str, Part] = {}
-        self._extenders = ExtenderServers(Random(f"extenders {seed}"))
-        acts = {
-            f"/chaos/act/{one}": lambda one=one: self._parts[one].act() for one in (*FEATURES, DEFINITIONS)
-        }
+        self.extenders = ExtenderServers(Random(f"extenders {seed}"))
+        acts = {f"/chaos/act/{one}": partial(self._act, one) for one in (*FEATURES, DEFINITIONS)}
         self.actions: dict[str, Callable[[], None]] = {
             "/chaos/begin": self._begin,
             "/chaos/end": self._end,
@@ -197,16 +201,19 @@ class World:
         """Start the kubelets and the extenders, and make the parts."""
         Kubelets(context, KubeletSettings(start_s=(0.05, 1.0))).start()
         MetricsApi(context).start()
-        await self._extenders.start()
+        await self.extenders.start()
         for name, part in PARTS.items():
             if name in self._features:
                 self._parts[name] = part(LivelyCluster(context, name), Random(f"{name} {self._seed}"))
         if EXTENDERS in self._features:
             cluster = LivelyCluster(context, EXTENDERS)
             source = Random(f"{EXTENDERS} {self._seed}")
-            self._parts[EXTENDERS] = ChaosExtenders(cluster, source, self._extenders)
+            self._parts[EXTENDERS] = ChaosExtenders(cluster, source, self.extenders)
         definitions: Any = LivelyCluster(context, DEFINITIONS)
         self._parts[DEFINITIONS] = Definitions(definitions, Random(f"{DEFINITIONS} {self._seed}"))
+
+    def _act(self, name: str) -> None:
+        self._parts[name].act()
 
     def _begin(self) -> None:
         for part in self._parts.values():
@@ -233,6 +240,10 @@ class LivelyDevCluster(DevCluster):
         await super().__aenter__()
         await self._world.open(self._context)
         return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._world.extenders.stop()
+        await super().__aexit__(*exc)
 
 
 def main() -> None:

@@ -174,7 +174,7 @@ class Connection:
             passage.fault = K.TOKEN_EXPIRED
             await self._answer(*refusal(K.UNAUTHORIZED))
             return
-        fault = self._proxy.faults.of_exchange(is_write=passage.is_write)
+        fault = self._proxy.faults.of_exchange(passage.path, is_write=passage.is_write)
         passage.fault = fault or ""
         if fault in STATUSES:
             await self._answer(*refusal(fault))

@@ -47,7 +47,7 @@ def report(outcome: ChaosOutcome, folder: Path) -> int:
 
 
 def table(outcome: ChaosOutcome) -> str:
-    """How often each kind of fault happened while something of a feature was under way."""
+    """How often each kind of fault met a request about a feature, or happened while one was under way."""
     features = [each for each in FEATURES if any(name == each for _, name in outcome.by_feature)]
     lines = [f"| Fault | {' | '.join(features)} |", f"| --- |{' ---: |' * len(features)}"]
     for kind in ChaosKind:

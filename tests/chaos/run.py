@@ -99,7 +99,7 @@ class ChaosRun:
         self._began = time.monotonic()
         self._faults = ChaosFaults(plan.seed)
         self._features = Features(plane.features, self._faults.random, self.now)
-        self._faults.under_way = self._features.under_way
+        self._faults.under_way, self._faults.about = self._features.under_way, self._features.about
         self._authority = Authority()
         self._checker = Checker(stale_s=STALE_S)
         self._outcome = ChaosOutcome(faults=self._faults.counts, facts=self._checker.facts)
