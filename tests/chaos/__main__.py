@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--folder", type=Path, help="where logs and records go")
     one.add_argument("--features", nargs="*", choices=FEATURES, default=list(FEATURES), help="of the world")
     one.add_argument("--older", metavar="COMMIT", help="a version that runs next to this one, from git")
-    one.add_argument("--planted", help="the name of a bug of tests/simulation/planted_bugs.py")
+    one.add_argument("--planted", help="a bug of simulation.planted_bugs or chaos.feature_slips")
     one.add_argument("--judge", type=Path, metavar="FOLDER", help="judge a recorded run again")
     return one
 
