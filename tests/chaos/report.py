@@ -21,9 +21,8 @@ from promises.findings import Facts
 def report(outcome: ChaosOutcome, folder: Path) -> int:
     """Print what has happened; the exit status."""
     kinds = [kind for kind in ChaosKind if outcome.faults[kind]]
-    print(
-        f"\n{sum(outcome.faults.values())} faults of {len(kinds)} kinds, {outcome.in_storms} answers of storms"
-    )
+    faults = sum(outcome.faults.values())
+    print(f"\n{faults} faults of {len(kinds)} kinds, {outcome.in_storms} answers in storms")
     print(table(outcome))
     for happening, count in outcome.happened.most_common():
         print(f"{count:8d} {happening}")
