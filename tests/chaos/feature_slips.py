@@ -13,12 +13,12 @@ from simulation.planted.surgery import replaced
 
 
 def evicts_in_closed_windows(_: Operator) -> None:
-    """A budget with a schedule is never in force."""
+    """Budgets of policies are never in force."""
 
-    def never(*_: Any) -> bool:
-        return False
+    def none(*_: Any) -> tuple[()]:
+        return ()
 
-    replaced(config, "is_open", lambda _: never)
+    replaced(config, "_open_budgets", lambda _: none)
 
 
 def starts_gangs_in_parts(_: Operator) -> None:

@@ -113,7 +113,7 @@ class Features:
     def about(self, path: str) -> list[str]:
         """Names of the features that a request is about."""
         parts = path.strip("/").split("/")
-        _, *rest = parts[2:] if parts[0] == "apis" else parts[1:]
+        rest = parts[3:] if parts[0] == "apis" else parts[2:]
         namespace = ""
         if len(rest) > 2 and rest[0] == "namespaces":
             namespace, rest = rest[1], rest[2:]

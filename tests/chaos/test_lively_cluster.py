@@ -47,6 +47,7 @@ def test_a_feature_is_under_way_for_five_seconds_after_a_write() -> None:
 
     assert features.under_way() == ["gangs"]
     assert features.about("/api/v1/namespaces/here/pods/a/binding") == ["gangs", EXTENDERS]
-    assert features.about("/api/v1/namespaces/here/pods/b/status") == []
+    for other in ("/api/v1/namespaces/here/pods/b/status", "/api/v1/pods", "/apis", "/version"):
+        assert features.about(other) == []
     at[0] = 15.1
     assert features.under_way() == []
