@@ -2,7 +2,7 @@
 
 Something of a feature is under way if an object of it was written in the last five seconds: a pod of it was
 made, bound, moved or deleted, or its group, its claim, or a record of its policy changed. A request is about
-a feature if it names such an object. Every pod that is bound has passed the extenders.
+a feature if it names such an object.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from promises.record_book import PREEMPTION
 #: The label by which the objects of a feature, and its pods, are known.
 FEATURE = "plimsoll.dev/chaos-feature"
 
-#: Each pod has to pass them; and the part of a world that is no feature, but a fault.
+#: A feature, and the part of a world that is none, but a fault.
 EXTENDERS, DEFINITIONS = "extenders", "definitions"
 
 #: All of them, as reports name them.
@@ -107,8 +107,6 @@ class Features:
             self._latest[found] = sighting.at
             resource = sighting.collection.partition(".")[0]
             self._owners[resource, meta.get("namespace") or "", meta["name"]] = found
-        if sighting.collection == "pods" and spec.get("nodeName") and EXTENDERS in self._names:
-            self._latest[EXTENDERS] = sighting.at
 
     def about(self, path: str) -> list[str]:
         """Names of the features that a request is about."""
@@ -117,10 +115,9 @@ class Features:
         namespace = ""
         if len(rest) > 2 and rest[0] == "namespaces":
             namespace, rest = rest[1], rest[2:]
-        resource, name, sub = (*rest, "", "", "")[:3]
-        owner = self._owners.get((resource, namespace, name), "")
-        has_passed = [EXTENDERS] if sub == "binding" and EXTENDERS in self._names else []
-        return [owner, *has_passed] if owner and owner not in has_passed else has_passed
+        resource, name = (*rest, "", "")[:2]
+        owner = self._owners.get((resource, namespace, name))
+        return [owner] if owner else []
 
     def under_way(self) -> list[str]:
         """Names of the features of which something is under way."""

@@ -30,6 +30,7 @@ from roadstead.store.api import Api, Write
 from roadstead.store.subresources import bind
 from roadstead.values.resources import Obj
 from roadstead.values.status_errors import StatusError
+from simulation.cluster import POLICIES, policy
 from simulation.extenders import Manner, answered
 from simulation.world.approvals import Approvals
 from simulation.world.definitions import Definitions
@@ -41,6 +42,9 @@ from simulation.world.part import Part
 from simulation.world.priorities import Priorities
 from simulation.world.surges import Surges
 from simulation.world.volumes import Volumes
+
+#: The scheduler name whose pods have to pass the extenders.
+EXTENDED = "plimsoll-extended"
 
 #: Seconds of an extender that is slow, and of one that never answers.
 SLOW_S, NEVER_S = (0.5, 12.0), 60.0
@@ -152,11 +156,21 @@ class ExtenderServers:
 
 
 class ChaosExtenders(Extenders):
-    """Extenders at addresses that are."""
+    """Extenders that listen, for a scheduler name of their own: no pod that they place is moved."""
 
     def __init__(self, cluster: Any, random: Random, server: Any) -> None:
         super().__init__(cluster, random, server, may_bind=False)
         self._urls: dict[str, str] = server.urls
+
+    def begin(self) -> None:
+        """The policy that names them, and its pods."""
+        extenders = [
+            self._extender(host, binds=False, manages=position > 0) for position, host in enumerate(HOSTS)
+        ]
+        scheduling = {"schedulerName": EXTENDED, "extenders": extenders}
+        self.api.create(POLICIES, policy("extended", scheduling=scheduling))
+        for _ in range(3):
+            self.deployment(self.name("extended"), self.random.randint(1, 4), schedulerName=EXTENDED)
 
     def _extender(self, host: str, *, binds: bool, manages: bool) -> Obj:
         made = super()._extender(host, binds=binds, manages=manages)

@@ -31,12 +31,14 @@ async def test_each_feature_has_objects_of_its_own() -> None:
             for resource in ("deployments.apps", "statefulsets.apps", "pods")
             for each in api.list(resource)
         )
-        served = api.get(POLICIES, None, SERVES)["spec"]["scheduling"]
+        served, extended = (
+            api.get(POLICIES, None, name)["spec"]["scheduling"] for name in (SERVES, "extended")
+        )
         world.actions["/chaos/end"]()
 
-    assert found.keys() - {None} == set(FEATURES) - {EXTENDERS}
+    assert found.keys() - {None} == set(FEATURES)
     assert served["preemption"] == {"viaEviction": True}
-    assert all(each["urlPrefix"].startswith("http://127.0.0.1:") for each in served["extenders"])
+    assert all(each["urlPrefix"].startswith("http://127.0.0.1:") for each in extended["extenders"])
 
 
 def test_a_feature_is_under_way_for_five_seconds_after_a_write() -> None:
@@ -46,7 +48,7 @@ def test_a_feature_is_under_way_for_five_seconds_after_a_write() -> None:
     features.see(Sighting.of("pods", "ADDED", {"metadata": meta, "spec": {}}, 10.0))
 
     assert features.under_way() == ["gangs"]
-    assert features.about("/api/v1/namespaces/here/pods/a/binding") == ["gangs", EXTENDERS]
+    assert features.about("/api/v1/namespaces/here/pods/a/binding") == ["gangs"]
     for other in ("/api/v1/namespaces/here/pods/b/status", "/api/v1/pods", "/apis", "/version"):
         assert features.about(other) == []
     at[0] = 15.1
