@@ -18,7 +18,7 @@ from promises.record_book import PREEMPTION
 #: The label by which the objects of a feature, and its pods, are known.
 FEATURE = "plimsoll.dev/chaos-feature"
 
-#: A feature, and the part of a world that is none, but a fault.
+#: A feature; and a part of the world that is a fault.
 EXTENDERS, DEFINITIONS = "extenders", "definitions"
 
 #: All of them, as reports name them.

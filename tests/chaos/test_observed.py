@@ -1,4 +1,4 @@
-"""What the observer counts, by sentences that the checker writes."""
+"""The observer counts violations by sentences that the checker writes."""
 
 from __future__ import annotations
 

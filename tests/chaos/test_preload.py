@@ -1,4 +1,4 @@
-"""What operators preload moves the wall clock alone, and lets one name fail."""
+"""The preloaded library moves the wall clock alone, and lets one name fail."""
 
 from __future__ import annotations
 
