@@ -34,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     one = argparse.ArgumentParser(prog="make chaos", description=(__doc__ or "").partition("\n")[0])
     one.add_argument("--minutes", type=float, default=10.0, help="with faults")
-    one.add_argument("--peace", type=float, default=420.0, help="seconds without faults after them")
+    one.add_argument("--peace", type=float, default=480.0, help="seconds without faults after them")
     one.add_argument("--still", type=float, default=60.0, help="seconds at their end without a write")
     one.add_argument("--kubeconfig", type=Path, help="a test cluster; left out: the development cluster")
     one.add_argument("--programs", type=Path, help="of a control plane to start: kube-apiserver and so on")

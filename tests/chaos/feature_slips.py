@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from plimsoll.app.operator import Operator
+from plimsoll.devices.taken import Taken
 from plimsoll.rebalancing.runs import config
+from plimsoll.scheduling.binding import device_claims
 from plimsoll.scheduling.gangs.attempt import GangTaker
-from simulation.planted.device_slips import looks_at_no_other_claim, never_gives_way
 from simulation.planted.surgery import replaced
 
 
@@ -30,12 +31,22 @@ def starts_gangs_in_parts(_: Operator) -> None:
     replaced(GangTaker, "takes", lambda _: alone)
 
 
+def gives_devices_twice(_: Operator) -> None:
+    """No allocation takes a device away from others, and none is noticed before a pod is bound."""
+
+    def unchanged(*_: Any) -> None:
+        return
+
+    replaced(Taken, "add", lambda _: unchanged)
+    replaced(Taken, "remove", lambda _: unchanged)
+    replaced(device_claims, "contested", lambda _: no_rival)
+
+
+def no_rival(*_: Any) -> str:
+    """Nothing is contested."""
+    return ""
+
+
 FEATURE_SLIPS: Mapping[str, Callable[[Operator], None]] = {
-    slip.__name__: slip
-    for slip in (
-        evicts_in_closed_windows,
-        starts_gangs_in_parts,
-        looks_at_no_other_claim,
-        never_gives_way,
-    )
+    slip.__name__: slip for slip in (evicts_in_closed_windows, starts_gangs_in_parts, gives_devices_twice)
 }

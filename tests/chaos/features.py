@@ -77,6 +77,10 @@ class Features:
         """What was switched off for a while is on again."""
         await self._tell("end")
 
+    async def late(self) -> None:
+        """Create what is judged without faults."""
+        await self._tell("late")
+
     async def delete_definition(self) -> bool:
         """Delete a custom resource definition, or create one again that is gone."""
         return bool(self._names) and await self._tell(f"act/{DEFINITIONS}")

@@ -3,6 +3,7 @@
 POST /chaos/begin           create what features begin with
 POST /chaos/act/FEATURE     people work with it
 POST /chaos/end             what was switched off is on again
+POST /chaos/late            create what is judged without faults
 """
 
 from __future__ import annotations
@@ -37,11 +38,14 @@ from simulation.world.definitions import Definitions
 from simulation.world.demands import Demands
 from simulation.world.devices import Devices
 from simulation.world.extenders import HOSTS, Extenders
-from simulation.world.gangs import Gangs
+from simulation.world.gangs import GROUP_LABEL, GROUPS, Gangs
 from simulation.world.part import Part
 from simulation.world.priorities import Priorities
 from simulation.world.surges import Surges
 from simulation.world.volumes import Volumes
+
+#: Members of a gang that no run's nodes have room for.
+TOO_MANY = 60
 
 #: The scheduler name whose pods have to pass the extenders.
 EXTENDED = "plimsoll-extended"
@@ -184,10 +188,21 @@ class EvictedVictims(Priorities):
         super().__init__(cluster, random, are_evicted=True)
 
 
+class ChaosGangs(Gangs):
+    """Gangs, and one in peace that fits in part and never as a whole."""
+
+    def late(self) -> None:
+        """More members than the cluster has room for."""
+        name, requests = self.name("too-large"), {"cpu": "1500m", "memory": "64Mi"}
+        container = {"name": "main", "image": "app:1", "resources": {"requests": requests}}
+        self.create(GROUPS, name, apiVersion="plimsoll.dev/v1alpha1", spec={"minMember": TOO_MANY})
+        self.deployment(name, TOO_MANY, {GROUP_LABEL: name}, containers=[container])
+
+
 PARTS: dict[str, Callable[[Any, Random], Part]] = {
     "preemption": EvictedVictims,
     "demands": Demands,
-    "gangs": Gangs,
+    "gangs": ChaosGangs,
     "volumes": Volumes,
     "surges": Surges,
     "approvals": Approvals,
@@ -207,6 +222,7 @@ class World:
         self.actions: dict[str, Callable[[], None]] = {
             "/chaos/begin": self._begin,
             "/chaos/end": self._end,
+            "/chaos/late": self._late,
             f"/chaos/end/{DEFINITIONS}": self._end_definitions,
             **acts,
         }
@@ -235,6 +251,11 @@ class World:
 
     def _end_definitions(self) -> None:
         self._parts[DEFINITIONS].end()
+
+    def _late(self) -> None:
+        for part in self._parts.values():
+            if isinstance(part, ChaosGangs):
+                part.late()
 
     def _end(self) -> None:
         """Definitions first: other parts put in order what they bring back."""

@@ -180,6 +180,7 @@ class ChaosRun:
         peace = self.now()
         print(f"{peace:.0f} s: the faults are over", flush=True)
         await self._pass(min(SHOCK_S, self._plan.peace_s), judge, tasks)
+        await self._features.late()
         lives = [each.count for each in self._replicas]
         await self._pass(self._plan.peace_s - SHOCK_S, judge, tasks)
         end = self.now()

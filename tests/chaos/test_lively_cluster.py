@@ -35,6 +35,7 @@ async def test_each_feature_has_objects_of_its_own() -> None:
             api.get(POLICIES, None, name)["spec"]["scheduling"] for name in (SERVES, "extended")
         )
         world.actions["/chaos/end"]()
+        world.actions["/chaos/late"]()
 
     assert found.keys() - {None} == set(FEATURES)
     assert served["preemption"] == {"viaEviction": True}
