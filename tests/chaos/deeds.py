@@ -38,6 +38,9 @@ MAINTENANCE_S = (5.0, 60.0)
 
 TAINT = "plimsoll.dev/chaos"
 
+#: Attempts at a change that others' changes have come before.
+TRIES = 10
+
 Undo = Callable[[], Awaitable[object]]
 
 
@@ -263,14 +266,23 @@ class ChaosDeeds:
     # -- nodes ---------------------------------------------------------------------------------------------
 
     async def _taint(self) -> bool:
-        path = f"{NODES}/{self._random.choice(self._world.nodes)}"
-        effect = self._random.choice(("NoSchedule", "NoExecute"))
-        put = {"spec": {"taints": [{"key": TAINT, "value": "yes", "effect": effect}]}}
-        drop = {"spec": {"taints": [{"key": TAINT, "$patch": "delete"}]}}
-        did = await self._changed(path, put, STRATEGIC)
-        return did and self._later(
-            partial(self._changed, path, drop, STRATEGIC), self._random.uniform(*MAINTENANCE_S)
-        )
+        path = f"{NODES}/{self._node()}"
+        taint = {"key": TAINT, "value": "yes", "effect": self._random.choice(("NoSchedule", "NoExecute"))}
+        did = await self._set_taint(path, taint)
+        return did and self._later(partial(self._set_taint, path, None), self._random.uniform(*MAINTENANCE_S))
+
+    async def _set_taint(self, path: str, taint: Obj | None) -> bool:
+        """Replace our taint of a node; patches replace the whole list, so no change may come between."""
+        for _ in range(TRIES):
+            node = (await self._world.ask("GET", path)).body
+            if "metadata" not in node or "spec" not in node:
+                return False
+            taints = [each for each in node["spec"].get("taints") or () if each["key"] != TAINT]
+            wanted = [*taints, taint] if taint else taints
+            version = {"resourceVersion": node["metadata"]["resourceVersion"]}
+            if await self._changed(path, {"metadata": version, "spec": {"taints": wanted}}):
+                return True
+        return False
 
     async def _flap(self) -> bool:
         name = self._random.choice(self._world.nodes)
