@@ -1,4 +1,4 @@
-"""What deeds do to a cluster is undone when a run's faults end."""
+"""Deeds are undone when the faults of a run end: nodes are as before."""
 
 from __future__ import annotations
 
