@@ -52,7 +52,7 @@ async def chaos(chosen: argparse.Namespace, folder: Path, seed: int) -> ChaosOut
     own = Version("this")
     if chosen.planted:
         own = Version("planted", [sys.executable, "-m", "chaos.planted_operator", chosen.planted])
-    versions = [own, checked_out(chosen.older, folder)] if chosen.older else [own, own]
+    versions = [own, checked_out(chosen.older, folder)] if chosen.older else [own]
     plan = ChaosPlan(
         folder,
         seed,

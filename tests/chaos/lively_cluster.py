@@ -29,6 +29,7 @@ from roadstead.kubelets.kubelets import Kubelets, KubeletSettings
 from roadstead.server.metrics_api import MetricsApi
 from roadstead.store.api import Api, Write
 from roadstead.store.subresources import bind
+from roadstead.values.copies import copied
 from roadstead.values.resources import Obj
 from roadstead.values.status_errors import StatusError
 from simulation.cluster import POLICIES, policy
@@ -43,6 +44,9 @@ from simulation.world.part import Part
 from simulation.world.priorities import Priorities
 from simulation.world.surges import Surges
 from simulation.world.volumes import Volumes
+
+#: The strategy that renews pods.
+RENEWS = "PodLifeTime"
 
 #: Members of a gang that no run's nodes have room for.
 TOO_MANY = 60
@@ -188,6 +192,47 @@ class EvictedVictims(Priorities):
         super().__init__(cluster, random, are_evicted=True)
 
 
+class Renewed(Part):
+    """A policy of a part that also moves its own pods whenever they are some seconds old.
+
+    Attributes:
+        policy: Its name.
+        feature: Of its pods.
+    """
+
+    policy = feature = ""
+
+    def begin(self) -> None:
+        """Moves all the time."""
+        super().begin()
+        own = {"matchLabels": {FEATURE: self.feature}}
+        args = {"maxPodLifeTimeSeconds": 15, "labelSelector": own}
+        self._change(lambda strategies: [*strategies, {"name": RENEWS, "args": args}])
+
+    def end(self) -> None:
+        """No more than its own."""
+        super().end()
+        self._change(lambda strategies: [each for each in strategies if each["name"] != RENEWS])
+
+    def _change(self, change: Callable[[list[Obj]], list[Obj]]) -> None:
+        found = copied(self.api.get(POLICIES, None, self.policy))
+        rebalancing = found["spec"]["rebalancing"]
+        rebalancing["strategies"] = change(rebalancing["strategies"])
+        self.api.update(POLICIES, found)
+
+
+class ChaosSurges(Renewed, Surges):
+    """Moves by rollouts, all the time."""
+
+    policy, feature = "surge", "surges"
+
+
+class ChaosApprovals(Renewed, Approvals):
+    """Proposals, all the time."""
+
+    policy, feature = "ask", "approvals"
+
+
 class ChaosGangs(Gangs):
     """Gangs, and one in peace that fits in part and never as a whole."""
 
@@ -204,8 +249,8 @@ PARTS: dict[str, Callable[[Any, Random], Part]] = {
     "demands": Demands,
     "gangs": ChaosGangs,
     "volumes": Volumes,
-    "surges": Surges,
-    "approvals": Approvals,
+    "surges": ChaosSurges,
+    "approvals": ChaosApprovals,
     "windows": Windows,
     "devices": Devices,
 }

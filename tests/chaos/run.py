@@ -55,7 +55,7 @@ class ChaosPlan:
     peace_s: float
     still_s: float
     versions: Sequence[Version]
-    nodes: int = 8
+    nodes: int = 10
     apps: int = 10
     stops: bool = False
 
