@@ -110,9 +110,12 @@ class Lookout:
         self._there: dict[str, dict[str, Obj]] = {collection: {} for collection in collections}
 
     async def begin(self) -> None:
-        """See what is there."""
+        """See what is there; a collection that is not served may be later."""
         for collection in self._collections:
-            await self._list(collection)
+            try:
+                await self._list(collection)
+            except AssertionError:
+                self._versions[collection] = ""
 
     async def _list(self, collection: str) -> None:
         """See what is there, and what is gone."""
