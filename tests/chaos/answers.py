@@ -17,7 +17,11 @@ STATUSES = {
     K.UNAVAILABLE: (503, "ServiceUnavailable"),
     K.TIMEOUT: (504, "Timeout"),
     K.UNAUTHORIZED: (401, "Unauthorized"),
+    K.DISK_FULL: (500, ""),
 }
+
+#: The words of an API server whose etcd takes no writes any more.
+NO_SPACE = "etcdserver: mvcc: database space exceeded"
 
 
 def refusal(fault: K) -> tuple[bytes, bytes]:
@@ -35,7 +39,7 @@ def refusal(fault: K) -> tuple[bytes, bytes]:
 
 def status_object(code: int, reason: str) -> dict[str, object]:
     """A Status as an API server words it."""
-    return StatusError(code, reason, f"chaos: {reason}").status
+    return StatusError(code, reason, f"chaos: {reason}" if reason else NO_SPACE).status
 
 
 def version_in(content: bytes) -> str:

@@ -17,6 +17,7 @@ from chaos.passage import Passage
 from chaos.sightings import Sighting
 from promises.checker import Checker
 from promises.commits import UNKNOWN, Author, Commit, Obj
+from simulation.world.happenings import Happenings
 
 #: Seconds that a commit waits for others of lower version, and for the answers to what was under way.
 SETTLING_S = 8.0
@@ -59,6 +60,7 @@ class Judge:
         writes: Of operators, in the order in which they were passed on; it grows.
 
     Attributes:
+        happenings: What features have led to.
         attributed: How many commits have an author.
         unclaimed: Pods of our scheduler that were bound without a known author, which must not be.
         late: Commits that came after others of higher version had been judged.
@@ -69,6 +71,7 @@ class Judge:
     ) -> None:
         self._scheduler = scheduler
         self.checker = checker
+        self.happenings = Happenings()
         self.attributed = 0
         self.unclaimed: list[str] = []
         self.late = 0
@@ -109,6 +112,9 @@ class Judge:
             at = passage.passed_on  # when the operator had sent it; a slow server is not its fault
         elif self._is_bound(sighting):
             self.unclaimed.append(f"{sighting.at:.3f} {sighting.obj['metadata']['name']}")
+        meta = sighting.obj["metadata"]
+        before = self.checker.view.find(sighting.collection, meta.get("namespace") or "", meta["name"])
+        self.happenings.see(Commit(sighting.collection, sighting.type, sighting.obj, before, author, at))
         self.checker.judge(Commit(sighting.collection, sighting.type, sighting.obj, None, author, at))
 
     def _is_bound(self, sighting: Sighting) -> bool:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from chaos.certificates import Authority
 from chaos.faults import ChaosFaults
 from chaos.passage import Passages
+from chaos.preload import NAME, Control
 from chaos.proxy import Mood, Proxy, Upstream
 from e2e.operator_process import Operator, free_port
-from roadstead.certificates import Identity
 from roadstead.cluster import kubeconfig
 
 #: The last line of an empty log.
@@ -27,21 +29,36 @@ RESTART_S, STOP_S = 1.0, 60.0
 
 
 @dataclass(frozen=True, slots=True)
+class Version:
+    """A version of the operator.
+
+    Attributes:
+        command: Before ``run`` and its options.
+        environment: Variables beyond those of this process.
+    """
+
+    name: str
+    command: Sequence[str] = (sys.executable, "-m", "plimsoll")
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Surroundings:
     """What all lives of a run share.
 
     Attributes:
-        command: Before ``run`` and its options.
-        options: After them.
+        authority: Issues what the proxies show.
+        library: What operators preload; None where it cannot be compiled.
+        versions: Of the operator.
     """
 
     folder: Path
     upstream: Upstream
-    identity: Identity
+    authority: Authority
     faults: ChaosFaults
     passages: Passages
-    command: Sequence[str] = (sys.executable, "-m", "plimsoll")
-    options: Sequence[str] = ()
+    library: Path | None
+    versions: Sequence[Version]
 
 
 @dataclass(slots=True)
@@ -49,16 +66,33 @@ class Life:
     """One process.
 
     Attributes:
+        control: Of its wall clock, and whether it resolves names; None where nothing is preloaded.
         expected: How a fault ends it: "", "killed" or "stopped".
     """
 
     name: str
-    process: subprocess.Popen[bytes]
+    url: str
     proxy: Proxy
     http: Operator
     log: Path
+    kubeconfig: Path
+    control: Control | None
+    process: subprocess.Popen[bytes] = field(init=False)
     expected: str = ""
     is_paused: bool = False
+
+    def renew_token(self) -> str:
+        """Accept another token from now on, and no earlier one; its file shows it later."""
+        token = secrets.token_hex(16)
+        self.proxy.tokens = {token}
+        return token
+
+    def show_token(self, authority: bytes, token: str = "") -> None:
+        """Write the kubeconfig in one step, with a token that is accepted."""
+        token = token or self.renew_token()
+        part = self.kubeconfig.with_suffix(".part")
+        part.write_text(kubeconfig(self.url, token, certificate=authority))
+        part.replace(self.kubeconfig)
 
     @property
     def pid(self) -> int:
@@ -86,6 +120,7 @@ class Replica:
     Attributes:
         ends: How each life has ended.
         wrong: What no fault explains.
+        version: Of the next life, as an index.
     """
 
     name: str
@@ -95,6 +130,7 @@ class Replica:
     ends: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     is_wanted: bool = True
+    version: int = 0
 
     async def live(self) -> None:
         """Start one process after the other, until cancelled."""
@@ -114,18 +150,27 @@ class Replica:
     async def _born(self) -> Life:
         self.count += 1
         around, name = self.around, f"{self.name}.{self.count}"
-        proxy = Proxy(name, around.upstream, around.identity.context, around.faults, around.passages)
+        version = around.versions[self.version % len(around.versions)]
+        proxy = Proxy(name, around.upstream, around.authority.context, around.faults, around.passages)
         url = await proxy.start()
+        control = None if around.library is None else Control.at(around.folder / f"{name}.control")
+        environment = {**os.environ, **version.environment}
+        if control is not None and around.library is not None:
+            url = url.replace("127.0.0.1", NAME)
+            environment |= control.environment(around.library)
         path = around.folder / f"{name}.kubeconfig"
-        path.write_text(kubeconfig(url, "chaos", certificate=around.identity.certificate))
         log = around.folder / f"{name}.log"
         http = Operator(path, log)
-        command = [*around.command, "run", "--kubeconfig", str(path), "--bind-address", "127.0.0.1"]
+        command = [*version.command, "run", "--kubeconfig", str(path), "--bind-address", "127.0.0.1"]
         command += ["--log-format", "text", "--metrics-port", str(http.metrics_port)]
-        command += ["--health-port", str(free_port()), *around.options]
+        command += ["--health-port", str(free_port())]
+        life = Life(name, url, proxy, http, log, path, control)
+        life.show_token(around.authority.certificate)
         with log.open("wb") as sink:
-            process = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True)
-        return Life(name, process, proxy, http, log)
+            life.process = subprocess.Popen(
+                command, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True, env=environment
+            )
+        return life
 
     async def _buried(self, life: Life) -> None:
         status = life.process.returncode
@@ -183,6 +228,35 @@ class Replica:
             return False
         self.life.proxy.mood = mood
         if mood is not Mood.SWALLOWS:
+            self.life.proxy.cut_all()
+        return True
+
+    def change_version(self) -> bool:
+        """SIGTERM; the next life is of another version."""
+        if len(self.around.versions) < 2 or not self.stop():
+            return False
+        self.version += 1
+        return True
+
+    def expire_token(self) -> Callable[[], None] | None:
+        """Let the token expire; the result writes its successor into the file of the same life."""
+        life = self.life
+        if life is None:
+            return None
+        token = life.renew_token()
+
+        def written() -> None:
+            if life.proxy.tokens == {token}:
+                life.show_token(self.around.authority.certificate, token)
+
+        return written
+
+    def control(self, *, ahead_s: int | None = None, no_names: bool | None = None) -> bool:
+        """Step its wall clock, or change whether it resolves names; new connections have to."""
+        if self.life is None or self.life.control is None:
+            return False
+        self.life.control.write(ahead_s=ahead_s, no_names=no_names)
+        if no_names:
             self.life.proxy.cut_all()
         return True
 

@@ -8,7 +8,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,11 +27,13 @@ class Plane:
 
     Attributes:
         plays_kubelets: Whether our nodes have kubelets only in this process.
+        features: What its world has beyond the ordinary.
         server: The API server's process, if it is ours.
     """
 
     kubeconfig: Path
     plays_kubelets: bool = True
+    features: Sequence[str] = ()
     server: subprocess.Popen[bytes] | None = None
 
     def signal(self, number: signal.Signals) -> bool:
@@ -48,11 +50,12 @@ class Plane:
 
 
 @asynccontextmanager
-async def development(folder: Path) -> AsyncIterator[Plane]:
+async def development(folder: Path, seed: int, features: Sequence[str]) -> AsyncIterator[Plane]:
     """The development cluster in a process of its own; all its objects are in its memory."""
     path = folder / "cluster.kubeconfig"
     path.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "roadstead", "--kubeconfig", str(path), "--start-seconds", "1"]
+    command = [sys.executable, "-m", "chaos.lively_cluster", "--kubeconfig", str(path)]
+    command += ["--seed", str(seed), "--features", *features]
     with (folder / "roadstead.log").open("wb") as sink:
         process = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT)
     try:
@@ -61,7 +64,7 @@ async def development(folder: Path) -> AsyncIterator[Plane]:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"roadstead does not start: {folder / 'roadstead.log'}")
             await asyncio.sleep(0.1)
-        yield Plane(path, plays_kubelets=False, server=process)
+        yield Plane(path, plays_kubelets=False, features=features, server=process)
     finally:
         end(process)
 

@@ -11,6 +11,7 @@ import contextlib
 import json
 import socket
 import ssl
+from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from urllib.parse import urlsplit
@@ -22,9 +23,10 @@ from chaos.faults import ChaosKind as K
 from chaos.messages import BrokenMessageError, Head
 from chaos.passage import Passage, Passages
 
-#: Seconds of a delay, of a watch that is held back, and of an answer that trickles. A request must not be
-#: under way for longer than a leader leaves between its last write and the end of its lease.
-DELAY_S, LAG_S, TRICKLE_S = (0.05, 2.0), (0.2, 8.0), (0.5, 3.0)
+#: Seconds of a delay, of a watch that is held back, of an answer that trickles, and until a write takes
+#: effect that was answered by 504. A request must not be under way for longer than a leader leaves between
+#: its last write and the end of its lease.
+DELAY_S, LAG_S, TRICKLE_S, LATE_S = (0.05, 2.0), (0.2, 8.0), (0.5, 3.0), (0.05, 2.0)
 
 #: Seconds after which a connection that says nothing is reset, as by a firewall that has forgotten it.
 SILENCE_S = (5.0, 40.0)
@@ -69,6 +71,7 @@ class Proxy:
 
     Attributes:
         mood: Changed by deeds.
+        tokens: Those that are accepted; all others are answered by 401.
     """
 
     def __init__(
@@ -76,12 +79,14 @@ class Proxy:
     ) -> None:
         self.name = name
         self.mood = Mood.OPEN
+        self.tokens: set[str] = set()
         self.upstream = upstream
         self._tls = tls
         self.faults = faults
         self.passages = passages
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
+        self._late: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
 
     async def start(self) -> str:
@@ -93,13 +98,18 @@ class Proxy:
         return f"https://127.0.0.1:{port}"
 
     async def stop(self) -> None:
-        """Close everything."""
+        """Close everything; writes that were answered take effect, whether their sender lives or not."""
         if self._server is not None:
             self._server.close()
         self.cut_all()
         for task in list(self._tasks):
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *self._late, return_exceptions=True)
+
+    def later(self, effect: Coroutine[None, None, None]) -> None:
+        """Let a write take effect that has been answered."""
+        self._late.add(task := asyncio.create_task(effect))
+        task.add_done_callback(self._late.discard)
 
     def cut_all(self) -> None:
         """Reset every connection of the operator."""
@@ -152,16 +162,26 @@ class Connection:
             try:
                 await self._treat(head, passage)
             finally:
-                self._proxy.passages.over(passage)
+                if passage.fault != K.TIMEOUT_BEFORE_EFFECT:
+                    self._proxy.passages.over(passage)
 
     async def _treat(self, head: Head, passage: Passage) -> None:
         if self._proxy.mood is Mood.SWALLOWS:
             passage.fault = Mood.SWALLOWS
             await self._swallow()
-        fault = self._proxy.faults.of_exchange(is_write=passage.is_write)
+        shown = head.header("authorization").removeprefix("Bearer ")
+        if self._proxy.tokens and shown not in self._proxy.tokens:
+            passage.fault = K.TOKEN_EXPIRED
+            await self._answer(*refusal(K.UNAUTHORIZED))
+            return
+        fault = self._proxy.faults.of_exchange(passage.path, is_write=passage.is_write)
         passage.fault = fault or ""
         if fault in STATUSES:
             await self._answer(*refusal(fault))
+            return
+        if fault is K.TIMEOUT_BEFORE_EFFECT:
+            self._proxy.later(self._take_effect(head, passage))
+            await self._answer(*refusal(K.TIMEOUT))
             return
         await self._harm(head, passage, fault)
         far_reader = await self._send(head, passage)
@@ -200,6 +220,21 @@ class Connection:
         if self._proxy.mood is Mood.SWALLOWS:
             passage.fault = passage.fault or Mood.SWALLOWS
             await self._swallow()
+
+    async def _take_effect(self, head: Head, passage: Passage) -> None:
+        """Pass a write on that has been answered, over a connection of its own."""
+        await asyncio.sleep(self._proxy.faults.random.uniform(*LATE_S))
+        one = Connection(self._proxy, self._reader, self._writer)
+        try:
+            far_reader = await one._send(head, passage)
+            answer = await messages.head(far_reader)
+            if answer is not None:
+                await one._take(answer, far_reader, passage)
+        except (BrokenMessageError, OSError):
+            pass  # the API server is away
+        finally:
+            one.close()
+            self._proxy.passages.over(passage)
 
     async def _far_side(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """The connection to the API server, a new one if the old one has ended."""

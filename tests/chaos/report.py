@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from chaos.faults import ChaosKind
+from chaos.features import FEATURES
 from chaos.judge import SETTLING_S, STALE_S, Judge
+from chaos.observed import counted
 from chaos.passage import Passage, note_identity
 from chaos.run import COMMITS, REQUESTS, ChaosOutcome
 from chaos.sightings import Sighting
@@ -19,9 +21,11 @@ from promises.findings import Facts
 def report(outcome: ChaosOutcome, folder: Path) -> int:
     """Print what has happened; the exit status."""
     kinds = [kind for kind in ChaosKind if outcome.faults[kind]]
-    print(f"\n{sum(outcome.faults.values())} faults of {len(kinds)} kinds:")
-    for kind in kinds:
-        print(f"{outcome.faults[kind]:8d} {kind}")
+    faults = sum(outcome.faults.values())
+    print(f"\n{faults} faults of {len(kinds)} kinds, {outcome.in_storms} answers in storms")
+    print(table(outcome))
+    for happening, count in outcome.happened.most_common():
+        print(f"{count:8d} {happening}")
     print(
         f"{outcome.requests} requests, {outcome.writes} writes that were passed on, "
         f"{outcome.commits} commits seen, {outcome.attributed} of them by operators"
@@ -37,8 +41,21 @@ def report(outcome: ChaosOutcome, folder: Path) -> int:
         print(f"{outcome.relists} lists after the API server was away: versions in between are not known")
     for each in outcome.wrong:
         print(f"VIOLATION {each}")
+    for name, count in counted(outcome.wrong).items():
+        print(f"{count:8d} {name}")
     print(f"{len(outcome.wrong)} violations; judge again: make chaos ARGS='--judge {folder}'")
     return int(bool(outcome.wrong))
+
+
+def table(outcome: ChaosOutcome) -> str:
+    """How often each kind of fault met a request about a feature, or happened while one was under way."""
+    features = [each for each in FEATURES if any(name == each for _, name in outcome.by_feature)]
+    lines = [f"| Fault | all | {' | '.join(features)} |", f"| --- |{' ---: |' * (1 + len(features))}"]
+    for kind in ChaosKind:
+        counts = [outcome.by_feature[kind, each] for each in features]
+        if total := outcome.faults[kind]:
+            lines.append(f"| {kind} | {total} | {' | '.join(map(str, counts))} |")
+    return "\n".join(lines)
 
 
 def described(facts: Facts) -> str:

@@ -11,18 +11,21 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from chaos.certificates import Authority
 from chaos.deeds import ChaosDeeds
 from chaos.faults import ChaosFaults, ChaosKind
+from chaos.features import Features
 from chaos.judge import SETTLING_S, STALE_S, Judge
-from chaos.lives import Replica, Surroundings
+from chaos.lives import Replica, Surroundings, Version
 from chaos.passage import Passages
 from chaos.planes import Plane, upstream
+from chaos.preload import preloaded
 from chaos.sightings import COLLECTIONS, Lookout, Sighting
 from chaos.world import SCHEDULER, World
 from e2e.speaker import speaking
 from promises.checker import Checker
 from promises.findings import Facts
-from roadstead.certificates import loopback_identity
+from simulation.world.happenings import Happening
 
 #: Seconds after the faults in which processes may still end for what happened before.
 SHOCK_S = 60.0
@@ -42,7 +45,7 @@ class ChaosPlan:
         faulty_s: Seconds with faults.
         peace_s: Those without, after which all must be well.
         still_s: At their end, those without a write.
-        command: How an operator is started, up to ``run``.
+        versions: Of the operator.
         stops: Whether the first violation ends the run.
     """
 
@@ -51,8 +54,8 @@ class ChaosPlan:
     faulty_s: float
     peace_s: float
     still_s: float
-    command: Sequence[str]
-    nodes: int = 8
+    versions: Sequence[Version]
+    nodes: int = 10
     apps: int = 10
     stops: bool = False
 
@@ -63,6 +66,9 @@ class ChaosOutcome:
 
     Attributes:
         wrong: Violations, and what else must not be.
+        by_feature: How often a kind of fault happened while something of a feature was under way.
+        happened: What features led to.
+        in_storms: Answers that storms gave.
         relists: How often a watch of the checker's had to begin again with a list.
         sizes: Memory and open files of each operator at the start and at the end.
     """
@@ -70,6 +76,9 @@ class ChaosOutcome:
     wrong: list[str] = field(default_factory=list)
     relists: int = 0
     faults: Counter[ChaosKind] = field(default_factory=Counter)
+    by_feature: Counter[tuple[ChaosKind, str]] = field(default_factory=Counter)
+    happened: Counter[Happening] = field(default_factory=Counter)
+    in_storms: int = 0
     requests: int = 0
     writes: int = 0
     commits: int = 0
@@ -89,6 +98,9 @@ class ChaosRun:
         self._plane = plane
         self._began = time.monotonic()
         self._faults = ChaosFaults(plan.seed)
+        self._features = Features(plane.features, self._faults.random, self.now)
+        self._faults.under_way, self._faults.about = self._features.under_way, self._features.about
+        self._authority = Authority()
         self._checker = Checker(stale_s=STALE_S)
         self._outcome = ChaosOutcome(faults=self._faults.counts, facts=self._checker.facts)
         self._replicas: list[Replica] = []
@@ -110,24 +122,29 @@ class ChaosRun:
 
             def seen(sighting: Sighting) -> None:
                 outcome.commits += 1
+                self._features.see(sighting)
                 judge.see(sighting)
 
             async with AsyncExitStack() as stack:
                 speaker = await stack.enter_async_context(speaking(self._plane.kubeconfig))
+                self._features.speaker = speaker
                 world = World(speaker, self._faults.random, plays_kubelets=self._plane.plays_kubelets)
                 stack.push_async_callback(world.clear)
-                await world.make(self._plan.nodes, self._plan.apps)
+                await world.make(self._plan.nodes, self._plan.apps, self._features)
                 lookout = Lookout(speaker, self.now, commits, seen)
                 await lookout.begin()
                 around = Surroundings(
                     folder,
                     await upstream(self._plane.kubeconfig),
-                    await asyncio.to_thread(loopback_identity),
+                    self._authority,
                     self._faults,
                     passages,
-                    self._plan.command,
+                    await asyncio.to_thread(preloaded, folder),
+                    self._plan.versions,
                 )
-                self._replicas = [Replica(name, around) for name in ("red", "blue")]
+                self._replicas = [
+                    Replica(name, around, version=version) for version, name in enumerate(("red", "blue"))
+                ]
                 tasks = [asyncio.create_task(lookout.watch(each), name=each) for each in COLLECTIONS]
                 tasks += [asyncio.create_task(each.live(), name=each.name) for each in self._replicas]
                 if self._plane.plays_kubelets:
@@ -136,6 +153,8 @@ class ChaosRun:
                 await self._story(world, judge, tasks)
                 outcome.relists = lookout.relists
             outcome.requests, outcome.writes = passages.seen, len(passages.writes)
+        outcome.by_feature, outcome.in_storms = self._faults.by_feature, self._faults.in_storms
+        outcome.happened = judge.happenings.counts
         outcome.attributed, outcome.late = judge.attributed, judge.late
         outcome.unclaimed = judge.unclaimed
         outcome.wrong = self._checker.violations + [
@@ -147,7 +166,7 @@ class ChaosRun:
     async def _story(self, world: World, judge: Judge, tasks: list[asyncio.Task[None]]) -> None:
         await self._ready()
         self._weigh("at the start")
-        deeds = ChaosDeeds(world, self._plane, self._replicas, self._faults)
+        deeds = ChaosDeeds(world, self._features, self._plane, self._replicas, self._authority, self._faults)
         self._faults.is_over = False
         doing = asyncio.create_task(deeds.run(), name="deeds")
         try:
@@ -157,16 +176,18 @@ class ChaosRun:
             await asyncio.gather(doing, return_exceptions=True)
             self._faults.is_over = True
             await deeds.end()
+            self._faults.storm = None
         peace = self.now()
         print(f"{peace:.0f} s: the faults are over", flush=True)
         await self._pass(min(SHOCK_S, self._plan.peace_s), judge, tasks)
+        await self._features.late()
         lives = [each.count for each in self._replicas]
         await self._pass(self._plan.peace_s - SHOCK_S, judge, tasks)
         end = self.now()
         await self._pass(SETTLING_S, judge, tasks, settled=0.0)
         if self._plan.stops and self._checker.violations:
             return
-        self._checker.judge_end(SCHEDULER, self._plan.still_s, end)
+        self._checker.judge_end(SCHEDULER, self._plan.still_s, end, peace + SHOCK_S)
         for replica, count in zip(self._replicas, lives, strict=True):
             if replica.count != count:
                 replica.wrong.append(f"{replica.name} was started again in peace: {replica.ends[-1]}")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO, Any
 
-from chaos.world import DEPLOYMENTS, OURS
+from chaos.world import DEFINITIONS, DEPLOYMENTS, OURS
 from e2e.speaker import Speaker
 from promises.commits import Obj
 
@@ -22,6 +22,17 @@ COLLECTIONS = {
     "leases.coordination.k8s.io": "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases",
     "schedulingpolicies.plimsoll.dev": "/apis/plimsoll.dev/v1alpha1/schedulingpolicies",
     "evictions.plimsoll.dev": "/apis/plimsoll.dev/v1alpha1/evictions",
+    "podgroups.plimsoll.dev": "/apis/plimsoll.dev/v1alpha1/podgroups",
+    "customresourcedefinitions.apiextensions.k8s.io": DEFINITIONS,
+    "namespaces": "/api/v1/namespaces",
+    "statefulsets.apps": "/apis/apps/v1/statefulsets",
+    "priorityclasses.scheduling.k8s.io": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "persistentvolumeclaims": "/api/v1/persistentvolumeclaims",
+    "persistentvolumes": "/api/v1/persistentvolumes",
+    "storageclasses.storage.k8s.io": "/apis/storage.k8s.io/v1/storageclasses",
+    "csinodes.storage.k8s.io": "/apis/storage.k8s.io/v1/csinodes",
+    "resourceclaims.resource.k8s.io": "/apis/resource.k8s.io/v1/resourceclaims",
+    "resourceslices.resource.k8s.io": "/apis/resource.k8s.io/v1/resourceslices",
 }
 
 #: Seconds until a watch that has ended is begun again.
@@ -99,9 +110,12 @@ class Lookout:
         self._there: dict[str, dict[str, Obj]] = {collection: {} for collection in collections}
 
     async def begin(self) -> None:
-        """See what is there."""
+        """See what is there; a collection that is not served may be later."""
         for collection in self._collections:
-            await self._list(collection)
+            try:
+                await self._list(collection)
+            except AssertionError:
+                self._versions[collection] = ""
 
     async def _list(self, collection: str) -> None:
         """See what is there, and what is gone."""

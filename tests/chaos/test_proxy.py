@@ -12,10 +12,11 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from chaos.certificates import Authority
+from chaos.deeds import EXPIRED
 from chaos.faults import ChaosFaults, ChaosKind
 from chaos.passage import Passage, Passages
 from chaos.proxy import Mood, Proxy, Upstream
-from roadstead.certificates import loopback_identity
 
 
 class OneKind(ChaosFaults):
@@ -25,18 +26,28 @@ class OneKind(ChaosFaults):
         super().__init__(1)
         self._kind = kind
 
-    def of_exchange(self, *, is_write: bool) -> ChaosKind | None:
+    def of_exchange(self, path: str, *, is_write: bool) -> ChaosKind | None:
         return self._kind
 
 
 class Stage:
     """A server behind a proxy, and a client before it."""
 
-    def __init__(self, proxy: Proxy, url: str, http: aiohttp.ClientSession, asked: list[str]) -> None:
+    def __init__(
+        self,
+        proxy: Proxy,
+        url: str,
+        http: aiohttp.ClientSession,
+        asked: list[str],
+        authority: Authority,
+    ) -> None:
         self.proxy, self.url, self.http, self.asked = proxy, url, http, asked
+        self.authority = authority
 
-    async def post(self) -> int:
-        async with self.http.post(f"{self.url}/apis/x/v1/things?a=b", json={"spec": {}}) as answer:
+    async def post(self, token: str = "") -> int:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        path = f"{self.url}/apis/x/v1/things?a=b"
+        async with self.http.post(path, json={"spec": {}}, headers=headers) as answer:
             await answer.read()
             return answer.status
 
@@ -54,16 +65,16 @@ async def staged(kind: ChaosKind | None) -> AsyncIterator[Stage]:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     host, port = runner.addresses[0][:2]
-    identity = await asyncio.to_thread(loopback_identity)
+    authority = await asyncio.to_thread(Authority)
     loop = asyncio.get_running_loop()
     passages = Passages(io.StringIO(), loop.time)
     upstream = Upstream(f"http://{host}:{port}", None, "Bearer ours")
-    proxy = Proxy("red.1", upstream, identity.context, OneKind(kind), passages)
+    proxy = Proxy("red.1", upstream, authority.context, OneKind(kind), passages)
     url = await proxy.start()
-    tls = ssl.create_default_context(cadata=identity.certificate.decode())
+    tls = ssl.create_default_context(cadata=authority.certificate.decode())
     try:
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls)) as http:
-            yield Stage(proxy, url, http, asked)
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls, force_close=True)) as http:
+            yield Stage(proxy, url, http, asked, authority)
     finally:
         await proxy.stop()
         await runner.cleanup()
@@ -130,3 +141,71 @@ async def test_a_proxy_that_refuses_ends_connections() -> None:
         with pytest.raises(aiohttp.ClientError):
             await stage.post()
         assert stage.asked == []
+
+
+async def test_a_write_takes_effect_after_its_504(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the proxy's operator has died meanwhile; the record has the version and comes later."""
+    monkeypatch.setattr("chaos.proxy.LATE_S", (0.05, 0.05))
+    async with staged(ChaosKind.TIMEOUT_BEFORE_EFFECT) as stage:
+        assert await stage.post() == 504
+        assert stage.asked == []
+
+        await stage.proxy.stop()
+        (passage,) = stage.proxy.passages.writes
+        assert (passage.version, passage.status, stage.proxy.passages.seen) == ("42", 200, 1)
+
+
+async def test_an_expired_token_is_refused() -> None:
+    """The server's own credentials are never the reason."""
+    async with staged(None) as stage:
+        stage.proxy.tokens = {"new"}
+
+        assert [await stage.post("old"), await stage.post("new")] == [401, 200]
+        assert len(stage.asked) == 1
+
+
+async def test_certificates_are_renewed_and_expire() -> None:
+    """On new connections, for a client that trusts the authority."""
+    async with staged(None) as stage:
+        stage.authority.issue()
+        assert await stage.post() == 200
+
+        stage.authority.issue(EXPIRED)
+        with pytest.raises(aiohttp.ClientError, match="certificate has expired"):
+            await stage.post()
+
+
+async def test_without_space_no_write_is_passed_on() -> None:
+    """In etcd's words."""
+    async with (
+        staged(ChaosKind.DISK_FULL) as stage,
+        stage.http.post(f"{stage.url}/apis/x/v1/things", json={}) as answer,
+    ):
+        said = await answer.json()
+        assert (answer.status, said["message"]) == (500, "etcdserver: mvcc: database space exceeded")
+        assert stage.asked == []
+
+
+def test_a_storm_meets_most_requests_and_is_one_fault() -> None:
+    faults = ChaosFaults(1)
+    faults.is_over, faults.storm = False, ChaosKind.STORM_OF_409
+    writes = [faults.of_exchange("/api", is_write=True) for _ in range(100)]
+    reads = [faults.of_exchange("/api", is_write=False) for _ in range(100)]
+
+    assert set(writes) == {ChaosKind.CONFLICT, None}
+    assert set(reads) == {None}
+    assert 60 < faults.in_storms < 100
+    assert not faults.counts
+
+
+def test_a_fault_counts_for_the_features_that_its_request_is_about() -> None:
+    faults = ChaosFaults(1)
+    faults.is_over = False
+    faults.about = lambda path: ["gangs"] if path == "/of-a-gang" else []
+    for path in ("/of-a-gang", "/other"):
+        for _ in range(200):
+            faults.of_exchange(path, is_write=True)
+
+    met = sum(faults.by_feature.values())
+    assert 0 < met < sum(faults.counts.values())
+    assert {feature for _, feature in faults.by_feature} == {"gangs"}

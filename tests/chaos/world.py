@@ -7,6 +7,7 @@ import contextlib
 import time
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 import aiohttp
 import yaml
@@ -16,7 +17,13 @@ from promises.commits import Obj
 from roadstead.kubelets import pods
 from roadstead.kubelets.nodes import address_of, make_node, pod_address, registered
 
-NAMESPACE = SCHEDULER = "plimsoll-chaos"
+if TYPE_CHECKING:
+    from chaos.features import Features
+
+NAMESPACE, SCHEDULER = "plimsoll-chaos", "plimsoll"
+
+#: Our policies, by the names that the simulation's features know.
+MADE = SERVES, TIDIES, RENEWS = "serve", "tidy", "renew"
 NODES = "/api/v1/nodes"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
@@ -87,7 +94,7 @@ class World:
 
     # -- made --------------------------------------------------------------------------------------------
 
-    async def make(self, nodes: int, apps: int) -> None:
+    async def make(self, nodes: int, apps: int, features: Features) -> None:
         """Everything.
 
         Raises:
@@ -102,17 +109,20 @@ class World:
             await self._speaker.install(DEFINITIONS, definition)
         await self._served(POLICIES)
         await self._served("/apis/plimsoll.dev/v1alpha1/evictions")
+        if names := {each["metadata"]["name"] for each in await self.items(POLICIES)} & set(MADE):
+            raise RuntimeError(f"this is no test cluster: it has policies {', '.join(sorted(names))}")
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
         await self._speaker.install("/api/v1/namespaces", {**namespace, "spec": {}})
         for number in range(nodes):
             await self.add_node(f"chaos-{number + 1}")
         for name, spec in (
-            ("chaos-serve", {"scheduling": {"schedulerName": SCHEDULER}}),
-            ("chaos-tidy", {"rebalancing": self._rebalancing()}),
-            ("chaos-renew", {"rebalancing": RENEWAL}),
+            (SERVES, {"scheduling": {"schedulerName": SCHEDULER}}),
+            (TIDIES, {"rebalancing": self._rebalancing()}),
+            (RENEWS, {"rebalancing": RENEWAL}),
         ):
             kind = {"apiVersion": "plimsoll.dev/v1alpha1", "kind": "SchedulingPolicy"}
             await self._speaker.install(POLICIES, {**kind, "metadata": {"name": name}, "spec": spec})
+        await features.begin()
         for number in range(apps):
             await self.add_app(f"app-{number + 1}")
 
@@ -187,7 +197,7 @@ class World:
 
     async def clear(self) -> None:
         """Take away what a run has made, policies first; the definitions stay."""
-        for name in ("chaos-tidy", "chaos-renew", "chaos-serve"):
+        for name in reversed(MADE):
             await self.ask("DELETE", f"{POLICIES}/{name}")
         for name in self.apps:
             await self.ask("DELETE", f"{DEPLOYMENTS}/{name}")

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from plimsoll.cluster.load_feed import METRICS_API, SILENT_S, LoadFeed
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.readings import LoadReading, LoadReadings
@@ -139,3 +141,13 @@ async def test_a_source_that_measures_nothing_new_gives_way() -> None:
     feed.take(0, nodes=frozen)
     feed.take(METRICS_API, nodes=of_nodes(clock.now(), n1=4))
     assert cores_of(cluster, "n1") > 2.85
+
+
+async def test_a_wall_clock_that_is_set_back_delays_no_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, clock, meter, feed = a_scene()
+    feed.is_scored = True
+    await feed.turn()
+    monkeypatch.setattr(clock, "now", lambda: clock.time - 3600.0)
+    await clock.advance(30.0)
+    await feed.turn()
+    assert meter.reads == ["nodes", "pods", "nodes", "pods"]

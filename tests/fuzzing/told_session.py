@@ -69,7 +69,7 @@ def a_session(transport: ToldTransport) -> Session:
     async def load() -> Loaded:
         return loaded
 
-    return Session(transport, Credentials(loaded, load, lambda: 0.0), lambda: 0.0)
+    return Session(transport, Credentials(loaded, load, lambda: 0.0, lambda: 0.0), lambda: 0.0)
 
 
 class Loops:

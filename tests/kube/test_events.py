@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from kube.scripted_server import ToldServer
 from plimsoll.kube.events import (
     FORGET_S,
@@ -242,3 +244,19 @@ async def test_an_event_says_when_it_happened(told: tuple[ToldServer, Session]) 
         await recorder.drain()
 
     assert server.requests[0][2]["eventTime"] == micro_time(happened)
+
+
+async def test_a_wall_clock_that_is_set_back_holds_no_event(
+    told: tuple[ToldServer, Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Events that wait for their turn are written as soon as if it had not been."""
+    _, session = told
+
+    async with recording(session) as (recorder, clock):
+        for number in range(MOST_WRITERS * TOGETHER):
+            recorder.record(a_note(pod=f"web-{number}"))
+        await clock.advance(0.0)
+        monkeypatch.setattr(clock, "now", lambda: clock.time - 3600.0)
+        await clock.advance(1.0)
+
+        assert recorder.writing > WRITERS + 1

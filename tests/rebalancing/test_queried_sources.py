@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from plimsoll.api.v1alpha1.prometheus import PrometheusProviderSpec
 from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.load.load_book import LoadBook
@@ -265,3 +267,15 @@ async def test_the_first_run_has_a_book() -> None:
         answers(scene, 2.0, "bad", "good")
         await scene.run()
         assert scene.cache.cluster.has_index(LoadBook)
+
+
+async def test_a_wall_clock_that_is_set_back_delays_no_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene()
+    async with scene.running(by_queries()):
+        answers(scene, 2.0, "bad", "good")
+        await seconds(scene, SOURCE_S)
+        asked = len(scene.meter.asked)
+        monkeypatch.setattr(scene.clock, "now", lambda: scene.clock.time - 3600.0)
+        await seconds(scene, 2 * SOURCE_S)
+
+        assert len(scene.meter.asked) == asked + 4  # two queries twice

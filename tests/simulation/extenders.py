@@ -92,25 +92,7 @@ class ExtenderServer:
     def _carried_out(self, sender: str, host: str, verb: str, asked: Any, manner: Manner) -> bytes:
         if verb == "bind":
             return orjson.dumps({"Error": self._bind(sender, asked)})
-        if verb == "preempt":
-            return orjson.dumps({"NodeNameToMetaVictims": _meta_victims(asked)})
-        names = asked["NodeNames"]
-        if names is None:
-            names = [each["metadata"]["name"] for each in asked["Nodes"]["items"]]
-        uid = asked["Pod"]["metadata"]["uid"]
-        marks = {name: zlib.crc32(f"{uid} {name}".encode()) for name in names}
-        if verb == "prioritize":
-            return orjson.dumps([{"Host": name, "Score": marks[name] % 11} for name in names])
-        has_room = self.managers.get(host)
-        refused = [
-            name
-            for name in names
-            if (manner is Manner.PICKY and marks[name] % 2) or (has_room and not has_room(uid, name))
-        ]
-        passed = [name for name in names if name not in refused]
-        items = [{"metadata": {"name": name}} for name in passed]
-        shown = {"NodeNames": passed} if asked["NodeNames"] is not None else {"Nodes": {"items": items}}
-        return orjson.dumps({**shown, "FailedNodes": dict.fromkeys(refused, "not this one")})
+        return answered(verb, asked, self.managers.get(host), is_picky=manner is Manner.PICKY)
 
     def _bind(self, sender: str, asked: Any) -> str:
         """Why the API server did not bind, "" when it did."""
@@ -165,3 +147,30 @@ def _meta_victims(asked: Any) -> dict[str, Any]:
 def _settle(answer: asyncio.Future[Reply], reply: Reply) -> None:
     if not answer.done():
         answer.set_result(reply)
+
+
+def answered(verb: str, asked: Any, has_room: Callable[[str, str], bool] | None, *, is_picky: bool) -> bytes:
+    """What an extender says that is well.
+
+    Args:
+        verb: ``preempt``, ``prioritize`` or ``filter``.
+        asked: The request.
+        has_room: Whether a node has what the extender manages for a pod (by its uid).
+        is_picky: Whether it refuses a part of the nodes.
+    """
+    if verb == "preempt":
+        return orjson.dumps({"NodeNameToMetaVictims": _meta_victims(asked)})
+    names = asked["NodeNames"]
+    if names is None:
+        names = [each["metadata"]["name"] for each in asked["Nodes"]["items"]]
+    uid = asked["Pod"]["metadata"]["uid"]
+    marks = {name: zlib.crc32(f"{uid} {name}".encode()) for name in names}
+    if verb == "prioritize":
+        return orjson.dumps([{"Host": name, "Score": marks[name] % 11} for name in names])
+    refused = [
+        name for name in names if (is_picky and marks[name] % 2) or (has_room and not has_room(uid, name))
+    ]
+    passed = [name for name in names if name not in refused]
+    items = [{"metadata": {"name": name}} for name in passed]
+    shown = {"NodeNames": passed} if asked["NodeNames"] is not None else {"Nodes": {"items": items}}
+    return orjson.dumps({**shown, "FailedNodes": dict.fromkeys(refused, "not this one")})

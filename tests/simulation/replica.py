@@ -314,4 +314,8 @@ class Replica:
             async def load() -> Loaded:
                 return loaded
 
-            yield Session(transport, Credentials(loaded, load, self.clock.now), self.clock.monotonic)
+            yield Session(
+                transport,
+                Credentials(loaded, load, self.clock.now, self.clock.monotonic),
+                self.clock.monotonic,
+            )

@@ -33,7 +33,7 @@ from roadstead.server.metrics_api import MetricsApi
 from roadstead.store.api import key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from roadstead.server.server import Connected
@@ -125,6 +125,7 @@ class DevCluster:
         token_file: further tokens, one per line; the file may be replaced at any time.
         clock: the time, with zone, of objects, controllers and kubelets.
         event_ttl_s: seconds from the last write of an Event to its deletion.
+        actions: called on a POST to their path, as ``reset`` is; a StatusError is the response.
 
     Attributes:
         url: the URL, with TLS.
@@ -144,6 +145,7 @@ class DevCluster:
         token_file: Path | None = None,
         clock: Callable[[], dt.datetime] = utc_now,
         event_ttl_s: float = EVENT_TTL_S,
+        actions: Mapping[str, Callable[[], None]] | None = None,
     ) -> None:
         self.api = built_in_api(clock)
         self.token = token or new_token()
@@ -155,7 +157,7 @@ class DevCluster:
         self._kubelet_settings = kubelets
         self._port = port
         self._server = extended_server(
-            self.api, self.token, actions={RESET: self.reset}, token_file=token_file
+            self.api, self.token, actions={RESET: self.reset, **(actions or {})}, token_file=token_file
         )
         self._queue = WorkQueue(lambda: clock().timestamp())
         self._context = make_context(self.api, self._queue)

@@ -93,10 +93,9 @@ class LoadFeed(UsageReader):
         """Read what is due and needed; refresh the book's ages."""
         refreshed = self.refreshed.count
         if self.is_needed:
-            now = self._clock.now()
-            if now - self._nodes.read_at > NODES_S / 2:
+            if self._nodes.age_s > NODES_S / 2:
                 await self.nodes()
-            if now - self._pods.read_at > PODS_S - NODES_S / 2:
+            if self._pods.age_s > PODS_S - NODES_S / 2:
                 await self.pods()
         if self.refreshed.count == refreshed and self.keeper is not None:
             self.take(METRICS_API)
@@ -132,11 +131,12 @@ class _Kind:
     """Readings of nodes, or of pods.
 
     Attributes:
-        read_at: When the metrics API last responded.
+        read_at: When the metrics API last responded, by the wall clock.
     """
 
     def __init__(self, read: Callable[[], Awaitable[Answer]], clock: Clock) -> None:
         self.read_at = -math.inf
+        self._responded_at = -math.inf  #: steady seconds: a wall clock that is set back delays no reading
         self._read = read
         self._clock = clock
         self._turn = asyncio.Lock()
@@ -144,16 +144,21 @@ class _Kind:
         #: keyed by name: the source other than the metrics API, the time of measurement, and that of arrival
         self._measured: dict[str, tuple[int, float, float]] = {}
 
+    @property
+    def age_s(self) -> float:
+        """Seconds since the metrics API responded."""
+        return self._clock.monotonic() - self._responded_at
+
     async def answer(self) -> tuple[Answer, bool]:
         """The metrics API's readings, and whether a request was sent for them."""
         async with self._turn:
-            if self._answer is not None and self._clock.now() - self._answer[0] < SHARED_S:
+            if self._answer is not None and self._clock.monotonic() - self._answer[0] < SHARED_S:
                 return self._answer[1], False
             found = await self._read()
-            now = self._clock.now()
+            now = self._clock.monotonic()
             self._answer = now, found
             if found[0].is_done:
-                self.read_at = now
+                self.read_at, self._responded_at = self._clock.now(), now
             return found, True
 
     def chosen(self, source: int, readings: LoadReadings, now: float) -> LoadReadings:

@@ -77,7 +77,8 @@ class EventPoster:
         self._session = session
         self._clock = clock
         self._instance = instance
-        self._queue: asyncio.Queue[tuple[EventNote, float]] = asyncio.Queue(QUEUED)
+        #: with the wall clock's time of each, and that of a clock which does not go back
+        self._queue: asyncio.Queue[tuple[EventNote, float, float]] = asyncio.Queue(QUEUED)
         self._written = Signal()
         self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()  #: the last written is last
         self._series_pace = Pace(clock, SERIES_PER_S, SERIES_BURST)
@@ -88,7 +89,7 @@ class EventPoster:
     def record(self, note: EventNote) -> None:
         """Queue an event."""
         try:
-            self._queue.put_nowait((note, self._clock.now()))
+            self._queue.put_nowait((note, self._clock.now(), self._clock.monotonic()))
         except asyncio.QueueFull:
             self.dropped += 1
 
@@ -97,18 +98,18 @@ class EventPoster:
         async with asyncio.TaskGroup() as group:
             while True:
                 first = await self._queue.get()
-                await self._turn(first[1])
+                await self._turn(first[2])
                 if self._queue.qsize() < TOGETHER:
                     await asyncio.sleep(LINGER_S)
-                notes = [first]
+                notes = [first[:2]]
                 while len(notes) < TOGETHER and not self._queue.empty():
-                    notes.append(self._queue.get_nowait())
+                    notes.append(self._queue.get_nowait()[:2])
                 self.writing += 1
                 group.create_task(self._write_group(notes))
 
     async def _turn(self, since: float) -> None:
-        """Wait until an event that was queued at ``since`` may be written."""
-        while (left_s := patience_s(self.writing) - (self._clock.now() - since)) > 0:
+        """Wait until an event that was queued at ``since`` (steady seconds) may be written."""
+        while (left_s := patience_s(self.writing) - (self._clock.monotonic() - since)) > 0:
             waits: list[Coroutine[Any, Any, object]] = [self._written.wait(self._written.count)]
             if left_s < math.inf:
                 waits.append(self._clock.sleep(left_s))

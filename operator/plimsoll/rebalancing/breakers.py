@@ -76,7 +76,7 @@ SPACING_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class _Count:
-    """Number of pods with a place by owner uid, at a moment in seconds since the epoch."""
+    """Number of pods with a place by owner uid, at a moment in steady seconds."""
 
     taken: float
     placed: Mapping[str, int]
@@ -103,7 +103,7 @@ class DisplacementBreaker:
 
     def before_move(self, name: str) -> None:
         """Count the pods that have a place, as a policy is about to make a move."""
-        now = self.clock.now()
+        now = self.clock.monotonic()
         counts = self._counts.setdefault(name, deque())
         if not counts or now - counts[-1].taken >= SPACING_S:
             counts.append(_Count(now, self._placed()))
@@ -114,9 +114,9 @@ class DisplacementBreaker:
 
     def look(self, name: str) -> None:
         """Count the displaced pods, and decide whether the policy rests."""
-        now = self.clock.now()
+        now, steady = self.clock.now(), self.clock.monotonic()
         counts = self._counts.get(name, deque())
-        while counts and now - counts[0].taken >= WINDOW_S:
+        while counts and steady - counts[0].taken >= WINDOW_S:
             counts.popleft()
         displaced = self._displaced(counts[0].placed, now) if counts else []
         if not displaced or (name not in self._since and len(displaced) <= ALLOWED):
@@ -124,7 +124,7 @@ class DisplacementBreaker:
             self._sentences.pop(name, None)
             return
         since = self._since.setdefault(name, now)
-        until = _clock(counts[-1].taken + WINDOW_S)
+        until = _clock(now + counts[-1].taken + WINDOW_S - steady)
         few = ", ".join(pod.key for pod in displaced[:3])
         self._sentences[name] = (
             f"since {_clock(since)} pods wait unschedulable whose workloads had a place for them when the"

@@ -55,8 +55,11 @@ class QueriedSources:
             while True:
                 for server in self._wanted():
                     source = self._source(server)
-                    if not source.is_read and self.clock.now() - source.begun_at > SOURCE_S - LOOK_S / 2:
-                        source.is_read, source.begun_at = True, self.clock.now()
+                    if (
+                        not source.is_read
+                        and self.clock.monotonic() - source.begun_at > SOURCE_S - LOOK_S / 2
+                    ):
+                        source.is_read, source.begun_at = True, self.clock.monotonic()
                         group.create_task(self._read(server, source))
                 await self.clock.sleep(LOOK_S)
 
@@ -64,10 +67,10 @@ class QueriedSources:
         """The results of all queries of a server, in their order; new results reach the load book."""
         source = self._source(server)
         async with source.turn:
-            if self.clock.now() - source.asked_at >= SHARED_S:
+            if self.clock.monotonic() - source.asked_at >= SHARED_S:
                 queries = [text for *_, text in all_queries(server.queries.node, server.queries.pod)]
                 source.answers = await self.prometheus.query(server, queries) if queries else ()
-                source.asked_at = self.clock.now()
+                source.asked_at = self.clock.monotonic()
                 self._hand_in(server, source.answers)
             return source.answers
 
@@ -113,7 +116,7 @@ class QueriedSources:
 
 @dataclass(slots=True, eq=False)
 class _Source:
-    """One server with its queries."""
+    """One server with its queries; its times are steady seconds."""
 
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     answers: Answers = ()

@@ -259,12 +259,30 @@ async def test_a_service_accounts_token_is_read_again_each_minute(
         )
         return Loaded(settings)
 
-    credentials = Credentials(await load(), load, now=lambda: now[0])
+    credentials = Credentials(await load(), load, steady=lambda: now[0])
     assert await credentials.authorization() == "Bearer first"
     token.write_text("second")
     now[0] += REREAD_S - 1
     assert await credentials.authorization() == "Bearer first"
     now[0] += 1
+    assert await credentials.authorization() == "Bearer second"
+
+
+async def test_a_wall_clock_that_is_set_back_delays_no_reading() -> None:
+    """By an hour, which is how long an operator would send a token that the server has refused."""
+    settings = [client.Configuration(), client.Configuration()]
+    settings[0].api_key["BearerToken"], settings[1].api_key["BearerToken"] = "Bearer first", "Bearer second"
+    wall, passed_s = [7200.0], [0.0]
+    tokens = iter(settings)
+
+    async def load() -> Loaded:
+        return Loaded(next(tokens))
+
+    credentials = Credentials(await load(), load, lambda: wall[0], lambda: passed_s[0])
+    wall[0] -= 3600.0
+    passed_s[0] += PAUSE_S
+
+    assert await credentials.refused("Bearer first")
     assert await credentials.authorization() == "Bearer second"
 
 

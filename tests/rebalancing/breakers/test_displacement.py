@@ -177,6 +177,25 @@ async def test_it_goes_on_after_half_an_hour() -> None:
     assert "PodsDisplaced" not in scene.rebalancers.troubles(POLICY)
 
 
+@pytest.mark.parametrize("ahead_s", [-3600.0, 3600.0])
+async def test_a_wall_clock_that_is_set_does_not_change_how_long_it_rests(
+    ahead_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half an hour passes as before, although the clock shows an hour more, or less."""
+    scene = Shop()
+    troubles = []
+    async with scene.running(moves()):
+        await scene.run()
+        scene.evicted_and_stuck(LOST)
+        monkeypatch.setattr(scene.clock, "now", lambda: scene.clock.time + ahead_s)
+        for wait_s in (PATIENCE_S, WINDOW_S):
+            await scene.clock.advance(wait_s)
+            await scene.run()
+            troubles.append("PodsDisplaced" in scene.rebalancers.troubles(POLICY))
+
+    assert troubles == [True, False]
+
+
 async def test_a_change_of_the_policy_ends_the_rest() -> None:
     """Its author has seen to it."""
     scene = Shop()

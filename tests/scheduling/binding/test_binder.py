@@ -122,6 +122,18 @@ async def test_a_lost_answer_to_a_pod_that_somebody_else_bound() -> None:
     assert (answer.verdict, answer.message) == (WriteOutcome.CONFLICT, "the pod is on n9")
 
 
+@pytest.mark.parametrize(("there", "is_done"), [("n1", True), ("n9", False)])
+async def test_a_conflict_may_be_with_our_own_binding(there: str, is_done: bool) -> None:
+    """A proxy sent the request twice, and the answer to the second one came back."""
+    stage = Stage(WriteResult(WriteOutcome.CONFLICT, "already assigned"))
+    stage.binder.bound["default/p"] = there
+    await stage.begin()
+
+    answer = await stage.ends(0)
+    assert (answer.is_done, answer.verdict is WriteOutcome.CONFLICT) == (is_done, not is_done)
+    assert stage.binder.sent == 1
+
+
 async def test_a_conflict_after_a_lost_answer_may_be_our_own_binding() -> None:
     """The first one was slow, not lost: the second finds the pod bound, where we wanted it."""
     stage = Stage(LOST)

@@ -308,8 +308,11 @@ async def test_a_member_whose_binding_failed_is_retried_in_its_own_room() -> Non
         assert not one.nominator.by_node
 
 
-async def test_room_is_held_until_the_time_for_a_start_is_over() -> None:
-    """Then others may have it, and the PodGroup says who is missing."""
+@pytest.mark.parametrize("ahead_s", [0.0, -3600.0, 3600.0])
+async def test_room_is_held_until_the_time_for_a_start_is_over(
+    ahead_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then others may have it, and the PodGroup says who is missing; the wall clock may be set meanwhile."""
     async with gang_scene(nodes=1, cpu="3") as one:
 
         async def before(pod: Pod, _: str) -> None:
@@ -320,6 +323,7 @@ async def test_room_is_held_until_the_time_for_a_start_is_over() -> None:
         await one.group(members=3, scheduleTimeoutSeconds=20)
         gang = members(3)
         await one.pods(*gang)
+        monkeypatch.setattr(one.clock, "now", lambda: one.clock.time + ahead_s)
         for pod in gang:
             if pod.name in one.bound:
                 bound = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name="n0"))

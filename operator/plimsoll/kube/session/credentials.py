@@ -70,11 +70,23 @@ Load = Callable[[], Awaitable[Loaded]]
 
 
 class Credentials:
-    """The ``Authorization`` header of one connection."""
+    """The ``Authorization`` header of one connection.
 
-    def __init__(self, loaded: Loaded, load: Load, now: Callable[[], float] = time.time) -> None:
+    Args:
+        now: Seconds since the epoch, by which an expiry is judged.
+        steady: Seconds that never go back: a wall clock that is set back delays no reading.
+    """
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        load: Load,
+        now: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._load = load
         self._now = now
+        self._steady = steady
         self._lock = asyncio.Lock()
         self._read_at = -math.inf
         self.problem = ""  #: why the last reading failed; "" if it succeeded
@@ -82,21 +94,24 @@ class Credentials:
 
     async def authorization(self) -> str:
         """The value to send now; "" without a token or password."""
-        if self._now() >= self._due:
+        if self._is_due():
             async with self._lock:
-                if self._now() >= self._due:
+                if self._is_due():
                     await self._read()
         return self._authorization
+
+    def _is_due(self) -> bool:
+        return self._steady() >= self._due or self._now() >= self._expires
 
     async def refused(self, shown: str) -> bool:
         """Read again because the server refused ``shown``; returns whether the value is different now."""
         async with self._lock:
-            if shown == self._authorization and self._now() - self._read_at >= PAUSE_S:
+            if shown == self._authorization and self._steady() - self._read_at >= PAUSE_S:
                 await self._read()
             return shown != self._authorization
 
     async def _read(self) -> None:
-        self._read_at = self._now()
+        self._read_at = self._steady()
         try:
             async with asyncio.timeout(READ_S):
                 loaded = await self._load()
@@ -106,20 +121,18 @@ class Credentials:
                 raise ValueError("there is no token any more")
         except (*UNREADABLE, TimeoutError, Unconfigured) as exc:
             self.problem = str(exc) or type(exc).__name__
-            self._due = self._now() + PAUSE_S  # the old ones are sent meanwhile
+            self._due, self._expires = self._steady() + PAUSE_S, math.inf  # the old ones are sent meanwhile
         else:
             self._take(loaded)
 
     def _take(self, loaded: Loaded) -> None:
-        now = self._now()
-        self._read_at = now
+        self._read_at = self._steady()
         self.problem = ""
         self._authorization = loaded.authorization
-        left_s = loaded.expires - now
+        self._due = math.inf if loaded.is_program else self._read_at + REREAD_S
+        left_s = loaded.expires - (now := self._now())
         early_s = min(EARLY_S, left_s / 10)
-        self._due = max(now + PAUSE_S, loaded.expires - early_s) if math.isfinite(left_s) else math.inf
-        if not loaded.is_program:
-            self._due = min(self._due, now + REREAD_S)
+        self._expires = max(now + PAUSE_S, loaded.expires - early_s) if math.isfinite(left_s) else math.inf
 
 
 def loader(kubeconfig: Path | None, context: str = "") -> Load:

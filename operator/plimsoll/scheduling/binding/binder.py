@@ -4,7 +4,7 @@
 done        bound
 busy        the same binding is sent again, after Retry-After or a pause; then the pod backs off
 unknown     the pod is read: bound, or treated as busy; its room stays taken until the server responds
-conflict    the pod is read as well, if a response of the server or of a binding extender was lost
+conflict    the pod is read as well: a proxy that sends a request twice returns the second response
 others      returned to the caller: gone, refused
 ==========  ==========================================================================================
 
@@ -76,9 +76,11 @@ class ConfirmedBinder:
             first = None
             if answer.verdict is WriteOutcome.UNKNOWN:
                 lost_at = self._clock.monotonic()
-            if lost_at is not None and answer.verdict in (WriteOutcome.UNKNOWN, WriteOutcome.CONFLICT):
-                return await self._certain(pod, node, answer)
-            return answer
+            if answer.verdict not in (WriteOutcome.UNKNOWN, WriteOutcome.CONFLICT):
+                return answer
+            outcome = await self._certain(pod, node, answer)
+            # Without a lost response, a pod that has no node is not bound, and has changed.
+            return answer if lost_at is None and outcome.verdict is WriteOutcome.BUSY else outcome
 
         answer = await retry(send, BINDING_RETRIES, self._clock)
         if lost_at is None or answer.verdict not in _OPEN:

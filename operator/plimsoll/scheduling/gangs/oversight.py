@@ -1,7 +1,8 @@
 """Watches gangs: opens their gates, reserves room for members whose binding failed, ends late starts."""
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from plimsoll.cluster.changes import room_freed
 from plimsoll.cluster.ingestion import PlacedPodsSubscriber
@@ -39,6 +40,7 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
     _recorder: EventRecorder
     _clock: Clock
     _timer: Timer
+    _until: dict[str, float] = field(default_factory=dict, init=False)  #: when a start ends, steady seconds
 
     def observe(self, event: WatchEvent) -> None:
         """Handle an event that the cache has: open gates, and mark groups whose status may change."""
@@ -96,7 +98,7 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
         if (
             group.started_at is None
             or self.has_started(group)
-            or self._clock.now() - group.started_at >= timeout_s(group)
+            or self._clock.monotonic() >= self._until.get(group.key, -math.inf)
         ):
             return
         self.reserve(pod, node, group, keeps=True)
@@ -114,14 +116,16 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
         """Record the decision to start a group; its start timeout begins."""
         started_at, patience_s = self._clock.now(), timeout_s(group)
         group.started_at, group.overdue = started_at, False
+        self._until[group.key] = self._clock.monotonic() + patience_s
         self._timer.set(
             ("start of a gang", group.key),
-            self._clock.monotonic() + patience_s,
+            self._until[group.key],
             lambda: self._end_late_start(group.key, started_at, patience_s),
         )
 
     def _end_late_start(self, key: str, started_at: float, patience_s: float) -> None:
         """End a start that timed out: release its reserved room, and report the missing members."""
+        self._until.pop(key, None)
         for held in self.book.release_owner(key, ReservationReason.GANG):
             freed = room_freed(held.pod, self.book.cache.cluster.objects, held.node)
             self._queue.move_all_to_active_or_backoff_queue(freed, self._clock.monotonic(), but=held.pod.uid)
