@@ -489,6 +489,7 @@ class World:
             status.setdefault("conditions", [{"type": "Ready", "status": "True"}])
         if kind == "Pod":
             if ("Pod", f"{meta['namespace']}/{meta['name']}") not in self._documents:
+                document["spec"] = copy.deepcopy(document["spec"])  # files share parts
                 merge_label_keys(document["spec"], meta.get("labels") or {})
             document["spec"].setdefault("containers", [{"name": "main", "image": "app"}])
             has_node = document["spec"].get("nodeName")
@@ -541,7 +542,8 @@ class World:
 
     def _info(self, document: Document) -> PodInfo:
         document["metadata"] = {"namespace": "default", **document["metadata"], "uid": "uid-evaluated"}
-        merge_label_keys(document.setdefault("spec", {}), document["metadata"].get("labels") or {})
+        document["spec"] = copy.deepcopy(document.get("spec", {}))
+        merge_label_keys(document["spec"], document["metadata"].get("labels") or {})
         return self._cache.info(convert(Pod, document))
 
 

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from devices.builders import a_book, a_claim, a_device, a_slice, exactly
+from devices.builders import DRIVER, a_book, a_claim, a_device, a_slice, exactly
 from plimsoll.devices.allocator import Found, Search
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.contested import contested
+from plimsoll.devices.holds import DeviceHold, are_free
 from plimsoll.devices.pools import PooledDevice
 from plimsoll.devices.requests import Expression, wanted_claim
 from plimsoll.devices.results import allocations
@@ -243,6 +245,41 @@ def test_capacity_is_consumed_in_shares() -> None:
     assert devices(found_on(book, a_claim("two", {"name": "r", "exactly": wants}))) == [["a"]]
     book.taken.add(first)
     assert found_on(book, a_claim("three", {"name": "r", "exactly": wants})) is None
+
+
+@pytest.mark.parametrize("published", ["memory", f"{DRIVER}/memory"])
+@pytest.mark.parametrize("written", ["memory", f"{DRIVER}/memory"])
+def test_shares_are_added_up_under_any_spelling(published: str, written: str) -> None:
+    """A third share is too much: it is found before the binding, however driver and claims write the name."""
+    device = a_device("a", allowMultipleAllocations=True, capacity={published: {"value": "2Gi"}})
+    result = {"request": "r", "driver": DRIVER, "pool": "n", "device": "a"}
+    claims = [
+        a_claim(
+            name,
+            status={
+                "allocation": {
+                    "devices": {
+                        "results": [{**result, "shareID": name, "consumedCapacity": {written: "1Gi"}}]
+                    }
+                }
+            },
+        )
+        for name in ("one", "two", "three")
+    ]
+
+    assert contested(a_book([a_slice("n", [device])], *claims[:2]), claims[0]) == ""
+    assert "allocated to" in contested(a_book([a_slice("n", [device])], *claims), claims[0])
+
+
+def test_a_held_device_that_was_shared_out_is_not_free() -> None:
+    """A hold takes it whole."""
+    held = allocated(a_node_with("a"), a_claim("mine"))
+    shared = a_device("a", allowMultipleAllocations=True)
+    share = allocated(a_book([a_slice("n", [shared])]), a_claim("other"))
+    hold = DeviceHold("pod", 0, "n", {"default/mine": held})
+
+    assert are_free(taken_by([]), hold)
+    assert not are_free(taken_by([share]), hold)
 
 
 def test_a_search_without_end_ends() -> None:

@@ -382,9 +382,10 @@ def test_the_command_counts_what_a_later_fix_explains(folder: Any, monkeypatch: 
     wrong = [replay.Mismatch("differing", "filter", 1, 2, plugin="NodeName")]
     monkeypatch.setattr(replay, "compare", lambda case, _given: wrong if case.id == "differing" else [])
 
-    monkeypatch.setattr(replay, "BY_RECORDING", {"differing": FIX})
+    monkeypatch.setattr(replay, "BY_RECORDING", {f"{folder.name}/differing": FIX, "other/agreeing": FIX})
     explained = CliRunner().invoke(replay.app, [str(folder)])
-    monkeypatch.setattr(replay, "BY_RECORDING", {"differing": FIX, "agreeing": FIX})
+    named = {f"{folder.name}/{case}": FIX for case in ("differing", "agreeing")}
+    monkeypatch.setattr(replay, "BY_RECORDING", named)
     unfounded = CliRunner().invoke(replay.app, [str(folder)])
 
     assert explained.exit_code == 0

@@ -18,7 +18,7 @@ class LaterFix:
         about: What is decided differently, for users.
         plugin: The plugin that decides differently.
         field_cases: Files below tests/cases that show it, without their endings.
-        recordings: Ids of recorded cases that differ.
+        recordings: Recorded cases that differ: folder and id, as each folder has ids of its own.
     """
 
     version: str
@@ -37,7 +37,7 @@ LATER_FIXES: Sequence[LaterFix] = (
         "satisfies, such as `NotIn` or `DoesNotExist`, no longer selects every namespace.",
         "InterPodAffinity",
         ("anti-affinity/namespaces-are-selected-by-their-labels",),
-        ("edge-dev-0016",),
+        ("scheduler/edge-dev-0016",),
     ),
     LaterFix(
         "1.37",
@@ -55,7 +55,7 @@ LATER_FIXES: Sequence[LaterFix] = (
         "scores no higher than a container with the same image.",
         "ImageLocality",
         ("image-locality/image-volumes",),
-        tuple(f"image-locality-dev-00{number:02}" for number in (9, 15, 21, 33, 39, 45, 51, 57)),
+        tuple(f"scheduler/image-locality-dev-00{number:02}" for number in (9, 15, 21, 33, 39, 45, 51, 57)),
     ),
     LaterFix(
         "1.38",
@@ -64,7 +64,7 @@ LATER_FIXES: Sequence[LaterFix] = (
         "before, none.",
         "PodTopologySpread",
         ("topology-spread/empty-selector",),
-        ("edge-dev-0036",),
+        ("scheduler/edge-dev-0036",),
     ),
     LaterFix(
         "1.38",
@@ -73,7 +73,7 @@ LATER_FIXES: Sequence[LaterFix] = (
         " that a budget covers; before, it disregarded such budgets.",
         "DefaultPreemption",
         ("disruption-budgets/empty-selector", "disruption-budgets/empty-selector-and-reclaim"),
-        tuple(f"preemption-dev-00{number:02}" for number in (9, 25, 44)),
+        tuple(f"scheduler/preemption-dev-00{number:02}" for number in (9, 25, 44)),
     ),
     LaterFix(
         "1.38",
@@ -93,9 +93,9 @@ LATER_FIXES: Sequence[LaterFix] = (
         "DynamicResources",
         ("devices/all-of-an-incomplete-pool",),
         (
-            *(f"all-mode-dev-00{number:02}" for number in (15, 19)),
-            *(f"mixed-dev-00{number:02}" for number in (18, 19)),
-            *(f"pools-dev-00{number:02}" for number in (1, 2, 4, 8, 12, 14, 18, 19)),
+            *(f"dra/all-mode-dev-00{number:02}" for number in (15, 19)),
+            *(f"dra/mixed-dev-00{number:02}" for number in (18, 19)),
+            *(f"dra/pools-dev-00{number:02}" for number in (1, 2, 4, 8, 12, 14, 18, 19)),
         ),
     ),
     LaterFix(

@@ -260,7 +260,7 @@ def replay(folder: Path, family: str | None = None) -> tuple[Counter[str], list[
     mismatches: list[Mismatch] = []
     for case in read_cases(folder, family):
         found = list(compare(case, situation(case, registry, DEFAULT_PLUGINS)))
-        found, is_explained = judged(found, case.id, BY_RECORDING.get(case.id))
+        found, is_explained = judged(found, case.id, BY_RECORDING.get(f"{folder.name}/{case.id}"))
         mismatches += found
         counts["explained"] += is_explained
         counts["passed"] += not found and not is_explained

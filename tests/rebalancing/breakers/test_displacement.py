@@ -79,13 +79,14 @@ def moves(at_most: int = LOST, **more: Any) -> SchedulingPolicy:
     return a_policy(limits={**FREE, "total": at_most}, evictor={"minReplicas": 1}, **more)
 
 
-async def test_a_policy_rests_when_what_it_moved_finds_no_place() -> None:
+@pytest.mark.parametrize("reason", ["Unschedulable", "NotReadyForScheduling"])
+async def test_a_policy_rests_when_what_it_moved_finds_no_place(reason: str) -> None:
     """It says what, since when, and how to go on; it goes on by itself when the last of them has a place."""
     scene = Shop()
     async with scene.running(moves()):
         await scene.run()
         before = list(scene.evictor.evicted)
-        stuck = scene.evicted_and_stuck(LOST)
+        stuck = scene.evicted_and_stuck(LOST, reason=reason)
         await scene.clock.advance(PATIENCE_S)
         await scene.run()
         assert (scene.evictor.evicted, scene.reasons()) == (before, {"EvictionBudget"})
