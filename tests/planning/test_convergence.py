@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 
 from planning.rounds import NOW, PLACE, SAFE, UNLIMITED, a_policy
 from plimsoll.framework.descheduling.complaints import Complaining, Gravity, Vicinity
-from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
 from plimsoll.planning.aftermath import settled
 from plimsoll.planning.limits import Limits
 from plimsoll.planning.moves import PlanningContext
+from plimsoll.planning.proven.plan_builder import PlanBuilder
 from trials.rounds import USUAL, rounds
 from trials.starts import some_start
 
@@ -24,9 +24,7 @@ LAWFUL = settings(
 
 def complaints(cluster: Any, policy: Any) -> tuple[float, ...]:
     """The amounts of all that the strategies of the policy complain of, the severest first."""
-    context = StrategyContext(
-        cluster, considered_nodes(cluster, policy.nodes), NOW, evictors=tuple(policy.evictors)
-    )
+    context = PlanBuilder(policy, cluster, AROUND).context
     found = dict.fromkeys(sorted(Gravity, reverse=True), 0.0)
     for each in policy.strategies:
         if isinstance(each, Complaining):
@@ -70,7 +68,7 @@ def test_what_a_strategy_says_near_a_move_is_what_it_says_of_all(seed: int) -> N
     nodes = frozenset({source, target})
 
     def seen(strategy: Any, near: Any) -> dict[str, float]:
-        context = StrategyContext(cluster, considered_nodes(cluster), NOW, evictors=tuple(policy.evictors))
+        context = PlanBuilder(policy, cluster, AROUND).context
         return dict(strategy.complaints(context, near))
 
     for strategy in policy.strategies:

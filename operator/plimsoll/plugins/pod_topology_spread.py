@@ -21,6 +21,7 @@ built-in defaults a node without a zone is scored by the other constraint. If ma
 Source: kube-scheduler v1.36, ``podtopologyspread/filtering.go`` and ``scoring.go``; for empty selectors, by
 which v1.36 counts no pod, v1.38; KEP-895, KEP-3022, KEP-3094.
 Differs: counts by (selector, domain) are updated on every pod event instead of summed at each attempt.
+Longer than 400 lines because filter, score and hints read the same constraints.
 """
 
 from collections.abc import Hashable
