@@ -20,7 +20,7 @@ from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.planning.proven.planner import revalidate
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from trials.rounds import USUAL, rounds, upstream_moves
-from trials.starts import some_start
+from trials.starts import READY, some_start
 
 AROUND = PlanningContext(now=NOW)
 HOSTNAME = "kubernetes.io/hostname"
@@ -209,6 +209,22 @@ def test_optimal_evens_out_domains_one_move_at_a_time() -> None:
     assert [each.before for each in story.objectives] == [
         count * VIOLATION * WEIGHTS[Gravity.RULE] for count in (6, 5, 2, 1, 0)
     ]
+
+
+def test_optimal_moves_replicas_one_by_one_though_the_last_ready_one_is_protected() -> None:
+    """Once one has moved, another is the last ready one: that its protection ends is no new violation."""
+    cluster = a_cluster(
+        [*(a_node(f"n{n}") for n in range(3)), a_node("right", labels={"disk": "ssd"})],
+        [a_replica(f"p{n}", f"n{n}", status=READY, node_selector={"disk": "ssd"}) for n in range(3)],
+    )
+    by_affinity = (
+        "RemovePodsViolatingNodeAffinity",
+        {"nodeAffinityType": ["requiredDuringSchedulingIgnoredDuringExecution"]},
+    )
+
+    story = live(cluster, a_policy(by_affinity, planner=Planner.OPTIMAL))
+
+    assert [len(moves) for moves in story.moves] == [1, 1, 1]
 
 
 def test_optimal_moves_another_replica_than_the_one_that_was_just_moved() -> None:

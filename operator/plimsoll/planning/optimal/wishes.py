@@ -3,10 +3,10 @@
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 
-from plimsoll.framework import PluginError
+from plimsoll.framework import PluginError, PodInfo
 from plimsoll.framework.descheduling.complaints import Complaining, Gravity, Vicinity
 from plimsoll.framework.descheduling.context import StrategyContext
-from plimsoll.framework.descheduling.proposals import Bundle, Candidate, Candidates, Proposal, Verdict
+from plimsoll.framework.descheduling.proposals import Bundle, Candidates, Proposal, Verdict
 from plimsoll.framework.descheduling.strategy import MendsSpread, NamesSurplus, Strategy, wants_even_spread
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.complaint_ledger import heard
@@ -51,16 +51,18 @@ def wishes_of(
 
     Strategies that repair topology spread, and those named in ``known``, are left out: the program knows
     their constraints, and proposals for one constraint at a time would be too many. With ``complaints``,
-    strategies that propose nothing for lack of targets report their complaints instead.
+    strategies that propose nothing for lack of targets report their complaints instead, and pods that violate
+    a rule count though evictors protect them: a move may end or begin the protection of other pods.
     """
     wishes: dict[str, Wish] = {}
     for strategy in rebalancing.strategies:
         if isinstance(strategy, MendsSpread) or strategy.name in known:
             continue
         try:
-            found = _wishes_of(
-                strategy, PlanBuilder(rebalancing, cluster, planning_context), planning_context
-            )
+            book = PlanBuilder(rebalancing, cluster, planning_context)
+            found = _wishes_of(strategy, book, planning_context)
+            if complaints:
+                found |= _protected_from(strategy, book)
             if isinstance(strategy, NamesSurplus) and (found or complaints):
                 book = PlanBuilder(rebalancing, cluster, planning_context)
                 found |= _wishes_of(strategy, book, planning_context, strategy.surplus)
@@ -86,7 +88,7 @@ def _wishes_of(
         together = proposal.candidates if isinstance(proposal, Bundle) else (proposal,)
         for each in together:
             if not each.pod.pod.is_terminal:
-                gravity = _gravity(strategy, book.context, each)
+                gravity = _gravity(strategy, book.context, each.pod, each.node)
                 wishes.setdefault(each.pod.uid, Wish(strategy.name, each.reason, evenly, gravity))
                 book.context.cluster.displace(each.pod.uid)
         return Verdict.ACCEPTED
@@ -95,11 +97,21 @@ def _wishes_of(
     return wishes
 
 
-def _gravity(strategy: Strategy, context: StrategyContext, candidate: Candidate) -> Gravity:
+def _protected_from(strategy: Strategy, book: PlanBuilder) -> dict[str, Wish]:
+    """The pods that violate a rule and that evictors protected from the strategy."""
+    found = {}
+    for each in book.context.protected:
+        gravity = _gravity(strategy, book.context, each.pod, book.context.node_of(each.pod))
+        if gravity is Gravity.RULE:
+            found[each.pod.uid] = Wish(strategy.name, each.wanted, gravity=gravity)
+    return found
+
+
+def _gravity(strategy: Strategy, context: StrategyContext, pod: PodInfo, node: str) -> Gravity:
     """Of the worst complaint about the pod and its node; balance if the strategy reports none."""
     if not isinstance(strategy, Complaining):
         return Gravity.BALANCE
-    near = Vicinity((candidate.pod,), frozenset((candidate.node,)))
+    near = Vicinity((pod,), frozenset((node,)))
     return max(
         (each.gravity for each in heard(strategy.name, strategy, context, near)), default=Gravity.BALANCE
     )
