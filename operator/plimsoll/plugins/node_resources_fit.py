@@ -218,6 +218,8 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
             scalar, by_devices = snapshot.axis_of(name), is_served_by_devices(name, snapshot)
             if scalar is None:
                 codes |= 0 if by_devices else (1 << position) | HOPELESS
+                if position == OTHERS and not by_devices:
+                    break  # all nodes have the bit that the rest shares
                 continue
             most = allocatable[scalar]
             is_here = most > 0 if by_devices else True
