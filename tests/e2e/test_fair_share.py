@@ -101,7 +101,8 @@ async def test_a_queue_stays_below_its_capability(scene: Scene) -> None:
     await eventually(lambda: running(scene), lambda got: got == {"a": 2, "b": 2})
     waiting = [pod["metadata"]["name"] for pod in await scene.pods() if not pod["spec"].get("nodeName")]
     condition = await eventually(lambda: scene.condition(waiting[0]), lambda one: one.get("message"))
-    assert "queue a has no capability left for this pod: cpu." in condition["message"]
+    assert condition["message"].endswith("queue a has no capability left for this pod: cpu.")
+    assert condition["reason"] == "NotReadyForScheduling"  # no autoscaler acts on it
     gone = next(
         pod["metadata"]["name"]
         for pod in await scene.pods(**{QUEUE_LABEL: "a"})

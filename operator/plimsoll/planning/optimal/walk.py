@@ -14,7 +14,7 @@ from plimsoll.planning.proven.bundles import judge
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 
 #: Maximum number of attempts to move, in all and in addition for each leaving pod; an order needs few.
-TRIES, TRIES_A_POD = 1_000, 20
+TRIES, TRIES_A_POD = 1_000, 5
 
 
 @dataclass(slots=True)
