@@ -24,6 +24,7 @@ from plimsoll.rebalancing.execution.executor import Immediate
 from plimsoll.rebalancing.moves import instructions
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.planning_context import PendingPods
+from plimsoll.toolkit.descheduling.admitted_shapes import as_admitted
 
 #: Seconds after which room is released if the moved pods have not left.
 ROOM_S = 300.0
@@ -59,6 +60,7 @@ class MoveTargets:
         like = self._like(order.key) if order.move is None else order.move.pod
         target = spec.target_node if order.move is None else order.move.target
         if like is not None and target:
+            like = as_admitted(like, self.book.cache.cluster)
             reason = ReservationReason.MOVE_TARGET
             self.book.reserve_in_stead(
                 _replacement(order.key),
