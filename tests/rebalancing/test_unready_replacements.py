@@ -117,6 +117,13 @@ def test_the_first_move_counts_however_many_follow() -> None:
     assert "pod default/web-2 was made after" in found.refusal.message
 
 
+def test_the_replacement_of_a_move_under_way_is_a_matter_of_the_limits() -> None:
+    """Several pods of an owner may move together if the policy allows it."""
+    waits = a_sibling(node="")
+
+    assert unready_replacements([a_record()], lambda _: [waits], {waits.uid}) == {}
+
+
 async def test_its_record_is_kept_and_the_owner_stays_until_it_is_ready() -> None:
     """Whatever the retention of the policy; then the record goes, and the owner's pods move again."""
     scene = Scene()

@@ -113,8 +113,8 @@ BUDGET_CAUSE = "DisruptionBudget"
 _NAMED = re.compile(r"disruption budget (\S{1,253})")
 
 
-#: Seconds until the next try after a 429 for which the server asks no time: a component that has taken the pod
-#: over says so on the pod meanwhile. The server's own flow control names a time.
+#: Seconds until the next try after a 429 for which the server asks no time, as its own flow control does: a
+#: component that has taken the pod over says so on the pod meanwhile.
 SIGN_WITHIN_S = 5.0
 
 #: Reported when a pod is not evicted because it could not be read.

@@ -127,4 +127,8 @@ class PlanningContexts:
 
     def unready(self) -> dict[str, UnreadyReplacement]:
         """By workload key, the replacement of an earlier move that is still not ready."""
-        return unready_replacements(self.keeper.known.values(), lambda owner: self.siblings(owner).values())
+        return unready_replacements(
+            self.keeper.known.values(),
+            lambda owner: self.siblings(owner).values(),
+            self.machine.replacements(),
+        )

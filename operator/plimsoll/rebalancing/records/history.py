@@ -4,7 +4,7 @@ Records of preemption's victims name the policy whose profile decided, but they 
 rebalancing: they do not count against its limits, and neither begin nor end a rest.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -117,11 +117,12 @@ def recently_moved(records: Iterable[Record], now: float) -> frozenset[str]:
 
 
 def unready_replacements(
-    records: Iterable[Record], pods_of: Callable[[str], Iterable[Pod]]
+    records: Iterable[Record], pods_of: Callable[[str], Iterable[Pod]], followed: Container[str] = ()
 ) -> dict[str, UnreadyReplacement]:
     """By workload key, the oldest pod that was made after a finished move of its owner and is not ready.
 
-    However long ago that was. ``pods_of`` returns the pods of an owner by its uid.
+    However long ago that was. ``pods_of`` returns the pods of an owner by its uid. Pods whose uid is in
+    ``followed`` are those of moves under way, which the limits count.
     """
     first: dict[str, Record] = {}
     for record in records:
@@ -136,6 +137,7 @@ def unready_replacements(
             (created, pod)
             for pod in (pods_of(owner.uid) if owner is not None else ())
             if pod.namespace == record.namespace
+            and pod.uid not in followed
             and not (pod.is_ready or pod.is_terminal or pod.is_terminating)
             and (created := pod.metadata.creation_timestamp) is not None
             and created.timestamp() >= since
