@@ -14,6 +14,7 @@ from plimsoll.framework.descheduling.proposals import Beneficiary, Refusal
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.load.load_change import LoadChange
 from plimsoll.load.summary import LoadSummary
+from plimsoll.model.columns.admitted_shapes import as_admitted
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
@@ -21,7 +22,6 @@ from plimsoll.model.selectors import EVERYTHING, Selector
 from plimsoll.planning.history import Memory, UnreadyReplacement
 from plimsoll.planning.limits import Limits, Workload, workload_key
 from plimsoll.planning.surges import Deployments, Surge
-from plimsoll.toolkit.descheduling.admitted_shapes import as_admitted
 from plimsoll.toolkit.descheduling.disruption_signals import removal
 
 #: The least gain if only the score justifies a move, as a share of the possible maximum.

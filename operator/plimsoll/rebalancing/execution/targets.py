@@ -17,6 +17,7 @@ import msgspec
 
 from plimsoll.cluster.reservations import FIRM, ReservationBook, ReservationReason
 from plimsoll.framework import Pod, PodInfo
+from plimsoll.model.columns.admitted_shapes import as_admitted
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
@@ -24,7 +25,6 @@ from plimsoll.rebalancing.execution.executor import Immediate
 from plimsoll.rebalancing.moves import instructions
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.planning_context import PendingPods
-from plimsoll.toolkit.descheduling.admitted_shapes import as_admitted
 
 #: Seconds after which room is released if the moved pods have not left.
 ROOM_S = 300.0

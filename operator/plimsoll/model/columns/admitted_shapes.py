@@ -10,9 +10,9 @@ from typing import Self
 
 import msgspec
 
-from plimsoll.framework import PodInfo, PodTemplate
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PodIndex
+from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 
 Amounts = tuple[tuple[str, int], ...]
 
@@ -52,7 +52,7 @@ class AdmittedShapes(PodIndex):
         is_larger = any(amount > own.get(name, 0) for name, amount in newest.amounts)
         return newest.template if is_larger else None
 
-    def add(self, pod: PodInfo, row: int) -> None:
+    def add(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - for indexes that know rows
         """Count a placed pod; stand-ins show nothing."""
         created = pod.pod.metadata.creation_timestamp
         key = _owner(pod)
@@ -69,7 +69,7 @@ class AdmittedShapes(PodIndex):
             changed = _Shape(amounts, known.template, known.newest, known.count + 1)
         self.shapes[key] = (*(each for each in found if each is not known), changed)
 
-    def remove(self, pod: PodInfo, row: int) -> None:
+    def remove(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - likewise
         """Remove a pod."""
         if pod.pod.metadata.creation_timestamp is None or pod.stands_in_for is not None:
             return
