@@ -42,7 +42,7 @@ def decide(case: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 async def _played(case: dict[str, Any]) -> list[dict[str, Any]]:
-    world = World(case.get("now", NOW), case.get("extenders"))
+    world = World(case.get("now", NOW), case.get("extenders"), case.get("admission"))
     observed = []
     first = {"apply": [*case.get("policies", [DEFAULT]), *case["objects"]]}
     async with world.running():

@@ -110,9 +110,16 @@ class World:
     Args:
         now: The time, RFC 3339.
         extenders: What HTTP extenders answer, by verb.
+        admission: The requests that a webhook gives to every container of a new pod.
     """
 
-    def __init__(self, now: str, extenders: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        now: str,
+        extenders: Mapping[str, Any] | None = None,
+        admission: Mapping[str, str] | None = None,
+    ) -> None:
+        self._admission = dict(admission or {})
         self._clock = FakeClock(datetime.fromisoformat(now).timestamp())
         self._observer = RememberingObserver()
         self._documents: dict[tuple[str, str], Document] = {}
@@ -460,6 +467,8 @@ class World:
             fresh["metadata"] |= {"name": f"{pod.name}-new", "uid": f"{pod.uid}-new"}
             fresh["metadata"]["creationTimestamp"] = _written(self._clock.now())
             fresh["spec"].pop("nodeName", None)
+            for each in fresh["spec"]["containers"] if self._admission else ():
+                each.setdefault("resources", {}).setdefault("requests", {}).update(self._admission)
             fresh["status"] = {"phase": "Pending"}
             self.apply(fresh)
 

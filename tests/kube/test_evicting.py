@@ -140,6 +140,7 @@ async def test_a_429_of_a_webhook_is_the_beginning_of_an_eviction(
 
     assert answer.verdict is verdict
     assert answer.message == message
+    assert (answer.retry_after_s == 5.0) is (verdict is WriteOutcome.BUSY), "the next try leaves it some time"
 
 
 @pytest.mark.parametrize("others", [{}, {"example.com/other": "new"}])

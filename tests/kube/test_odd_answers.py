@@ -13,7 +13,7 @@ from plimsoll.kube.leases import LATEST, LeaseStore
 from plimsoll.kube.lists import objects
 from plimsoll.kube.nodes import NodeTainter
 from plimsoll.kube.pauses import OperatorLease, press
-from plimsoll.kube.pods import PodBinder, PodEvictor
+from plimsoll.kube.pods import SIGN_WITHIN_S, PodBinder, PodEvictor
 from plimsoll.kube.session.errors import LONGEST_MESSAGE, APIError, answer_of, error_of
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.usage.metrics_api import UsageMeter
@@ -51,14 +51,14 @@ async def test_a_node_that_cannot_be_read_is_not_written(body: Any) -> None:
 
 @pytest.mark.parametrize("details", [{"causes": [1]}, {"causes": "x"}, {"retryAfterSeconds": "soon"}, 7])
 async def test_a_refusal_with_odd_details_is_a_busy_server(details: Any) -> None:
-    """No budget is named, and no time."""
+    """No budget is named, and no time: the next try leaves others some."""
     refusal = 429, orjson.dumps({"message": "no", "details": details})
     found = 200, orjson.dumps({"items": [{"metadata": {"uid": POD.uid}}]})
     session = a_session(ToldTransport(lambda method, _path: found if method == "GET" else refusal))
 
     answer = await PodEvictor(session).evict(POD)
 
-    assert (answer.verdict, answer.message, answer.retry_after_s) == (WriteOutcome.BUSY, "no", 0.0)
+    assert (answer.verdict, answer.message, answer.retry_after_s) == (WriteOutcome.BUSY, "no", SIGN_WITHIN_S)
 
 
 def test_a_server_that_says_very_much_is_cut_short() -> None:

@@ -6,7 +6,7 @@ began, and smoothed usage.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -21,7 +21,7 @@ from plimsoll.cluster.pod_groups import gang_needs
 from plimsoll.cluster.reservations import FIRM, ReservationBook, ReservationReason
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import PodInfo
+from plimsoll.framework import Pod, PodInfo
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.inspection.catalogue import Catalogue, RebalancingJudge, SchedulingJudge
 from plimsoll.inspection.measured_usage import measured
@@ -29,6 +29,7 @@ from plimsoll.inspection.mirrored import MirroredObjects
 from plimsoll.inspection.still_time import StillClock
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
+from plimsoll.planning.history import UnreadyReplacement
 from plimsoll.planning.moves import PlanningContext, RebalancingConfig
 from plimsoll.planning.surges import Deployments
 from plimsoll.policies.judgement import PolicyChecks, PolicyVerdict, divide
@@ -40,6 +41,7 @@ from plimsoll.rebalancing.records.history import (
     recently_moved,
     sent_since,
     touched_nodes,
+    unready_replacements,
 )
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.snapshots.content import DEPLOYMENTS, SnapshotContent
@@ -219,9 +221,21 @@ class ClusterState:
             others=self._others(name),
             moved=recently_moved(records, self.now),
             gangs=gang_needs(self.objects.groups, self.objects.cache),
+            unready={key: each for key, each in self._unready().items() if key not in in_flight(records)},
         )
         is_upstream = wanted.planner is Planner.UPSTREAM
         return wanted, self.cluster.fork() if is_upstream else self.book.claimed(), context
+
+    def _unready(self) -> dict[str, UnreadyReplacement]:
+        """By workload key, the replacement of an earlier move that is not ready."""
+        return unready_replacements(self.records.values(), self._pods_of)
+
+    def _pods_of(self, owner: str) -> Iterator[Pod]:
+        """The pods of an owner, by its uid."""
+        for each in (*self.cluster.pods.values(), *self.objects.pending.infos()):
+            found = each.pod.metadata.owner
+            if found is not None and found.uid == owner:
+                yield each.pod
 
     def _others(self, name: str) -> dict[str, RebalancingConfig]:
         """The configurations of the other policies that carry out moves."""

@@ -113,6 +113,10 @@ BUDGET_CAUSE = "DisruptionBudget"
 _NAMED = re.compile(r"disruption budget (\S{1,253})")
 
 
+#: Seconds until the next try after a 429 for which the server asks no time, as its own flow control does: a
+#: component that has taken the pod over says so on the pod meanwhile.
+SIGN_WITHIN_S = 5.0
+
 #: Reported when a pod is not evicted because it could not be read.
 UNREAD = "the pod could not be read before its eviction"
 
@@ -183,7 +187,8 @@ class PodEvictor:
             if said is None and is_carried_out(pod, exc.message):
                 return replace(answer_of(exc), verdict=WriteOutcome.DEFERRED)
             if said is None:
-                return answer_of(exc)
+                answer = answer_of(exc)
+                return replace(answer, retry_after_s=answer.retry_after_s or SIGN_WITHIN_S)
             named = _NAMED.search(str(said.get("message", "")))
             return replace(
                 answer_of(exc),

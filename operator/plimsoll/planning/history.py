@@ -78,6 +78,32 @@ class PastMove:
     controller: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadyReplacement:
+    """A pod of an owner that was made after a move of that owner's pods, and is not ready yet.
+
+    Attributes:
+        uid: Of the pod.
+        pod: Its key.
+        why: Why it is not ready, in a clause.
+        record: Key of the move's record, which is kept meanwhile.
+    """
+
+    uid: str
+    pod: str
+    why: str
+    record: str
+
+    @property
+    def refusal(self) -> Refusal:
+        """Why no other pod of the owner is moved."""
+        return Refusal(
+            "ReplacementNotReady",
+            f"pod {self.pod} was made after a pod of the same owner was moved, and is not ready: {self.why};"
+            " no further one is moved until it is",
+        )
+
+
 #: How a fruitless move ended, for sentences.
 _ENDS = {
     Fate.RETURNED: "came back to node {source}",

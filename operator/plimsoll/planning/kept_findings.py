@@ -16,6 +16,7 @@ from plimsoll.framework.descheduling.pod_indexes import (
     PodsByTemplate,
     ReadyCounts,
 )
+from plimsoll.model.columns.admitted_shapes import AdmittedShapes
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PodIndex
 from plimsoll.model.columns.gang_members import GangMembers
@@ -24,6 +25,7 @@ from plimsoll.model.kinds.pod_info import PodInfo
 
 #: Pod indexes that strategies and evictors read; none of them depends on rows.
 KEPT: tuple[type[PodIndex], ...] = (
+    AdmittedShapes,
     MemberCounts,
     OwnerCounts,
     ReadyCounts,

@@ -14,11 +14,12 @@ from plimsoll.framework.descheduling.proposals import Beneficiary, Refusal
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.load.load_change import LoadChange
 from plimsoll.load.summary import LoadSummary
+from plimsoll.model.columns.admitted_shapes import as_admitted
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.selectors import EVERYTHING, Selector
-from plimsoll.planning.history import Memory
+from plimsoll.planning.history import Memory, UnreadyReplacement
 from plimsoll.planning.limits import Limits, Workload, workload_key
 from plimsoll.planning.surges import Deployments, Surge
 from plimsoll.toolkit.descheduling.disruption_signals import removal
@@ -147,6 +148,7 @@ class PlanningContext:
         gangs: By PodGroup (``namespace/name``), the number of members that must still get a node together;
             without groups that cannot start yet for another reason than room.
         touched: By node, when a pod was last moved off or to it, in seconds since the epoch.
+        unready: By workload key, the replacement of an earlier move that is still not ready.
     """
 
     now: datetime
@@ -162,6 +164,7 @@ class PlanningContext:
     moved: frozenset[str] = frozenset()
     gangs: Mapping[str, int] = field(default_factory=dict)
     touched: Mapping[str, float] = field(default_factory=dict)
+    unready: Mapping[str, UnreadyReplacement] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,9 +304,13 @@ class EvictionPlan:
         return dict(Counter(strategy for strategy, _ in moved | stay))
 
 
-def replacement_of(pod: PodInfo, cluster: Cluster, node: str = "") -> PodInfo:
-    """The replacement that the owner will create, as planners place it on forks; on a node if given."""
-    return cluster.templates.stand_in(pod, _replacement(pod), node=node)
+def replacement_of(pod: PodInfo, cluster: Cluster, node: str = "", *, learns: bool = True) -> PodInfo:
+    """The replacement that the owner will create, as planners place it on forks; on a node if given.
+
+    It requests what the owner's newest pod does if that is more, unless nothing is learnt.
+    """
+    like = as_admitted(pod, cluster) if learns else pod
+    return cluster.templates.stand_in(like, _replacement(pod), node=node)
 
 
 def replacement_uid(pod: PodInfo) -> str:

@@ -13,11 +13,11 @@ from plimsoll.cluster.reservations import ReservationBook, ReservationReason
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.framework.descheduling.measurements import Measurements
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
-from plimsoll.planning.history import Memory
+from plimsoll.planning.history import Memory, UnreadyReplacement
 from plimsoll.planning.moves import Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.surges import Deployments
 from plimsoll.ports.clock import Clock
-from plimsoll.rebalancing.records.history import recently_moved, touched_nodes
+from plimsoll.rebalancing.records.history import recently_moved, touched_nodes, unready_replacements
 
 if TYPE_CHECKING:
     from plimsoll.rebalancing.moves.machine import MoveMachine
@@ -88,6 +88,7 @@ class PlanningContexts:
     machine: "MoveMachine"
     pending: PendingPods  #: the pods without a place
     clock: Clock
+    siblings: Callable[[str], Mapping[str, Pod]]  #: the pods of an owner, by its uid
     #: The other live policies; their strategies are consulted too.
     others: Callable[[str], Mapping[str, RebalancingConfig]]
     _measurements: dict[str, Measurements] = field(default_factory=dict, init=False)
@@ -121,4 +122,13 @@ class PlanningContexts:
             moved=recently_moved(self.keeper.known.values(), now) | self.machine.replacements(),
             gangs=gang_needs(self.groups, self.book.cache),
             touched=touched_nodes(self.keeper.known.values(), now),
+            unready=self.unready(),
+        )
+
+    def unready(self) -> dict[str, UnreadyReplacement]:
+        """By workload key, the replacement of an earlier move that is still not ready."""
+        return unready_replacements(
+            self.keeper.known.values(),
+            lambda owner: self.siblings(owner).values(),
+            self.machine.replacements(),
         )

@@ -176,7 +176,10 @@ class RebalancingWing:
         )
         tables = (recovery.table([surges.recovered, requests.recovered]), surges.table, requests.table)
         machine = MoveMachine(around, tables)
-        contexts = PlanningContexts(book, groups, keeper, machine, pending, clock, configs.others)
+        replacements = ReplacementSightings()
+        contexts = PlanningContexts(
+            book, groups, keeper, machine, pending, clock, replacements.siblings, configs.others
+        )
         revalidator = MoveRevalidator(
             book=book,
             keeper=keeper,
@@ -189,7 +192,6 @@ class RebalancingWing:
             observer=observer,
             computer=runtime.computer,
         )
-        replacements = ReplacementSightings()
         targets = MoveTargets(book, pending, machine, replacements.siblings, clock)
         handlers = MoveHandlers(keeper, ports.evictor, ports.recorder, closed, clock)
         self.executor = executor = MoveExecutor(
@@ -243,7 +245,7 @@ class RebalancingWing:
 
         # The runs.
         feeder = MoveFeeder(executor, revalidator, empties)
-        self.retention = Retention(policies, keeper, executor.post, clock, observer)
+        self.retention = Retention(policies, keeper, executor.post, clock, observer, contexts.unready)
         self._predictions = predictions = Predictions(keeper, executor.post, clock, observer)
         proposals = Proposals(executor, self.approvals, feeder, keeper, observer)
         modes = PlanModes(policies, self.retention, predictions, proposals, feeder, breakers)

@@ -115,7 +115,12 @@ def test_a_move_that_makes_room_is_a_remedy_with_its_policy() -> None:
     pods = [a_pod_document("one", "a", cpu="1500m"), a_pod_document("two", "b", cpu="1500m")]
 
     found = explained(
-        "big", a_node_document("a"), a_node_document("b"), *pods, a_pod_document("big", cpu="3"), policy
+        "big",
+        a_node_document("a"),
+        a_node_document("b"),
+        *pods,
+        a_pod_document("big", cpu="3", owner="big"),
+        policy,
     )
 
     assert found.pending is not None

@@ -209,6 +209,8 @@ def holds_of(
     reached = builder.tally.reached(node, pod.namespace, workload)
     refusals.append(reached.refusal if reached is not None else None)
     refusals.append(builder.ledger.refusal(pod))
+    waited_for = context.unready.get(workload.key)
+    refusals.append(None if waited_for is None else waited_for.refusal)
     refusals += [context.memory.held_back(workload.key, each.name) for each in config.strategies]
     refusals += [context.memory.budget(each.key) for each in builder.ledger.over(pod)]
     holds: list[Hold] = []

@@ -1,7 +1,7 @@
 """Objects to moves for reasons that need no proof on the fork: protections, past moves, gains, complaints."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -46,6 +46,7 @@ class Objections:
         self._rebalancing = rebalancing
         self._fork = fork
         self._context = context
+        self._waited_for = planning_context.unready
         self._memory = planning_context.memory
         self._over_for = planning_context.over_for
         self._recently_moved = planning_context.moved
@@ -130,11 +131,23 @@ class Objections:
 
         The workload of a surge is the Deployment; evictions of its pods are recorded for their ReplicaSet.
         """
-        refusal = self._memory.budget(budgets[0].key) if budgets else None
         owners = dict.fromkeys((workload.key, workload_of(pod).key))
+        refusal = self._unready(strategy, pod, owners)
+        if refusal is None and budgets:
+            refusal = self._memory.budget(budgets[0].key)
         return refusal or next(
             filter(None, (self._memory.held_back(each, strategy) for each in owners)), None
         )
+
+    def _unready(self, strategy: str, pod: PodInfo, owners: Iterable[str]) -> Refusal | None:
+        """Why the owner's pods stay while a replacement is not ready.
+
+        A strategy that wants a fresh pod may restart this very replacement, and ended pods may be deleted.
+        """
+        found = next((self._waited_for[each] for each in owners if each in self._waited_for), None)
+        if found is None or pod.pod.is_terminal or (found.uid == pod.uid and strategy in self.renewing):
+            return None
+        return found.refusal
 
     def settling(self, pod: PodInfo, strategy: str) -> Refusal | None:
         """Why a pod that has just been moved is left alone, unless a fresh one is wanted."""

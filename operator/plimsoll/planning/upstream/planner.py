@@ -130,7 +130,7 @@ class Forecast:
         """Remove the pod, and place its replacement."""
         self._fork.displace(move.pod.uid)
         if move.target:
-            self._fork.place(replacement_of(move.pod, self._fork, move.target), move.target)
+            self._fork.place(replacement_of(move.pod, self._fork, move.target, learns=False), move.target)
 
     def _target(self, eviction: UpstreamEviction) -> str:
         pod = eviction.pod

@@ -17,6 +17,7 @@ import msgspec
 
 from plimsoll.cluster.reservations import FIRM, ReservationBook, ReservationReason
 from plimsoll.framework import Pod, PodInfo
+from plimsoll.model.columns.admitted_shapes import as_admitted
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
@@ -59,6 +60,7 @@ class MoveTargets:
         like = self._like(order.key) if order.move is None else order.move.pod
         target = spec.target_node if order.move is None else order.move.target
         if like is not None and target:
+            like = as_admitted(like, self.book.cache.cluster)
             reason = ReservationReason.MOVE_TARGET
             self.book.reserve_in_stead(
                 _replacement(order.key),

@@ -4,16 +4,18 @@ Records of preemption's victims name the policy whose profile decided, but they 
 rebalancing: they do not count against its limits, and neither begin nor end a rest.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable
 
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
-from plimsoll.planning.history import Fate, Memory, PastMove
+from plimsoll.framework import Pod
+from plimsoll.planning.history import Fate, Memory, PastMove, UnreadyReplacement
 from plimsoll.planning.limits import workload_key
 from plimsoll.rebalancing.moves.outcomes import PREEMPTION, STILL_THERE
 from plimsoll.rebalancing.moves.state import recorded_workload
 from plimsoll.rebalancing.records.record import MOVING, Record
+from plimsoll.toolkit.descheduling.container_states import statuses_of, waiting_reasons
 
 #: Reasons of a Failed record whose pod was evicted; any other reason means that nothing was evicted.
 STRANDED = ("NoReplacement", "ReplacementNotRunning", "ReplacementNotReady")
@@ -112,6 +114,60 @@ def recently_moved(records: Iterable[Record], now: float) -> frozenset[str]:
         and record.status.replacement is not None
         and now - ended_at(record) < SETTLING_S
     )
+
+
+def unready_replacements(
+    records: Iterable[Record], pods_of: Callable[[str], Iterable[Pod]], followed: Container[str] = ()
+) -> dict[str, UnreadyReplacement]:
+    """By workload key, the oldest pod that was made after a finished move of its owner and is not ready.
+
+    However long ago that was. ``pods_of`` returns the pods of an owner by its uid. Pods whose uid is in
+    ``followed`` are those of moves under way, which the limits count.
+    """
+    first: dict[str, Record] = {}
+    for record in records:
+        if _was_replaced(record):
+            key = recorded_workload(record.spec)
+            if key not in first or _moved_at(record) < _moved_at(first[key]):
+                first[key] = record
+    found = {}
+    for key, record in first.items():
+        owner, since = record.spec.owner, _moved_at(record)
+        waiting = [
+            (created, pod)
+            for pod in (pods_of(owner.uid) if owner is not None else ())
+            if pod.namespace == record.namespace
+            and pod.uid not in followed
+            and not (pod.is_ready or pod.is_terminal or pod.is_terminating)
+            and (created := pod.metadata.creation_timestamp) is not None
+            and created.timestamp() >= since
+        ]
+        if waiting:
+            _, pod = min(waiting, key=lambda each: (each[0], each[1].key))
+            found[key] = UnreadyReplacement(pod.uid, pod.key, _not_ready(pod), record.key)
+    return found
+
+
+def _was_replaced(record: Record) -> bool:
+    """Whether a pod was evicted by the finished move of a record; a surge makes another owner's pod."""
+    if record.spec.owner is None or record.spec.surge is not None or is_victim(record):
+        return False
+    has_failed = record.phase is Phase.FAILED and record.status.reason in STRANDED
+    return record.phase in (Phase.SETTLED, Phase.RETURNED) or has_failed
+
+
+def _moved_at(record: Record) -> float:
+    """When the pod was asked to leave; by the API server's clock, as pods' times, where it is known."""
+    return record.announced.timestamp() if record.announced is not None else int(latest_sent(record))
+
+
+def _not_ready(pod: Pod) -> str:
+    """Why a pod is not ready."""
+    waiting = next(filter(None, waiting_reasons(statuses_of(pod, init=True))), "")
+    told = pod.condition("PodScheduled")
+    if not pod.node_name:
+        return told.message[:256] if told is not None and told.message else "it has no node"
+    return waiting or f"its phase is {pod.status.phase or 'Pending'}"
 
 
 def is_reversal(record: Record, records: Iterable[Record]) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.planning.history import UnreadyReplacement
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.moves.events import RecordDeleted
@@ -25,6 +26,8 @@ class Retention:
     post: Callable[[RecordDeleted], None]  #: receives the events of deleted records
     clock: Clock
     observer: Observer
+    #: The replacements that are waited for: the records of their moves are kept.
+    unready: Callable[[], Mapping[str, UnreadyReplacement]] = dict
     _retentions: dict[str, RecordRetention] = field(default_factory=dict, init=False)
 
     async def run(self) -> None:
@@ -57,8 +60,12 @@ class Retention:
         mine = self.keeper.of_policy(policy)
         excess = len(mine) - retention.max_count
         oldest = self.clock.now() - retention.ttl_seconds
-        for record in [each for each in mine if each.is_finished]:
-            if excess <= 0 and record.created >= oldest:
+        superfluous = [each for each in mine if each.is_finished]
+        if excess <= 0 and all(each.created >= oldest for each in superfluous):
+            return
+        kept = {each.record for each in self.unready().values()}
+        for record in superfluous:
+            if record.key in kept or (excess <= 0 and record.created >= oldest):
                 continue
             excess -= 1
             yield record

@@ -1,0 +1,117 @@
+"""Learns from an owner's newest pods what admission makes of them: webhooks, VPA, injected containers.
+
+The pod template of a workload does not show what a replacement will request: a webhook may raise it. What the
+owner's newest pods request does, and needs no right to create pods.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Self
+
+import msgspec
+
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import PodIndex
+from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
+
+Amounts = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The pods of an owner with equal requests.
+
+    Attributes:
+        template: Of the newest one.
+        newest: When it was created.
+    """
+
+    amounts: Amounts
+    template: PodTemplate
+    newest: datetime
+    count: int
+
+
+class AdmittedShapes(PodIndex):
+    """The requests of each owner's placed pods, with those of the newest: a pod index.
+
+    See ``Cluster.index``. A time is kept while any pod with these requests is placed: what was admitted then
+    may be admitted again.
+    """
+
+    def __init__(self, _cluster: object = None) -> None:
+        self.shapes: dict[tuple[str, str], tuple[_Shape, ...]] = {}
+
+    def larger(self, pod: PodInfo) -> PodTemplate | None:
+        """The template of the owner's newest pod, if that requests more of anything than this pod."""
+        shapes = self.shapes.get(_owner(pod), ())
+        if not shapes or (len(shapes) == 1 and shapes[0].amounts == _amounts(pod.template)):
+            return None
+        newest = max(shapes, key=lambda each: each.newest)
+        own = pod.template.requests
+        is_larger = any(amount > own.get(name, 0) for name, amount in newest.amounts)
+        return newest.template if is_larger else None
+
+    def add(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - for indexes that know rows
+        """Count a placed pod; stand-ins show nothing."""
+        created = pod.pod.metadata.creation_timestamp
+        key = _owner(pod)
+        if created is None or not key[1] or pod.stands_in_for is not None:
+            return
+        amounts = _amounts(pod.template)
+        found = self.shapes.get(key, ())
+        known = next((each for each in found if each.amounts == amounts), None)
+        if known is None:
+            changed = _Shape(amounts, pod.template, created, 1)
+        elif created >= known.newest:
+            changed = _Shape(amounts, pod.template, created, known.count + 1)
+        else:
+            changed = _Shape(amounts, known.template, known.newest, known.count + 1)
+        self.shapes[key] = (*(each for each in found if each is not known), changed)
+
+    def remove(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - likewise
+        """Remove a pod."""
+        if pod.pod.metadata.creation_timestamp is None or pod.stands_in_for is not None:
+            return
+        key, amounts = _owner(pod), _amounts(pod.template)
+        left = []
+        for each in self.shapes.get(key, ()):
+            if each.amounts != amounts:
+                left.append(each)
+            elif each.count > 1:
+                left.append(_Shape(amounts, each.template, each.newest, each.count - 1))
+        if left:
+            self.shapes[key] = tuple(left)
+        else:
+            self.shapes.pop(key, None)
+
+    def fork(self) -> Self:
+        """An independent copy."""
+        twin = type(self)()
+        twin.shapes = dict(self.shapes)
+        return twin
+
+
+def as_admitted(pod: PodInfo, cluster: Cluster) -> PodInfo:
+    """The pod with the containers that its owner's newest pod has, if that requests more of anything."""
+    larger = cluster.index(AdmittedShapes).larger(pod)
+    if larger is None:
+        return pod
+    spec = larger.sample.spec
+    grown = msgspec.structs.replace(
+        pod.pod.spec,
+        containers=spec.containers,
+        init_containers=spec.init_containers,
+        resources=spec.resources,
+        overhead=spec.overhead,
+    )
+    return cluster.templates.info(msgspec.structs.replace(pod.pod, spec=grown), pod.stands_in_for)
+
+
+def _owner(pod: PodInfo) -> tuple[str, str]:
+    owner = pod.pod.metadata.owner
+    return pod.namespace, "" if owner is None else owner.uid
+
+
+def _amounts(template: PodTemplate) -> Amounts:
+    return template.memo("admitted amounts", lambda: tuple(sorted(template.requests.items())))
