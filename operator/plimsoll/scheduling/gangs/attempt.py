@@ -15,7 +15,7 @@ its further members are placed individually.
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Group, shortage
@@ -220,8 +220,9 @@ class GangTaker:
                 continue
             # Before the next decision: no other pod may count on that room, or preempt the same victims.
             self._oversight.reserve(queued.pod, placement.node, group, keeps=self._oversight.keeps_room(uid))
-            nomination = placement.decision.nomination
-            if nomination is None or not placement.victims:
+            nomination = placement.decision.nomination or Nomination(node=placement.node)
+            nomination = replace(nomination, node=placement.node, victims=placement.victims)
+            if not placement.victims:
                 self._queue.add_unschedulable_if_not_present(
                     uid, self._clock.monotonic(), frozenset({PLUGIN})
                 )
