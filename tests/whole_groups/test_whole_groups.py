@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plimsoll.framework.descheduling import context as descheduling
-from plimsoll.model.columns.gang_members import GangUnits
+from plimsoll.model.gang_members import GangUnits
 from plimsoll.rebalancing.execution import revalidation
 from plimsoll.toolkit.scheduling.gang_victims import _Portion
 from whole_groups.world import Story, play

@@ -21,7 +21,7 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import CycleState, PluginError, PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import BoolArray
-from plimsoll.model.columns.gang_members import GangMembers, GangUnit, GangUnits
+from plimsoll.model.gang_members import GangMembers, GangUnit, GangUnits
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 from plimsoll.toolkit.scheduling.fork_bookings import decide_on_fork
 from plimsoll.toolkit.scheduling.gang_claims import GangClaims

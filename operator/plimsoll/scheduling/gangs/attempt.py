@@ -121,9 +121,8 @@ class GangTaker:
             return
         message, plugins = decision.message(placed), decision.plugins
         # While the victims of a sibling are being removed, the room that others have for it is kept, too.
-        keeps = rescue.awaits_victims or any(
-            each.uid not in by_uid and self._queue.is_in_flight(each.uid) for each in group.waiting()
-        )
+        places = (self._queue.whereabouts(each.uid) for each in group.waiting() if each.uid not in by_uid)
+        keeps = rescue.awaits_victims or any(place and place[0] == "in flight" for place in places)
         given = self._give_back(rescue)
         if given:
             self._pipeline.start(self._reject_after(given, group, taken, message, plugins, keeps=keeps))

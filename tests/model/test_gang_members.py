@@ -3,8 +3,8 @@
 from typing import Any
 
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.gang_members import GangMembers, GangUnits
 from plimsoll.model.decoding import convert
+from plimsoll.model.gang_members import GangMembers, GangUnits
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
