@@ -60,7 +60,7 @@ def default_constraints_are_not_read(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PodTopologySpread, "gives_constraints", False)
 
 
-FAULTS = {
+FAULTS: dict[Callable[[pytest.MonkeyPatch], None], str] = {
     numeric_tolerations_count: "TaintToleration",
     no_execute_is_left_out: "TaintToleration",
     node_selectors_are_not_read: "NodeAffinity",

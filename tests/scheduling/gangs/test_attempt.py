@@ -265,7 +265,7 @@ async def test_members_keep_the_room_that_one_of_them_preempts_for(monkeypatch: 
         preempt = one.preemptor.preempt
 
         async def preempted(victim: Pod, scheduler: str) -> WriteResult:
-            answer = await preempt(victim, scheduler)
+            answer: WriteResult = await preempt(victim, scheduler)
             again = a_pod(f"again-{victim.name}", schedulerName="s", cpu="2")
             await one.see(PodDeleted(victim), PodAdded(again))
             return answer
