@@ -1,4 +1,4 @@
-"""Which placed pods need one another, and how many of them may leave."""
+"""GangMembers and GangUnits: the placed pods that need one another, and the number that may leave."""
 
 from typing import Any
 
@@ -100,6 +100,15 @@ def test_a_name_that_is_added_to_a_running_pod_counts() -> None:
     cluster.place(cluster.templates.info(named), "n")
 
     assert spare(cluster, "b") == 0
+
+
+def test_a_group_does_not_reach_into_another_namespace() -> None:
+    strangers = [a_member(name, namespace="other") for name in "xy"]
+    cluster = a_gang(*three(), *strangers, least=2)
+    unit = units(cluster).of(cluster.pods["uid-default-a"])
+
+    assert unit is not None
+    assert {each.namespace for each in unit.members.values()} == {"default"}
 
 
 def test_a_fork_keeps_its_own_members() -> None:

@@ -1,4 +1,4 @@
-"""Groups stay whole, whatever makes their pods leave: random clusters, and faults that must be found."""
+"""Groups stay whole under all strategies and preemption: random clusters, and planted faults."""
 
 from __future__ import annotations
 

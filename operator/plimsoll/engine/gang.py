@@ -214,7 +214,7 @@ def _breaking_fewer(
 
 def _breakable(units: GangUnits, cluster: Cluster, priority: int, ours: Collection[str]) -> list[GangUnit]:
     """Gangs that may all be victims of pods of that priority, the least important and smallest first."""
-    budgets = DisruptionBudgets(cluster.objects, evicting=True)
+    budgets = DisruptionBudgets(cluster.objects)
     found = {
         min(unit.members): unit
         for uid in units.members.gangs

@@ -145,7 +145,7 @@ def _may_break(unit: GangUnit, pod: PodInfo, members: GangMembers) -> bool:
 
 
 def _stays(pods: Sequence[PodInfo], trial: NodeTrial) -> bool:
-    """Put pods back together if they fit beside the preemptor; whether they did."""
+    """Put pods back together if they fit together with the preemptor; whether they did."""
     for each in pods:
         trial.add(each)
     if not pods or trial.status().is_success:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from one_reading.world import RULES, disagreements, proposals
 from plimsoll.model.taints import NO_SCHEDULE, untolerated
 from plimsoll.plugins.pod_topology_spread import PodTopologySpread
 from plimsoll.strategies import remove_pods_violating_node_affinity as node_affinity
@@ -16,6 +15,7 @@ from plimsoll.strategies.remove_pods_violating_inter_pod_anti_affinity import (
     RemovePodsViolatingInterPodAntiAffinity,
 )
 from plimsoll.toolkit.descheduling.spread_populations import SpreadRule
+from shared_rules.world import RULES, disagreements, proposals
 
 SEEDS = (*range(1, 21), 61, 71)
 
@@ -53,7 +53,7 @@ def terms_are_read_as_by_descheduler(patch: pytest.MonkeyPatch) -> None:
 
 def the_least_number_of_domains_is_not_read(patch: pytest.MonkeyPatch) -> None:
     read = SpreadRule.of
-    patch.setattr(SpreadRule, "of", lambda each: read(each)._replace(min_domains=1))
+    patch.setattr(SpreadRule, "of", lambda *each: read(*each)._replace(min_domains=1))
 
 
 def default_constraints_are_not_read(patch: pytest.MonkeyPatch) -> None:

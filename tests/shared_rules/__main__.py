@@ -1,6 +1,6 @@
 """Random clusters: strategies and the scheduler's filters must agree about what is wrong.
 
-make one-reading CLUSTERS=1000 SEED=1
+make shared-rules CLUSTERS=1000 SEED=1
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections import Counter
 
-from one_reading.world import RULES, disagreements
+from shared_rules.world import RULES, disagreements
 
 
 def main() -> int:
