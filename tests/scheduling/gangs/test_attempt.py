@@ -279,6 +279,21 @@ async def test_members_keep_the_room_that_one_of_them_preempts_for(monkeypatch: 
         assert sorted(one.bound) == ["train-0", "train-1"]
 
 
+async def test_two_preemptors_do_not_share_the_one_member_that_a_gang_can_spare() -> None:
+    """The first victim's deletion is not seen yet: for the second preemptor the rest leaves whole."""
+    async with gang_scene(nodes=3, cpu="2") as one:
+        await one.group("low", members=2)
+        await one.pods(*(a_member(f"low-{node}", "low", cpu="2", node=node) for node in ("n0", "n1", "n2")))
+        for node in ("n0", "n1"):
+            place = {"kubernetes.io/hostname": node}
+            await one.pods(
+                a_pod(f"urgent-{node}", schedulerName="s", cpu="2", priority=10, node_selector=place)
+            )
+
+        assert one.preemptor.victims[0] == "low-n0"
+        assert sorted(one.preemptor.victims) == ["low-n0", "low-n1", "low-n2"]
+
+
 async def test_a_gang_that_lost_its_room_holds_none() -> None:
     """A pod of higher priority was faster; a pod that is nominated no more stands in no other's way."""
     async with gang_scene(nodes=1, cpu="2") as one:
