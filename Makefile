@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted chaos fuzz vectors headlamp bench bench-e2e bench-one-object bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-replicas bench-descheduling bench-devices benchmarks devices-race whole-groups pictures
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted chaos fuzz vectors headlamp bench bench-e2e bench-one-object bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-replicas bench-descheduling bench-devices benchmarks devices-race whole-groups shared-rules pictures
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -139,6 +139,9 @@ devices-race: $(STAMP) ## two schedulers allocate from the same slices under chu
 
 whole-groups: $(STAMP) ## random clusters with groups of pods, all strategies and preemption: how many groups were broken: CLUSTERS=200 SEED=1
 	PYTHONPATH=operator:tests $(BIN)/python -m whole_groups $(if $(CLUSTERS),--clusters $(CLUSTERS)) $(if $(SEED),--seed $(SEED))
+
+shared-rules: $(STAMP) ## random clusters: what strategies and the scheduler's filters judge differently: CLUSTERS=1000 SEED=1
+	PYTHONPATH=operator:tests $(BIN)/python -m shared_rules $(if $(CLUSTERS),--clusters $(CLUSTERS)) $(if $(SEED),--seed $(SEED))
 
 fuzz: $(STAMP) ## hostile input for all that reads what others wrote: MINUTES=5 [TARGET=quantity] [SEED=1], or TARGET=quantity INPUT=<file>
 	PYTHONPATH=operator:devcluster/src:tests $(BIN)/python -m fuzzing $(if $(MINUTES),--minutes $(MINUTES)) $(if $(TARGET),--target $(TARGET)) $(if $(SEED),--seed $(SEED)) $(if $(INPUT),--input $(INPUT)) $(ARGS)

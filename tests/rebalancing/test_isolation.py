@@ -15,7 +15,9 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.app.machine.clock import ThreadComputer
 from plimsoll.framework import NoArgs
 from plimsoll.framework.descheduling.strategy import StrategyKind
+from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodUpdated
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.runs import plan_runner
@@ -231,6 +233,25 @@ async def test_two_policies_that_plan_together_share_the_limit_of_a_workload() -
     assert sorted(phases[-1] for phases in scene.phases) == ["Cancelled", "Evicted"]
 
 
+async def test_two_policies_that_plan_together_do_not_break_a_group() -> None:
+    """Its three members may spare one; each policy plans to move another one before any has left."""
+    scene = slowly(Scene(computer=Simultaneous(2)))
+    document = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 2}}
+    scene.cache.cluster.objects.pod_groups["default/g"] = convert(PodGroup, document)
+    scene.tell(*(PodAdded(grouped(name, node)) for name, node in (("a", "bad"), ("b", "bad"), ("c", "good"))))
+    label(scene, "web-1", "none")
+
+    async with together(scene, scoped(policy(POLICY), "a"), scoped(policy(), "b")):
+        await asyncio.gather(run(scene, POLICY), run(scene, OTHER))
+        await settled()
+
+    assert len(scene.evictor.evicted) == 1
+    (called_off,) = [
+        each["status"] for each in scene.records.documents.values() if each["status"]["phase"] == "Cancelled"
+    ]
+    assert called_off["reason"] == "BreaksGroup"
+
+
 async def test_two_policies_that_plan_together_do_not_fill_one_room_twice() -> None:
     """The target has room for one; the second one sees it held, even while the first record is written."""
     scene = slowly(Scene(computer=Simultaneous(2)))
@@ -283,6 +304,13 @@ def db(number: int, node: str, cpu: str = "100m") -> Pod:
     return a_pod(
         f"db-{number}", owner="ReplicaSet/db", cpu=cpu, node=node, status=status, labels={"app": "db"}
     )
+
+
+def grouped(app: str, node: str) -> Pod:
+    """A member of a PodGroup, each of an owner of its own."""
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    labels = {"app": app, "plimsoll.dev/pod-group": "g"}
+    return a_pod(f"{app}-1", owner=f"ReplicaSet/{app}", cpu="100m", node=node, status=status, labels=labels)
 
 
 def big_web(number: int, node: str) -> Pod:

@@ -1,4 +1,4 @@
-"""Groups stay whole, whatever makes their pods leave: random clusters, and faults that must be found."""
+"""Groups stay whole under all strategies and preemption: random clusters, and planted faults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plimsoll.framework.descheduling import context as descheduling
-from plimsoll.model.columns.gang_members import GangUnits
+from plimsoll.model.gang_members import GangUnits
 from plimsoll.rebalancing.execution import revalidation
 from plimsoll.toolkit.scheduling.gang_victims import _Portion
 from whole_groups.world import Story, play

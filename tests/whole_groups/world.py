@@ -1,4 +1,4 @@
-"""Random clusters with groups of all kinds, and what the operator did to them.
+"""Random clusters with groups of all kinds, played with the whole operator.
 
 The whole operator decides (``cases.world``): strategies of a policy run, and pods and gangs of higher
 priority or of poorer queues arrive. Removals of pods by the operator are noted as the API server receives
@@ -7,7 +7,6 @@ them, and judged by marks that this module writes itself.
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections import Counter
 from dataclasses import dataclass, field
@@ -130,17 +129,6 @@ class GroupWorld(World):
         self.story.counts[cause] += 1
         self._removed.add(pod.uid)
 
-    async def rebalance(self, policy: str) -> None:
-        """Run a policy once; time passes until the run ends, as moves may wait for replacements."""
-        run = asyncio.ensure_future(self._rebalancing.runs.rebalance(policy))
-        for _ in range(1_000):
-            await settled()
-            if run.done():
-                break
-            await self.wait(10)
-        assert await run == "succeeded"
-        await self.wait(60)
-
     def begin(self) -> None:
         """Remember the groups that run."""
         self._removed.clear()
@@ -184,7 +172,7 @@ async def play(seed: int) -> Story:
     pods = _pods(nodes, groups, draw)
     arriving = _arrivals(draw)
     for pod in (*pods, *arriving) if shares else ():
-        # A victim of a queue that is more important than the pod of the other queue comes back at once.
+        # A victim of a queue that is more important than the pod of the other queue comes back immediately.
         pod["spec"]["priority"] = 0
     world = GroupWorld(groups)
     async with world.running():

@@ -25,7 +25,7 @@ from plimsoll.framework import Code, Nomination, PodInfo, Status, unresolvable, 
 from plimsoll.framework.extension_points import PreemptionCandidate
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
-from plimsoll.model.columns.gang_members import GangMembers
+from plimsoll.model.gang_members import GangMembers
 from plimsoll.model.kinds.extender_wire import FilterAnswer
 from plimsoll.toolkit.scheduling.victims import VictimsFound
 

@@ -13,7 +13,7 @@ a gang preempts as a whole only when all of it fits afterwards.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
@@ -21,8 +21,13 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import CycleState, PluginError, PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import BoolArray
+from plimsoll.model.gang_members import GangMembers, GangUnit, GangUnits
+from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 from plimsoll.toolkit.scheduling.fork_bookings import decide_on_fork
 from plimsoll.toolkit.scheduling.gang_claims import GangClaims
+
+#: Maximum number of gangs that are tried as the only one that breaks.
+MOST_GANGS = 16
 
 #: Maximum number of different reasons that a message lists in full.
 TOLD = 3
@@ -30,21 +35,23 @@ TOLD = 3
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The node of one member, with its cycle state and nomination."""
+    """The node of one member, with its cycle state and nomination.
+
+    Attributes:
+        group: Members of another gang that leave for several members of this one.
+    """
 
     decision: Decision
     node: str
     state: CycleState
+    group: tuple[PodInfo, ...] = ()
 
     @property
     def victims(self) -> tuple[PodInfo, ...]:
-        """Pods that have to leave the node first."""
+        """Pods that have to leave first."""
         nomination = self.decision.nomination
-        return (
-            ()
-            if nomination is None or self.decision.outcome is AttemptOutcome.SCHEDULED
-            else nomination.victims
-        )
+        is_free = nomination is None or self.decision.outcome is AttemptOutcome.SCHEDULED
+        return self.group if nomination is None or is_free else self.group + nomination.victims
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +124,8 @@ def place_together(
     first = None
     while True:
         found = _one_by_one(ordered, cluster.fork(), needed, ours, claims, is_preempting=is_preempting)
+        if is_preempting and found.is_feasible:
+            return _breaking_fewer(found, ordered, cluster, ours, claims)
         if found.is_feasible or not claims.look_elsewhere(each.pod for each in found.refused):
             return found if first is None or found.is_feasible else first
         first = first or found
@@ -167,6 +176,73 @@ def _one_by_one(
         placements.append(Placement(decision, node, state))
         fork.place(pod, node)
     return GangDecision(tuple(placements), tuple(refused), needed)
+
+
+def _breaking_fewer(
+    found: GangDecision,
+    ordered: Sequence[tuple[PodInfo, ProfileScheduler]],
+    cluster: Cluster,
+    ours: Collection[str],
+    claims: GangClaims,
+) -> GangDecision:
+    """The placements, or others for which fewer gangs break: one whole gang may make room for all members.
+
+    Members take the victims that cost least one after the other, each without regard to the next.
+    """
+    units = GangUnits(cluster.index(GangMembers), cluster.pods.get, cluster.objects)
+    fewest = _broken(found, units)
+    if fewest < 2:
+        return found
+    best, lowest = found, min(pod.priority for pod, _ in ordered)
+    for unit in _breakable(units, cluster, lowest, ours):
+        fork = cluster.fork()
+        for uid in unit.members:
+            fork.displace(uid)
+        other = _one_by_one(ordered, fork, found.needed, ours, claims, is_preempting=True)
+        if not other.is_feasible:
+            continue
+        first, *rest = other.placements
+        first = replace(first, group=tuple(unit.members.values()))
+        other = replace(other, placements=(first, *rest))
+        broken = _broken(other, units)
+        if broken < fewest:
+            best, fewest = other, broken
+        if fewest < 2:
+            break
+    return best
+
+
+def _breakable(units: GangUnits, cluster: Cluster, priority: int, ours: Collection[str]) -> list[GangUnit]:
+    """Gangs that may all be victims of pods of that priority, the least important and smallest first."""
+    budgets = DisruptionBudgets(cluster.objects)
+    found = {
+        min(unit.members): unit
+        for uid in units.members.gangs
+        if uid in cluster.pods and (unit := units.of(cluster.pods[uid])) is not None
+    }
+    lower = [
+        unit
+        for unit in found.values()
+        if all(
+            each.priority < priority and uid not in ours and not budgets.covering(each)
+            for uid, each in unit.members.items()
+        )
+    ]
+    lower.sort(key=lambda unit: (max(each.priority for each in unit.members.values()), len(unit.members)))
+    return lower[:MOST_GANGS]
+
+
+def _broken(decision: GangDecision, units: GangUnits) -> int:
+    """The number of gangs that lose more members than they can spare."""
+    lost: Counter[str] = Counter()
+    spare: dict[str, int] = {}
+    for victim in (each for placement in decision.placements for each in placement.victims):
+        unit = units.of(victim)
+        if unit is not None:
+            key = min(unit.members)
+            lost[key] += 1
+            spare[key] = unit.spare
+    return sum(count > spare[key] for key, count in lost.items())
 
 
 def _home(scheduler: ProfileScheduler, pod: PodInfo, claims: GangClaims) -> BoolArray | None:

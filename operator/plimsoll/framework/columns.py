@@ -14,8 +14,6 @@ from plimsoll.model.columns.columns import RowCounts as RowCounts
 from plimsoll.model.columns.columns import columns_of as columns_of
 from plimsoll.model.columns.domain_sums import DomainSums as DomainSums
 from plimsoll.model.columns.domain_sums import has_single_domains as has_single_domains
-from plimsoll.model.columns.gang_members import GangMembers as GangMembers
-from plimsoll.model.columns.gang_members import GangUnits as GangUnits
 from plimsoll.model.columns.pod_counts import ClassCounts as ClassCounts
 from plimsoll.model.columns.pod_counts import PodClass as PodClass
 from plimsoll.model.columns.pod_counts import PodCounts as PodCounts
@@ -29,6 +27,8 @@ from plimsoll.model.columns.snapshot import STORAGE as STORAGE
 from plimsoll.model.columns.snapshot import Capacity as Capacity
 from plimsoll.model.columns.term_counts import Counted as Counted
 from plimsoll.model.columns.term_counts import TermCounts as TermCounts
+from plimsoll.model.gang_members import GangMembers as GangMembers
+from plimsoll.model.gang_members import GangUnits as GangUnits
 from plimsoll.model.kinds.node import allocatable_of as allocatable_of
 from plimsoll.model.kinds.pod import Container as Container
 from plimsoll.model.kinds.pod_terms import PodTerm as PodTerm

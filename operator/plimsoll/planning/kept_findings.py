@@ -19,8 +19,8 @@ from plimsoll.framework.descheduling.pod_indexes import (
 from plimsoll.model.columns.admitted_shapes import AdmittedShapes
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PodIndex
-from plimsoll.model.columns.gang_members import GangMembers
 from plimsoll.model.columns.pod_counts import PodCounts
+from plimsoll.model.gang_members import GangMembers
 from plimsoll.model.kinds.pod_info import PodInfo
 
 #: Pod indexes that strategies and evictors read; none of them depends on rows.

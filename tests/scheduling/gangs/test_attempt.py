@@ -14,6 +14,7 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import (
     NodeAdded,
     NodeDeleted,
+    ObjectAdded,
     ObjectDeleted,
     ObjectUpdated,
     PodAdded,
@@ -254,6 +255,43 @@ async def test_room_that_is_being_made_is_kept_until_the_last_victim_is_gone() -
         await one.see(PodDeleted(leaving[1]))
         await one.clock.advance(20)
         assert one.bound == ["train-0", "train-1", "train-2", "train-3"]
+
+
+async def test_members_keep_the_room_that_one_of_them_preempts_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A whole gang leaves for one member; its replacements come before that member is tried again."""
+    async with gang_scene(nodes=2, cpu="2") as one:
+        await one.see(ObjectAdded(a_group("low", members=2)))
+        await one.pods(*(a_member(f"low-{node}", "low", cpu="2", node=node) for node in ("n0", "n1")))
+        preempt = one.preemptor.preempt
+
+        async def preempted(victim: Pod, scheduler: str) -> WriteResult:
+            answer: WriteResult = await preempt(victim, scheduler)
+            again = a_pod(f"again-{victim.name}", schedulerName="s", cpu="2")
+            await one.see(PodDeleted(victim), PodAdded(again))
+            return answer
+
+        monkeypatch.setattr(one.preemptor, "preempt", preempted)
+        await one.group(members=2)
+        await one.pods(*members(2, cpu="2", priority=10))
+        await one.clock.advance(60)
+
+        assert sorted(one.preemptor.victims) == ["low-n0", "low-n1"]
+        assert sorted(one.bound) == ["train-0", "train-1"]
+
+
+async def test_two_preemptors_do_not_share_the_one_member_that_a_gang_can_spare() -> None:
+    """The first victim's deletion is not seen yet: for the second preemptor the rest leaves whole."""
+    async with gang_scene(nodes=3, cpu="2") as one:
+        await one.group("low", members=2)
+        await one.pods(*(a_member(f"low-{node}", "low", cpu="2", node=node) for node in ("n0", "n1", "n2")))
+        for node in ("n0", "n1"):
+            place = {"kubernetes.io/hostname": node}
+            await one.pods(
+                a_pod(f"urgent-{node}", schedulerName="s", cpu="2", priority=10, node_selector=place)
+            )
+
+        assert one.preemptor.victims[0] == "low-n0"
+        assert sorted(one.preemptor.victims) == ["low-n0", "low-n1", "low-n2"]
 
 
 async def test_a_gang_that_lost_its_room_holds_none() -> None:

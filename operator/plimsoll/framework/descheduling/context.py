@@ -27,8 +27,8 @@ from plimsoll.framework.descheduling.proposals import NoSurges, Refusal, SurgePe
 from plimsoll.framework.descheduling.prospects import Nowhere, Prospects
 from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.gang_members import GangMembers, GangUnits
 from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.gang_members import GangMembers, GangUnits
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate

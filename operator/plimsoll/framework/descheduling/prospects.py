@@ -57,7 +57,7 @@ class Prospects(Protocol):
         """Why a measured node's use keeps it from accepting a pod, or any; None if it is not measured."""
 
     def filters(self, pod: PodInfo) -> Mapping[str, FilterPlugin] | None:
-        """The filter plugins of the profile that places the pod, by name; None if no profile is known."""
+        """The filter plugins, keyed by name, of the profile that places the pod; None if none is known."""
 
 
 class Nowhere:

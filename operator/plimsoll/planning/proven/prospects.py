@@ -84,7 +84,7 @@ class ForkProspects:
         return None if lines is None else lines.too_hot(node, pod)
 
     def filters(self, pod: PodInfo) -> Mapping[str, FilterPlugin] | None:
-        """The filter plugins of the profile that places the pod, by name; None if no profile is known."""
+        """The filter plugins, keyed by name, of the profile that places the pod; None if none is known."""
         name = pod.pod.spec.scheduler_name
         if name not in self._filters:
             profile = self._rebalancing.profiles.get(name) or self._rebalancing.forecast

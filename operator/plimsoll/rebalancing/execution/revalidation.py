@@ -18,7 +18,7 @@ from plimsoll.framework.descheduling.context import bound_to_gang
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.gang_members import GangMembers, GangUnits
+from plimsoll.model.gang_members import GangMembers, GangUnits
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import LimitLevel

@@ -15,7 +15,7 @@ its further members are placed individually.
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Group, shortage
@@ -121,9 +121,8 @@ class GangTaker:
             return
         message, plugins = decision.message(placed), decision.plugins
         # While the victims of a sibling are being removed, the room that others have for it is kept, too.
-        keeps = rescue.awaits_victims or any(
-            each.uid not in by_uid and self._queue.is_in_flight(each.uid) for each in group.waiting()
-        )
+        places = (self._queue.whereabouts(each.uid) for each in group.waiting() if each.uid not in by_uid)
+        keeps = rescue.awaits_victims or any(place and place[0] == "in flight" for place in places)
         given = self._give_back(rescue)
         if given:
             self._pipeline.start(self._reject_after(given, group, taken, message, plugins, keeps=keeps))
@@ -220,8 +219,9 @@ class GangTaker:
                 continue
             # Before the next decision: no other pod may count on that room, or preempt the same victims.
             self._oversight.reserve(queued.pod, placement.node, group, keeps=self._oversight.keeps_room(uid))
-            nomination = placement.decision.nomination
-            if nomination is None or not placement.victims:
+            nomination = placement.decision.nomination or Nomination(node=placement.node)
+            nomination = replace(nomination, node=placement.node, victims=placement.victims)
+            if not placement.victims:
                 self._queue.add_unschedulable_if_not_present(
                     uid, self._clock.monotonic(), frozenset({PLUGIN})
                 )

@@ -269,10 +269,6 @@ class SchedulingQueue:
         queued = self._active.take(uid) or self._backoff.take(uid) or self._unschedulable.take(uid)
         return None if queued is None else self._launched(queued)
 
-    def is_in_flight(self, uid: str) -> bool:
-        """Whether the pod is being tried, or its victims are being removed."""
-        return uid in self._in_flight
-
     def _launched(self, queued: QueuedPod) -> QueuedPod:
         queued.attempts += 1
         self._in_flight.launch(queued)

@@ -18,9 +18,9 @@ import numpy as np
 from plimsoll.framework.extension_points import NodeTrial, WhatIf
 from plimsoll.framework.status import Status
 from plimsoll.model.columns.columns import BoolArray
-from plimsoll.model.columns.gang_members import GangMembers, GangUnit, GangUnits
 from plimsoll.model.columns.pods_by_importance import importance
 from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.gang_members import GangMembers, GangUnit, GangUnits
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 from plimsoll.toolkit.scheduling.victims import NO_VICTIMS, VictimsFound
@@ -145,7 +145,7 @@ def _may_break(unit: GangUnit, pod: PodInfo, members: GangMembers) -> bool:
 
 
 def _stays(pods: Sequence[PodInfo], trial: NodeTrial) -> bool:
-    """Put pods back together if they fit beside the preemptor; whether they did."""
+    """Put pods back together if they fit together with the preemptor; whether they did."""
     for each in pods:
         trial.add(each)
     if not pods or trial.status().is_success:

@@ -1,0 +1,122 @@
+"""GangMembers and GangUnits: the placed pods that need one another, and the number that may leave."""
+
+from typing import Any
+
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.decoding import convert
+from plimsoll.model.gang_members import GangMembers, GangUnits
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_group import PodGroup
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+
+GROUP, JOBSET = "plimsoll.dev/pod-group", "jobset.sigs.k8s.io/jobset-name"
+
+
+def a_member(name: str, group: str = "g", **more: Any) -> Pod:
+    return a_pod(name, node="n", labels={GROUP: group, **more.pop("labels", {})}, **more)
+
+
+def a_gang(*pods: Pod, least: int | None = None) -> Cluster:
+    cluster = a_cluster([a_node("n")], pods)
+    if least is not None:
+        document = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": least}}
+        cluster.objects.pod_groups["default/g"] = convert(PodGroup, document)
+    return cluster
+
+
+def units(cluster: Cluster) -> GangUnits:
+    return GangUnits(cluster.index(GangMembers), cluster.pods.get, cluster.objects)
+
+
+def spare(cluster: Cluster, name: str) -> int | None:
+    unit = units(cluster).of(cluster.pods[f"uid-default-{name}"])
+    return None if unit is None else unit.spare
+
+
+def three(**more: Any) -> list[Pod]:
+    return [a_member(name, **more) for name in "abc"]
+
+
+def test_members_above_the_minimum_are_spare() -> None:
+    assert spare(a_gang(*three(), least=2), "a") == 1
+    assert spare(a_gang(*three(), least=3), "a") == 0
+
+
+def test_without_a_known_minimum_all_are_needed() -> None:
+    assert spare(a_gang(*three()), "a") == 0
+
+
+def test_a_member_that_has_not_started_spares_no_other() -> None:
+    waiting = a_member("d", status={"phase": "Pending"})
+
+    assert spare(a_gang(*three(), waiting, least=3), "a") == 0
+
+
+def test_ended_and_terminating_members_do_not_count() -> None:
+    ended = a_member("d", status={"phase": "Succeeded"})
+    leaving = a_member("e", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    cluster = a_gang(*three(), ended, leaving, least=2)
+
+    assert spare(cluster, "a") == 1
+    assert spare(cluster, "e") is None
+
+
+def test_the_last_member_may_leave() -> None:
+    """It is the whole group."""
+    assert spare(a_gang(a_member("a"), least=4), "a") is None
+
+
+def test_groups_that_share_a_member_need_one_another() -> None:
+    both = a_member("d", labels={JOBSET: "j"})
+    other = a_pod("e", node="n", labels={JOBSET: "j"})
+    cluster = a_gang(*three(), both, other, least=1)
+    unit = units(cluster).of(cluster.pods["uid-default-e"])
+
+    assert unit is not None
+    assert len(unit.members) == 5
+    assert unit.spare == 0
+
+
+def test_a_member_about_to_be_deleted_is_spare_no_more() -> None:
+    """Until the watch shows it; if it stays after all, it counts again."""
+    cluster = a_gang(*three(), least=2)
+    known, index = units(cluster), cluster.index(GangMembers)
+    victim, other = cluster.pods["uid-default-a"], cluster.pods["uid-default-b"]
+
+    index.condemn([victim])
+    condemned = known.of(other)
+    index.pardon([victim])
+    pardoned = known.of(other)
+
+    assert [unit and unit.spare for unit in (condemned, pardoned)] == [0, 1]
+
+
+def test_a_name_that_is_added_to_a_running_pod_counts() -> None:
+    cluster = a_gang(a_pod("a", node="n"), a_pod("b", node="n", annotations={"pod-group-name": "k"}))
+    index = cluster.index(GangMembers)
+    assert len(index) == 1
+
+    named = a_pod("a", node="n", annotations={"pod-group-name": "k"})
+    cluster.place(cluster.templates.info(named), "n")
+
+    assert spare(cluster, "b") == 0
+
+
+def test_a_group_does_not_reach_into_another_namespace() -> None:
+    strangers = [a_member(name, namespace="other") for name in "xy"]
+    cluster = a_gang(*three(), *strangers, least=2)
+    unit = units(cluster).of(cluster.pods["uid-default-a"])
+
+    assert unit is not None
+    assert {each.namespace for each in unit.members.values()} == {"default"}
+
+
+def test_a_fork_keeps_its_own_members() -> None:
+    cluster = a_gang(*three(), least=2)
+    cluster.index(GangMembers)
+    fork = cluster.fork()
+
+    fork.displace("uid-default-a")
+
+    assert spare(fork, "b") == 0
+    assert spare(cluster, "b") == 1
