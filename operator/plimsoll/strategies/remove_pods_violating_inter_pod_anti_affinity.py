@@ -106,10 +106,9 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
             if not self.args.covers(sample):
                 continue
             rivalries = [each for each in _rivalries(sample, context) if each.is_own is is_own]
-            for pod in pods.values() if rivalries else ():
+            for pod in _refused_pods(pods, rivalries, context):
                 name = context.node_of(pod)
-                may_leave = name in context.considered and not pod.pod.is_terminal
-                if may_leave and pod.stands_in_for is None and _refusing(pod, rivalries, context):
+                if name in context.considered and not pod.pod.is_terminal and pod.stands_in_for is None:
                     found.setdefault(name, []).append(pod)
         return found
 
@@ -216,12 +215,22 @@ def _rivalries(pod: PodInfo, context: StrategyContext) -> tuple[Rivalry, ...]:
     return plugin.rivalries(pod, context.snapshot) if isinstance(plugin, KeepsApart) else ()
 
 
+def _refused_pods(
+    pods: Mapping[str, PodInfo], rivalries: Iterable[Rivalry], context: StrategyContext
+) -> list[PodInfo]:
+    """The pods of a template whose node one of these refuses."""
+    placed = [(pod, row) for uid, pod in pods.items() if (row := context.cluster.row_of_pod(uid)) is not None]
+    rows, snapshot = [row for _, row in placed], context.snapshot
+    refused = {at for each in rivalries for at in each.refused(rows, snapshot).nonzero()[0].tolist()}
+    return [placed[at][0] for at in sorted(refused)]
+
+
 def _refusing(pod: PodInfo, rivalries: Iterable[Rivalry], context: StrategyContext) -> list[Rivalry]:
     row = context.cluster.row_of_pod(pod.uid)
     if row is None:
         return []
     snapshot = context.snapshot
-    return [each for each in rivalries if each.refuses(row, snapshot)]
+    return [each for each in rivalries if each.refused((row,), snapshot)[0]]
 
 
 def _reason(pod: PodInfo, node: str, context: StrategyContext, *, is_own: bool) -> str:

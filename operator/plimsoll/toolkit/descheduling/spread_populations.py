@@ -29,6 +29,7 @@ from plimsoll.model.columns.pod_counts import PodClass, PodCounts
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Toleration
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
+from plimsoll.model.selector_lookup import SelectorLookup
 from plimsoll.model.selectors import NodeMatcher, Selector, SelectorError
 from plimsoll.model.taints import untolerated
 from plimsoll.toolkit.scheduling.topology_spread import Constraint, Included, SpreadsPods, selector_of
@@ -206,14 +207,19 @@ def sizes_of(
 
     With ``only``, those that count this pod.
     """
+    known = _rules_in(namespace, wanted, context)
+    about = known.declaring if only is None else known.lookup.candidates(only.labels)
     found: dict[SpreadRule, str] = {}
-    for _, pods in _with_constraints(namespace, context):
-        pod = next(iter(pods.values()))
-        rules = _about(_rules_of(pod, wanted, context), only)
-        if rules and covers(pod):
-            first = min(each.key for each in pods.values())
-            for rule in rules:
-                found[rule] = min(first, found.get(rule, first))
+    for rule in about:
+        if only is None or rule.counts(only.template):
+            declaring = (context.pods_of(namespace, template) for template in known.declaring[rule])
+            firsts = [
+                min(each.key for each in pods.values())
+                for pods in declaring
+                if pods and covers(next(iter(pods.values())))
+            ]
+            if firsts:
+                found[rule] = min(firsts)
     for rule in sorted(found, key=found.__getitem__):
         domain_of, sizes = _domains(rule, context)
         templates = frozenset(
@@ -224,25 +230,41 @@ def sizes_of(
         yield DomainSizes(rule, domain_of, templates, sizes)
 
 
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """The rules of a namespace, with the templates that declare each."""
+
+    lookup: SelectorLookup[SpreadRule]
+    declaring: dict[SpreadRule, list[PodTemplate]]
+
+
+def _rules_in(namespace: str, wanted: tuple[str, ...], context: StrategyContext) -> _Rules:
+    """The rules of a namespace; kept for the run as long as it has the same templates with constraints."""
+    templates = sum(1 for _ in context.templates_with(namespace, NeighbourRule.SPREAD))
+    key = ("spread rules", namespace, wanted)
+    known: tuple[int, _Rules] | None = context.kept.get(key)
+    if known is None or known[0] != templates:
+        rules = _Rules(SelectorLookup(), {})
+        for template, pods in _with_constraints(namespace, context):
+            for rule in _rules_of(next(iter(pods.values())), wanted, context):
+                if rule not in rules.declaring:
+                    rules.declaring[rule] = []
+                    rules.lookup.add(rule.selector, rule)
+                rules.declaring[rule].append(template)
+        known = context.kept[key] = templates, rules
+    return known[1]
+
+
 def _with_constraints(
     namespace: str, context: StrategyContext
 ) -> Iterator[tuple[PodTemplate, Mapping[str, PodInfo]]]:
-    """Templates with constraints of their own, then those that a profile gives some; the same all run."""
+    """Templates with constraints of their own, then those that a profile gives some."""
     yield from context.templates_with(namespace, NeighbourRule.SPREAD)
-    key = ("templates with default constraints", namespace)
-    if key not in context.kept:
-        context.kept[key] = [
-            template
-            for template, pods in context.templates_of(namespace)
-            for pod in [next(iter(pods.values()))]
-            if not template.sample.spec.topology_spread_constraints
-            for plugin in [_plugin(pod, context)]
-            if plugin is not None and plugin.gives_constraints
-        ]
-    for template in context.kept[key]:
-        pods = context.pods_of(namespace, template)
-        if pods:
-            yield template, pods
+    for template, pods in context.templates_of(namespace):
+        if not template.sample.spec.topology_spread_constraints:
+            plugin = _plugin(next(iter(pods.values())), context)
+            if plugin is not None and plugin.gives_constraints:
+                yield template, pods
 
 
 def _plugin(pod: PodInfo, context: StrategyContext) -> SpreadsPods | None:
@@ -267,11 +289,6 @@ def _rules_of(pod: PodInfo, wanted: tuple[str, ...], context: StrategyContext) -
         if kind in wanted
         for each in some
     )
-
-
-def _about(rules: Iterable[SpreadRule], only: PodInfo | None) -> list[SpreadRule]:
-    """The constraints that count the pod."""
-    return [each for each in rules if only is None or each.counts(only.template)]
 
 
 def populations(

@@ -1,9 +1,10 @@
 """Rivalry: pods that must not share a topology domain, as the plugin of the scheduler counts them."""
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from plimsoll.framework.extension_points import Plugin
-from plimsoll.model.columns.columns import IntArray
+from plimsoll.model.columns.columns import BoolArray, IntArray
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo
 
@@ -24,10 +25,11 @@ class Rivalry(NamedTuple):
     itself: int
     is_own: bool
 
-    def refuses(self, row: int, snapshot: Snapshot) -> bool:
-        """Whether the node of a placed pod would be refused for it, with the pod taken off."""
-        domain = int(snapshot.label_column(self.topology_key)[row])
-        return int(self.sums[domain]) > self.itself
+    def refused(self, rows: Sequence[int], snapshot: Snapshot) -> BoolArray:
+        """Which of the nodes of placed pods would be refused for them, with the pod taken off; shape (P,)."""
+        domains = snapshot.label_column(self.topology_key)[list(rows)]
+        refused: BoolArray = self.sums[domains] > self.itself
+        return refused
 
 
 @runtime_checkable
