@@ -1,8 +1,8 @@
 """Descheduler's check whether a pod fits a node (NodeFit), cheaper and weaker than the scheduler's filters.
 
-Used where upstream uses it (evictor option ``nodeFit``, candidates of two strategies). It ignores spreading,
-pod affinity, other pods' anti-affinity, volumes, ports and earlier moves of the plan; the Proven planner
-therefore runs the scheduler's own filters afterwards.
+For planner Upstream only, where upstream uses it (evictor option ``nodeFit``, candidates of two strategies).
+It ignores spreading, pod affinity, other pods' anti-affinity, volumes, ports and earlier moves of the plan;
+the other planners ask the scheduler's own filters.
 
 Source: descheduler v0.36, ``pkg/descheduler/node/node.go`` (NodeFit) and ``pkg/utils/predicates.go``.
 """
