@@ -61,6 +61,4 @@ def test_a_fault_is_found(
 ) -> None:
     fault(monkeypatch)
 
-    broken, _ = played(*SEEDS)
-
-    assert broken
+    assert any(played(seed)[0] for seed in SEEDS)
