@@ -41,6 +41,17 @@ def test_pods_leave_nodes_under_the_line() -> None:
     assert moved(nodes, pods, thresholds={"cpu": 30, "pods": 30}) == ["n3-0", "n1-0"]
 
 
+@pytest.mark.parametrize(("exact", "gone"), [(False, ["n3-0"]), (True, ["n3-0", "n1-0"])])
+def test_a_node_that_autoscalers_must_not_remove_is_no_source(exact: bool, gone: list[str]) -> None:
+    """Descheduler, which does not know the annotation, empties it."""
+    mark = {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}
+    nodes = [a_node("n1", cpu="4", annotations=mark), a_node("n2", cpu="4"), a_node("n3", cpu="4")]
+    pods = [*pods_on("n1", 1, cpu="400m"), *pods_on("n2", 5, cpu="400m"), *pods_on("n3", 1, cpu="300m")]
+    context = a_context(nodes, pods, evictor=an_evictor(), exact=exact)
+
+    assert evicted(a_strategy(HighNodeUtilization, thresholds={"cpu": 30}), context) == gone
+
+
 def test_nothing_happens_when_no_node_or_every_node_is_under() -> None:
     """All under-used and no node to take the pods; or none at all."""
     pods = [pod for name in ("n1", "n2", "n3") for pod in pods_on(name, 3, cpu="400m")]

@@ -38,8 +38,9 @@ SIGNALS_LEAD = (
     " `Optimal` take it; `Upstream` reads our own annotation only, as descheduler does. A value that cannot"
     " be read protects: the pod stays (`OptedOut`, `NeverEvict`), or the node is not emptied, and the"
     " policy's status, `plimsoll explain` and `plimsoll lint` (rule `signal-unreadable`) say so. Strategies"
-    " that empty nodes are `ConsolidateNodes` and `HighNodeUtilization`. The value `true` of descheduler's"
-    " `evict` outranks the rows of others about the pod. Preemption is part of scheduling and reads none."
+    " that empty nodes are `ConsolidateNodes` and `HighNodeUtilization`; the objective `FewestNodes` keeps"
+    " to the same rows. The value `true` of descheduler's `evict` outranks the rows of others about the pod."
+    " Preemption is part of scheduling and reads none."
 )
 AT = {
     Reading.TRUE: 'at "true" ',

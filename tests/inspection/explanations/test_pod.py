@@ -144,6 +144,26 @@ def test_a_node_that_can_be_emptied_says_where_its_pods_go() -> None:
     assert found.policies[0].leave
 
 
+@pytest.mark.parametrize(
+    ("annotations", "taints", "said"),
+    [
+        ({}, ["ToBeDeletedByClusterAutoscaler"], "no pod is moved to it: it has the taint ToBeDeletedBy"),
+        ({"karpenter.sh/do-not-disrupt": "true"}, [], "it is not emptied: annotation karpenter.sh/do-not-d"),
+        ({"karpenter.sh/do-not-disrupt": "30m"}, [], "it is not emptied: annotation karpenter.sh/do-not-d"),
+    ],
+)
+def test_what_others_wrote_on_a_node_is_said(
+    annotations: dict[str, str], taints: list[str], said: str
+) -> None:
+    """With what is done at it."""
+    document = a_node_document("a")
+    document["metadata"]["annotations"] = annotations
+    document["spec"]["taints"] = [{"key": key, "effect": "NoSchedule"} for key in taints]
+
+    assert any(each.startswith(said) for each in node(document).summary)
+    assert not any(each.startswith(("no pod is", "it is not")) for each in node(a_node_document("a")).summary)
+
+
 def test_a_node_that_does_not_exist() -> None:
     """Similar names are named."""
     with pytest.raises(UnknownObjectError, match='node "a" not found; did you mean a1'):

@@ -181,6 +181,19 @@ def test_nodes_are_freed_completely() -> None:
     assert made.optimisation.gap == pytest.approx(0, abs=1e-6)
 
 
+def test_a_node_that_autoscalers_must_not_remove_is_not_emptied() -> None:
+    """It is the one that the others' pods go to, as it stays in use anyway."""
+    mark = {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}
+    nodes = [a_node(name, cpu="4", annotations=mark if name == "b" else {}) for name in ("a", "b", "c")]
+    pods = [a_pod(f"p{n}", node=name, cpu="1", owner=f"ReplicaSet/{n}") for n, name in enumerate("abc")]
+    policy = optimal(objective=Objective.FEWEST_NODES, evictor={"minReplicas": 0})
+
+    made = make_plan(policy, a_cluster(nodes, pods), AROUND)
+
+    assert {move.source for move in made.moves} == {"a", "c"}
+    assert {move.target for move in made.moves} == {"b"}
+
+
 def test_rules_that_the_program_does_not_know_are_learnt() -> None:
     """Two pods that cannot stand each other: where the filters reject one the program sends none again."""
     apart = {

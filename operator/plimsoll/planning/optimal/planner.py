@@ -48,6 +48,7 @@ from plimsoll.planning.proven.bundles import hear
 from plimsoll.planning.proven.bundles import judge as judged
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
 from plimsoll.planning.proven.planner import plan
+from plimsoll.toolkit.descheduling.disruption_signals import not_emptied
 
 #: How often the program is solved again when filters reject what it allowed.
 ROUNDS = 4
@@ -72,6 +73,8 @@ def optimal_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plan
     loads = loads_of(free, builder, proven.classes, context.too_early)
     wishes = wishes_of(free, cluster, context, known=frozenset() if loads is None else loads.known)
     left_alone = {node for _, node in context.too_early}
+    if goal.objective is Objective.FEWEST_NODES:
+        left_alone |= {node.name for node in cluster.nodes if not_emptied(node)}
     setting = Setting.of(free, builder, wishes, seeds, left_alone, loads)
     judge = _Judge(free, cluster, context, setting)
     before, seeded = judge.value(()), judge.value(seeds)

@@ -18,6 +18,7 @@ from plimsoll.framework.descheduling.context import StrategyContext, considered_
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.pod_indexes import UnplacedPods
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal, Verdict
+from plimsoll.model.columns.admitted_shapes import AdmittedShapes
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.deployment import SURGED
 from plimsoll.model.kinds.pod import PodStatus
@@ -94,6 +95,9 @@ class PlanBuilder:
             gangs=planning_context.gangs,
             prospects=prospects,
         )
+        shapes = self.fork.index(AdmittedShapes)
+        for waiting in self.context.unplaced.pending():
+            shapes.add(waiting, -1)  # admitted as well, though it has no place yet
         self.objections = Objections(rebalancing, self.fork, self.context, planning_context)
         prospects.load_lines = self.objections.load
         populations = Populations(self.fork, rebalancing.evictors, rebalancing.nodes)
