@@ -40,7 +40,7 @@ def report_of(folder: Path, command: str, *documents: Document, more: tuple[str,
 
 def a_plan(folder: Path) -> Path:
     """A move, pods that stay, policies that do not run, and a pod that waits."""
-    waiting = a_pod_document("web-big", cpu="64")
+    waiting = a_pod_document("web-big", cpu="64", owner="big")
     return report_of(folder, "plan", *crowded(), waiting, *policies(), *past())
 
 
@@ -49,7 +49,7 @@ def a_replay(folder: Path) -> Path:
     often = scheduled(rebalancing=a_rebalancing("RemoveDuplicates", schedule={"intervalSeconds": 600}))
     low = {"name": "LowNodeUtilization", "args": {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 30}}}
     watched = a_policy_document("watched", rebalancing=a_rebalancing(low, mode="DryRun", anomalyRounds=3))
-    waiting = a_pod_document("web-big", cpu="64")
+    waiting = a_pod_document("web-big", cpu="64", owner="big")
     return report_of(folder, "replay", *crowded(), waiting, often, watched, more=SIX_HOURS)
 
 
