@@ -59,8 +59,8 @@ async def test_a_replacement_that_never_becomes_ready_fails_the_move_and_holds_t
     assert scene.phases == [["Planned", "Evicting", "Evicted", "Failed"]]
     assert scene.record["status"]["reason"] == "ReplacementNotReady"
     assert scene.record["status"]["replacement"]["node"] == "good"
-    assert [each["reason"] for each in told] == ["HeldBack"]
-    assert "the last was not ready in time" in told[0]["message"]
+    assert [each["reason"] for each in told] == ["ReplacementNotReady"]
+    assert "is not ready: its phase is Running; no further one is moved until it is" in told[0]["message"]
 
 
 async def test_a_restart_in_between_changes_nothing() -> None:
