@@ -122,15 +122,19 @@ class ReservationBook:
             if hold is not None:
                 devices.hold(hold)
 
-    def nominate(self, pod: PodInfo, node: str, owner: str = "", *, instead: str = "") -> None:
-        """Reserve a node for a pending pod at its own priority.
+    def nominate(
+        self, pod: PodInfo, node: str, owner: str = "", *, instead: str = "", priority: int | None = None
+    ) -> None:
+        """Reserve a node for a pending pod at its own priority, or at a higher one.
 
         Args:
             pod: The pod.
             node: The node's name.
             owner: The owner of the reservation.
             instead: The uid of a holder whose devices there are held for the pod from now on.
+            priority: The least priority of the reservation.
         """
+        pod = self.cache.cluster.templates.at_priority(pod, priority)
         devices = self.cache.cluster.objects.known_ledger(DeviceBook)
         hold = None if devices is None else devices.drop(instead) or devices.drop(pod.uid)
         if devices is not None and instead:

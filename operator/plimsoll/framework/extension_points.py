@@ -152,6 +152,8 @@ class Nomination:
         deallocates: A claim that no other pod uses and whose devices keep the pod from nodes.
         deletes: A claim for extended resources that an earlier attempt left.
         waits_for: Plugins whose registered events may help the pod, in addition to those that rejected it.
+        priority: The least priority at which the room is held for the pod until it is placed: victims of a
+            higher priority than the pod would take it again otherwise. None: the pod's own.
         plugin: The PostFilter plugin that made a node available; set by the engine.
     """
 
@@ -163,6 +165,7 @@ class Nomination:
     deallocates: ResourceClaim | None = None
     deletes: ResourceClaim | None = None
     waits_for: frozenset[str] = frozenset()
+    priority: int | None = None
     plugin: str = ""
 
 

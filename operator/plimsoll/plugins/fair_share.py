@@ -190,7 +190,8 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
             )
         _, row, victims = best
         self._claimed[pod.uid] = (pod, victims)
-        return fwk.Nomination(node=snapshot.node(row).name, victims=victims)
+        # Victims of a higher priority would come back to the room, and be reclaimed again and again.
+        return fwk.Nomination(node=snapshot.node(row).name, victims=victims, priority=SYSTEM_PRIORITY - 1)
 
     def _forget(self, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> None:
         """Remove ended claims: the pod was placed or is tried again, or its victims have left."""

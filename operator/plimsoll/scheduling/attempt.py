@@ -83,7 +83,7 @@ class AttemptFailures:
             reason = NOT_READY if decision.no_node_helps else UNSCHEDULABLE
         if nomination is not None and nomination.status.is_success and nomination.node:
             # Before the next decision: no other pod may count on that room, or preempt the same victims.
-            self._book.nominate(queued.pod, nomination.node, name)
+            self._book.nominate(queued.pod, nomination.node, name, priority=nomination.priority)
             for outranked in nomination.outranked:
                 self._book.release_uid(outranked.uid)
             # The request that the pod waits for is sent first, and the nomination immediately after it.

@@ -88,7 +88,7 @@ class SimulatedScheduling:
             return
         for victim in nomination.victims:
             self._preempted(victim)
-        world.nominator.add(pod, nomination.node)
+        world.nominator.add(world.cluster.templates.at_priority(pod, nomination.priority), nomination.node)
 
 
 def _key(pod: PodInfo) -> tuple[str, bytes, int]:

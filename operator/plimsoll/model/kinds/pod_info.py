@@ -269,6 +269,13 @@ class Templates:
                     self._by_parts[parts] = template
         return info_of(pod, template, stands_in_for)
 
+    def at_priority(self, pod: PodInfo, least: int | None) -> PodInfo:
+        """The same pod, at ``least`` this priority."""
+        if least is None or pod.priority >= least:
+            return pod
+        spec = msgspec.structs.replace(pod.pod.spec, priority=least)
+        return self.info(msgspec.structs.replace(pod.pod, spec=spec), pod.stands_in_for)
+
     def stand_in(self, pod: PodInfo, holder: Holder, priority: int | None = None, node: str = "") -> PodInfo:
         """A stand-in: a pod of the same shape that represents a holder; the only place that creates one.
 
