@@ -354,6 +354,7 @@ def become(
     os.environ.clear()
     os.environ.update(environment)
     if "coverage" in sys.modules:
+        sys.path.append(str(ROOT / "tests"))
         importlib.import_module("coverage_by_file").record()
     if added := environment.get("PYTHONPATH"):
         sys.path[:0] = added.split(os.pathsep)
