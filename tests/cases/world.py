@@ -388,7 +388,9 @@ class World:
         return self._bind_claim(volume.metadata.name, self._documents["PersistentVolumeClaim", key])
 
     async def preempt(self, victim: Pod, scheduler: str) -> WriteResult:
-        """The victim is gone."""
+        """The victim is gone; or it was, as another pod has preempted it."""
+        if ("Pod", victim.key) not in self._documents:
+            return WriteResult(WriteOutcome.GONE)
         self._happened.setdefault("preempted", []).append(victim.key)
         self._happened["preempted"].sort()
         self._leave(victim)
