@@ -45,7 +45,8 @@ def missed(cluster: Cluster, policy: RebalancingConfig, around: PlanningContext)
     before = violated(builder, policy)
     for pod, row in sorted(fork.placed(), key=lambda each: each[0].key):
         reasons = refused.get(pod.uid, [])
-        ranking = None if any(reason in LAWFUL for reason, _ in reasons) else builder.ranked(pod)
+        forbidden = builder.ledger.refusal(pod) or any(reason in LAWFUL for reason, _ in reasons)
+        ranking = None if forbidden else builder.ranked(pod)
         source = fork.nodes[row].name
         for target in [] if ranking is None else ranking.best:
             if target == source:
