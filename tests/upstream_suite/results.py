@@ -63,7 +63,7 @@ def _fails(case: Element) -> bool:
 def _failure(case: Element) -> str:
     found = case.find("failure")
     said = found if found is not None else case.find("error")
-    text = "" if said is None else said.text or said.get("message", "")
+    text = "" if said is None else said.text or said.get("message") or ""
     return next((line.strip() for line in text.splitlines() if line.strip()), "no message")
 
 
@@ -81,7 +81,7 @@ class Comparison:
 
     @property
     def specs(self) -> list[str]:
-        """The specs that ran in any run, by name."""
+        """The specs that ran in any run, sorted."""
         return sorted({spec for results in self.runs.values() for spec in results})
 
     @property

@@ -124,7 +124,7 @@ def test_a_page_has_one_section_of_each_version() -> None:
         ("[sig-network] Services should serve", False),
     ],
 )
-def test_specs_are_chosen_by_name(name: str, runs: bool) -> None:
+def test_expressions_choose_specs(name: str, runs: bool) -> None:
     is_in_focus = any(re.search(each, name) for each in FOCUS)
 
     assert (is_in_focus and not any(re.search(each, name) for each in LEFT_OUT)) is runs
