@@ -3,12 +3,14 @@
 make upstream-e2e KUBE=FOLDER                          both schedulers, one after the other
 make upstream-e2e KUBE=FOLDER ARGS="--focus Preempt"   only specs whose names match
 make upstream-e2e KUBE=FOLDER PAGE=docs/upstream-e2e.md  write the results on the page, too
+make upstream-e2e KUBE=FOLDER ARGS="--judge FOLDER"  compare the reports of earlier runs once more
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 import subprocess
 import sys
 import tempfile
@@ -44,6 +46,9 @@ POLICY = {
 #: The longest that the suite may take with one scheduler.
 LIMIT = "90m"
 
+#: The files that a run leaves for the comparison: the suite's, and the API server's version.
+REPORT, VERSION = "junit_01.xml", "version"
+
 
 @dataclass(frozen=True, slots=True)
 class SuiteRun:
@@ -59,10 +64,14 @@ class SuiteRun:
     folder: Path
     focus: Sequence[str]
 
-    async def with_scheduler(self, name: str) -> tuple[str, str]:
-        """The version of the API server, and the report of the suite with one scheduler."""
-        folder = self.folder / name.casefold()
+    async def with_scheduler(self, name: str) -> None:
+        """Write the report of the suite with one scheduler, and the version of the API server."""
+        folder = self.folder / name
         folder.mkdir()
+        task = asyncio.current_task()
+        assert task is not None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         async with (
             control_plane(self.programs, folder, controllers=("*",)) as plane,
             speaking(plane.kubeconfig) as speaker,
@@ -76,10 +85,7 @@ class SuiteRun:
             async with SCHEDULERS[name](self.programs, plane.kubeconfig, folder, speaker):
                 await self._suite(plane.kubeconfig, folder)
             version = (await speaker.request("GET", "/version")).accepted()["gitVersion"]
-        reports = sorted(folder.glob("junit*.xml"))
-        if not reports:
-            raise BrokenSuiteError(f"e2e.test wrote no report: {folder / 'e2e.log'}")
-        return version.removeprefix("v"), reports[0].read_text(encoding="utf-8")
+        (folder / VERSION).write_text(version.removeprefix("v"), encoding="utf-8")
 
     async def _suite(self, kubeconfig: Path, folder: Path) -> None:
         """Run it; what its specs make of the scheduler is in its report."""
@@ -149,25 +155,45 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--focus", action="append", help="only specs whose names match a regular expression")
     one.add_argument("--only", choices=SCHEDULERS, action="append", help="only this scheduler")
     one.add_argument("--folder", type=Path, help="where data, logs and reports go")
+    one.add_argument(
+        "--judge", type=Path, metavar="FOLDER", help="compare the reports in it, and run nothing"
+    )
     one.add_argument("--page", type=Path, help="a page whose section of this version is written")
     return one
+
+
+def compared(folder: Path, names: Sequence[str]) -> Comparison:
+    """The results that runs with some schedulers left in a folder; prints why specs fail.
+
+    Raises:
+        BrokenSuiteError: A run left no report.
+    """
+    runs, version = {}, ""
+    for name in names:
+        try:
+            report = (folder / name / REPORT).read_text(encoding="utf-8")
+            version = (folder / name / VERSION).read_text(encoding="utf-8")
+        except FileNotFoundError as exc:
+            log = folder / name / "e2e.log"
+            raise BrokenSuiteError(f"the suite left no {exc.filename}: {log}") from None
+        runs[name] = read(report)
+        for spec, message in failures(report).items():
+            print(f"{name} fails: {spec}: {message}", flush=True)
+    return Comparison(version, runs)
 
 
 def main() -> int:
     """Run and compare; 0 when each spec that passes with kube-scheduler passes with Plimsoll."""
     chosen = parser().parse_args()
-    folder = chosen.folder or Path(tempfile.mkdtemp(prefix="plimsoll-upstream-e2e-"))
-    folder.mkdir(parents=True, exist_ok=chosen.folder is None)
-    print(f"data, logs and reports in {folder}", flush=True)
-    run = SuiteRun(chosen.programs.resolve(), folder.resolve(), chosen.focus or FOCUS)
-    runs, version = {}, ""
-    for name in chosen.only or SCHEDULERS:
-        print(f"the suite runs with {name}: {folder / name.casefold() / 'e2e.log'}", flush=True)
-        version, report = asyncio.run(run.with_scheduler(name))
-        runs[name] = read(report)
-        for spec, message in failures(report).items():
-            print(f"{name} fails: {spec}: {message}", flush=True)
-    comparison = Comparison(version, runs)
+    names = chosen.only or list(SCHEDULERS)
+    folder = chosen.judge or chosen.folder or Path(tempfile.mkdtemp(prefix="plimsoll-upstream-e2e-"))
+    if not chosen.judge:
+        folder.mkdir(parents=True, exist_ok=chosen.folder is None)
+        run = SuiteRun(chosen.programs.resolve(), folder.resolve(), chosen.focus or FOCUS)
+        for name in names:
+            print(f"the suite runs with {name}: {folder / name / 'e2e.log'}", flush=True)
+            asyncio.run(run.with_scheduler(name))
+    comparison = compared(folder, names)
     print(f"\n{comparison.table()}\n\n{comparison.summary()}")
     if chosen.page:
         chosen.page.write_text(comparison.on_page(chosen.page.read_text(encoding="utf-8")), encoding="utf-8")
