@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -97,11 +97,16 @@ class Kubelets:
             for pod in listed["items"]:
                 self._look("MODIFIED", pod)
             version = listed["metadata"]["resourceVersion"]
-            async with aclosing(self.speaker.watch(self._pods, version)) as events:  # type: ignore[type-var] # known in this test
-                async for event in events:
-                    if event["type"] == "ERROR":
-                        break
-                    self._look(event["type"], event["object"])
+            with suppress(TimeoutError):  # the HTTP client ends each response after minutes
+                await self._follow(version)
+
+    async def _follow(self, version: str) -> None:
+        """Look at what happens to the pods after a version, until the watch ends."""
+        async with aclosing(self.speaker.watch(self._pods, version)) as events:  # type: ignore[type-var] # known in this test
+            async for event in events:
+                if event["type"] == "ERROR":
+                    break
+                self._look(event["type"], event["object"])
 
     def _look(self, kind: str, pod: Obj) -> None:
         """Take up a pod that is new or deleted, forget one that is gone or has ended."""

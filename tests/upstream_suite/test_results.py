@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -128,3 +129,10 @@ def test_expressions_choose_specs(name: str, runs: bool) -> None:
     is_in_focus = any(re.search(each, name) for each in FOCUS)
 
     assert (is_in_focus and not any(re.search(each, name) for each in LEFT_OUT)) is runs
+
+
+def test_the_page_names_what_is_left_out() -> None:
+    page = (Path(__file__).parents[2] / "docs/upstream-e2e.md").read_text(encoding="utf-8")
+
+    for expression, reason in LEFT_OUT.items():
+        assert f"| `{expression}` | {reason} |" in page.replace("\\|", "|"), expression
