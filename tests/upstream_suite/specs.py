@@ -18,5 +18,7 @@ LEFT_OUT = {
     r"|should perform|should implement legacy replacement|Scaling should happen|Burst scaling"
     r"|Should recreate evicted)": "runs commands in containers, or needs a kubelet that judges ports",
     r"\[sig-apps\] StatefulSet (Deploy clustered|.*PVC|Non-retain)": "needs volumes that are provisioned",
+    r"\[sig-apps\] Daemon set .*should rollback without": "needs images that are missing",
     r"\[sig-apps\] Daemon set .*should surge pods": "needs readiness probes that run in containers",
+    r"\[sig-apps\] DisruptionController .*UnhealthyPodEvictionPolicy": "needs readiness probes, too",
 }
