@@ -9,6 +9,7 @@ FOCUS = (
 #: Expressions of specs in focus that are left out, with the reason.
 LEFT_OUT = {
     r"\[FeatureGate:GenericWorkload\]": "asks for an alpha API, and schedules nothing",
+    r"\[sig-scheduling\] .*verify pod overhead": "needs a kubelet that takes up its node's capacity",
     r"\[sig-apps\].*should serve a basic image on each replica": "sends HTTP to containers",
     r"cloud load-balancer's connectivity": "needs the load balancer of a cloud",
     r"\[sig-apps\] Deployment .*(proportional scaling|support rollover)": "needs images that are missing",
