@@ -375,6 +375,13 @@ def create_as(tenancy: Tenancy, user: str) -> None:
     Raises:
         AssertionError: It is refused.
     """
-    options = (f"--kubeconfig={tenancy.config_of('default')}", f"--as={user}", "--validate=false")
-    options += (f"--namespace={tenancy.namespace}",)
-    run("kubectl", *options, "create", "-f-", given=yaml.safe_dump(record()))
+    options = (f"--kubeconfig={tenancy.config_of('default')}", f"--namespace={tenancy.namespace}")
+    run(
+        "kubectl",
+        *options,
+        f"--as={user}",
+        "create",
+        "--validate=false",
+        "-f-",
+        given=yaml.safe_dump(record()),
+    )
