@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted chaos fuzz vectors headlamp bench bench-e2e bench-one-object bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-replicas bench-descheduling bench-devices benchmarks devices-race whole-groups shared-rules pictures
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted chaos upstream-e2e fuzz vectors headlamp bench bench-e2e bench-one-object bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-replicas bench-descheduling bench-devices benchmarks devices-race whole-groups shared-rules pictures
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -136,6 +136,9 @@ chaos: $(STAMP) ## two operators on sockets, through a proxy that does harm: MIN
 
 devices-race: $(STAMP) ## two schedulers allocate from the same slices under churn, judged from outside: MINUTES=10 [KUBECONFIG=<test cluster>] [RIVAL=default-scheduler] [SEED=7]
 	PYTHONPATH=operator:devcluster/src:tests:benchmarks $(BIN)/python -m device_race $(if $(MINUTES),--minutes $(MINUTES)) $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) $(if $(RIVAL),--rival $(RIVAL)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+upstream-e2e: $(STAMP) ## specs of Kubernetes' end-to-end suite with kube-scheduler and with Plimsoll: KUBE=<folder of etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, e2e.test> [PAGE=docs/upstream-e2e.md] [ARGS="--focus Preemption"]
+	PYTHONPATH=operator:devcluster/src:tests:benchmarks $(BIN)/python -m upstream_suite $(or $(KUBE),$(error KUBE names no folder)) $(if $(PAGE),--page $(PAGE)) $(ARGS)
 
 whole-groups: $(STAMP) ## random clusters with groups of pods, all strategies and preemption: how many groups were broken: CLUSTERS=200 SEED=1
 	PYTHONPATH=operator:tests $(BIN)/python -m whole_groups $(if $(CLUSTERS),--clusters $(CLUSTERS)) $(if $(SEED),--seed $(SEED))

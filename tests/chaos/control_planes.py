@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,12 +54,15 @@ class OwnPlane(Plane):
 
 
 @asynccontextmanager
-async def control_plane(programs: Path, folder: Path) -> AsyncIterator[Plane]:
+async def control_plane(
+    programs: Path, folder: Path, controllers: Sequence[str] = CONTROLLERS
+) -> AsyncIterator[Plane]:
     """Etcd, kube-apiserver and kube-controller-manager on loopback, until the block ends.
 
     Args:
         programs: Folder with the programs; etcd may be on the PATH.
         folder: For data, certificates and logs.
+        controllers: As kube-controller-manager names them; "*" for its default ones.
     """
     port, token = free_port(), secrets.token_hex(16)
     etcd, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
@@ -101,7 +104,9 @@ async def control_plane(programs: Path, folder: Path) -> AsyncIterator[Plane]:
         start(
             "kube-controller-manager",
             f"--kubeconfig={kubeconfig}",
-            f"--controllers={','.join(CONTROLLERS)}",
+            f"--controllers={','.join(controllers)}",
+            f"--service-account-private-key-file={key}",
+            f"--root-ca-file={certificates / 'apiserver.crt'}",
             "--leader-elect=false",
             "--secure-port=0",
         )

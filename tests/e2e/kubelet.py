@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -54,7 +54,7 @@ class Kubelet:
 
 @dataclass(slots=True)
 class Kubelets:
-    """The kubelets of one namespace's pods, on the nodes that were registered."""
+    """The kubelets of one namespace's pods, "" for all namespaces, on the nodes that were registered."""
 
     speaker: Speaker
     namespace: str
@@ -74,6 +74,10 @@ class Kubelets:
         (await self.speaker.request("PATCH", path, {"status": status}, sends=STRATEGIC)).accepted()
         self.speaker.begin(self._beat(node))
 
+    @property
+    def _pods(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/pods" if self.namespace else "/api/v1/pods"
+
     def leave(self, name: str) -> None:
         """Let a node's pods wait where they are bound; the node goes on saying that it is ready."""
         self._away[name] = self._kubelets.pop(name)
@@ -81,24 +85,28 @@ class Kubelets:
     async def come_back(self, name: str) -> None:
         """Take up the pods that waited, and all that follow."""
         self._kubelets[name] = self._away.pop(name)
-        listed = await self.speaker.request("GET", f"/api/v1/namespaces/{self.namespace}/pods")
+        listed = await self.speaker.request("GET", self._pods)
         for pod in listed.accepted()["items"]:
             if pod["spec"].get("nodeName") == name:
                 self._look("MODIFIED", pod)
 
     async def play(self) -> None:
-        """Follow the namespace's pods, for as long as somebody speaks."""
-        path = f"/api/v1/namespaces/{self.namespace}/pods"
+        """Follow the pods, for as long as somebody speaks."""
         while True:
-            listed = (await self.speaker.request("GET", path)).accepted()
+            listed = (await self.speaker.request("GET", self._pods)).accepted()
             for pod in listed["items"]:
                 self._look("MODIFIED", pod)
             version = listed["metadata"]["resourceVersion"]
-            async with aclosing(self.speaker.watch(path, version)) as events:  # type: ignore[type-var] # known in this test
-                async for event in events:
-                    if event["type"] == "ERROR":
-                        break
-                    self._look(event["type"], event["object"])
+            with suppress(TimeoutError):  # the HTTP client ends each response after minutes
+                await self._follow(version)
+
+    async def _follow(self, version: str) -> None:
+        """Look at what happens to the pods after a version, until the watch ends."""
+        async with aclosing(self.speaker.watch(self._pods, version)) as events:  # type: ignore[type-var] # known in this test
+            async for event in events:
+                if event["type"] == "ERROR":
+                    break
+                self._look(event["type"], event["object"])
 
     def _look(self, kind: str, pod: Obj) -> None:
         """Take up a pod that is new or deleted, forget one that is gone or has ended."""

@@ -1,0 +1,138 @@
+"""Reports of Kubernetes' end-to-end suite are read and compared; the suite itself needs built programs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from upstream_suite.results import FAILS, PASSES, BrokenSuiteError, Comparison, failures, read
+from upstream_suite.specs import FOCUS, LEFT_OUT
+
+FITS = "[sig-scheduling] SchedulerPredicates [Serial] validates resource limits [Conformance]"
+PREEMPTS = "[sig-scheduling] SchedulerPreemption [Serial] validates basic preemption works [Conformance]"
+SPREADS = "[sig-scheduling] Multi-AZ Clusters should spread the pods"
+
+
+def report(*cases: str) -> str:
+    """A report as ginkgo writes it."""
+    return f"<testsuites><testsuite name='Kubernetes e2e suite'>{''.join(cases)}</testsuite></testsuites>"
+
+
+def case(name: str, inside: str = "") -> str:
+    """One node of the suite: [It] is a spec."""
+    return f"<testcase name='{name}' classname='Kubernetes e2e suite'>{inside}</testcase>"
+
+
+def spec(name: str, inside: str = "") -> str:
+    """A spec."""
+    return case(f"[It] {name}", inside)
+
+
+FAILED = (
+    "<failure type='failed'>\n[FAILED] expected pod to be preempted\nIn [It] at: preemption.go:200</failure>"
+)
+LEFT = "<skipped message='skipped'/>"
+
+
+def test_each_spec_that_ran_has_its_result() -> None:
+    text = report(
+        case("[SynchronizedBeforeSuite]"),
+        spec(FITS),
+        spec(PREEMPTS, FAILED),
+        spec(SPREADS, "<skipped message='skipped - only in clouds'/>"),
+        spec("[sig-network] Services should serve", LEFT),
+        spec("[sig-scheduling] panics", "<error type='panicked'>boom</error>"),
+    )
+
+    assert read(text) == {
+        FITS: PASSES,
+        PREEMPTS: FAILS,
+        SPREADS: "skips itself: only in clouds",
+        "[sig-scheduling] panics": FAILS,
+    }
+    assert failures(text) == {
+        PREEMPTS: "[FAILED] expected pod to be preempted",
+        "[sig-scheduling] panics": "boom",
+    }
+
+
+@pytest.mark.parametrize(
+    ("cases", "said"),
+    [
+        ([spec(FITS, LEFT)], "no spec ran"),
+        ([case("[SynchronizedBeforeSuite]", "<failure>no nodes</failure>"), spec(FITS)], "no nodes"),
+        ([spec(FITS, "<skipped message='pending'/>")], "pending"),
+    ],
+)
+def test_a_suite_that_did_not_run_has_no_results(cases: list[str], said: str) -> None:
+    """Otherwise, nothing that ran would look like nothing that failed."""
+    with pytest.raises(BrokenSuiteError, match=said):
+        read(report(*cases))
+
+
+def compared(**runs: dict[str, str]) -> Comparison:
+    """The results of runs of one version."""
+    return Comparison("1.36.2", runs)
+
+
+def test_schedulers_stand_side_by_side() -> None:
+    """A spec that skips itself is judged by none; one that was not reached is not passed."""
+    found = compared(
+        theirs={FITS: PASSES, PREEMPTS: PASSES, SPREADS: "skips itself: a | b"}, ours={PREEMPTS: FAILS}
+    )
+
+    assert found.table().splitlines()[0] == "| Spec | theirs | ours |"
+    assert f"| {FITS} | passes | did not run |" in found.table()
+    assert f"| {PREEMPTS} | passes | **fails** |" in found.table()
+    assert f"| {SPREADS} | skips itself: a \\| b | did not run |" in found.table()
+    assert found.summary() == "2 of 2 pass with theirs, 0 of 1 pass with ours."
+    assert found.worse == [FITS, PREEMPTS]
+
+
+def test_what_the_reference_fails_is_held_against_no_other() -> None:
+    assert compared(theirs={FITS: FAILS}, ours={FITS: FAILS, PREEMPTS: PASSES}).worse == []
+    assert compared(theirs={FITS: FAILS}, ours={FITS: PASSES}).worse == []
+    assert compared(theirs={FITS: PASSES}).worse == []
+
+
+def test_a_page_has_one_section_of_each_version() -> None:
+    """The newest run of a version replaces its section; another version's stays."""
+    empty = "# Suite\n\nAbout it.\n"
+    old = Comparison("1.35.0", {"a": {FITS: FAILS}}).on_page(empty)
+    both = Comparison("1.36.2", {"a": {FITS: FAILS}}).on_page(old)
+    again = Comparison("1.36.2", {"a": {FITS: PASSES}}).on_page(both)
+    older = Comparison("1.35.0", {"a": {FITS: PASSES}}).on_page(again)
+
+    assert old.startswith(f"{empty}\n## Kubernetes 1.35.0\n\n0 of 1 pass with a.\n\n| Spec | a |\n")
+    assert re.findall(r"^## .*", both, re.MULTILINE) == ["## Kubernetes 1.36.2", "## Kubernetes 1.35.0"]
+    assert both.endswith(old.removeprefix(f"{empty}\n"))
+    assert again == both.replace("0 of 1", "1 of 1", 1).replace(FAILS, PASSES, 1)
+    assert older.count("1 of 1 pass") == 2
+    assert FAILS not in older
+
+
+@pytest.mark.parametrize(
+    ("name", "runs"),
+    [
+        (FITS, True),
+        (SPREADS, True),
+        ("[sig-apps] DisruptionController should create a PodDisruptionBudget [Conformance]", True),
+        ("[sig-apps] Deployment should run the lifecycle of a Deployment [Conformance]", True),
+        ("[sig-apps] Deployment deployment should support rollover [Conformance]", False),
+        ("[sig-apps] Job should run a job to completion", False),
+        ("[sig-network] Services should serve", False),
+    ],
+)
+def test_expressions_choose_specs(name: str, runs: bool) -> None:
+    is_in_focus = any(re.search(each, name) for each in FOCUS)
+
+    assert (is_in_focus and not any(re.search(each, name) for each in LEFT_OUT)) is runs
+
+
+def test_the_page_names_what_is_left_out() -> None:
+    page = (Path(__file__).parents[2] / "docs/upstream-e2e.md").read_text(encoding="utf-8")
+
+    for expression, reason in LEFT_OUT.items():
+        assert f"| `{expression}` | {reason} |" in page.replace("\\|", "|"), expression
