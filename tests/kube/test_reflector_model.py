@@ -1,4 +1,4 @@
-"""What a watch brings, line by line, against a dictionary: made again, twice, late, and no longer readable."""
+"""What a watch brings against a dictionary: made again, twice, late, and no longer readable."""
 
 from typing import Any, cast
 

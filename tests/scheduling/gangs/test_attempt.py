@@ -384,7 +384,7 @@ async def test_room_is_held_until_the_time_for_a_start_is_over(
 
 @pytest.mark.parametrize("starts", [1, 2, 3])
 async def test_each_start_from_nothing_has_its_own_time(starts: int) -> None:
-    """A member whose binding fails keeps its room in the last start as in the first, until its time is over."""
+    """A member whose binding fails keeps its room until then, in the last start as in the first."""
     async with gang_scene(nodes=1, cpu="3") as one:
 
         async def before(pod: Pod, _: str) -> None:
