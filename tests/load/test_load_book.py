@@ -264,6 +264,27 @@ def test_a_replacement_starts_from_its_predecessor() -> None:
     assert keeper.book.prior(new.template).basis is Basis.REQUEST
 
 
+@pytest.mark.parametrize(("late_s", "basis"), [(15.0, Basis.MEASURED), (400.0, Basis.STALE)])
+def test_a_pod_hands_on_what_is_known_of_it_however_old(late_s: float, basis: Basis) -> None:
+    """Its replacement starts from that, not from its requests."""
+    cluster = Cluster()
+    for name in NODES[:3]:
+        cluster.set_node(a_node(name, cpu="8", memory="16Gi"))
+    keeper = LoadKeeper(cluster)
+    old = cluster.templates.info(pod_of("p1", OWNERS[0]))
+    cluster.place(old, "n1")
+    for now in (1_000.0, 1_400.0, 1_800.0):
+        observed(keeper, now, {"p1": (2_500 * MILLI, 700 * MIB)})
+    keeper.observe(1_800.0 + late_s)
+    assert keeper.book.of(old).basis is basis
+    cluster.displace(old.uid)
+    new = cluster.templates.info(a_pod("p9", owner=OWNERS[0], cpu="500m", memory="512Mi"))
+
+    assert keeper.book.prior(new.template).basis is Basis.PREDECESSOR
+    cluster.place(new, "n2")
+    assert keeper.book.of(new).cpu == 2_500 * MILLI
+
+
 def test_the_history_of_a_workload_says_what_its_next_pod_uses() -> None:
     cluster = Cluster()
     cluster.set_node(a_node("n1", cpu="8", memory="16Gi"))

@@ -252,6 +252,19 @@ def test_a_pod_waits_while_its_victims_are_leaving() -> None:
     assert again.nomination.node == "n1"
 
 
+@pytest.mark.parametrize(("priority", "gives_way"), [(99, True), (100, False), (101, False)])
+def test_only_a_nominated_pod_of_lower_priority_gives_way(priority: int, gives_way: bool) -> None:
+    """Equals would take each other's room in turns."""
+    scheduler = a_scheduler(small("n1", cpu="3"), [a_victim("a", "n1", "2")])
+    nominated = scheduler.cluster.templates.info(a_pod("nominated", cpu="1", priority=priority))
+    scheduler.nominator.add(nominated, "n1")
+
+    nomination = decided(scheduler, a_preemptor()).nomination
+
+    assert nomination.node == "n1"
+    assert [pod.name for pod in nomination.outranked] == ["nominated"] * gives_way
+
+
 def test_nominated_pods_of_lower_priority_give_way() -> None:
     """Their nominations to the chosen node are cleared; higher ones are kept room for."""
     scheduler = a_scheduler(small("n1", "n2"), [a_victim("a", "n1", "2"), a_victim("b", "n2", "2")])

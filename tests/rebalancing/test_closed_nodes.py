@@ -149,6 +149,22 @@ async def test_nothing_is_evicted_from_a_node_that_cannot_be_closed(verdict: Wri
     assert is_failure == (verdict is not WriteOutcome.FENCED), "what a standby does not send is no failure"
 
 
+async def test_a_taint_that_a_failed_closing_has_left_is_taken_away_later() -> None:
+    """Its answer was lost, and opening the node failed as well: the next look tries again."""
+    scene = Consolidation()
+    scene.closer.answer = WriteResult(WriteOutcome.UNKNOWN, "no answer")
+
+    async with scene.running(a_policy(**EMPTYING)):  # type: ignore[arg-type] # fields as in the API
+        await scene.run()
+        scene.closer.answer = WriteResult(WriteOutcome.DONE)
+        scene.told("close", "idle")
+        done = len(scene.closer.done)
+        await scene.clock.advance(10)
+
+    assert scene.evictor.evicted == []
+    assert scene.closer.done[done:] == [("reopen", "idle")]
+
+
 async def test_nothing_is_evicted_while_the_scheduler_does_not_see_it_closed() -> None:
     """The watch lags: pods could still come."""
     scene = Consolidation()

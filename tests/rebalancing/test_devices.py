@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from devices.builders import a_claim, a_device, a_slice, fill
 from planning.device_worlds import a_made_claim, a_user, an_allocation, the_default_profile
 from plimsoll.cluster.reservations import ReservationReason
@@ -205,6 +207,24 @@ async def test_a_replacement_waits_for_a_claim_that_it_names() -> None:
     assert waits.message == "resource claim default/mine is still allocated to pods that are leaving"
     assert goes.is_success
     assert decided(scene, user("two", **named)) == "good"
+
+
+@pytest.mark.parametrize("nodes", [["bad"], ["good"], ["bad", "good"], ["good", "bad"], ["bad", "bad"]])
+async def test_devices_are_handed_on_with_a_nomination_to_their_own_node_only(nodes: list[str]) -> None:
+    """Also at a second nomination: devices of a node that the pod does not go to are free at once."""
+    scene = a_scene(a_made_claim("one", "bad", ["d0"]), a_made_claim("two"), devices=0)
+    scene.tell(PodAdded(user("one", "bad")), PodAdded(user("two", created=LATE)))
+    two = scene.cache.info(user("two", created=LATE))
+    holder, leaving = Holder(HolderKind.BENEFICIARY, two.uid), ("uid-default-one",)
+    scene.book.reserve_in_stead(holder, two, "bad", ReservationReason.ROOM, "b", leaving=leaving)
+
+    for at, node in enumerate(nodes, 1):
+        scene.book.nominate(two, node, "b", instead=holder.uid if at == 1 else "")
+        own = {two.uid: ["bad/d0"]} if {*nodes[:at]} == {"bad"} else {}
+        assert held(scene) == own
+    scene.book.release_uid(two.uid)
+    scene.book.release_uid(holder.uid)
+    assert held(scene) == {}
 
 
 async def test_what_is_held_stays_held_while_the_former_pods_claim_is_released() -> None:

@@ -242,6 +242,33 @@ async def test_a_wall_clock_that_is_set_back_delays_no_interval_and_no_hastened_
     timetable.stop()
 
 
+@pytest.mark.parametrize("asked", [[70], [20, 70], [70, 20]])
+async def test_a_request_is_kept_when_the_wall_clock_is_set_back_before_the_turn(asked: list[int]) -> None:
+    """The turn in half an hour is two hours away then; neither it nor a later request delays the run."""
+    clock = ClockSetBack()
+    clock.time = datetime(2026, 6, 1, 12, 30, tzinfo=UTC).timestamp()
+    timer = Timer(clock, RememberingObserver())
+    timetable = schedule.Timetable(timer, clock, RememberingObserver(), lambda _: None)
+    ran = asyncio.Event()
+
+    async def job() -> None:
+        ran.set()
+
+    timetable.start()
+    timetable.set("hourly", Schedule(cron="0 * * * *"), job)
+    timetable.hasten("hourly", timedelta(minutes=asked[0]))
+    clock.behind_s = 5_400.0
+    for minutes in asked[1:]:
+        timetable.hasten("hourly", timedelta(minutes=minutes))
+    clock.time += 60.0 * min(asked)
+    timer.call_due()
+    timer.call_due()
+    await settled()
+
+    assert ran.is_set()
+    timetable.stop()
+
+
 class ClockSetBack(FakeClock):
     """Its wall time is behind."""
 

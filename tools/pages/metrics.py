@@ -19,8 +19,8 @@ from plimsoll.telemetry.scraped_state import Sources, StateCollector
 HEAD = """# Metrics
 
 `plimsoll run` answers Prometheus on `--metrics-port` (8081) at `/metrics`. Where kube-scheduler has
-`scheduler_x`, Plimsoll has `plimsoll_scheduler_x` with the same meaning, so that its dashboards and alerts
-need a prefix and nothing else. No label names a pod or a node. The usual `process_…` and `python_…` metrics
+`scheduler_x`, Plimsoll has `plimsoll_scheduler_x` with the same meaning, so that dashboards and
+alerts on these need only the prefix; the last table names those that have none. No label names a pod or a node. The usual `process_…` and `python_…` metrics
 are there, too.
 
 Written by `make docs` from the code: change that.

@@ -1,6 +1,7 @@
 """Schedules the runs of policies, and decides which events hasten one; the only importer of APScheduler."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -38,7 +39,8 @@ class _Entry:
     schedule: Schedule
     job: Job
     due: datetime | None  #: None if the schedule never fires again
-    is_hastened: bool = False  #: whether an event requested the next run
+    asked: datetime | None = None  #: when an event wants a run at the latest, by the wall clock of its time
+    asked_s: float = math.inf  #: the same in monotonic seconds, which count if the wall clock was set
 
 
 class Timetable:
@@ -96,39 +98,43 @@ class Timetable:
     def hasten(self, name: str, within: timedelta) -> None:
         """Run a job within that time, unless it is due sooner; later times by cron stay the same."""
         entry = self._entries.get(name)
-        soon = self._now() + within
-        if entry is not None and (entry.due is None or entry.due > soon):
-            entry.due, entry.is_hastened = soon, True
+        soon_s = self._clock.monotonic() + within.total_seconds()
+        if entry is not None and soon_s < entry.asked_s:
+            entry.asked, entry.asked_s = self._now() + within, soon_s
             self._wait(name)
 
     def next_run(self, name: str) -> datetime | None:
         """The next run of a job, in UTC; None if it does not run."""
         entry = self._entries.get(name)
-        return None if entry is None or entry.due is None else entry.due.astimezone(UTC)
+        times = () if entry is None else (each for each in (entry.due, entry.asked) if each is not None)
+        return min((each.astimezone(UTC) for each in times), default=None)
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock.now(), UTC)
 
     def _wait(self, name: str) -> None:
-        due = self._entries[name].due
+        entry = self._entries[name]
         if not self._is_started:
             return
-        if due is None:
+        until_s = entry.asked_s
+        if entry.due is not None:
+            left_s = max(0.0, (entry.due - self._now()).total_seconds())
+            until_s = min(until_s, self._clock.monotonic() + left_s)
+        if until_s == math.inf:
             self._timer.cancel((self, name))
             return
-        left_s = max(0.0, (due - self._now()).total_seconds())
-        self._timer.set((self, name), self._clock.monotonic() + left_s, partial(self._fall_due, name))
+        self._timer.set((self, name), until_s, partial(self._fall_due, name))
 
     def _fall_due(self, name: str) -> None:
         """Run a job; if cron set its time and the wall clock was set back, wait for that time."""
         entry, now = self._entries[name], self._now()
         due = entry.due
-        if due is None:
-            return
-        if due - now > EARLY and (entry.schedule.interval_seconds is not None or entry.is_hastened):
-            due = now  # so many seconds have passed, whatever the wall clock shows now
-        if due - now <= EARLY:
-            entry.is_hastened = False
+        is_asked = entry.asked_s - self._clock.monotonic() <= EARLY.total_seconds()
+        if due is None or due - now > EARLY:
+            has_passed = entry.schedule.interval_seconds is not None or is_asked
+            due = now if has_passed else due  # so many seconds have passed, whatever the wall clock shows now
+        if due is not None and due - now <= EARLY:
+            entry.asked, entry.asked_s = None, math.inf
             running = self._running.get(name)
             if running is None or running.done():
                 self._running[name] = asyncio.create_task(self._run(name, entry.job), name=f"run of {name}")

@@ -354,6 +354,23 @@ def test_how_a_move_is_given_up(pod: PodFacts | None, expected: tuple[Phase, str
     assert phases(play, key)[-1] == expected
 
 
+@pytest.mark.parametrize("node", ["bad", "good"])
+def test_a_restart_is_not_ready_on_any_node(node: str) -> None:
+    """It was to bring a fresh pod: that this one is where the old one was is no return."""
+    play = Play()
+    (key,) = play.plan(a_move(renews=True))
+    play.tell(
+        events.RecordAnswered(key, Phase.PLANNED, DONE),
+        events.Revalidated(key, a_move(renews=True), Way.EVICT),
+        events.RecordAnswered(key, Phase.EVICTING, DONE),
+        events.EvictionAnswered(key, DONE),
+        events.ReplacementSeen(key, a_replacement(node=node, ready=False)),
+        events.TimedOut(key, TimerName.REPLACEMENT),
+    )
+
+    assert phases(play, key)[-1] == (Phase.FAILED, "ReplacementNotReady")
+
+
 def test_a_replacement_that_runs_gets_the_time_again_once() -> None:
     """From the moment that it runs; a further sign of life changes nothing."""
     play, key = in_stage("Re")

@@ -9,6 +9,7 @@ import pytest
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.framework import SUCCESS, Code, CycleState, PluginError, error, unschedulable
+from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.binding.cycle import BindingCycle
 from plimsoll.scheduling.binding.plugin_waits import GIVEN_UP_AFTER_S, SAID_AFTER_S, TO_END_S
@@ -127,6 +128,30 @@ async def test_a_pod_that_is_called_off_is_not_bound() -> None:
     )
     assert stage.log == ["announce", "begin a", "cancel a"]
     assert not stage.call_off()
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("end", ["deleted", "Succeeded", "Failed"])
+async def test_a_pod_that_ends_meanwhile_is_called_off(end: str, times: int) -> None:
+    """However it ends, and also if shown twice; a mere update and other pods change nothing."""
+    stage = Stage("aB")
+    await settled()
+    pod = stage.attempt.pod.pod
+    other = a_pod("other", status={"phase": "Failed"})
+    stage.cycle.observe(PodUpdated(pod, a_pod("p", labels={"new": ""})))
+    stage.cycle.observe(PodUpdated(other, other))
+    stage.cycle.observe(PodDeleted(a_pod("p", uid="the-one-before")))
+    await settled()
+    assert not stage.task.done()
+
+    for _ in range(times):
+        ended = a_pod("p", status={"phase": end})
+        stage.cycle.observe(PodDeleted(pod) if end == "deleted" else PodUpdated(pod, ended))
+
+    await settled()
+    assert stage.task.done()
+    assert stage.task.result().reasons == ("removed",)
+    assert stage.log[-1] == "cancel a"
 
 
 async def test_called_off_between_the_last_plugin_and_the_binding() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.cluster.reservations import ReservationReason
 from plimsoll.framework import Code, PermitResult, Status, unschedulable
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import (
@@ -379,6 +380,31 @@ async def test_room_is_held_until_the_time_for_a_start_is_over(
         assert one.group_statuses.statuses["train"]["phase"] == "Unknown"
         (said,) = one.recorder.said("StartTimedOut")
         assert said.startswith("2 of 3 members are placed after 20 s; they stay")
+
+
+@pytest.mark.parametrize("starts", [1, 2, 3])
+async def test_each_start_from_nothing_has_its_own_time(starts: int) -> None:
+    """A member whose binding fails keeps its room until then, in the last start as in the first."""
+    async with gang_scene(nodes=1, cpu="3") as one:
+
+        async def before(pod: Pod, _: str) -> None:
+            refused = pod.name == "train-1"
+            one.binder.answer = WriteResult(WriteOutcome.REFUSED if refused else WriteOutcome.DONE)
+
+        one.binder.before = before
+        await one.group(members=3, scheduleTimeoutSeconds=20)
+        for start in range(starts):
+            gang = [msgspec.structs.replace(pod) for pod in members(3)]
+            await one.pods(*gang)
+            assert [each.owner for each in one.book.of_reason(ReservationReason.GANG)] == ["default/train"]
+            if start < starts - 1:
+                await one.see(*(PodDeleted(pod) for pod in gang))
+                one.binder.bound.clear()
+                await one.clock.advance(60)
+        await one.clock.advance(10)
+        assert len(one.book.of_reason(ReservationReason.GANG)) == 1
+        await one.clock.advance(30)
+        assert not one.book.of_reason(ReservationReason.GANG)
 
 
 async def test_members_wait_on_permit_for_one_another() -> None:

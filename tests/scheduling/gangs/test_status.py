@@ -3,10 +3,11 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.model.kinds.watch_event import ObjectAdded
+from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted
 from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
 from plimsoll.scheduling.gangs.status import GroupReports
 from plimsoll.testing.fakes import FakeClock, RememberingObserver, settled
@@ -76,4 +77,27 @@ async def test_a_status_that_a_deposed_leader_does_not_send_is_no_failure(
     await clock.advance(1)
 
     assert observer.failures == told
+    task.cancel()
+
+
+@pytest.mark.parametrize("is_seen_gone", [True, False])
+async def test_a_group_that_is_made_again_under_its_name_has_a_status(is_seen_gone: bool) -> None:
+    """The same status as the one before within the same second, whether or not a round came between."""
+    clock, groups = FakeClock(), Groups()
+    writer = Writer(clock)
+    reports = GroupReports(groups, writer, clock, RememberingObserver())
+    task = asyncio.ensure_future(reports.run())
+    for number in range(2):
+        made = a_group()
+        metadata = msgspec.structs.replace(made.metadata, uid=f"uid-{number}")
+        made = msgspec.structs.replace(made, metadata=metadata)
+        groups.observe(ObjectAdded(made))
+        for _ in range(2):  # the second time there is nothing to write
+            reports.touch("default/train")
+            await clock.advance(0.21)
+        assert writer.phases == {"train": ["Pending"] * (number + 1)}
+        groups.observe(ObjectDeleted(made))
+        if is_seen_gone and number == 0:
+            reports.touch("default/train")
+            await clock.advance(0.01)
     task.cancel()

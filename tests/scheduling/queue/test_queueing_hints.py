@@ -294,6 +294,26 @@ def test_a_changed_profile_has_its_pods_tried_again() -> None:
     assert popped(queue, 1.0) == ["ours"]
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_changed_profile_has_its_gated_pods_tried_again(times: int) -> None:
+    """The plugin that holds them back may be gone, at once or at the second change; other gates stay shut."""
+    closed = [True]
+
+    def gate(pod: PodInfo, _first: str) -> Status:
+        is_ours = pod.pod.spec.scheduler_name == PROFILE
+        return unresolvable("closed").by("Gatekeeper") if closed[0] or not is_ours else Status()
+
+    queue = a_queue(gate=gate)
+    for name, profile in (("ours", PROFILE), ("theirs", "other")):
+        queue.add_or_update(waiting(name, schedulerName=profile), 0.0)
+    for number in range(times):
+        assert popped(queue, 0.0) == []
+        closed[0] = number < times - 1
+        queue.use({PROFILE: QueueingHints({})}, {PROFILE}, 1.0)
+
+    assert popped(queue, 1.0) == ["ours"]
+
+
 WANTED = {
     "podAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [

@@ -1,0 +1,64 @@
+"""A plan in which moves are taken back is as it was: places, and measured use, by node."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planning.rounds import NOW, a_policy
+from plimsoll.framework import PodInfo
+from plimsoll.framework.descheduling.measurements import Measurements
+from plimsoll.planning.moves import Move, PlanningContext, workload_of
+from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from trials.starts import READY
+
+
+def a_trip(pod: PodInfo) -> Move:
+    """The move of a pod to the other node."""
+    return Move(
+        pod,
+        "RemovePodsViolatingNodeTaints",
+        "it is hot",
+        "hot",
+        "idle",
+        gain=None,
+        ties=0,
+        is_forecast=False,
+        workload=workload_of(pod),
+    )
+
+
+def contents(plan: PlanBuilder) -> Any:
+    """Places by pod, and the usage of nodes from both sources."""
+    measured = plan.context.measurements
+    return {pod.key: plan.fork.nodes[row].name for pod, row in plan.fork.placed()}, {
+        source: {node: dict(usage) for node, usage in (found or {}).items()}
+        for source, found in (("metrics", measured.nodes), ("queried", measured.queried))
+    }
+
+
+@settings(max_examples=20)
+@given(
+    use=st.lists(st.integers(0, 9), min_size=3, max_size=3),
+    taken=st.permutations(range(3)),
+    again=st.booleans(),
+)
+def test_what_is_taken_back_leaves_no_trace(use: list[int], taken: list[int], again: bool) -> None:
+    """In any order, and a second time."""
+    pods = [a_pod(f"p{at}", node="hot", owner=f"ReplicaSet/r{at}", cpu="1m", status=READY) for at in range(3)]
+    cluster = a_cluster([a_node("hot", cpu="10", unschedulable=True), a_node("idle", cpu="10")], pods)
+    usage = {pod.key: {"cpu": each} for pod, each in zip(pods, use, strict=True)}
+    nodes = {"hot": {"cpu": 40}, "idle": {"cpu": 10}}
+    measured = Measurements(nodes, usage, queried=nodes, queried_pods=usage)
+    policy = a_policy(evictor={})
+    plan = PlanBuilder(policy, cluster, PlanningContext(NOW, measurements=measured))
+    before = contents(plan)
+    moves = [a_trip(cluster.pods[pod.uid]) for pod in pods]
+    for _ in range(1 + again):
+        for move in moves:
+            plan.make(move)
+        assert contents(plan)[1]["metrics"]["idle"] == {"cpu": 10 + sum(use)}
+        for at in taken:
+            plan.take_back(moves[at])
+        assert contents(plan) == before
