@@ -1,4 +1,4 @@
-"""The search for devices against one that tries everything, on small pools in use and free again."""
+"""Compares the search for devices with one that tries every choice, on small pools."""
 
 from collections.abc import Iterator
 from itertools import combinations, product
@@ -111,7 +111,7 @@ def may_have(wish: Wish, card: Card) -> bool:
 
 
 def ways(request: tuple[Wish, ...], pool: tuple[Card, ...]) -> Iterator[tuple[int, ...]]:
-    """Every choice of devices for one request, whoever else uses them, the preferred ones first."""
+    """Every choice of devices for one request, in use or not, the preferred ones first."""
     for wish in request:
         fitting = [at for at, card in enumerate(pool) if wish.model in ("", card.model)]
         if wish.count:
@@ -124,7 +124,7 @@ def ways(request: tuple[Wish, ...], pool: tuple[Card, ...]) -> Iterator[tuple[in
 def first_way(
     wanted: tuple[Order, ...], pool: tuple[Card, ...], used: frozenset[int]
 ) -> list[list[int]] | None:
-    """The first choice for all claims in which no device is used twice; None if there is none."""
+    """The first choice for all claims in which no device is used twice; None without one."""
     asked = [(at, request) for at, order in enumerate(wanted) for request in order.requests]
     for choice in product(*(list(ways(request, pool)) for _, request in asked)):
         chosen = [device for devices in choice for device in devices]

@@ -1,4 +1,4 @@
-"""Which records are deleted: those too old, those too many, and never one in use, by a plain count."""
+"""Compares the deletion of old and surplus records with a plain count."""
 
 import asyncio
 from types import SimpleNamespace
