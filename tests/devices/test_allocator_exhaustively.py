@@ -36,9 +36,9 @@ class Card(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """One alternative of a request; a count of 0 means all devices."""
+    """One alternative of a request; a number of 0 means all devices."""
 
-    count: int
+    number: int
     model: str
     tolerations: tuple[dict[str, str], ...]
 
@@ -46,8 +46,8 @@ class Wish(NamedTuple):
     def wire(self) -> dict[str, Any]:
         """As a claim has it."""
         selectors = model(self.model) if self.model else []
-        asked = exactly(self.count, selectors=selectors, tolerations=list(self.tolerations))
-        if self.count == 0:
+        asked = exactly(self.number, selectors=selectors, tolerations=list(self.tolerations))
+        if self.number == 0:
             del asked["count"]
             asked["allocationMode"] = "All"
         return asked
@@ -114,9 +114,9 @@ def ways(request: tuple[Wish, ...], pool: tuple[Card, ...]) -> Iterator[tuple[in
     """Every choice of devices for one request, in use or not, the preferred ones first."""
     for wish in request:
         fitting = [at for at, card in enumerate(pool) if wish.model in ("", card.model)]
-        if wish.count:
+        if wish.number:
             fitting = [at for at in fitting if may_have(wish, pool[at])]
-            yield from combinations(fitting, wish.count)
+            yield from combinations(fitting, wish.number)
         elif fitting and all(may_have(wish, pool[at]) for at in fitting):
             yield tuple(fitting)
 
@@ -141,7 +141,11 @@ def first_way(
 
 def places(found: Found | None) -> list[list[int]] | None:
     """The numbers of the devices that were found, claim by claim."""
-    return found and [[int(each.device.id.device[1:]) for each in given_] for given_ in found.given]
+    return (
+        None
+        if found is None
+        else [[int(each.device.id.device[1:]) for each in given_] for given_ in found.given]
+    )
 
 
 @settings(max_examples=120)
