@@ -1,4 +1,4 @@
-"""The search for devices against one that tries everything, on small pools in use and free again."""
+"""Compares the search for devices with one that tries every choice, on small pools."""
 
 from collections.abc import Iterator
 from itertools import combinations, product
@@ -36,9 +36,9 @@ class Card(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """One alternative of a request; a count of 0 means all devices."""
+    """One alternative of a request; a number of 0 means all devices."""
 
-    count: int
+    number: int
     model: str
     tolerations: tuple[dict[str, str], ...]
 
@@ -46,8 +46,8 @@ class Wish(NamedTuple):
     def wire(self) -> dict[str, Any]:
         """As a claim has it."""
         selectors = model(self.model) if self.model else []
-        asked = exactly(self.count, selectors=selectors, tolerations=list(self.tolerations))
-        if self.count == 0:
+        asked = exactly(self.number, selectors=selectors, tolerations=list(self.tolerations))
+        if self.number == 0:
             del asked["count"]
             asked["allocationMode"] = "All"
         return asked
@@ -111,12 +111,12 @@ def may_have(wish: Wish, card: Card) -> bool:
 
 
 def ways(request: tuple[Wish, ...], pool: tuple[Card, ...]) -> Iterator[tuple[int, ...]]:
-    """Every choice of devices for one request, whoever else uses them, the preferred ones first."""
+    """Every choice of devices for one request, in use or not, the preferred ones first."""
     for wish in request:
         fitting = [at for at, card in enumerate(pool) if wish.model in ("", card.model)]
-        if wish.count:
+        if wish.number:
             fitting = [at for at in fitting if may_have(wish, pool[at])]
-            yield from combinations(fitting, wish.count)
+            yield from combinations(fitting, wish.number)
         elif fitting and all(may_have(wish, pool[at]) for at in fitting):
             yield tuple(fitting)
 
@@ -124,7 +124,7 @@ def ways(request: tuple[Wish, ...], pool: tuple[Card, ...]) -> Iterator[tuple[in
 def first_way(
     wanted: tuple[Order, ...], pool: tuple[Card, ...], used: frozenset[int]
 ) -> list[list[int]] | None:
-    """The first choice for all claims in which no device is used twice; None if there is none."""
+    """The first choice for all claims in which no device is used twice; None without one."""
     asked = [(at, request) for at, order in enumerate(wanted) for request in order.requests]
     for choice in product(*(list(ways(request, pool)) for _, request in asked)):
         chosen = [device for devices in choice for device in devices]
@@ -141,7 +141,11 @@ def first_way(
 
 def places(found: Found | None) -> list[list[int]] | None:
     """The numbers of the devices that were found, claim by claim."""
-    return found and [[int(each.device.id.device[1:]) for each in given_] for given_ in found.given]
+    return (
+        None
+        if found is None
+        else [[int(each.device.id.device[1:]) for each in given_] for given_ in found.given]
+    )
 
 
 @settings(max_examples=120)

@@ -1,4 +1,4 @@
-"""What a cluster lacks for a gang, against a sum node by node: full, over-committed and empty nodes."""
+"""Compares the resources that a cluster lacks for a gang with a sum node by node."""
 
 from hypothesis import given
 from hypothesis import strategies as st

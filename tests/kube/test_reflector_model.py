@@ -1,4 +1,4 @@
-"""What a watch brings against a dictionary: made again, twice, late, and no longer readable."""
+"""Compares a watch with a dictionary: objects made again, repeated, late, and no longer readable."""
 
 from typing import Any, cast
 
@@ -11,7 +11,7 @@ from plimsoll.kube.reflector import Reflector
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
 from plimsoll.testing.fakes import FakeClock, FakeRandomness, RememberingObserver
 
-#: What is unreadable differs: only the specification, or only the metadata beside the name.
+#: What is unreadable differs: only the specification, or the status next to it.
 BROKEN: tuple[dict[str, Any], ...] = (
     {"spec": {"containers": 7}},
     {"spec": {"priority": "high"}},

@@ -1,4 +1,4 @@
-"""The text of a node selector, converted: it selects the same nodes, whatever its terms are."""
+"""Converted node selectors select the same nodes as their text."""
 
 from hypothesis import given
 from hypothesis import strategies as st

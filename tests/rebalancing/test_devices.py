@@ -211,7 +211,7 @@ async def test_a_replacement_waits_for_a_claim_that_it_names() -> None:
 
 @pytest.mark.parametrize("nodes", [["bad"], ["good"], ["bad", "good"], ["good", "bad"], ["bad", "bad"]])
 async def test_devices_are_handed_on_with_a_nomination_to_their_own_node_only(nodes: list[str]) -> None:
-    """Also at a second nomination: devices of a node that the pod does not go to are free at once."""
+    """Also at a second nomination: devices of a node that the pod does not go to are free again."""
     scene = a_scene(a_made_claim("one", "bad", ["d0"]), a_made_claim("two"), devices=0)
     scene.tell(PodAdded(user("one", "bad")), PodAdded(user("two", created=LATE)))
     two = scene.cache.info(user("two", created=LATE))

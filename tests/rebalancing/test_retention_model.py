@@ -1,4 +1,4 @@
-"""Which records are deleted: those too old, those too many, and never one in use, by a plain count."""
+"""Compares the deletion of old and surplus records with a plain count."""
 
 import asyncio
 from types import SimpleNamespace
@@ -68,7 +68,7 @@ async def _play(history: Any, more: Any, most: int, failing: set[int]) -> None:
     clock, shelf, waited = FakeClock(), Shelf(), dict[str, Any]()
     policy = SimpleNamespace(
         spec=SimpleNamespace(
-            rebalancing=SimpleNamespace(records=RecordRetention(ttlSeconds=TTL_S, maxCount=most))
+            rebalancing=SimpleNamespace(records=RecordRetention(ttl_seconds=TTL_S, max_count=most))
         )
     )
     deleted: list[str] = []

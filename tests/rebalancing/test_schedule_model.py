@@ -1,4 +1,4 @@
-"""The timetable against a page of plain code: turns by cron, requests, and clocks that are set back."""
+"""Compares the timetable with a page of plain code: turns by cron, requests, and clocks that are set back."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""ConsolidateNodes empties several nodes in one cycle: what was emptied stays empty."""
+"""ConsolidateNodes empties several nodes in one cycle, and fills none of them again."""
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st

@@ -20,8 +20,8 @@ HEAD = """# Metrics
 
 `plimsoll run` answers Prometheus on `--metrics-port` (8081) at `/metrics`. Where kube-scheduler has
 `scheduler_x`, Plimsoll has `plimsoll_scheduler_x` with the same meaning, so that dashboards and
-alerts on these need only the prefix; the last table names those that have none. No label names a pod or a node. The usual `process_…` and `python_…` metrics
-are there, too.
+alerts on these need only the prefix; the last table names those that have none.
+No label names a pod or a node. The usual `process_…` and `python_…` metrics are there, too.
 
 Written by `make docs` from the code: change that.
 

@@ -1,4 +1,4 @@
-"""A plan in which moves are taken back is as it was: places, and measured use, by node."""
+"""A plan whose moves are taken back is unchanged: places, and measured use by node."""
 
 from typing import Any
 

@@ -296,7 +296,7 @@ def test_a_changed_profile_has_its_pods_tried_again() -> None:
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_changed_profile_has_its_gated_pods_tried_again(times: int) -> None:
-    """The plugin that holds them back may be gone, at once or at the second change; other gates stay shut."""
+    """The plugin that holds them back may be gone at the first or at the second change; others stay."""
     closed = [True]
 
     def gate(pod: PodInfo, _first: str) -> Status:
