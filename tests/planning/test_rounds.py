@@ -185,18 +185,20 @@ def test_optimal_leaves_a_pod_alone_that_overloads_any_node() -> None:
     assert made.optimisation.value == made.optimisation.before == VIOLATION
 
 
+OVER_ZONES = {
+    "maxSkew": 1,
+    "topologyKey": "zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "web"}},
+}
+
+
 def test_optimal_evens_out_domains_one_move_at_a_time() -> None:
     """One pod of an owner in a cycle: each leaves fewer pods too many, though the largest domain stays."""
-    constraint = {
-        "maxSkew": 1,
-        "topologyKey": "zone",
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": {"app": "web"}},
-    }
     cluster = a_cluster(
         [a_node(f"n-{zone}", cpu="16", labels={"zone": zone}) for zone in "abcd"],
         [
-            a_replica(f"{zone}{n}", f"n-{zone}", cpu="1", topologySpreadConstraints=[constraint])
+            a_replica(f"{zone}{n}", f"n-{zone}", cpu="1", topologySpreadConstraints=[OVER_ZONES])
             for zone in "ab"
             for n in range(4)
         ],
@@ -229,15 +231,9 @@ def test_optimal_moves_replicas_one_by_one_though_the_last_ready_one_is_protecte
 
 def test_optimal_moves_another_replica_than_the_one_that_was_just_moved() -> None:
     """Either would even out the zones; one of them has come within the hour."""
-    constraint = {
-        "maxSkew": 1,
-        "topologyKey": "zone",
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": {"app": "web"}},
-    }
     cluster = a_cluster(
         [a_node(f"n-{zone}", labels={"zone": zone}) for zone in "ab"],
-        [a_replica(f"p{n}", "n-a", topologySpreadConstraints=[constraint]) for n in range(2)],
+        [a_replica(f"p{n}", "n-a", topologySpreadConstraints=[OVER_ZONES]) for n in range(2)],
     )
     policy = a_policy(
         ("RemovePodsViolatingTopologySpreadConstraint", {}),

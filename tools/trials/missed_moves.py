@@ -16,7 +16,7 @@ from plimsoll.planning.planners import make_plan
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 
 #: Why a pod may stay though a move would lower the complaints: others forbid it, or it has just been moved.
-LAWFUL = frozenset({"Budget", "LastReady", "MinReplicas", "MovedRecently", "Protected"})
+LAWFUL = frozenset({"LastReady", "MinReplicas", "MovedRecently", "Protected"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,9 @@ from plimsoll.planning.strategy_run import run_strategy
 #: The machine reasons of these refusals.
 MENDS_NOTHING, NEW_COMPLAINT, WOULD_MOVE_AGAIN = "MendsNothing", "NewComplaint", "WouldMoveAgain"
 
+#: The gravities in the sentences of refusals.
+SPOKEN = {Gravity.RULE: "a rule", Gravity.PREFERENCE: "a preference", Gravity.BALANCE: "balance"}
+
 #: Differences of amounts below this are rounding errors.
 TOLERANCE = 1e-6
 
@@ -258,8 +261,7 @@ def _priority(complaint: Complaint, mended: Gravity | None) -> str:
     """Why a complaint outweighs what a move mends."""
     if mended is None or complaint.gravity <= mended:
         return ""
-    first, then = (each.name.lower().replace("_", " ") for each in (complaint.gravity, mended))
-    return f"; a {first} goes before a {then}" if then != "balance" else f"; a {first} goes before balance"
+    return f"; {SPOKEN[complaint.gravity]} goes before {SPOKEN[mended]}"
 
 
 def _requests_of(pod: PodInfo) -> Hashable:
