@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pages import conditions, fields, links, meanings, vocabulary
+from pages import conditions, fields, links, meanings, moves, vocabulary
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.rebalancing.breakers import STOP
 
@@ -25,6 +25,7 @@ def test_the_pages_are_as_the_code_is() -> None:
         **vocabulary.pages(),
         "conditions.md": conditions.page(),
         "links.md": links.page(links.links()),
+        "moves.md": moves.page(),
     }
     assert present(REFERENCE) == written, "run `make docs`"
     assert present(REFERENCE / "kinds") == fields.pages(), "run `make docs`"

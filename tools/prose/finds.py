@@ -54,8 +54,6 @@ class Excuse:
 EXCUSES = (
     Excuse("tools/prose/", "the rules name what they ban"),
     Excuse("tests/tools/test_prose", "puts bad sentences back to see the check fail"),
-    Excuse("docs/adr/0024-two-wings/names.md", "a table of retired names"),
-    Excuse("docs/adr/0024-two-wings/modules.md", "a table of retired modules"),
 )
 
 

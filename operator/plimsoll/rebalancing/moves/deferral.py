@@ -11,6 +11,7 @@ Source: descheduler v0.36 (KEP-1397, feature EvictionsInBackground), KubeVirt pu
 """
 
 import math
+from functools import wraps
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.ports.writes import WriteOutcome, WriteResult
@@ -109,6 +110,7 @@ def late(step: Step, timer: TimerName) -> None:
 def followed(transition: Transition) -> Transition:
     """The transition of a replacement's event, for a pod that may be carried off by others."""
 
+    @wraps(transition)
     def heeded(step: Step, event: events.ReplacementEvent) -> None:
         if not step.state.deferred:
             transition(step, event)

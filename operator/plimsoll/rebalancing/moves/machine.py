@@ -8,8 +8,8 @@
                                 └▶ Opening ─┘                   └▶ Surging ──┬──────────────────────┤
                                                                              └▶ Reverting ──────────┘
 
-Victims of preemption go through Leaving. docs/adr/0024-two-wings.md, section 3, has the table of every event
-in every stage. The transitions are in :mod:`~plimsoll.rebalancing.moves.preparation`,
+Victims of preemption go through Leaving. docs/reference/moves.md says what follows from every event in every
+stage. The transitions are in :mod:`~plimsoll.rebalancing.moves.preparation`,
 :mod:`~plimsoll.rebalancing.moves.eviction` and the tables of the optional packages. After each event, the
 bundles that it may concern are reviewed (:mod:`~plimsoll.rebalancing.moves.bundles`).
 """

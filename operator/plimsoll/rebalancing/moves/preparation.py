@@ -71,6 +71,7 @@ def _answered(step: Step, event: events.ProposalAnswered) -> None:
 
 
 def _dropped(step: Step, event: events.MoveDropped) -> None:
+    """Call the move off: the planner, its bundle or its policy no longer wants it."""
     _call_off(step, event.cause)
 
 
@@ -82,10 +83,12 @@ def _policy_changed(step: Step, event: events.PolicyChanged) -> None:
 
 
 def _unplanned(step: Step, _event: events.MoveUnplanned) -> None:
+    """End a proposal that the latest plan no longer has."""
     outcomes.end(step, outcomes.UNPLANNED)
 
 
 def _gone(step: Step, event: events.PodGone) -> None:
+    """End a proposal whose pod was deleted."""
     if event.deleted:
         outcomes.end(step, outcomes.GONE)
 
@@ -168,6 +171,7 @@ def _announce(step: Step, phase: Phase, reason: str, message: str) -> None:
 
 
 def _not_judged(step: Step, event: events.RevalidationRefused) -> None:
+    """End the move: in the present cluster it is not proven, or not allowed."""
     outcomes.end(step, event.cause)
 
 

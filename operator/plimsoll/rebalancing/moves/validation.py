@@ -1,4 +1,4 @@
-"""Checks the invariants of moves and bundles that hold between two events (docs/adr/0024, section 3)."""
+"""Checks the invariants of moves and bundles that hold between two events (docs/adr/0024-two-wings.md)."""
 
 from collections import Counter
 from collections.abc import Mapping
