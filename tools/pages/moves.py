@@ -12,7 +12,7 @@ from pathlib import Path
 
 from plimsoll.rebalancing.moves import eviction, preparation
 from plimsoll.rebalancing.moves.state import MoveStage
-from plimsoll.rebalancing.moves.transition import LATE, MoveTable, Transition, nothing
+from plimsoll.rebalancing.moves.transition import LATE, Begin, MoveTable, Transition, nothing
 from plimsoll.rebalancing.surges import transitions as surges
 
 TABLES = (LATE, preparation.TABLE, eviction.TABLE, surges.TABLE)
@@ -44,7 +44,7 @@ Written by `make docs` from the code: change that.
 """
 
 
-def sentence(transition: Transition) -> str:
+def sentence(transition: Transition | Begin) -> str:
     """The first sentence of what a transition says of itself.
 
     Raises:
