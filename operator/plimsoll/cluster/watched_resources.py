@@ -16,6 +16,7 @@ from plimsoll.model.kinds.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from plimsoll.model.kinds.vertical_pod_autoscaler import VerticalPodAutoscaler
 from plimsoll.model.kinds.workload import (
     Namespace,
     PodDisruptionBudget,
@@ -50,6 +51,14 @@ DEVICES = (
     WatchedResource("resourceslices", "/apis/resource.k8s.io/v1/resourceslices", ResourceSlice),
     WatchedResource("resourceclaims", "/apis/resource.k8s.io/v1/resourceclaims", ResourceClaim),
 )
+
+#: Likewise.
+AUTOSCALERS = WatchedResource(
+    "verticalpodautoscalers", "/apis/autoscaling.k8s.io/v1/verticalpodautoscalers", VerticalPodAutoscaler
+)
+
+#: What many clusters do not have.
+OPTIONAL = (*DEVICES, AUTOSCALERS)
 
 WATCHED = (
     WatchedResource("nodes", "/api/v1/nodes", Node),
