@@ -47,7 +47,7 @@ async def predicted(scene: Scene) -> list[str]:
 
 async def refused(scene: Scene, policy: str) -> list[str]:
     """Why the others stay."""
-    counts = (await scene.policy_status(policy)).get("lastRun", {})
+    counts = (await scene.policy_status(policy)).get("counts", {})
     return [each["message"] for each in counts.get("refused", ())]
 
 
@@ -87,12 +87,11 @@ async def test_moves_are_predicted_with_the_recommended_requests(
         policy = await scene.policy(spec)
 
         await eventually(lambda: predicted(scene), lambda found: found == [big])
-        said = await refused(scene, policy)
+        (said,) = await eventually(lambda: refused(scene, policy))
         change = {"spec": {"updatePolicy": {"updateMode": "Off"}}}
         (await speaker.request("PATCH", f"{path}/web", change, sends=MERGE)).accepted()
         both = await eventually(lambda: predicted(scene), lambda found: len(found) == 2)
 
-    (sentence,) = said
-    assert sentence.endswith("2 Insufficient cpu; its replacement will request cpu 2 (now 500m)")
+    assert said.endswith("2 Insufficient cpu; its replacement will request cpu 2 (now 500m)")
     assert {*both} <= {small, big}
     assert operator.terminate() == 0, operator.said()

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, S
 from contextlib import contextmanager
 from typing import Any
 
-from plimsoll.app.autoscaler_watch import AutoscalerWatch
-from plimsoll.app.device_watches import DeviceWatches
+from plimsoll.app.optional_kinds.autoscaler_watch import AutoscalerWatch
+from plimsoll.app.optional_kinds.device_watches import DeviceWatches
 from plimsoll.app.scheduling_wing import SchedulingWing
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.ingestion import EventSubscriber, OfTypes

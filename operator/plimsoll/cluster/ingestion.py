@@ -27,11 +27,12 @@ from plimsoll.framework import (
     Pod,
     PodInfo,
 )
+from plimsoll.model.autoscaling.recommended_requests import Autoscalers
+from plimsoll.model.autoscaling.vertical_pod_autoscaler import VerticalPodAutoscaler
 from plimsoll.model.kinds.node import unreadable_of
 from plimsoll.model.kinds.objects import SHELVES
 from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
-from plimsoll.model.kinds.vertical_pod_autoscaler import VerticalPodAutoscaler
 from plimsoll.model.kinds.watch_event import (
     NodeAdded,
     NodeDeleted,
@@ -53,7 +54,6 @@ from plimsoll.model.kinds.workload import (
     StatefulSet,
 )
 from plimsoll.model.read_only_dict import sealed
-from plimsoll.model.recommended_requests import Autoscalers
 from plimsoll.ports.observer import Observer
 from plimsoll.timing.signal import Signal
 

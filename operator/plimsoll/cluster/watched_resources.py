@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from plimsoll.model.autoscaling.vertical_pod_autoscaler import VerticalPodAutoscaler
 from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.model.kinds.node import Node
@@ -16,7 +17,6 @@ from plimsoll.model.kinds.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from plimsoll.model.kinds.vertical_pod_autoscaler import VerticalPodAutoscaler
 from plimsoll.model.kinds.workload import (
     Namespace,
     PodDisruptionBudget,

@@ -17,7 +17,7 @@ FIRST_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Obstacle:
+class Unwatched:
     """Why kinds are not watched.
 
     Attributes:
@@ -29,8 +29,8 @@ class Obstacle:
     pause_s: float
 
 
-async def obstacle(offered: WriteResult, needed: Iterable[Right], access: Access) -> Obstacle | None:
-    """What stands against a watch; None for nothing.
+async def unwatched(offered: WriteResult, needed: Iterable[Right], access: Access) -> Unwatched | None:
+    """Why kinds are not watched; None if they can be.
 
     Args:
         offered: The answer of discovery.
@@ -38,8 +38,8 @@ async def obstacle(offered: WriteResult, needed: Iterable[Right], access: Access
         access: Reviews them.
     """
     if offered.verdict is WriteOutcome.GONE:
-        return Obstacle("", ASK_S)
+        return Unwatched("", ASK_S)
     if not offered.is_done:
-        return Obstacle(offered.message, RETRY_S)
+        return Unwatched(offered.message, RETRY_S)
     missing = await access.missing(needed)
-    return Obstacle(told(missing), ASK_S) if missing else None
+    return Unwatched(told(missing), ASK_S) if missing else None

@@ -14,16 +14,16 @@ from typing import Self
 
 import msgspec
 
-from plimsoll.model.kinds.metadata import OwnerReference
-from plimsoll.model.kinds.objects import ClusterObjects
-from plimsoll.model.kinds.pod import Container, Pod, Quantities, ResourceRequirements
-from plimsoll.model.kinds.vertical_pod_autoscaler import (
+from plimsoll.model.autoscaling.vertical_pod_autoscaler import (
     ANY_CONTAINER,
     OFF,
     REQUESTS_AND_LIMITS,
     ContainerPolicy,
     VerticalPodAutoscaler,
 )
+from plimsoll.model.kinds.metadata import OwnerReference
+from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.model.kinds.pod import Container, Pod, Quantities, ResourceRequirements
 from plimsoll.model.quantity import QuantityValue, milli, nanos, readable, units
 
 Target = tuple[str, str, str]

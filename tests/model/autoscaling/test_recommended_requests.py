@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from plimsoll.model.autoscaling.recommended_requests import Autoscalers, recommended
+from plimsoll.model.autoscaling.vertical_pod_autoscaler import VerticalPodAutoscaler
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.vertical_pod_autoscaler import VerticalPodAutoscaler
 from plimsoll.model.kinds.workload import ReplicaSet
-from plimsoll.model.recommended_requests import Autoscalers, recommended
 
 Document = dict[str, Any]
 

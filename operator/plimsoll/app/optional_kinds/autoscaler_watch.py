@@ -9,7 +9,7 @@ from collections.abc import Callable
 import structlog
 
 from plimsoll.access.rights import READ_AUTOSCALERS
-from plimsoll.app.optional_kinds import FIRST_S, obstacle
+from plimsoll.app.optional_kinds.unwatched import FIRST_S, unwatched
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.watched_resources import AUTOSCALERS
 from plimsoll.kube.reflector import Reflector
@@ -66,7 +66,7 @@ class AutoscalerWatch:
         needed = (AUTOSCALERS.name,)
         while True:
             answer = await offered(self._session, GROUP, needed)
-            found = await obstacle(answer, READ_AUTOSCALERS, self._access)
+            found = await unwatched(answer, READ_AUTOSCALERS, self._access)
             if found is None:
                 break
             if found.problem != self._problem:

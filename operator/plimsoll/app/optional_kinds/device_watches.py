@@ -10,7 +10,7 @@ from collections.abc import Callable
 import structlog
 
 from plimsoll.access.rights import ALLOCATE, BIND, READ_DEVICES
-from plimsoll.app.optional_kinds import FIRST_S, obstacle
+from plimsoll.app.optional_kinds.unwatched import FIRST_S, unwatched
 from plimsoll.app.scheduling_wing import SchedulingWing
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.watched_resources import DEVICES
@@ -108,7 +108,7 @@ class DeviceWatches:
         """Query the server; returns the seconds until the next query, None if devices are to be watched."""
         # Without the right to bind, devices are read for plans only.
         needed = READ_DEVICES + (ALLOCATE if self._access.allows(BIND) else ())
-        found = await obstacle(await self._claims.offered(), needed, self._access)
+        found = await unwatched(await self._claims.offered(), needed, self._access)
         if found is None or not found.problem:
             return None if found is None else found.pause_s
         if found.problem != self._problem:
