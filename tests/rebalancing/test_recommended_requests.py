@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.autoscaling.vertical_pod_autoscaler import VerticalPodAutoscaler
+from plimsoll.model.autoscalers.vertical_pod_autoscaler import VerticalPodAutoscaler
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, PodAdded

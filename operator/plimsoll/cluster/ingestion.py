@@ -27,8 +27,8 @@ from plimsoll.framework import (
     Pod,
     PodInfo,
 )
-from plimsoll.model.autoscaling.recommended_requests import Autoscalers
-from plimsoll.model.autoscaling.vertical_pod_autoscaler import VerticalPodAutoscaler
+from plimsoll.model.autoscalers.recommended_requests import Autoscalers
+from plimsoll.model.autoscalers.vertical_pod_autoscaler import VerticalPodAutoscaler
 from plimsoll.model.kinds.node import unreadable_of
 from plimsoll.model.kinds.objects import SHELVES
 from plimsoll.model.kinds.pod_group import PodGroup

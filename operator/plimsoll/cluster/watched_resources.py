@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from plimsoll.model.autoscaling.vertical_pod_autoscaler import VerticalPodAutoscaler
+from plimsoll.model.autoscalers.vertical_pod_autoscaler import VerticalPodAutoscaler
 from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.model.kinds.node import Node

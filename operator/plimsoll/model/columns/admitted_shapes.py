@@ -2,7 +2,7 @@
 
 The pod template of a workload does not show what a replacement will request: a webhook may raise it. What the
 owner's newest pods request does, and so does the recommendation of a VerticalPodAutoscaler
-(:mod:`plimsoll.model.autoscaling.recommended_requests`). Neither needs a right to create pods.
+(:mod:`plimsoll.model.autoscalers.recommended_requests`). Neither needs a right to create pods.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from typing import Self
 import msgspec
 
 from plimsoll.model.amounts import amount_text
-from plimsoll.model.autoscaling.recommended_requests import recommended
+from plimsoll.model.autoscalers.recommended_requests import recommended
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PodIndex
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate

@@ -3,7 +3,7 @@
 In every update mode but Off, a container that has a recommendation is created with its target, capped by the
 policy for the container: first to the minimum, then to the maximum. Only cpu and memory change, or those that
 the policy controls. With RequestsAndLimits, a limit keeps its proportion to the request, rounded down. Of
-several autoscalers of one controller the oldest counts, then the first by name.
+several autoscalers of one controller the oldest counts; of equally old ones, that whose name sorts first.
 
 Differs: LimitRanges, the global caps of VPA's own flags, and its startup boost (alpha) are not read.
 Source: kubernetes/autoscaler, ``vertical-pod-autoscaler/pkg``: ``admission-controller``, ``utils/vpa``.
@@ -14,7 +14,7 @@ from typing import Self
 
 import msgspec
 
-from plimsoll.model.autoscaling.vertical_pod_autoscaler import (
+from plimsoll.model.autoscalers.vertical_pod_autoscaler import (
     ANY_CONTAINER,
     OFF,
     REQUESTS_AND_LIMITS,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.autoscaling.recommended_requests import Autoscalers, recommended
-from plimsoll.model.autoscaling.vertical_pod_autoscaler import VerticalPodAutoscaler
+from plimsoll.model.autoscalers.recommended_requests import Autoscalers, recommended
+from plimsoll.model.autoscalers.vertical_pod_autoscaler import VerticalPodAutoscaler
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod import Pod
@@ -152,7 +152,7 @@ def test_an_autoscaler_names_the_topmost_controller() -> None:
 
 
 def test_of_several_the_oldest_counts() -> None:
-    """Then the first by name; one in mode Off does not count."""
+    """Of equally old ones, that whose name sorts first; one in mode Off does not count."""
     old, late = an_autoscaler({"cpu": "3"}, name="b"), an_autoscaler({"cpu": "4"}, name="a", created=LATE)
     twin, off = an_autoscaler({"cpu": "5"}, name="c"), an_autoscaler({"cpu": "6"}, name="0", updateMode="Off")
 
