@@ -24,7 +24,7 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
-from plimsoll.cluster.watched_resources import DEVICES, WATCHED
+from plimsoll.cluster.watched_resources import OPTIONAL, WATCHED
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import PodInfo, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
@@ -82,7 +82,7 @@ from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 from roadstead.kinds.podspec.placement import merge_label_keys
 
-KINDS = {each.kind.__name__: each.kind for each in (*WATCHED, *DEVICES)}
+KINDS = {each.kind.__name__: each.kind for each in (*WATCHED, *OPTIONAL)}
 NOT_NAMESPACED = {"Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode",
                   "CSIDriver", "VolumeAttachment", "DeviceClass", "ResourceSlice"}  # fmt: skip
 EVENTS = {

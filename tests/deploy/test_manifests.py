@@ -487,6 +487,15 @@ def test_the_rights_to_allocate_devices_are_given_to_those_who_ask() -> None:
     assert operators_grants(parsed(templated("", *option))) - grants("dry-run") == read
 
 
+def test_the_right_to_read_recommended_requests_is_given_to_those_who_ask() -> None:
+    """By the component and by the chart alike, in a dry run too."""
+    asked = {(verb, "autoscaling.k8s.io", "verticalpodautoscalers") for verb in ("list", "watch")}
+    option = ("--set", "verticalPodAutoscalers=true")
+
+    assert grants_with("dry-run", "vertical-pod-autoscalers") - grants("dry-run") == asked
+    assert operators_grants(parsed(templated("", *option))) - grants("dry-run") == asked
+
+
 def test_secrets_for_prometheus_are_read_by_their_names() -> None:
     """By the component and by the chart alike, in the operator's namespace; none can be listed."""
     component = list(

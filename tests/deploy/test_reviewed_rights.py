@@ -60,6 +60,11 @@ def test_those_of_a_dry_run() -> None:
             lambda: grants_with("enforce", "devices") - grants("enforce"),
             id="devices",
         ),
+        pytest.param(
+            "deploy/components/vertical-pod-autoscalers",
+            lambda: grants_with("enforce", "vertical-pod-autoscalers") - grants("enforce"),
+            id="recommended requests",
+        ),
     ],
 )
 def test_those_of_what_is_added(manifest: str, added: Callable[[], set[tuple[str, str, str]]]) -> None:

@@ -5,7 +5,16 @@ from typing import Any
 import pytest
 
 from deploy.manifests import grants
-from plimsoll.access.rights import ALLOCATE, BIND, EVICT, PREEMPT, READ_DEVICES, RECORD, TAINT
+from plimsoll.access.rights import (
+    ALLOCATE,
+    BIND,
+    EVICT,
+    PREEMPT,
+    READ_AUTOSCALERS,
+    READ_DEVICES,
+    RECORD,
+    TAINT,
+)
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.preflight.findings import Finding, Level
 from plimsoll.preflight.grants import granting
@@ -220,6 +229,29 @@ def test_a_cluster_without_devices_needs_no_rights_on_them() -> None:
     assert finding.message.endswith("all others are served; the cluster has neither devices nor claims")
     assert finding.remedy == "before it has some, apply deploy/components/devices (chart: devices: true)"
     assert of_devices(DevicePresence.NOT_SERVED, denied, PLACING) == []
+
+
+def test_rights_on_autoscalers_are_named_with_what_counts_without_them() -> None:
+    """Where there are autoscalers and a policy moves pods; otherwise nothing is said."""
+    missing = set(map(Asked, READ_AUTOSCALERS))
+
+    def found(policy: SchedulingPolicy, *, has_autoscalers: bool) -> list[Finding]:
+        wanted = wanted_rights((policy,), (), has_autoscalers=has_autoscalers)
+        needed = [each for each in wanted if each.subject == "recommended requests"]
+        return list(judged_rights(ACCOUNT, needed, dict.fromkeys(missing, False)))
+
+    (finding,) = found(ENFORCING, has_autoscalers=True)
+
+    assert finding.level is Level.WARNING
+    assert finding.message == (
+        f"{ACCOUNT.user} may not list verticalpodautoscalers.autoscaling.k8s.io or watch"
+        " verticalpodautoscalers.autoscaling.k8s.io: moves are proven with what an owner's newest pods"
+        " request, not with what is recommended"
+    )
+    assert finding.remedy == (
+        "apply deploy/components/vertical-pod-autoscalers (chart: verticalPodAutoscalers: true)"
+    )
+    assert found(ENFORCING, has_autoscalers=False) == found(PLACING, has_autoscalers=True) == []
 
 
 def test_devices_are_only_read_where_no_policy_places_pods() -> None:

@@ -93,6 +93,10 @@ ALLOCATE = (
     Right("patch", DRA, "resourceclaims/binding"),
 )
 
+READ_AUTOSCALERS = tuple(
+    Right(verb, "autoscaling.k8s.io", "verticalpodautoscalers") for verb in ("list", "watch")
+)
+
 #: For each manifest: its path, the value of the chart, and the rights that it grants.
 Grants = tuple[tuple[str, str, frozenset[Right]], ...]
 
@@ -115,6 +119,11 @@ GRANTS: Grants = (
 #: Grants of rights that are reviewed only where the API server serves their group.
 OPTIONAL_GRANTS: Grants = (
     ("deploy/components/devices", "devices: true", frozenset({*READ_DEVICES, *ALLOCATE})),
+    (
+        "deploy/components/vertical-pod-autoscalers",
+        "verticalPodAutoscalers: true",
+        frozenset(READ_AUTOSCALERS),
+    ),
 )
 
 #: All rights that are reviewed.

@@ -1,12 +1,14 @@
 """Mirrors the cluster, and takes the process from its first lists to leading."""
 
+import asyncio
 import functools
 import gc
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from plimsoll.app.device_watches import DeviceWatches
+from plimsoll.app.optional_kinds.autoscaler_watch import AutoscalerWatch
+from plimsoll.app.optional_kinds.device_watches import DeviceWatches
 from plimsoll.app.scheduling_wing import SchedulingWing
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.ingestion import EventSubscriber, OfTypes
@@ -74,12 +76,13 @@ class Startup:
         ]
 
         self._devices = DeviceWatches(parts, leadership, wing, self._ingest)
+        self._autoscalers = AutoscalerWatch(parts, leadership, self._ingest)
 
     @property
     def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
         """The watches, keyed by task."""
         watches = {f"watch of {each.resource.name}": self._mirror(each) for each in self._reflectors}
-        return {**watches, "devices": self._devices.run()}
+        return {**watches, "devices": self._devices.run(), "autoscalers": self._autoscalers.run()}
 
     async def _mirror(self, reflector: Reflector) -> None:
         """Open watches once the leader is known: taking a lease that was free before needs no second list."""
@@ -116,7 +119,7 @@ class Startup:
         """Wait until the cluster is known, then until this process leads."""
         with _uncollected():
             await self._wing.mirror.listed.until(lambda: not self.unready())
-        await self._devices.until_settled()
+        await asyncio.gather(self._devices.until_settled(), self._autoscalers.until_settled())
         self._leadership.stand(was_led=await self._was_led())
         await self._leadership.acquired.wait()
 

@@ -1,5 +1,6 @@
 """Reads the cluster that a command is about: a live one, or files given with --from."""
 
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -77,7 +78,8 @@ def state_from(
 
     gc.disable()  # the read objects live until the command ends
     try:
-        return ClusterState.of(content_from(options, from_, needed=needed), policies, catalogue())
+        content = content_from(options, from_, needed=needed)
+        return ClusterState.of(content, policies, catalogue(), time.monotonic)
     finally:
         gc.freeze()
         gc.enable()

@@ -17,6 +17,7 @@ import msgspec
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.changes import node_changes, pod_changes, room_freed
 from plimsoll.cluster.device_objects import DEVICE_KINDS, apply_device_object
+from plimsoll.cluster.watched_resources import AUTOSCALERS
 from plimsoll.framework import (
     ActionType,
     ClusterEvent,
@@ -26,6 +27,8 @@ from plimsoll.framework import (
     Pod,
     PodInfo,
 )
+from plimsoll.model.autoscalers.recommended_requests import Autoscalers
+from plimsoll.model.autoscalers.vertical_pod_autoscaler import VerticalPodAutoscaler
 from plimsoll.model.kinds.node import unreadable_of
 from plimsoll.model.kinds.objects import SHELVES
 from plimsoll.model.kinds.pod_group import PodGroup
@@ -286,6 +289,8 @@ class Mirror(PlacedPodsSubscriber):
             if isinstance(subject, DEVICE_KINDS):
                 apply_device_object(objects, old, new)
                 self._is_change(old, new)
+            elif isinstance(subject, VerticalPodAutoscaler):
+                self._set_autoscaler(old, new)
             return
         meta = subject.metadata
         key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
@@ -305,6 +310,18 @@ class Mirror(PlacedPodsSubscriber):
             objects.budget_version += 1  # read for the choice of victims and for plans, kept by no cache
         else:
             objects.version += 1
+
+    def _set_autoscaler(self, old: VerticalPodAutoscaler | None, new: VerticalPodAutoscaler | None) -> None:
+        """Apply an autoscaler, which only plans read; one with an unreadable amount counts as absent."""
+        readable = new
+        if new is not None:
+            for problem in new.unreadable():
+                self._observer.object_skipped(AUTOSCALERS.name, new.key, problem)
+                readable = None
+        objects = self.cache.cluster.objects
+        objects.ledger(Autoscalers).replace(old, readable)
+        if old is None or new is None or (old.spec, old.status) != (new.spec, new.status):
+            objects.budget_version += 1
 
     def _is_change(self, old: Any, new: Any) -> bool:
         """Record the change of an object; returns whether any decision may depend on it."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from plimsoll.model.autoscalers.vertical_pod_autoscaler import VerticalPodAutoscaler
 from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.model.kinds.node import Node
@@ -50,6 +51,14 @@ DEVICES = (
     WatchedResource("resourceslices", "/apis/resource.k8s.io/v1/resourceslices", ResourceSlice),
     WatchedResource("resourceclaims", "/apis/resource.k8s.io/v1/resourceclaims", ResourceClaim),
 )
+
+#: Likewise.
+AUTOSCALERS = WatchedResource(
+    "verticalpodautoscalers", "/apis/autoscaling.k8s.io/v1/verticalpodautoscalers", VerticalPodAutoscaler
+)
+
+#: What many clusters do not have.
+OPTIONAL = (*DEVICES, AUTOSCALERS)
 
 WATCHED = (
     WatchedResource("nodes", "/api/v1/nodes", Node),

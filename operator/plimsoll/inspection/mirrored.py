@@ -13,7 +13,7 @@ from plimsoll.cluster.ingestion import Ingestion, Mirror
 from plimsoll.cluster.listed_objects import event_of, read_object
 from plimsoll.cluster.load_feed import load_readings
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.cluster.watched_resources import DEVICES, WATCHED
+from plimsoll.cluster.watched_resources import DEVICES, OPTIONAL, WATCHED
 from plimsoll.devices.book import DeviceBook
 from plimsoll.framework.field_errors import field_errors, summary
 from plimsoll.load.keeper import LoadKeeper
@@ -74,7 +74,7 @@ class MirroredObjects:
         skipping = _Skipping()
         self.skipped = skipping.found
         ingestion = Ingestion((self.groups, Mirror(self.cache, skipping), self.pending), skipping)
-        for resource in (*WATCHED, *DEVICES):
+        for resource in (*WATCHED, *OPTIONAL):
             for document in content.objects.get(resource.name, ()):
                 value, name, problems = read_object(resource.kind, document)
                 for problem in problems:

@@ -31,6 +31,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.planning.history import UnreadyReplacement
 from plimsoll.planning.moves import PlanningContext, RebalancingConfig
+from plimsoll.planning.search_time import Monotonic, standing
 from plimsoll.planning.surges import Deployments
 from plimsoll.policies.judgement import PolicyChecks, PolicyVerdict, divide
 from plimsoll.ports.observer import Observer
@@ -84,6 +85,7 @@ class ClusterState:
         profiles: Profiles of the policies that place pods, by scheduler name.
         working: The policies that rebalance, keyed by name.
         book: Nominated pods, and the targets of open moves.
+        monotonic: The clock by which the searches of plans end.
     """
 
     def __init__(
@@ -92,8 +94,10 @@ class ClusterState:
         objects: MirroredObjects,
         policies: Iterable[Mapping[str, Any]],
         catalogue: Catalogue,
+        monotonic: Monotonic = standing,
     ) -> None:
         self.content, self.objects, self.catalogue = content, objects, catalogue
+        self.monotonic = monotonic
         self.now = content.taken
         self.policies: dict[str, JudgedPolicy] = {}
         self.profiles: dict[str, Profile] = {}
@@ -108,16 +112,16 @@ class ClusterState:
         content: SnapshotContent,
         policies: Iterable[Mapping[str, Any]] | None = None,
         catalogue: Catalogue | None = None,
+        monotonic: Monotonic = standing,
     ) -> "ClusterState":
         """Read a snapshot; ``policies`` replace its own."""
         objects = MirroredObjects(content)
-        return cls(
-            content, objects, objects.policies if policies is None else policies, catalogue or Catalogue()
-        )
+        documents = objects.policies if policies is None else policies
+        return cls(content, objects, documents, catalogue or Catalogue(), monotonic)
 
     def with_policies(self, documents: Iterable[Mapping[str, Any]]) -> "ClusterState":
         """The same cluster with only these policies."""
-        return ClusterState(self.content, self.objects, documents, self.catalogue)
+        return ClusterState(self.content, self.objects, documents, self.catalogue, self.monotonic)
 
     # -- the cluster ---------------------------------------------------------------------------------
 
@@ -221,6 +225,7 @@ class ClusterState:
             others=self._others(name),
             moved=recently_moved(records, self.now),
             gangs=gang_needs(self.objects.groups, self.objects.cache),
+            monotonic=self.monotonic,
             unready={key: each for key, each in self._unready().items() if key not in in_flight(records)},
         )
         is_upstream = wanted.planner is Planner.UPSTREAM

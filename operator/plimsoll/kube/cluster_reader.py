@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
-from plimsoll.cluster.watched_resources import DEVICES, WATCHED
+from plimsoll.cluster.watched_resources import OPTIONAL, WATCHED
 from plimsoll.kube.custom_resources import GROUP
 from plimsoll.kube.session.errors import APIError, NotFound
 from plimsoll.kube.session.session import Session
@@ -23,7 +23,7 @@ TIMEOUT_S = 120.0
 
 #: Paths of the collections, by plural.
 PATHS = {
-    **{resource.name: resource.path for resource in (*WATCHED, *DEVICES)},
+    **{resource.name: resource.path for resource in (*WATCHED, *OPTIONAL)},
     DEPLOYMENTS: "/apis/apps/v1/deployments",
     POLICIES: f"{GROUP}/schedulingpolicies",
     RECORDS: f"{GROUP}/evictions",
@@ -32,8 +32,8 @@ PATHS = {
 #: Collections that every command requires.
 ESSENTIAL = frozenset({"nodes", "pods"})
 
-#: Collections that many clusters do not have; their absence is not reported.
-OPTIONAL = frozenset(resource.name for resource in DEVICES)
+#: Collections whose absence is not reported.
+UNREPORTED = frozenset(resource.name for resource in OPTIONAL)
 
 #: Called with the plural and the number of its objects read so far.
 ReadProgress = Callable[[str, int], None]
@@ -77,7 +77,7 @@ async def read_cluster(
         except NotFound:
             if name in essential - ESSENTIAL:
                 raise
-            if name not in OPTIONAL:
+            if name not in UNREPORTED:
                 missing[name] = "the server does not have it"
         except APIError as exc:
             if exc.status == 0 or name in essential:

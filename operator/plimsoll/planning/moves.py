@@ -21,6 +21,7 @@ from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.selectors import EVERYTHING, Selector
 from plimsoll.planning.history import Memory, UnreadyReplacement
 from plimsoll.planning.limits import Limits, Workload, workload_key
+from plimsoll.planning.search_time import Monotonic, standing
 from plimsoll.planning.surges import Deployments, Surge
 from plimsoll.toolkit.descheduling.disruption_signals import removal
 
@@ -149,6 +150,7 @@ class PlanningContext:
             without groups that cannot start yet for another reason than room.
         touched: By node, when a pod was last moved off or to it, in seconds since the epoch.
         unready: By workload key, the replacement of an earlier move that is still not ready.
+        monotonic: The clock by which searches end.
     """
 
     now: datetime
@@ -165,6 +167,7 @@ class PlanningContext:
     gangs: Mapping[str, int] = field(default_factory=dict)
     touched: Mapping[str, float] = field(default_factory=dict)
     unready: Mapping[str, UnreadyReplacement] = field(default_factory=dict)
+    monotonic: Monotonic = standing
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from plimsoll.access.rights import (
     GRANTS,
     OPTIONAL_GRANTS,
     PLIMSOLL,
+    READ_AUTOSCALERS,
     READ_DEVICES,
     Grants,
     Part,
@@ -54,6 +55,9 @@ _BASE: Grants = (("deploy/dry-run", "rbac.create: true", READING | {*ELECTING, *
 
 #: The consequence of missing rights on devices.
 WAITING = "pods with resource claims wait, all others are served"
+
+#: The consequence of missing rights on autoscalers.
+LEARNT = "moves are proven with what an owner's newest pods request, not with what is recommended"
 
 #: The prefix of a ServiceAccount's user name.
 _SERVICE_ACCOUNT = "system:serviceaccount:"
@@ -139,13 +143,16 @@ def wanted_rights(
     policies: Sequence[SchedulingPolicy],
     leases: Iterable[tuple[str, str]],
     devices: DevicePresence = DevicePresence.NOT_SERVED,
+    *,
+    has_autoscalers: bool = False,
 ) -> Iterator[Wanted]:
-    """The rights that the operator needs for itself, for each policy, and for devices.
+    """The rights that the operator needs for itself, for each policy, for devices and for autoscalers.
 
     Args:
         policies: The policies in effect.
         leases: Namespace and name of its leases.
         devices: Whether the cluster has devices.
+        has_autoscalers: Whether the cluster has VerticalPodAutoscalers.
     """
     own = [Asked(right) for right in sorted(READING)]
     for namespace, name in leases:
@@ -168,6 +175,8 @@ def wanted_rights(
         needed = (*READ_DEVICES, *(ALLOCATE if places_pods else ()))
         is_unused = devices is DevicePresence.UNUSED
         yield Wanted("devices", tuple(map(Asked, needed)), {}, otherwise=WAITING, is_unused=is_unused)
+    if has_autoscalers and any(policy.spec.rebalancing is not None for policy in policies):
+        yield Wanted("recommended requests", tuple(map(Asked, READ_AUTOSCALERS)), {}, otherwise=LEARNT)
 
 
 def _is_measuring(policy: SchedulingPolicy) -> bool:

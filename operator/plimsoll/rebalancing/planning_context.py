@@ -123,6 +123,7 @@ class PlanningContexts:
             gangs=gang_needs(self.groups, self.book.cache),
             touched=touched_nodes(self.keeper.known.values(), now),
             unready=self.unready(),
+            monotonic=self.clock.monotonic,
         )
 
     def unready(self) -> dict[str, UnreadyReplacement]:

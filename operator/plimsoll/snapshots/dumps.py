@@ -25,6 +25,7 @@ _GROUPS = {
     "policy": ("PodDisruptionBudget",),
     "scheduling.k8s.io": ("PriorityClass",),
     "storage.k8s.io": ("StorageClass", "CSINode", "CSIDriver", "CSIStorageCapacity", "VolumeAttachment"),
+    "autoscaling.k8s.io": ("VerticalPodAutoscaler",),
     "plimsoll.dev": ("PodGroup",),
 }
 _GROUP_OF = {kind: group for group, kinds in _GROUPS.items() for kind in kinds}

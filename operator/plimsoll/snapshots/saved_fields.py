@@ -13,7 +13,7 @@ from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
-from plimsoll.cluster.watched_resources import DEVICES, WATCHED
+from plimsoll.cluster.watched_resources import OPTIONAL, WATCHED
 from plimsoll.devices.extended_resources import ANNOTATION as EXTENDED
 from plimsoll.model.decoding import DecodeError, decode_in_part
 from plimsoll.model.kinds.deployment import SURGED, Deployment, DeploymentSpec
@@ -59,7 +59,7 @@ ANNOTATIONS = tuple(
 
 #: The model type of each collection, by plural.
 KINDS: Mapping[str, type] = {
-    **{each.name: each.kind for each in (*WATCHED, *DEVICES)},
+    **{each.name: each.kind for each in (*WATCHED, *OPTIONAL)},
     DEPLOYMENTS: Deployment,
 }
 

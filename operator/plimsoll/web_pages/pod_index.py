@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plimsoll.framework import PodInfo
-from plimsoll.inspection.explanations.amounts import amount_text
 from plimsoll.inspection.plans.answer import PolicyPlan
 from plimsoll.inspection.state import ClusterState
+from plimsoll.model.amounts import amount_text
 from plimsoll.planning.budgets import BudgetLedger
 
 #: Maximum bytes of the rows of pods; keeps a page of 1,000 nodes below 3 MB.

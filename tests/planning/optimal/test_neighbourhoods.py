@@ -20,6 +20,7 @@ from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import EvictionPlan, Goal, PlanningContext, RebalancingConfig, replacement_of
 from plimsoll.planning.optimal import neighbourhoods, walk
 from plimsoll.planning.planners import make_plan
+from plimsoll.planning.search_time import SearchTime
 from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
@@ -129,7 +130,18 @@ def test_a_strategy_that_cannot_say_who_waits_harms_itself_only() -> None:
     assert "who?" in str(failure)
 
 
-def test_the_search_for_an_order_ends_with_its_questions(monkeypatch: Any) -> None:
+class Ticking:
+    """A clock that is a second later each time it is looked at."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def __call__(self) -> float:
+        self.looks += 1
+        return float(self.looks)
+
+
+def an_endless_order(seconds: float) -> tuple[Any, dict[str, str]]:
     """Every pod of a full cluster may go anywhere, and none fits: the orders are too many to try."""
     names = [f"n{number}" for number in range(8)]
     placed = [
@@ -148,7 +160,14 @@ def test_the_search_for_an_order_ends_with_its_questions(monkeypatch: Any) -> No
         source_of=lambda pod: homes.get(pod.uid, ""),
     )
     book = SimpleNamespace(context=SimpleNamespace(cluster=cluster))
-    search = neighbourhoods._Unfolding(setting, book, serving(), Any)  # type: ignore[arg-type] # what it reads
+    time = SearchTime(seconds, Ticking())
+    search = neighbourhoods._Unfolding(setting, book, serving(), Any, time)  # type: ignore[arg-type] # what it reads
+    return search, homes
+
+
+def test_the_search_for_an_order_ends_with_its_questions(monkeypatch: Any) -> None:
+    """Whatever time is left."""
+    search, homes = an_endless_order(1e9)
     counted: Counter[str] = Counter()
     send = neighbourhoods._Unfolding._send
 
@@ -164,10 +183,27 @@ def test_the_search_for_an_order_ends_with_its_questions(monkeypatch: Any) -> No
     assert search._questions == 0
 
 
-def test_a_walk_tries_a_bounded_number_of_moves(monkeypatch: Any) -> None:
-    """Each pass over the pods finds one move, the last one: the passes are not repeated without end."""
+def test_the_search_for_an_order_ends_with_its_time() -> None:
+    """Whatever questions are left; the pods are where they were."""
+    search, homes = an_endless_order(20)
+
+    assert list(search.bundles()) == []
+    assert {uid: pod.pod.node_name for uid, pod in search._fork.pods.items()} == homes
+    assert neighbourhoods.QUESTIONS - 20 < search._questions < neighbourhoods.QUESTIONS
+
+
+@pytest.mark.parametrize(
+    ("tries", "seconds", "expected"),
+    [
+        pytest.param(2, 1e9, 60, id="by its tries: two for each of thirty pods"),
+        pytest.param(10, 45, 43, id="by its time"),
+        pytest.param(10, 0, 0, id="without any time"),
+    ],
+)
+def test_a_walk_ends(tries: int, seconds: float, expected: int, monkeypatch: Any) -> None:
+    """Each pass over the pods finds one move, the last one: within a pass both bounds are looked at."""
     monkeypatch.setattr(walk, "TRIES", 0)
-    monkeypatch.setattr(walk, "TRIES_A_POD", 2)
+    monkeypatch.setattr(walk, "TRIES_A_POD", tries)
     cluster = a_cluster([a_node("a", cpu="99")], [mine(f"p{number}", "a", "1") for number in range(30)])
     left = list(cluster.pods.values())
     setting = SimpleNamespace(unfolded=lambda _found: ({"web": left}, {"web": Counter(b=99)}))
@@ -179,9 +215,10 @@ def test_a_walk_tries_a_bounded_number_of_moves(monkeypatch: Any) -> None:
 
     monkeypatch.setattr(walk, "_step", step)
 
-    walk.walk_to(Any, setting, SimpleNamespace(moves=[]), {})  # type: ignore[arg-type] # what it reads
+    book: Any = SimpleNamespace(moves=[])
+    walk.walk_to(Any, setting, book, {}, SearchTime(seconds, Ticking()))  # type: ignore[arg-type] # what it reads
 
-    assert 60 <= len(tried) < 90
+    assert len(tried) == expected
 
 
 @pytest.mark.parametrize("seed", range(6))

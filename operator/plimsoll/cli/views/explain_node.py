@@ -3,8 +3,8 @@
 from plimsoll.cli.output import View
 from plimsoll.cli.tables import Column, Table
 from plimsoll.cli.views.explain_pod import room_lines, unknown_lines
-from plimsoll.inspection.explanations.amounts import amount_text
 from plimsoll.inspection.explanations.node import NodeExplanation, NodePolicyView, ResourceUse
+from plimsoll.model.amounts import amount_text
 
 
 def node_view(answer: NodeExplanation) -> View:

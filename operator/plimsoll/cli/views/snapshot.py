@@ -2,8 +2,8 @@
 
 from plimsoll.cli.output import View
 from plimsoll.cli.tables import Column, Table
-from plimsoll.inspection.explanations.amounts import amount_text
 from plimsoll.inspection.overview import ResourceUtilisation, SnapshotOverview
+from plimsoll.model.amounts import amount_text
 
 #: Number of unreadable objects listed; -o json lists all.
 _SHOWN = 5

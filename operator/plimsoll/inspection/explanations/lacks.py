@@ -14,7 +14,6 @@ from enum import StrEnum
 
 from plimsoll.engine.what_if import RESERVED
 from plimsoll.framework import ABSENT, Status
-from plimsoll.inspection.explanations.amounts import amount_text
 from plimsoll.inspection.explanations.examination import Examination
 from plimsoll.inspection.explanations.pods_in_the_way import (
     anti_affinity_domains,
@@ -33,6 +32,7 @@ from plimsoll.inspection.explanations.supposition import (
     Tolerate,
     Uncordon,
 )
+from plimsoll.model.amounts import amount_text
 from plimsoll.model.columns.cluster import PODS
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_terms import TermKind

@@ -6,11 +6,11 @@ from enum import StrEnum
 from itertools import islice
 
 from plimsoll.framework import PodInfo
-from plimsoll.inspection.explanations.amounts import amount_text
 from plimsoll.inspection.explanations.examination import Examination
 from plimsoll.inspection.explanations.lacks import LackKind
 from plimsoll.inspection.explanations.nearest import NearMiss
 from plimsoll.inspection.explanations.supposition import NodeJoins, PodsLeave, Supposition, supposed
+from plimsoll.model.amounts import amount_text
 from plimsoll.model.kinds.node import Node, allocatable_of
 from plimsoll.planning.moves import replacement_of
 from plimsoll.planning.scope import never_evict

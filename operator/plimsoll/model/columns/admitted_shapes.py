@@ -1,7 +1,8 @@
-"""Learns from an owner's newest pods what admission makes of them: webhooks, VPA, injected containers.
+"""Says what admission will make of a replacement: webhooks, VerticalPodAutoscalers, injected containers.
 
 The pod template of a workload does not show what a replacement will request: a webhook may raise it. What the
-owner's newest pods request does, and needs no right to create pods.
+owner's newest pods request does, and so does the recommendation of a VerticalPodAutoscaler
+(:mod:`plimsoll.model.autoscalers.recommended_requests`). Neither needs a right to create pods.
 """
 
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from typing import Self
 
 import msgspec
 
+from plimsoll.model.amounts import amount_text
+from plimsoll.model.autoscalers.recommended_requests import recommended
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PodIndex
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
@@ -93,19 +96,40 @@ class AdmittedShapes(PodIndex):
 
 
 def as_admitted(pod: PodInfo, cluster: Cluster) -> PodInfo:
-    """The pod with the containers that its owner's newest pod has, if that requests more of anything."""
+    """The pod with the containers that its replacement will have.
+
+    They are those of the owner's newest pod, if that requests more of anything, with the requests that a
+    VerticalPodAutoscaler recommends now. The recommendation comes second because admission applies it to
+    each new pod, whatever earlier ones were created with.
+    """
     larger = cluster.index(AdmittedShapes).larger(pod)
-    if larger is None:
+    spec = pod.pod.spec
+    if larger is not None:
+        shown = larger.sample.spec
+        spec = msgspec.structs.replace(
+            spec,
+            containers=shown.containers,
+            init_containers=shown.init_containers,
+            resources=shown.resources,
+            overhead=shown.overhead,
+        )
+    containers = recommended(pod.pod, spec.containers, cluster.objects)
+    if containers is not spec.containers:
+        spec = msgspec.structs.replace(spec, containers=containers)
+    if spec is pod.pod.spec:
         return pod
-    spec = larger.sample.spec
-    grown = msgspec.structs.replace(
-        pod.pod.spec,
-        containers=spec.containers,
-        init_containers=spec.init_containers,
-        resources=spec.resources,
-        overhead=spec.overhead,
-    )
-    return cluster.templates.info(msgspec.structs.replace(pod.pod, spec=grown), pod.stands_in_for)
+    return cluster.templates.info(msgspec.structs.replace(pod.pod, spec=spec), pod.stands_in_for)
+
+
+def difference(pod: PodInfo, cluster: Cluster) -> str:
+    """What the replacement requests otherwise than the pod, as a clause; "" for nothing."""
+    new, old = as_admitted(pod, cluster).template.requests, pod.template.requests
+    changed = sorted(name for name in {**new, **old} if new.get(name, 0) != old.get(name, 0))
+    said = [
+        f"{name} {amount_text(name, new.get(name, 0))} (now {amount_text(name, old.get(name, 0))})"
+        for name in changed
+    ]
+    return f"its replacement will request {', '.join(said)}" if said else ""
 
 
 def _owner(pod: PodInfo) -> tuple[str, str]:

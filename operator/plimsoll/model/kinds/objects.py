@@ -79,8 +79,8 @@ SHELVES: Mapping[type, str] = {
 class ClusterObjects:
     """Objects by key: ``name``, or ``namespace/name`` for namespaced kinds.
 
-    ``version`` increases with each change, except for budgets and pod groups, which are read only for
-    evictions: they have ``budget_version``.
+    ``version`` increases with each change, except for budgets, pod groups and autoscalers, which are read
+    only for evictions: they have ``budget_version``.
     ``derived`` keeps values computed from the objects until ``version`` increases.
     """
 
@@ -194,7 +194,7 @@ class ReadOnlyObjects(ClusterObjects):
 
     @property
     def budget_version(self) -> int:  # type: ignore[override]  # likewise
-        """Increases with each change of a budget, or of the wanted state of a pod group."""
+        """Increases with each change of a budget, an autoscaler, or the wanted state of a pod group."""
         return self._source.budget_version
 
     @property

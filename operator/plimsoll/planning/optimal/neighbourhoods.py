@@ -39,6 +39,7 @@ from plimsoll.planning.optimal.milp import solve
 from plimsoll.planning.optimal.problem import Solution
 from plimsoll.planning.proven.bundles import judge
 from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.planning.search_time import SearchTime
 
 #: Nodes of a neighbourhood on which room is sought, and the maximum number of nodes that receive their pods.
 FOCUS = 16
@@ -60,7 +61,7 @@ class NeighbourhoodSearch:
     book: PlanBuilder
     rebalancing: RebalancingConfig
     strategy: ServesPending
-    seconds: float
+    time: SearchTime
     _closed: bool = False  #: the cycle's total is used up
     _seen: set[tuple[int, frozenset[str], int]] = field(default_factory=set)
 
@@ -77,7 +78,7 @@ class NeighbourhoodSearch:
 
     @property
     def _is_over(self) -> bool:
-        return self._closed or self.seconds <= 0
+        return self._closed or self.time.is_over
 
     def _kinds(self) -> list[PodInfo]:
         """One pending pod of each template."""
@@ -116,14 +117,15 @@ class NeighbourhoodSearch:
 
     def _solve(self, nodes: Sequence[str], waiting: Sequence[PodInfo]) -> int:
         """Solve one program; returns how many pods get a place."""
-        self.seconds -= LOOK_S + NODE_S * len(self.book.context.nodes)
+        self.time.report(LOOK_S + NODE_S * len(self.book.context.nodes))
         setting = Setting.around(self.rebalancing, self.book, nodes, waiting)
         for phases in (0, PHASES):
             problem = replace(setting.problem, phases=phases)
-            found = solve(problem, max(min(self.seconds, MOST_S), LOOK_S))
-            self.seconds -= found.seconds
+            found = solve(problem, max(min(self.time.left, MOST_S), LOOK_S))
+            self.time.report(found.seconds)
             served = 0
-            for bundle in _Unfolding(setting, self.book, self.rebalancing, found).bundles():
+            unfolding = _Unfolding(setting, self.book, self.rebalancing, found, self.time)
+            for bundle in unfolding.bundles():
                 if len(bundle.candidates) > self.strategy.most_moves:
                     continue
                 verdict = judge(self.book, bundle, self.strategy.name)
@@ -182,9 +184,14 @@ class _Unfolding:
     """Turns a solution into bundles, one per pending pod, each feasible after the earlier ones."""
 
     def __init__(
-        self, setting: Setting, book: PlanBuilder, rebalancing: RebalancingConfig, found: Solution
+        self,
+        setting: Setting,
+        book: PlanBuilder,
+        rebalancing: RebalancingConfig,
+        found: Solution,
+        time: SearchTime,
     ) -> None:
-        self._setting = setting
+        self._setting, self._time = setting, time
         self._fork = book.context.cluster.fork()
         self._schedulers = ForkSchedulers(rebalancing.profiles, self._fork)
         leaving, self._open = setting.unfolded(found)
@@ -199,7 +206,7 @@ class _Unfolding:
         """The bundles, largest pods first; any order would do, as each takes only the moves that it needs."""
         for pod in self._leaving.pop("", []):
             for node in [name for name, number in self._open[pod.template].items() if number]:
-                if not self._questions:
+                if self._is_over:
                     return
                 self._made.clear()
                 if not self._clear(node, pod, frozenset({node})):
@@ -218,7 +225,7 @@ class _Unfolding:
         for leaving in list(self._leaving[node]):
             if self._fits(pod, node):
                 return True
-            if not self._questions:
+            if self._is_over:
                 return False
             if leaving in self._leaving[node]:  # not moved on the way
                 self._send(leaving, node, closed)
@@ -232,7 +239,7 @@ class _Unfolding:
         mark = len(self._made)
         for deep in (False, True)[: 1 + (len(closed) <= DEPTH)]:
             for target in targets:
-                if not self._questions:
+                if self._is_over:
                     break
                 if self._clear(target, fresh, closed | {target}) if deep else self._fits(fresh, target):
                     self._fork.place(replacement_of(pod, self._fork, target), target)
@@ -244,6 +251,10 @@ class _Unfolding:
         self._fork.place(pod, source)
         return False
 
+    @property
+    def _is_over(self) -> bool:
+        return not self._questions or self._time.is_over
+
     def _undo(self, mark: int) -> None:
         """Undo all moves made since ``mark``."""
         for pod, source, target in reversed(self._made[mark:]):
@@ -254,7 +265,7 @@ class _Unfolding:
         del self._made[mark:]
 
     def _fits(self, pod: PodInfo, node: str) -> bool:
-        if not self._questions:  # no order was found in time; every caller returns
+        if self._is_over:  # no order was found in time; every caller returns
             return False
         self._questions -= 1
         scheduler = self._schedulers.serving(pod)

@@ -48,6 +48,7 @@ from plimsoll.planning.proven.bundles import hear
 from plimsoll.planning.proven.bundles import judge as judged
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
 from plimsoll.planning.proven.planner import plan
+from plimsoll.planning.search_time import SearchTime
 from plimsoll.toolkit.descheduling.disruption_signals import not_emptied
 
 #: How often the program is solved again when filters reject what it allowed.
@@ -79,16 +80,16 @@ def optimal_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plan
     judge = _Judge(free, cluster, context, setting)
     before, seeded = judge.value(()), judge.value(seeds)
     plans = [(before, ()), (seeded, seeds)]
-    problem, bound, spent = setting.problem, float("-inf"), 0.0
+    problem, bound, time = setting.problem, float("-inf"), SearchTime(goal.seconds, context.monotonic)
     for _ in range(ROUNDS):
-        left = goal.seconds - spent
-        if left <= 0 or not problem.stocks:
+        if time.is_over or not problem.stocks:
             break
-        found = solve(problem, left, Solution(*setting.solution_of(seeds), seeded, bound))
-        spent += found.seconds
+        found = solve(problem, time.left, Solution(*setting.solution_of(seeds), seeded, bound))
+        time.report(found.seconds)
         if bound == float("-inf"):
             bound = found.bound  # without the later rounds' restrictions, so it holds for all of them
-        walk = walk_to(found, setting, PlanBuilder(free, cluster, context), {**setting.heated, **wishes})
+        book = PlanBuilder(free, cluster, context)
+        walk = walk_to(found, setting, book, {**setting.heated, **wishes}, time)
         moves = tuple(walk.moves if loads is None else sorted(walk.moves, key=loads.urgency))
         plans.append((judge.value(moves), moves))
         forbidden = walk.impossible | judge.unwelcome(moves)
@@ -98,7 +99,7 @@ def optimal_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plan
     plans.sort(key=lambda each: each[0])
     best_value, best = plans[0]
     made = _first_steps([moves for value, moves in plans if value < before], ended, judge, rebalancing)
-    rooms = _make_room(serving, made, rebalancing, goal.seconds - spent)
+    rooms = _make_room(serving, made, rebalancing, time)
     optimisation = Optimisation(
         objective=goal.objective,
         before=before,
@@ -106,7 +107,7 @@ def optimal_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plan
         bound=_proven_bound(setting, bound + judge.stuck, best_value, before),
         proven=seeded,
         moves=len(best),
-        seconds=spent + rooms.seconds,
+        seconds=time.spent,
         waiting=rooms.waiting,
         served=len(
             {each.pod.uid for move in made.moves if move.beneficiary for each in move.beneficiary.all}
@@ -128,29 +129,26 @@ class _Rooms:
 
     Attributes:
         waiting: Pods that fitted nowhere before.
-        seconds: Spent on the search.
         failures: Strategies that failed to report pending pods, or to propose moves.
     """
 
     waiting: int = 0
-    seconds: float = 0.0
     failures: list[PluginError] = field(default_factory=list)
 
 
 def _make_room(
-    serving: Iterable[ServesPending], made: PlanBuilder, rebalancing: RebalancingConfig, seconds: float
+    serving: Iterable[ServesPending], made: PlanBuilder, rebalancing: RebalancingConfig, time: SearchTime
 ) -> _Rooms:
     """Book moves that make room for pending pods; no objective counts them, as other pods benefit."""
     found, known = _Rooms(), set[str]()
     for strategy in serving:
-        search = NeighbourhoodSearch(made, rebalancing, strategy, seconds - found.seconds)
+        search = NeighbourhoodSearch(made, rebalancing, strategy, time)
         try:
             known |= {pod.uid for pod in search.waiting()}
             hear(made, strategy)
             search.run()
         except PluginError as exc:
             found.failures.append(exc)
-        found.seconds = seconds - search.seconds
     found.waiting = len(known)
     return found
 

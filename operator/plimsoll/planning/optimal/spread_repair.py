@@ -23,6 +23,7 @@ from plimsoll.planning.optimal.solver import INSTALL_SOLVER, has_solver
 from plimsoll.planning.optimal.walk import walk_to
 from plimsoll.planning.proven.bundles import judge
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
+from plimsoll.planning.search_time import SearchTime
 
 #: Maximum seconds of one search, and its repetitions without arrivals that the filters reject.
 MOST_S, ROUNDS = 5.0, 4
@@ -69,6 +70,7 @@ def _searched(
 ) -> tuple[Sequence[Move], bool]:
     """The moves of the best solution that the scheduler's filters pass, and whether it is proven optimal."""
     seconds = min(rebalancing.goal.seconds, MOST_S)
+    time = SearchTime(seconds, context.monotonic)
     free = replace(
         rebalancing,
         strategies=(strategy,),
@@ -84,12 +86,12 @@ def _searched(
         return (), True
     before = value_of(problem, *setting.nothing)
     for _ in range(ROUNDS):
-        found = solve(problem, seconds, Solution(*setting.nothing, before, -np.inf))
-        seconds -= found.seconds
-        walk = walk_to(found, setting, PlanBuilder(free, cluster, context), {})
+        found = solve(problem, max(time.left, 0.0), Solution(*setting.nothing, before, -np.inf))
+        time.report(found.seconds)
+        walk = walk_to(found, setting, PlanBuilder(free, cluster, context), {}, time)
         if not walk.impossible:
             return walk.moves, found.gap < 1e-6
-        if seconds <= 0:
+        if time.is_over:
             break
         problem = setting.forbid(problem, walk.impossible, found)
     return walk.moves, False

@@ -12,6 +12,7 @@ from plimsoll.planning.optimal.problem import Solution
 from plimsoll.planning.optimal.wishes import Wish
 from plimsoll.planning.proven.bundles import judge
 from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.planning.search_time import SearchTime
 
 #: Maximum number of attempts to move, in all and in addition for each leaving pod; an order needs few.
 TRIES, TRIES_A_POD = 1_000, 5
@@ -25,20 +26,25 @@ class Walk:
     impossible: Counter[tuple[PodTemplate, str]]
 
 
-def walk_to(found: Solution, setting: Setting, book: PlanBuilder, wishes: Mapping[str, Wish]) -> Walk:
-    """Find single moves, each feasible after the earlier ones, with a bounded number of attempts."""
+def walk_to(
+    found: Solution, setting: Setting, book: PlanBuilder, wishes: Mapping[str, Wish], time: SearchTime
+) -> Walk:
+    """Find single moves, each feasible after the earlier ones, within the time and a number of attempts."""
     leaving, arrivals = setting.unfolded(found)
     impossible: Counter[tuple[PodTemplate, str]] = Counter()
     left = TRIES + TRIES_A_POD * sum(map(len, leaving.values()))
     progress = True
-    while progress and left > 0:
+    while progress:
         progress = False
         for template, pods in leaving.items():
             for pod in list(pods):
+                if left <= 0 or time.is_over:
+                    break
                 left -= 1
                 if _step(pod, arrivals[template], setting, book, wishes):
                     pods.remove(pod)
                     progress = True
+        progress = progress and left > 0 and not time.is_over
     for template, open_targets in arrivals.items():
         for target, count in open_targets.items():
             if count:

@@ -18,7 +18,7 @@ from plimsoll.framework.descheduling.context import StrategyContext, considered_
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.pod_indexes import UnplacedPods
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal, Verdict
-from plimsoll.model.columns.admitted_shapes import AdmittedShapes
+from plimsoll.model.columns.admitted_shapes import AdmittedShapes, difference
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.deployment import SURGED
 from plimsoll.model.kinds.pod import PodStatus
@@ -56,6 +56,9 @@ from plimsoll.planning.surges import Surge
 
 #: Refusals by complaints that may be less severe than what the move mends.
 YIELDING = (NEW_COMPLAINT, WOULD_MOVE_AGAIN)
+
+#: Refusals because the scheduler would place the replacement on no other node.
+NOT_FEASIBLE = ("NoFeasibleNode", "NoOtherNode", "NotFeasible")
 
 #: For plans that only search for what would be possible.
 UNLIMITED = Limits(per_workload=NO_CEILING)
@@ -276,7 +279,7 @@ class PlanBuilder:
         maximum = MAX_SCORE * sum(profile.weights.values())
         chosen = self._chosen(candidate, strategy, ranking, maximum, is_forecast=is_forecast)
         if isinstance(chosen, Refusal):
-            return chosen
+            return self._with_difference(chosen, pod)
         total = ranking.total_of(chosen.target)
         own = None if chosen.target == source else ranking.total_of(source)
         return replace(
@@ -291,6 +294,13 @@ class PlanBuilder:
             maximum=maximum,
             load=self.objections.load.change(strategy, pod, chosen.target),
         )
+
+    def _with_difference(self, refusal: Refusal, pod: PodInfo) -> Refusal:
+        """The refusal; if no other node is feasible, with what the replacement requests otherwise."""
+        clause = difference(pod, self.fork) if refusal.reason in NOT_FEASIBLE else ""
+        if not clause:
+            return refusal
+        return replace(refusal, message=f"{refusal.message.removesuffix('.')}; {clause}")
 
     def _refused_by_template(
         self, candidate: Candidate, strategy: str, profile: Profile, workload: Workload

@@ -6,11 +6,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from plimsoll.cluster.watched_resources import AUTOSCALERS
 from plimsoll.kube.access_reviews import right_of
 from plimsoll.kube.custom_resources import GROUP, shadowing_evictions
 from plimsoll.kube.lists import objects
 from plimsoll.kube.resource_claims import GROUP as DEVICES
 from plimsoll.kube.resource_claims import ResourceClaims
+from plimsoll.kube.session.discovery import offered
 from plimsoll.kube.session.errors import APIError, NotFound, Unauthorized
 from plimsoll.kube.session.session import Session
 from plimsoll.model.decoding import DecodeError, convert
@@ -60,6 +62,7 @@ class Survey:
         guards: The cluster's admission policies.
         keys: Annotations and labels of nodes and namespaces, by object.
         devices: Whether the cluster has dynamically allocated devices.
+        has_autoscalers: Whether it has VerticalPodAutoscalers; if unreadable, it may.
         unread: Failed reads of workloads and events.
     """
 
@@ -76,6 +79,7 @@ class Survey:
     guards: AdmissionPolicies | Unread
     keys: Mapping[str, Sequence[str]] | Unread
     devices: DevicePresence
+    has_autoscalers: bool
     unread: tuple[Unread, ...]
 
 
@@ -89,6 +93,7 @@ async def survey(session: Session, now: float, namespace: str) -> Survey:
         tasks = [group.create_task(attempt(path, _workloads(session, kind))) for kind, path in WORKLOADS]
         reported = group.create_task(attempt("/api/v1/events", lambda path: _reporters(session, path)))
         devices = group.create_task(_devices(session))
+        autoscalers = group.create_task(_has_autoscalers(session))
         guards = group.create_task(attempt(ADMISSION, lambda path: _guards(session, path)))
         keys = group.create_task(attempt("/api/v1/nodes", lambda path: _keys(session, path)))
         waits = group.create_task(attempt(PODS, lambda path: _waiting(session, path, now)))
@@ -110,6 +115,7 @@ async def survey(session: Session, now: float, namespace: str) -> Survey:
         guards=guards.result(),
         keys=keys.result(),
         devices=devices.result(),
+        has_autoscalers=autoscalers.result(),
         unread=tuple(each for each in (*workloads, reporters) if isinstance(each, Unread)),
     )
 
@@ -220,6 +226,14 @@ async def _devices(session: Session) -> DevicePresence:
         if found is not False:
             return DevicePresence.USED
     return DevicePresence.UNUSED
+
+
+async def _has_autoscalers(session: Session) -> bool:
+    """Whether there are any; if unreadable, there may be."""
+    group, _, name = AUTOSCALERS.path.rpartition("/")
+    if not (await offered(session, group, (name,))).is_done:
+        return False
+    return await attempt(AUTOSCALERS.path, lambda path: _has_any(session, path)) is not False
 
 
 async def _has_any(session: Session, path: str) -> bool:

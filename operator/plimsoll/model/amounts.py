@@ -17,8 +17,3 @@ def amount_text(resource: str, amount: int) -> str:
             tenths = -(-amount * 10 // (1 << power))
             return f"{tenths / 10:g}{suffix}" if tenths < 10_000 else f"{-(-tenths // 10)}{suffix}"
     return str(amount)
-
-
-def share_text(share: float) -> str:
-    """A share as a percentage."""
-    return f"{share * 100:.0f}%"

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import structlog
 
-from plimsoll.access.rights import ALLOCATE, BIND, READ_DEVICES, told
+from plimsoll.access.rights import ALLOCATE, BIND, READ_DEVICES
+from plimsoll.app.optional_kinds.unwatched import FIRST_S, unwatched
 from plimsoll.app.scheduling_wing import SchedulingWing
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.watched_resources import DEVICES
@@ -17,18 +18,8 @@ from plimsoll.kube.reflector import Reflector
 from plimsoll.kube.resource_claims import ResourceClaims
 from plimsoll.leadership.leader import Leadership
 from plimsoll.model.kinds.watch_event import Synced, WatchEvent
-from plimsoll.ports.writes import WriteOutcome
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
-
-#: Seconds between two requests to a server that does not serve the group, or does not allow it.
-ASK_S = 60.0
-
-#: Seconds between two requests to a server that did not respond.
-RETRY_S = 5.0
-
-#: Maximum wait of the first decision for the first lists, in seconds.
-FIRST_S = 5.0
 
 #: Seconds between two checks of how long drivers have taken to prepare devices.
 TIME_S = 5.0
@@ -115,23 +106,17 @@ class DeviceWatches:
 
     async def _asked(self) -> float | None:
         """Query the server; returns the seconds until the next query, None if devices are to be watched."""
-        offered = await self._claims.offered()
-        if offered.verdict is WriteOutcome.GONE:
-            return ASK_S
-        problem, pause_s = offered.message, RETRY_S
-        if offered.is_done:
-            # Without the right to bind, devices are read for plans only.
-            needed = READ_DEVICES + (ALLOCATE if self._access.allows(BIND) else ())
-            missing = await self._access.missing(needed)
-            if not missing:
-                return None
-            problem, pause_s = told(missing), ASK_S
-        if problem != self._problem:
-            self._problem = problem
+        # Without the right to bind, devices are read for plans only.
+        needed = READ_DEVICES + (ALLOCATE if self._access.allows(BIND) else ())
+        found = await unwatched(await self._claims.offered(), needed, self._access)
+        if found is None or not found.problem:
+            return None if found is None else found.pause_s
+        if found.problem != self._problem:
+            self._problem = found.problem
             log = structlog.get_logger("plimsoll")
-            log.info("pods with resource claims wait, all others are served", problem=problem)
-        self._wing.serve_devices(is_served=False, why_not=NOT_ALLOWED.format(problem))
-        return pause_s
+            log.info("pods with resource claims wait, all others are served", problem=found.problem)
+        self._wing.serve_devices(is_served=False, why_not=NOT_ALLOWED.format(found.problem))
+        return found.pause_s
 
     async def until_settled(self) -> None:
         """Wait briefly until it is known whether claims are served, and which exist."""

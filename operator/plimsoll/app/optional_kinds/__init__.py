@@ -1,0 +1,1 @@
+"""Watches kinds that many clusters do not have: devices, VerticalPodAutoscalers."""

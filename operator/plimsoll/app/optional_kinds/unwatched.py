@@ -1,0 +1,45 @@
+"""Says what stands against the watch of kinds that many clusters do not have."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from plimsoll.access.rights import Access, Right, told
+from plimsoll.ports.writes import WriteOutcome, WriteResult
+
+#: Seconds between two requests to a server that does not serve the kinds, or does not allow to read them.
+ASK_S = 60.0
+
+#: Seconds between two requests to a server that did not respond.
+RETRY_S = 5.0
+
+#: Maximum wait of the first decision for the first lists, in seconds.
+FIRST_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Unwatched:
+    """Why kinds are not watched.
+
+    Attributes:
+        problem: A sentence; "" if the server does not have them, which needs no action.
+        pause_s: Seconds until it is worth looking again.
+    """
+
+    problem: str
+    pause_s: float
+
+
+async def unwatched(offered: WriteResult, needed: Iterable[Right], access: Access) -> Unwatched | None:
+    """Why kinds are not watched; None if they can be.
+
+    Args:
+        offered: The answer of discovery.
+        needed: The rights that the watch needs.
+        access: Reviews them.
+    """
+    if offered.verdict is WriteOutcome.GONE:
+        return Unwatched("", ASK_S)
+    if not offered.is_done:
+        return Unwatched(offered.message, RETRY_S)
+    missing = await access.missing(needed)
+    return Unwatched(told(missing), ASK_S) if missing else None

@@ -1,0 +1,1 @@
+"""VerticalPodAutoscalers, and the requests that they give to new pods."""
