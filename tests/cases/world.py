@@ -418,20 +418,20 @@ class World:
         return DONE
 
     async def evict(self, pod: Pod) -> WriteResult:
-        """The pod leaves, unless a budget has nothing left."""
-        budgets = [
-            each
-            for (kind, _), each in self._documents.items()
-            if kind == "PodDisruptionBudget"
-            and each["metadata"]["namespace"] == pod.namespace
-            and compile_selector(convert(KINDS[kind], each).spec.selector).matches(pod.metadata.labels)
-        ]
+        """The pod leaves, unless a budget has nothing left, as the Eviction API decides."""
+        budgets = [] if pod.is_terminal or pod.status.phase == "Pending" else self._budgets(pod)
+        if len(budgets) > 1:
+            return WriteResult(WriteOutcome.UNKNOWN, "This pod has more than one PodDisruptionBudget")
         for each in budgets:
-            if each["status"]["disruptionsAllowed"] < 1:
+            status, policy = each["status"], each["spec"].get("unhealthyPodEvictionPolicy")
+            is_met = status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0
+            if not pod.is_ready and (is_met or policy == "AlwaysAllow"):
+                continue
+            is_stale = status.get("observedGeneration", 0) < each["metadata"].get("generation", 0)
+            if is_stale or status["disruptionsAllowed"] < 1:
                 self._note("blocked", pod.key, each["metadata"]["name"])
                 return WriteResult(WriteOutcome.BLOCKED, "it would violate the pod's disruption budget",
                               budget=f"{pod.namespace}/{each['metadata']['name']}")  # fmt: skip
-        for each in budgets:
             changed = copy.deepcopy(each)
             changed["status"]["disruptionsAllowed"] -= 1
             self.apply(changed)
@@ -456,6 +456,15 @@ class World:
         spec["taints"] = [each for each in spec.get("taints", ()) if each["key"] != CONSOLIDATING] + ours
         self.apply(changed)
         return DONE
+
+    def _budgets(self, pod: Pod) -> list[Document]:
+        return [
+            each
+            for (kind, _), each in self._documents.items()
+            if kind == "PodDisruptionBudget"
+            and each["metadata"]["namespace"] == pod.namespace
+            and compile_selector(convert(KINDS[kind], each).spec.selector).matches(pod.metadata.labels)
+        ]
 
     def _note(self, what: str, key: str, said: str) -> None:
         self._happened.setdefault(what, {})[key] = said
@@ -562,7 +571,7 @@ _RUNNING = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True
 
 
 def _move(spec: Mapping[str, Any]) -> str:
-    return f"{spec['strategy']}: {spec['fromNode']} -> {spec.get('toNode') or 'anywhere'}"
+    return f"{spec['strategy']}: {spec['fromNode']} -> {spec.get('targetNode') or 'anywhere'}"
 
 
 def _device(result: Any) -> str:

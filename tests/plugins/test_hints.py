@@ -129,6 +129,10 @@ def check(
     return pytest.param(plugin, pod, changes, expected, id=f"{plugin}-{case}")
 
 
+def far(**labels: str) -> Namespace:
+    return Namespace(metadata=ObjectMeta(name="far", labels=labels))
+
+
 DEVICES = info(resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}])
 ALLOCATED = a_claim("other", status={"allocation": {"devices": {"results": []}}})
 
@@ -154,6 +158,9 @@ def term(app: str, *, anti: bool = False, **more: Any) -> dict[str, Any]:
     found = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "zone", **more}
     kind = "podAntiAffinity" if anti else "podAffinity"
     return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [found]}}
+
+
+NEAR_TEAM = term("db", namespaceSelector={"matchLabels": {"team": "a"}})
 
 
 def terms(*apps: str) -> dict[str, Any]:
@@ -438,6 +445,14 @@ ROWS = [
     *(
         check("InterPodAffinity", info(affinity=affinity, **more), changes, expected, case)
         for affinity, more, changes, expected, case in (
+            (NEAR_TEAM, {}, thing(None, far(team="a")), WAKES, "namespace-came"),
+            (NEAR_TEAM, {}, thing(None, far(team="b")), SLEEPS, "other-namespace-came"),
+            (NEAR_TEAM, {}, thing(far(), far(team="a")), WAKES, "namespace-selected"),
+            (NEAR_TEAM, {}, thing(far(team="a"), far()), WAKES, "namespace-not-selected"),
+            (NEAR_TEAM, {}, thing(far(team="a"), far(team="a", x="y")), SLEEPS, "namespace-beside"),
+            (term("db"), {}, thing(far(), far(team="a")), SLEEPS, "namespace-of-others"),
+            (term("db"), {"namespace": "far"}, thing(far(), far(team="a")), WAKES, "own-namespace"),
+            (term("db"), {"namespace": "far"}, thing(far(x="y"), far(x="y")), SLEEPS, "own-as-before"),
             (term("db"), {}, placed(None, on(labels={"app": "db"})), WAKES, "wanted-came"),
             (term("db"), {}, placed(None, on(labels={"app": "web"})), SLEEPS, "other-came"),
             (

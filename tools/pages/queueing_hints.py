@@ -60,9 +60,8 @@ waiting pod itself.
 TAIL = """
 Pods that come to a node, or change there, are offered to few of the pods that PodTopologySpread and
 InterPodAffinity have rejected, as upstream does it: to those that PodTopologySpread rejected in the same
-namespace, and to those with a required affinity term that the pod matches. So a label that ends an
-anti-affinity conflict wakes its victim after five minutes. Deletions are offered to all, and so is
-everything to pods of other plugins.
+namespace, and to those with a required term that the pod matches, or matched before. Deletions are
+offered to all, and so is everything to pods of other plugins.
 
 Differs from kube-scheduler: a pod that is woken because another attempt of ours failed (its room is free
 again) sits out its back-off even while the active queue is empty, or two pods that are refused again and

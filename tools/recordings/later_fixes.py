@@ -114,6 +114,14 @@ LATER_FIXES: Sequence[LaterFix] = (
         "InterPodAffinity",
         ("queueing/first-of-its-group",),
     ),
+    LaterFix(
+        "not yet released",
+        (141953, 141954),
+        "A pod whose terms have a `namespaceSelector` is tried again when a pod comes or goes that they"
+        " match, and when the labels of a namespace change; before, after five minutes.",
+        "InterPodAffinity",
+        ("queueing/namespace-is-relabelled",),
+    ),
 )
 
 BY_RECORDING = {case: fix for fix in LATER_FIXES for case in fix.recordings}

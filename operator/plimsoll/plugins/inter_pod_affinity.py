@@ -255,7 +255,7 @@ class InterPodAffinity(
                 return 0
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
-        """Creations, deletions and relabellings of pods, and nodes that change domains."""
+        """Creations, deletions and relabellings of pods; nodes that change domains; labels of namespaces."""
         label = fwk.ActionType.UPDATE_POD_LABEL
         node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_LABEL
         assigned = fwk.EventResource.ASSIGNED_POD
@@ -265,6 +265,9 @@ class InterPodAffinity(
             fwk.EventWithHint(assigned, label, _after_relabelled, by_template=True),
             fwk.EventWithHint(fwk.EventResource.UNSCHEDULABLE_POD, label),
             fwk.EventWithHint(fwk.EventResource.NODE, node, _after_node, by_template=True),
+            fwk.EventWithHint(
+                "Namespace", fwk.ActionType.ADD | fwk.ActionType.UPDATE, _after_namespace, by_template=True
+            ),
         )
 
 
@@ -313,6 +316,24 @@ def _after_node(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
         or any(
             term.topology_key in old and old[term.topology_key] != new.get(term.topology_key) for term in far
         )
+    )
+
+
+def _after_namespace(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+    """A required term selects the namespace now, or no longer; or the labels of the pod's own one changed."""
+    old, new = change.old, change.new
+    selectors = [
+        term.namespace_selector
+        for kind in (TermKind.REQUIRED_AFFINITY, TermKind.REQUIRED_ANTI_AFFINITY)
+        for term in pod.template.terms_of(kind)
+        if term.namespace_selector is not None
+    ]
+    return fwk.QueueingHint.of(
+        any(
+            each.matches(new.labels) is not (old is not None and each.matches(old.labels))
+            for each in selectors
+        )
+        or (new.name == pod.namespace and (old is None or old.labels != new.labels))
     )
 
 
