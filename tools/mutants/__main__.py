@@ -23,8 +23,9 @@ from mutants.session import Hunt, Limits
 ROOT = Path(__file__).parents[2]
 #: Where what is known of tests and the last results lie.
 FOLDER = ROOT / ".mutants"
-#: Tests that are no candidates: they start processes, which are not forked from the one with the mutant.
-ELSEWHERE = (*SLOW, "tests/structure/", "tests/docs/")
+#: Tests that are no candidates: they start processes that are not forked from the one with the mutant, read
+#: texts, or look at the whole product in ways that are too dear for a mutant.
+ELSEWHERE = (*SLOW, "tests/structure/", "tests/docs/", "tests/tools/", "tests/large_objects/")
 
 
 def main() -> int:
@@ -80,7 +81,7 @@ def main() -> int:
 
 
 def candidates(wanted: Iterable[Mutant], most: int) -> list[str]:
-    """The test files that may reach one of the mutants: those of its package, and those that import its module, nearest first."""
+    """The test files of the mutants' packages and those that import their modules, nearest first."""
     files = [each for each in _git("ls-files", "-co", "--exclude-standard") if (ROOT / each).exists()]
     modules = [each for each in files if each.endswith(".py")]
     paths = {each.path for each in wanted}

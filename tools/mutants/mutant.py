@@ -1,4 +1,4 @@
-"""A Mutant is a module with one slip; a sample of them is drawn by seed, as many from each package as it is large."""
+"""A Mutant is a module with one slip; a sample of them is drawn by seed, from each package by its size."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The operators of mutants: what is wrong at one place of a function, the usual ways and those of this product.
+"""The operators of mutants: what is wrong at one place of a function.
 
-The usual ones change a comparison, a condition, a calculation, a constant or what is returned. Ours are about what happens
-the second time: undo, reset, uid, namespace, event, order of writes, unit, index, clock. Slips of the
-planter (tools/planter/slips.py) belong to ours.
+The usual ones change a comparison, a condition, a calculation, a constant or what is returned. Ours are
+about rare ends and what happens the second time: undo, reset, uid, namespace, event, order of writes, unit,
+index, clock, and the slips of the planter (tools/planter/slips.py).
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def _ours(node: ast.AST) -> Iterator[Slip]:
             yield from _clock(function)
             for keyword in node.keywords:
                 if keyword.arg == "seconds":
-                    yield Slip("unit", keyword, f"minutes={ast.unparse(keyword.value)}")
+                    yield Slip("unit", keyword.value, f"({ast.unparse(keyword.value)} * 60)")
         case ast.BinOp(op=ast.Add() | ast.Sub(), right=ast.Name() | ast.Attribute() as right):
             yield from _unit(right)
         case ast.Compare(comparators=[ast.Name() | ast.Attribute() as right]):

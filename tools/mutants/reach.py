@@ -1,8 +1,8 @@
 """Measures which tests reach which lines of ``plimsoll``, and what each test costs, and keeps it.
 
-Each test file runs in a process forked from the one that has collected it, under coverage.py, and is measured
-again when it has changed or a module that it reached. What a fixture of more than one test does counts for all
-tests of its file.
+Each test file runs in a process forked from the one that has collected it, under coverage.py, and is
+measured again when it has changed or a module that it reached. What a fixture of more than one test does
+counts for all tests of its file that use it.
 """
 
 from __future__ import annotations

@@ -10,15 +10,10 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import selectors
 import signal
-import sys
-import time
-import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import InitVar, dataclass, field
 from enum import StrEnum
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -27,6 +22,7 @@ import pytest
 from hypothesis import Phase, settings
 
 from forked import NURSERY
+from mutants.forks import BROKEN, DONE, End, Forks, Work
 from mutants.mutant import Mutant
 from mutants.planting import Functions
 from mutants.reach import Reach, Reached, Recorder
@@ -36,12 +32,8 @@ from workers import become_worker
 MEMORY = 3 << 30
 #: Seconds, and multiples of what it costs without a mutant, after which a test counts as one that never ends.
 PATIENCE_S, PATIENCE = 2.0, 10.0
-#: Seconds of wall time without a test that begins or ends, on a machine with other work.
-WALL_S = 60.0
-#: Statuses of a process that has tried a mutant.
-PASSED, FAILED, BROKEN = 0, 10, 11
-#: What a fork does; it says the place of each test that begins.
-Work = Callable[[Connection], None]
+#: The status of a process in which a test failed.
+FAILED = 10
 
 
 class Outcome(StrEnum):
@@ -76,7 +68,12 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds of processor time for a mutant: for tests that reach its line, and for those that reach its module."""
+    """Seconds of processor time for the tests of a mutant.
+
+    Attributes:
+        line_s: For those that reach its line.
+        module_s: For others that reach its module.
+    """
 
     line_s: float
     module_s: float
@@ -115,20 +112,24 @@ class Hunt:
         limits: What each may cost.
         jobs: How many at once.
         tell: What is done with each verdict.
+        progress: What is done with a line about the work.
     """
 
     reach: Reach
     wanted: Sequence[Mutant]
     limits: Limits
-    jobs: int
+    jobs: InitVar[int]
     tell: Callable[[Verdict], None]
     progress: Callable[[str], object]
+    _forks: Forks = field(init=False)
     _items: dict[str, pytest.Item] = field(default_factory=dict)
     _functions: Functions | None = None
     _broken: set[str] = field(default_factory=set)
-    _number: int = 0
     _cost_s: dict[str, float] = field(default_factory=dict)
     _reaching: dict[str, dict[str, Reached]] = field(default_factory=dict)
+
+    def __post_init__(self, jobs: int) -> None:
+        self._forks = Forks(jobs, self.progress)
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self) -> None:
@@ -165,17 +166,19 @@ class Hunt:
         def measured(file: str) -> Work:
             def run(line: Connection) -> None:
                 recorder = Recorder(self.reach.root, by_file[file])
-                self._become(session, _Deaf())
+                become_worker(session.config, self._forks.number, _Deaf())
                 session.config.pluginmanager.register(recorder)
                 recorder.start()
-                _run(by_file[file], lambda place: line.send(place))
+                _run(by_file[file], line.send)
                 self.reach.keep(file, recorder.tests())
 
             return run
 
         waiting = [(file, measured(file)) for file in files]
-        for file, status, _, spent_s in self._forked(lambda: waiting.pop() if waiting else None):
-            self.progress(f"measured {file}: {spent_s:.1f} s" + (f", status {status}" if status else ""))
+        for file, end in self._forks.run(lambda: waiting.pop() if waiting else None):
+            self.progress(
+                f"measured {file}: {end.spent_s:.1f} s" + (f", status {end.status}" if end.status else "")
+            )
 
     def _try_all(self, session: pytest.Session) -> None:
         waiting: list[Trial] = [self.trial_of(each) for each in reversed(self.wanted)]
@@ -188,30 +191,28 @@ class Hunt:
                 self.tell(Verdict(trial.mutant, Outcome.NOT_REACHED))
             return None
 
-        for trial, status, said, spent_s in self._forked(following):
-            again = self._judged(trial, status, said, spent_s)
+        for trial, end in self._forks.run(following):
+            again = self._judged(trial, end)
             if again is not None:
                 waiting.append(again)
 
-    def _judged(self, trial: Trial, status: int, said: list[int], spent_s: float) -> Trial | None:
+    def _judged(self, trial: Trial, end: End) -> Trial | None:
         """Tell the end of a trial, or what to try next."""
-        trial.spent_s += spent_s
-        ran = said[-1] + 1 if said else 0
-        if status == BROKEN or not said:
-            self.tell(Verdict(trial.mutant, Outcome.NOT_PLANTED, f"status {status}", spent_s=trial.spent_s))
+        trial.spent_s += end.spent_s
+        if end.status == BROKEN or not end.said:
+            self.tell(Verdict(trial.mutant, Outcome.NOT_PLANTED, spent_s=trial.spent_s))
             return None
-        test = trial.tests[said[-1]]
-        if status == PASSED:
-            if not trial.is_planted:  # it passes without the mutant
-                self.tell(
-                    Verdict(trial.mutant, Outcome.CAUGHT, trial.how + test, trial.ran, 0, trial.spent_s)
-                )
-                return None
+        ran = end.said[-1] + 1
+        test = trial.tests[ran - 1]
+        if end.status == DONE and trial.is_planted:
             self.tell(Verdict(trial.mutant, Outcome.SURVIVED, "", ran, trial.left, trial.spent_s))
             return None
+        if end.status == DONE:  # it passes without the mutant
+            self.tell(Verdict(trial.mutant, Outcome.CAUGHT, trial.how + test, trial.ran, 0, trial.spent_s))
+            return None
         if trial.is_planted:
-            how = "" if status == FAILED else "does not end: "
-            return Trial(trial.mutant, [test], 0, False, trial.spent_s, ran, how)
+            how = "" if end.status == FAILED else "does not end: "
+            return Trial(trial.mutant, [test], is_planted=False, spent_s=trial.spent_s, ran=ran, how=how)
         self._broken.add(test)
         following = self.trial_of(trial.mutant)
         following.spent_s = trial.spent_s
@@ -241,7 +242,8 @@ class Hunt:
 
     def _affordable(self, tests: list[str], limit_s: float) -> list[str]:
         """The first tests whose cost stays below a limit, and at least one."""
-        spent_s, found = 0.0, []
+        spent_s = 0.0
+        found: list[str] = []
         for each in tests:
             spent_s += self._cost_s[each]
             if found and spent_s > limit_s:
@@ -256,7 +258,7 @@ class Hunt:
             if trial.is_planted and not (self._functions and self._functions.plant(trial.mutant)):
                 os._exit(BROKEN)
             resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-            self._become(session, _FirstFailure())
+            become_worker(session.config, self._forks.number, _FirstFailure())
             signal.signal(signal.SIGPROF, signal.SIG_DFL)
 
             def begins(place: int) -> None:
@@ -268,112 +270,18 @@ class Hunt:
 
         return run
 
-    def _become(self, session: pytest.Session, line: Any) -> None:
-        become_worker(session.config, self._number, line)
-
-    def _forked(
-        self, following: Callable[[], tuple[Any, Work] | None]
-    ) -> Iterator[tuple[Any, int, list[int], float]]:
-        """Run in forks what there is to do; yield each when it has ended: its status, what it said, its cost."""
-        running: dict[int, _Child] = {}
-        with selectors.DefaultSelector() as selector:
-            if NURSERY.door is not None:
-                selector.register(NURSERY.door, selectors.EVENT_READ)
-            while True:
-                while len(running) < self.jobs and (work := following()) is not None:
-                    child = self._fork(*work, [each.line for each in running.values()])
-                    running[child.process] = child
-                    selector.register(child.end, selectors.EVENT_READ, child)
-                    selector.register(child.line, selectors.EVENT_READ, child)
-                if not running:
-                    return
-                for event, _ in selector.select(1.0):
-                    child = event.data
-                    if child is None:
-                        selector.unregister(event.fileobj)
-                        NURSERY.start()
-                    elif event.fileobj is child.line:
-                        if not child.listen():
-                            selector.unregister(child.line)
-                            child.line.close()
-                    elif child.process in running:
-                        del running[child.process]
-                        if not child.line.closed:
-                            while child.line.poll() and child.listen():
-                                pass
-                            selector.unregister(child.line)
-                            child.line.close()
-                        selector.unregister(child.end)
-                        os.close(child.end)
-                        status, spent_s = child.bury()
-                        yield child.key, status, child.said, spent_s
-                for child in [*running.values()]:
-                    if time.monotonic() > child.deadline:
-                        os.kill(child.process, signal.SIGKILL)
-
-    def _fork(self, key: Any, run: Work, others: Iterable[Connection]) -> _Child:
-        ours, theirs = Pipe(duplex=False)
-        self._number += 1
-        sys.stdout.flush()
-        sys.stderr.flush()
-        process = os.fork()
-        if process:
-            theirs.close()
-            return _Child(key, process, os.pidfd_open(process), ours)
-        status = BROKEN
-        try:
-            os.setpgid(0, 0)
-            for each in (ours, *others):
-                each.close()
-            run(theirs)
-            status = PASSED
-        except ValueError:
-            pass  # it cannot be planted
-        except BaseException:  # noqa: BLE001 - the first process goes on
-            self.progress(traceback.format_exc())
-        finally:
-            os._exit(status)
-
-
-@dataclass(slots=True, eq=False)
-class _Child:
-    """A fork as the first process sees it."""
-
-    key: Any
-    process: int
-    end: int
-    line: Connection
-    said: list[int] = field(default_factory=list)
-    deadline: float = field(default_factory=lambda: time.monotonic() + WALL_S)
-
-    def listen(self) -> bool:
-        """Whether it says anything more."""
-        try:
-            self.said.append(self.line.recv())
-        except (EOFError, ConnectionError):
-            return False
-        self.deadline = time.monotonic() + WALL_S
-        return True
-
-    def bury(self) -> tuple[int, float]:
-        """Its status and seconds of processor time; what it has started is ended."""
-        _, status, used = os.wait4(self.process, 0)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process, signal.SIGKILL)
-        return os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
-
 
 class _Deaf:
     """Takes the reports of a worker and does nothing with them."""
 
-    def send(self, message: object) -> None:
+    def send(self, message: Any) -> None:
         """Do nothing."""
 
 
 class _FirstFailure:
     """Ends the process when a test fails."""
 
-    def send(self, message: tuple[str, dict[str, Any]]) -> None:
+    def send(self, message: Any) -> None:
         """Look at a report."""
         kind, value = message
         if kind == "report" and value["outcome"] == "failed":
@@ -393,5 +301,5 @@ def import_all(folder: Path) -> None:
     for path in sorted(folder.glob("plimsoll/**/*.py")):
         parts = path.relative_to(folder).with_suffix("").parts
         if parts[-1] != "__main__":
-            with contextlib.suppress(Exception):  # noqa: BLE001 - what cannot be imported here runs in no test
+            with contextlib.suppress(Exception):  # what cannot be imported here runs in no test
                 __import__(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
