@@ -26,6 +26,15 @@ FOLDER = ROOT / ".mutants"
 #: Tests that are no candidates: they start processes that are not forked from the one with the mutant, read
 #: texts, or look at the whole product in ways that are too dear for a mutant.
 ELSEWHERE = (*SLOW, "tests/structure/", "tests/docs/", "tests/tools/", "tests/large_objects/")
+#: Tests that run the whole product, or a browser, for seconds: candidates for their own packages only.
+DEAR = (
+    "tests/chaos/",
+    "tests/fuzzing/",
+    "tests/misbehaving/",
+    "tests/simulation/",
+    "tests/soak/",
+    "tests/web_pages/",
+)
 
 
 def main() -> int:
@@ -34,6 +43,7 @@ def main() -> int:
     add = parser.add_argument
     add("--package", default="", help="packages of plimsoll, with commas between them; all, unless given")
     add("--since", default="", help="only packages with files that differ from this commit")
+    add("--portion", default="", help="of what is drawn, try only mutants of these packages, with commas")
     add("--count", type=int, default=30, help="how many mutants")
     add("--seed", type=int, default=1)
     add(
@@ -57,6 +67,8 @@ def main() -> int:
             return 0
     texts = mutants.modules(ROOT, packages)
     wanted = mutants.drawn(texts, given.count, given.seed)
+    portion = [each for each in given.portion.split(",") if each]
+    wanted = [each for each in wanted if not portion or each.package in portion]
     results = Results(given.results, Equivalents.read(), sys.stdout.write)
     if given.again:
         results.forget_survivors()
@@ -93,7 +105,7 @@ def candidates(wanted: Iterable[Mutant], most: int) -> list[str]:
         if is_test(each) and each.startswith("tests/") and not each.startswith(ELSEWHERE)
     ]
     found = sorted(
-        (each for each in tests if each in steps or each.startswith(homes)),
+        (each for each in tests if each.startswith(homes) or (each in steps and not each.startswith(DEAR))),
         key=lambda each: (steps.get(each, len(steps)), not each.startswith(homes), each),
     )
     return found[: most or None]

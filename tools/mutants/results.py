@@ -80,19 +80,16 @@ class Results:
             "| --- | ---: | ---: | ---: | ---: |",
         ]
         for package, count in [*((each, counts[each]) for each in order), ("all", total)]:
-            lines.append(
-                f"| {package} | {count['caught']} | {count['equivalent']} | {count['survived']} | {_percent(count):.0f} % |"
-            )
+            numbers = " | ".join(str(count[end]) for end in ("caught", "equivalent", "survived"))
+            lines.append(f"| {package} | {numbers} | {_percent(count):.0f} % |")
         if skipped := total["not planted"] + total["not tried"]:
             lines.append(f"{skipped} were not tried.")
         survivors = [each for each in wanted if self._end(each) == "survived"]
         for each in sorted(survivors, key=lambda each: (order.index(each.package), each.path, each.line)):
             lines += ["", row(self._verdicts[each.key]), *_diff(each)]
         spent = [self._verdicts[each.key].spent_s for each in wanted if each.key in self._verdicts]
-        lines += [
-            "",
-            f"A mutant cost {sum(spent) / max(1, len(spent)):.2f} s of processor time, {sum(spent):.0f} s in all.",
-        ]
+        mean = sum(spent) / max(1, len(spent))
+        lines += ["", f"A mutant cost {mean:.2f} s of processor time, all of them {sum(spent):.0f} s."]
         return "\n".join(lines) + "\n"
 
 
@@ -111,7 +108,5 @@ def row(verdict: Verdict) -> str:
 
 
 def _diff(mutant: Mutant) -> list[str]:
-    return [
-        *(f"    - {each}" for each in mutant.before.splitlines()),
-        *(f"    + {each}" for each in mutant.after.splitlines()),
-    ]
+    before, after = mutant.before.splitlines(), mutant.after.splitlines()
+    return [*(f"    - {each}" for each in before), *(f"    + {each}" for each in after)]
