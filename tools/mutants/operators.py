@@ -56,7 +56,7 @@ FACTORS = frozenset((60, 100, 1000, 1024, 3600, 1_000_000, 1_000_000_000))
 #: Names of times in seconds.
 SECONDS = re.compile(r"_(s|seconds)$|^seconds$")
 #: Names of what is found by something else.
-INDEX = re.compile(r"(^|_)by_|index|_of$")
+INDEX = re.compile(r"\bby_|_by_|index|_of$")
 #: Readings of a clock, and what reads another kind.
 CLOCKS = {"monotonic": "now", "now": "monotonic"}
 #: Calls that leave a trace for people, or a text; nothing depends on their arguments.

@@ -139,10 +139,13 @@ class Hunt:
         settings.load_profile("mutants")
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         """Measure what is not known, then try the mutants."""
+        if session.testsfailed:
+            return None  # pytest says what could not be collected
         self._items = {item.nodeid: item for item in session.items}
         files = dict.fromkeys(item.nodeid.partition("::")[0] for item in session.items)
+        session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined] # once, before forks share it
         NURSERY.open()
         import_all(self.reach.root / "operator")
         self._functions = Functions(self.reach.root)
