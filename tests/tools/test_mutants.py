@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from mutants.equivalents import PLACE, Equivalent, Equivalents
+from mutants.functions import Functions
+from mutants.hunt import Outcome, Verdict
 from mutants.mutant import Mutant, drawn, is_sound, modules, mutants_of, shares, text_with
-from mutants.planting import Functions
 from mutants.results import Results
-from mutants.session import Outcome, Verdict
 
 ROOT = Path(__file__).parents[2]
 PATH = "operator/plimsoll/cluster/book.py"
@@ -281,7 +281,7 @@ import os, pytest
 from pathlib import Path
 from mutants.mutant import is_sound, mutants_of
 from mutants.reach import Reach
-from mutants.session import Hunt, Limits
+from mutants.hunt import Hunt, Limits
 root, path = Path("{root}"), "{path}"
 text = (root / path).read_text()
 wanted = [each for each in mutants_of(path, text) if is_sound(each, text)]
@@ -322,7 +322,6 @@ def test_mutants_are_tried_in_forks_of_a_session(tmp_path: Path) -> None:
         check=True,
         timeout=120,
     )
-    print(done.stderr)
     found = dict(each.split(" | ") for each in done.stdout.splitlines() if " | " in each)
     assert found["7 return (self.room <= wanted)"].startswith("caught tests/cluster/test_book.py::test_has")
     assert found["7 return (self.room >= wanted)"].strip() == "survived"

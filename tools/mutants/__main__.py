@@ -15,10 +15,10 @@ import pytest
 from affected_tests import SLOW, distances, importers_of, is_test
 from mutants import mutant as mutants
 from mutants.equivalents import Equivalents
+from mutants.hunt import Hunt, Limits
 from mutants.mutant import PRODUCT, Mutant
 from mutants.reach import Reach
 from mutants.results import Results
-from mutants.session import Hunt, Limits
 
 ROOT = Path(__file__).parents[2]
 #: Where what is known of tests and the last results lie.

@@ -1,4 +1,4 @@
-"""Runs work in forked processes, several at once, and says how each ended."""
+"""Runs work in forked processes, several simultaneously, and says how each ended."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Forks:
     """Processes that are forked from this one.
 
     Args:
-        jobs: How many run at once.
+        jobs: How many run simultaneously.
         progress: What is done with a line about the work.
     """
 

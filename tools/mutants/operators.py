@@ -1,4 +1,4 @@
-"""The operators of mutants: what is wrong at one place of a function.
+"""The operators of mutants, each of which changes one place of a function.
 
 The usual ones change a comparison, a condition, a calculation, a constant or what is returned. Ours are
 about rare ends and what happens the second time: undo, reset, uid, namespace, event, order of writes, unit,

@@ -1,4 +1,4 @@
-"""Measures which tests reach which lines of ``plimsoll``, and what each test costs, and keeps it.
+"""Measures the lines that each test reaches, and its cost, and keeps both.
 
 Each test file runs in a process forked from the one that has collected it, under coverage.py, and is
 measured again when it has changed or a module that it reached. What a fixture of more than one test does

@@ -1,4 +1,4 @@
-"""What became of mutants: kept while they are tried, and printed by package, the worst first."""
+"""Keeps verdicts on mutants and prints them by package, the worst first."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from mutants.equivalents import Equivalents
+from mutants.hunt import Outcome, Verdict
 from mutants.mutant import Mutant
-from mutants.session import Outcome, Verdict
 
 
 @dataclass(slots=True)

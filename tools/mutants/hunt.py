@@ -23,8 +23,8 @@ from hypothesis import Phase, settings
 
 from forked import NURSERY
 from mutants.forks import BROKEN, DONE, End, Forks, Work
+from mutants.functions import Functions
 from mutants.mutant import Mutant
-from mutants.planting import Functions
 from mutants.reach import Reach, Reached, Recorder
 from workers import become_worker
 
@@ -104,13 +104,13 @@ class Trial:
 
 @dataclass(slots=True, eq=False)
 class Hunt:
-    """Measures, and tries mutants, several at once.
+    """Measures, and tries mutants, several simultaneously.
 
     Args:
         reach: What the tests reach.
         wanted: The mutants.
         limits: What each may cost.
-        jobs: How many at once.
+        jobs: How many simultaneously.
         tell: What is done with each verdict.
         progress: What is done with a line about the work.
     """
@@ -145,7 +145,7 @@ class Hunt:
             return None  # pytest says what could not be collected
         self._items = {item.nodeid: item for item in session.items}
         files = dict.fromkeys(item.nodeid.partition("::")[0] for item in session.items)
-        session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined] # once, before forks share it
+        session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined] # noqa: SLF001 - no public way; once, before forks share it
         NURSERY.open()
         import_all(self.reach.root / "operator")
         self._functions = Functions(self.reach.root)
