@@ -122,8 +122,9 @@ licences: $(STAMP) ## the licences of what the image is made of; fails for one t
 audit: $(TOOLS) ## ask for known weaknesses of what the image is made of (needs the advisory database)
 	.tools/bin/pip-audit --strict --require-hashes --disable-pip -r requirements-runtime.lock
 
-mutants: $(STAMP) ## the checker of the simulation with a slip in each comparison and each report, which its unit tests must find: [MODULES="limits gangs"]
-	PYTHONPATH=operator:devcluster/src:tests $(BIN)/python -m mutation $(MODULES) $(ARGS)
+mutants: $(STAMP) ## mutants of plimsoll, drawn by seed, against the tests that reach them; the survivors by package: [PACKAGE=engine,load] [SINCE=main] [COUNT=30] [SEED=1]; PACKAGE=checker: all of the simulation's checker
+	$(if $(filter checker,$(PACKAGE)),PYTHONPATH=operator:devcluster/src:tests $(BIN)/python -m mutation $(ARGS),\
+	PYTHONPATH=operator:tools:tests $(BIN)/python -m mutants $(if $(PACKAGE),--package $(PACKAGE)) $(if $(filter command line environment,$(origin SINCE)),--since $(SINCE)) $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) $(ARGS))
 
 planted: $(STAMP) ## faults in rare branches of plimsoll, drawn by seed, and which test finds each; after make coverage: [COUNT=60] [SEED=1] [PACKAGE=engine] [FAULTS=tools/planter/faults.json]
 	PYTHONPATH=tools $(BIN)/python -m planter $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) $(if $(PACKAGE),--package $(PACKAGE)) $(if $(FAULTS),--faults $(FAULTS)) $(ARGS)
@@ -248,7 +249,8 @@ contrib/headlamp/node_modules: contrib/headlamp/package-lock.json
 	cd contrib/headlamp && npm ci
 	@touch $@
 
-presubmit: lint test site ## what CI runs: formatting, lint, types, layers, the whole test suite, the site
+presubmit: lint test site ## what CI runs, and mutants of the packages that differ from main: formatting, lint, types, layers, the whole test suite, the site
+	$(MAKE) mutants SINCE=$(SINCE) COUNT=8 SEED=$$(date +%Y%m%d) ARGS="--files 30"
 
 release: $(STAMP) $(TOOLS) ## what a release publishes but for images, in dist: VERSION=0.1.0 [ARGS="--dry-run"]
 	PYTHONPATH=tools $(BIN)/python -m release $(VERSION) dist $(ARGS)

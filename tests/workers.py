@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Iterable, Iterator
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from _pytest._io import TerminalWriter
@@ -213,7 +213,7 @@ def serve(session: pytest.Session, number: int, line: Connection) -> None:
         os._exit(status)
 
 
-def become_worker(config: pytest.Config, number: int, line: Connection) -> None:
+def become_worker(config: pytest.Config, number: int, line: Line) -> None:
     """Give this process what workers must not share, and send its reports instead of printing them."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -241,10 +241,17 @@ class Silent:
         self._tw = TerminalWriter(io.StringIO())
 
 
+class Line(Protocol):
+    """Takes what a worker says."""
+
+    def send(self, message: Any) -> None:
+        """Take a message: its kind and its value."""
+
+
 class Speaker:
     """Sends the reports of a worker."""
 
-    def __init__(self, config: pytest.Config, line: Connection) -> None:
+    def __init__(self, config: pytest.Config, line: Line) -> None:
         self._config, self._line = config, line
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -1,4 +1,4 @@
-"""Runs the checker's unit tests against each mutant of the checker: ``make mutants``.
+"""Runs the checker's unit tests against each mutant of the checker: ``make mutants PACKAGE=checker``.
 
 Each mutant gets a process of its own, forked from one that has imported what the tests need.
 """

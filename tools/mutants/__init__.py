@@ -1,0 +1,1 @@
+"""Tries mutants of ``plimsoll``, copies of a module with one slip, against the tests that reach it."""

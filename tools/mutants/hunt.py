@@ -1,0 +1,308 @@
+"""A plugin of pytest that replaces its loop: measures test files, then tries each mutant in a fork.
+
+The process that has collected the tests forks one for each mutant, plants it there, and runs the tests that
+reach its line, the nearest and cheapest first, then others that reach its module. The first failure ends it.
+A test that also fails without the mutant finds nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import InitVar, dataclass, field
+from enum import StrEnum
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import Phase, settings
+
+from forked import NURSERY
+from mutants.forks import BROKEN, DONE, End, Forks, Work
+from mutants.functions import Functions
+from mutants.mutant import Mutant
+from mutants.reach import Reach, Reached, Recorder
+from workers import become_worker
+
+#: Memory that a process may have on top, in bytes.
+MEMORY = 3 << 30
+#: Seconds, and multiples of what it costs without a mutant, after which a test counts as one that never ends.
+PATIENCE_S, PATIENCE = 2.0, 10.0
+#: The status of a process in which a test failed.
+FAILED = 10
+
+
+class Outcome(StrEnum):
+    """What became of a mutant."""
+
+    CAUGHT = "caught"
+    SURVIVED = "survived"
+    NOT_REACHED = "not reached"
+    NOT_PLANTED = "not planted"
+
+
+@dataclass(slots=True)
+class Verdict:
+    """The end of a trial.
+
+    Attributes:
+        mutant: What was planted.
+        outcome: What became of it.
+        by: The test that found it, and how if it does not end.
+        ran: How many tests ran.
+        left: How many tests reach the line, but there was no time left for them.
+        spent_s: Seconds of processor time.
+    """
+
+    mutant: Mutant
+    outcome: Outcome
+    by: str = ""
+    ran: int = 0
+    left: int = 0
+    spent_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds of processor time for the tests of a mutant.
+
+    Attributes:
+        line_s: For those that reach its line.
+        module_s: For others that reach its module.
+    """
+
+    line_s: float
+    module_s: float
+
+
+@dataclass(slots=True)
+class Trial:
+    """A mutant under test.
+
+    Attributes:
+        mutant: What is planted.
+        tests: What runs, in order.
+        left: How many reach the line, but cost too much.
+        is_planted: Whether the mutant is planted; without it, the last test of another trial runs again.
+        spent_s: Seconds of processor time of the trials before it.
+        ran: How many tests have run before.
+        how: How the test failed that runs again.
+    """
+
+    mutant: Mutant
+    tests: list[str]
+    left: int = 0
+    is_planted: bool = True
+    spent_s: float = 0.0
+    ran: int = 0
+    how: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Hunt:
+    """Measures, and tries mutants, several simultaneously.
+
+    Args:
+        reach: What the tests reach.
+        wanted: The mutants.
+        limits: What each may cost.
+        jobs: How many simultaneously.
+        tell: What is done with each verdict.
+        progress: What is done with a line about the work.
+    """
+
+    reach: Reach
+    wanted: Sequence[Mutant]
+    limits: Limits
+    jobs: InitVar[int]
+    tell: Callable[[Verdict], None]
+    progress: Callable[[str], object]
+    _forks: Forks = field(init=False)
+    _items: dict[str, pytest.Item] = field(default_factory=dict)
+    _functions: Functions | None = None
+    _broken: set[str] = field(default_factory=set)
+    _cost_s: dict[str, float] = field(default_factory=dict)
+    _reaching: dict[str, dict[str, Reached]] = field(default_factory=dict)
+
+    def __post_init__(self, jobs: int) -> None:
+        self._forks = Forks(jobs, self.progress)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self) -> None:
+        """An example that fails is not made smaller: that a test fails is enough."""
+        quick = settings(settings.get_profile("suite"), phases=(Phase.explicit, Phase.generate))
+        settings.register_profile("mutants", quick)
+        settings.load_profile("mutants")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Measure what is not known, then try the mutants."""
+        if session.testsfailed:
+            return None  # pytest says what could not be collected
+        self._items = {item.nodeid: item for item in session.items}
+        files = dict.fromkeys(item.nodeid.partition("::")[0] for item in session.items)
+        session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined] # noqa: SLF001 - no public way; once, before forks share it
+        NURSERY.open()
+        import_all(self.reach.root / "operator")
+        self._functions = Functions(self.reach.root)
+        stale = [each for each in files if not self.reach.is_fresh(each)]
+        self.progress(f"measuring {len(stale)} of {len(files)} test files")
+        self._measure(session, stale)
+        for each in files:
+            for name, reached in self.reach.of(each).items():
+                if name in self._items:
+                    self._cost_s[name] = reached.cost_s
+                    for path in reached.lines:
+                        self._reaching.setdefault(path, {})[name] = reached
+        self._try_all(session)
+        return True
+
+    def _measure(self, session: pytest.Session, files: Iterable[str]) -> None:
+        by_file: dict[str, list[pytest.Item]] = {}
+        for item in session.items:
+            by_file.setdefault(item.nodeid.partition("::")[0], []).append(item)
+
+        def measured(file: str) -> Work:
+            def run(line: Connection) -> None:
+                recorder = Recorder(self.reach.root, by_file[file])
+                become_worker(session.config, self._forks.number, _Deaf())
+                session.config.pluginmanager.register(recorder)
+                recorder.start()
+                _run(by_file[file], line.send)
+                self.reach.keep(file, recorder.tests())
+
+            return run
+
+        waiting = [(file, measured(file)) for file in files]
+        for file, end in self._forks.run(lambda: waiting.pop() if waiting else None):
+            self.progress(
+                f"measured {file}: {end.spent_s:.1f} s" + (f", status {end.status}" if end.status else "")
+            )
+
+    def _try_all(self, session: pytest.Session) -> None:
+        waiting: list[Trial] = [self.trial_of(each) for each in reversed(self.wanted)]
+
+        def following() -> tuple[Trial, Work] | None:
+            while waiting:
+                trial = waiting.pop()
+                if trial.tests:
+                    return trial, self._in_fork(session, trial)
+                self.tell(Verdict(trial.mutant, Outcome.NOT_REACHED))
+            return None
+
+        for trial, end in self._forks.run(following):
+            again = self._judged(trial, end)
+            if again is not None:
+                waiting.append(again)
+
+    def _judged(self, trial: Trial, end: End) -> Trial | None:
+        """Tell the end of a trial, or what to try next."""
+        trial.spent_s += end.spent_s
+        if end.status == BROKEN or not end.said:
+            self.tell(Verdict(trial.mutant, Outcome.NOT_PLANTED, spent_s=trial.spent_s))
+            return None
+        ran = end.said[-1] + 1
+        test = trial.tests[ran - 1]
+        if end.status == DONE and trial.is_planted:
+            self.tell(Verdict(trial.mutant, Outcome.SURVIVED, "", ran, trial.left, trial.spent_s))
+            return None
+        if end.status == DONE:  # it passes without the mutant
+            self.tell(Verdict(trial.mutant, Outcome.CAUGHT, trial.how + test, trial.ran, 0, trial.spent_s))
+            return None
+        if trial.is_planted:
+            how = "" if end.status == FAILED else "does not end: "
+            return Trial(trial.mutant, [test], is_planted=False, spent_s=trial.spent_s, ran=ran, how=how)
+        self._broken.add(test)
+        following = self.trial_of(trial.mutant)
+        following.spent_s = trial.spent_s
+        return following
+
+    def trial_of(self, mutant: Mutant) -> Trial:
+        """The tests for a mutant: first those that reach its line, then those that reach its module."""
+        reaching = self._reaching.get(mutant.path, {})
+        bits = sum(1 << line for line in range(mutant.line, mutant.last + 1))
+        known = {name: each for name, each in reaching.items() if name not in self._broken}
+        near = {name for name, each in known.items() if each.lines[mutant.path] & bits}
+        files = {name.partition("::")[0] for name in near}
+        stem = Path(mutant.path).stem
+
+        def order(name: str) -> tuple[object, ...]:
+            file = name.partition("::")[0]
+            at_home = stem in file or file.startswith(f"tests/{mutant.package}/")
+            return name not in near, file not in files, not at_home, known[name].cost_s
+
+        ordered = sorted(known, key=order)
+        taken = [each for each in ordered if each in near]
+        tests = self._affordable(taken, self.limits.line_s)
+        left = len(taken) - len(tests)
+        if taken:
+            tests += self._affordable([each for each in ordered if each not in near], self.limits.module_s)
+        return Trial(mutant, tests, left)
+
+    def _affordable(self, tests: list[str], limit_s: float) -> list[str]:
+        """The first tests whose cost stays below a limit, and at least one."""
+        spent_s = 0.0
+        found: list[str] = []
+        for each in tests:
+            spent_s += self._cost_s[each]
+            if found and spent_s > limit_s:
+                break
+            found.append(each)
+        return found
+
+    def _in_fork(self, session: pytest.Session, trial: Trial) -> Work:
+        """What a process does that tries a mutant."""
+
+        def run(line: Connection) -> None:
+            if trial.is_planted and not (self._functions and self._functions.plant(trial.mutant)):
+                os._exit(BROKEN)
+            resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+            become_worker(session.config, self._forks.number, _FirstFailure())
+            signal.signal(signal.SIGPROF, signal.SIG_DFL)
+
+            def begins(place: int) -> None:
+                line.send(place)
+                cost_s = self._cost_s[trial.tests[place]]
+                signal.setitimer(signal.ITIMER_PROF, PATIENCE_S + PATIENCE * cost_s)
+
+            _run([self._items[each] for each in trial.tests], begins)
+
+        return run
+
+
+class _Deaf:
+    """Takes the reports of a worker and does nothing with them."""
+
+    def send(self, message: Any) -> None:
+        """Do nothing."""
+
+
+class _FirstFailure:
+    """Ends the process when a test fails."""
+
+    def send(self, message: Any) -> None:
+        """Look at a report."""
+        kind, value = message
+        if kind == "report" and value["outcome"] == "failed":
+            os._exit(FAILED)
+
+
+def _run(items: Sequence[pytest.Item], begins: Callable[[int], None]) -> None:
+    """Run tests."""
+    for place, item in enumerate(items):
+        begins(place)
+        following = items[place + 1] if place + 1 < len(items) else None
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+
+
+def import_all(folder: Path) -> None:
+    """Import every module of the product, so that a mutant of any can be planted."""
+    for path in sorted(folder.glob("plimsoll/**/*.py")):
+        parts = path.relative_to(folder).with_suffix("").parts
+        if parts[-1] != "__main__":
+            with contextlib.suppress(Exception):  # what cannot be imported here runs in no test
+                __import__(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
