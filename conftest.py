@@ -46,8 +46,9 @@ os.environ.setdefault("GOMEMLIMIT", "256MiB")
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage from now on, but not among modules and collected tests."""
+    """Collect garbage from now on, but seldom, and not among modules and collected tests."""
     gc.freeze()
+    gc.set_threshold(20_000, 50, 1_000)
     gc.enable()
 
 

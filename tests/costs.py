@@ -91,7 +91,7 @@ class Costs:
         for path, seconds in sorted(self._files.items(), key=itemgetter(1), reverse=True)[:DEAREST]:
             write(f"{seconds:6.1f} s  {path}")
         kept, commit = read(KEPT), _git("rev-parse", "HEAD")
-        measured = (each for each in _git("rev-list", "HEAD", "-n", "500").split() if each in kept)
+        measured = (each for each in _git("rev-list", "HEAD", "-n", "500").split() if kept.get(each))
         earlier = next((each for each in measured if each != commit), "")
         for line in dearer(kept[earlier], self._files)[:DEAREST] if earlier else ():
             write(f"dearer than at {earlier[:9]}: {line}")
@@ -100,8 +100,10 @@ class Costs:
             KEPT.write_text(json.dumps(dict([*newest.items()][:COMMITS])), encoding="utf-8")
 
     def _is_whole(self) -> bool:
-        """Whether all tests were to run."""
+        """Whether all tests of this tree were to run: a test of this plugin runs another folder's."""
         option, config = self._config.option, self._config
+        if config.rootpath != ROOT or option.collectonly:
+            return False
         return not (option.keyword or option.markexpr or config.args_source is config.ArgsSource.ARGS)
 
 
@@ -110,7 +112,7 @@ def dearer(before: dict[str, float], now: dict[str, float]) -> list[str]:
     rises = {path: seconds - before.get(path, 0.0) for path, seconds in now.items()}
     listed = sorted(rises, key=lambda path: -rises[path])
     return [
-        f"{path}: {now[path]:.1f} s, was {before.get(path, 0.0):.1f}"
+        f"{path}: {now[path]:.1f} s, " + (f"was {before[path]:.1f}" if path in before else "is new")
         for path in listed
         if rises[path] > SECONDS and now[path] > RATIO * before.get(path, 0.0)
     ]

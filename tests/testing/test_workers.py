@@ -147,4 +147,4 @@ def test_what_became_dearer_is_listed_and_noise_is_not() -> None:
     before = {"a": 2.0, "b": 2.0, "c": 0.1, "gone": 9.0}
     now = {"a": 3.5, "b": 2.4, "c": 0.9, "new": 1.5}
 
-    assert dearer(before, now) == ["a: 3.5 s, was 2.0", "new: 1.5 s, was 0.0"]
+    assert dearer(before, now) == ["a: 3.5 s, was 2.0", "new: 1.5 s, is new"]
