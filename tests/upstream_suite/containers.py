@@ -14,6 +14,7 @@ from typing import Any
 from e2e.kubelet import Kubelets
 from e2e.polls import eventually
 from roadstead.kubelets import pods
+from upstream_suite.usage import stress_milli
 
 Obj = dict[str, Any]
 
@@ -60,10 +61,12 @@ class ContainerRuntime(Kubelets):
     Attributes:
         start: Runs a descheduler with a policy and its container's options.
         evictions: For each descheduler that has ended its test's label, and how many pods were evicted.
+        stressing: The pods that stress processors, by uid.
     """
 
     start: Descheduler = field(kw_only=True)
     evictions: list[tuple[str, int]] = field(default_factory=list)
+    stressing: dict[str, Obj] = field(default_factory=dict)
     _evicted: set[str] = field(default_factory=set)
     _deschedulers: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _ran: dict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
@@ -71,6 +74,8 @@ class ContainerRuntime(Kubelets):
     def _look(self, kind: str, pod: Obj) -> None:
         if (kind == "DELETED" or "deletionTimestamp" in pod["metadata"]) and is_evicted(pod):
             self._evicted.add(pod["metadata"]["uid"])
+        if kind == "DELETED":
+            self.stressing.pop(pod["metadata"]["uid"], None)
         super()._look(kind, pod)
 
     async def _live(self, pod: Obj) -> None:
@@ -80,6 +85,8 @@ class ContainerRuntime(Kubelets):
             self._deschedulers[uid] = asyncio.create_task(self._deschedule(pod, container["args"]))
         elif (code := exit_code(container)) is not None:
             await self._exit(pod, code)
+        elif stress_milli(container):
+            self.stressing[pod["metadata"]["uid"]] = pod
 
     async def _deschedule(self, pod: Obj, options: Sequence[str]) -> None:
         """Run a descheduler until it is cancelled."""

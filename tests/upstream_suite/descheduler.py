@@ -27,6 +27,7 @@ from upstream_suite.containers import IMAGE, ContainerRuntime, HasRun, interval_
 from upstream_suite.results import BrokenSuiteError, Run, failures_of_go, read_go
 from upstream_suite.specs import DESCHEDULER_LEFT_OUT
 from upstream_suite.stage import LOG, Stage, Suite
+from upstream_suite.usage import serve_usage
 
 #: How many pods each descheduler evicted: the name of its test, and the count, in order.
 EVICTIONS = "evictions.json"
@@ -34,6 +35,40 @@ EVICTIONS = "evictions.json"
 #: The zones of the tests' own cluster: two workers, and a control plane that has none.
 ZONES = {"worker-a": "local-a", "worker-b": "local-b", "control-plane": ""}
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+
+#: Volumes of the default class and of the one that a test makes like it; the tests want one of each.
+VOLUMES = [
+    (
+        "/apis/storage.k8s.io/v1/storageclasses",
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {
+                "name": "standard",
+                "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+            },
+            "provisioner": "kubernetes.io/no-provisioner",
+        },
+    ),
+    *(
+        (
+            "/api/v1/persistentvolumes",
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolume",
+                "metadata": {"name": name},
+                "spec": {
+                    "storageClassName": name,
+                    "capacity": {"storage": "1Gi"},
+                    "accessModes": ["ReadWriteOnce"],
+                    "persistentVolumeReclaimPolicy": "Retain",
+                    "hostPath": {"path": f"/{name}"},
+                },
+            },
+        )
+        for name in ("standard", "unprotected")
+    ),
+]
 
 
 @asynccontextmanager
@@ -99,6 +134,9 @@ async def play(stage: Stage, name: str, focus: Sequence[str]) -> str:
         (await stage.speaker.request("POST", NODES, made)).accepted()
         await kubelets.register(node)
     stage.speaker.begin(kubelets.play())
+    stage.speaker.begin(serve_usage(stage.speaker, ZONES, kubelets.stressing))
+    for path, obj in VOLUMES:
+        await stage.speaker.install(path, obj)
     await define(stage.speaker)
     async with stage.kube_scheduler():
         await stage.run(

@@ -39,5 +39,4 @@ DESCHEDULER_LEFT_OUT = {
         "cluster, and the leader carries out all of them"
     ),
     "TestLiveMigrationInBackground": "needs KubeVirt and its virtual machines",
-    "TestLowNodeUtilizationKubernetesMetrics": "needs metrics-server",
 }
