@@ -138,8 +138,8 @@ chaos: $(STAMP) ## two operators on sockets, through a proxy that does harm: MIN
 devices-race: $(STAMP) ## two schedulers allocate from the same slices under churn, judged from outside: MINUTES=10 [KUBECONFIG=<test cluster>] [RIVAL=default-scheduler] [SEED=7]
 	PYTHONPATH=operator:devcluster/src:tests:benchmarks $(BIN)/python -m device_race $(if $(MINUTES),--minutes $(MINUTES)) $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) $(if $(RIVAL),--rival $(RIVAL)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-upstream-e2e: $(STAMP) ## specs of Kubernetes' end-to-end suite with kube-scheduler and with Plimsoll: KUBE=<folder of etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, e2e.test> [PAGE=docs/upstream-e2e.md] [ARGS="--focus Preemption"]
-	PYTHONPATH=operator:devcluster/src:tests:benchmarks $(BIN)/python -m upstream_suite $(or $(KUBE),$(error KUBE names no folder)) $(if $(PAGE),--page $(PAGE)) $(ARGS)
+upstream-e2e: $(STAMP) ## specs of Kubernetes' end-to-end suite with kube-scheduler and with Plimsoll: KUBE=<folder of etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, e2e.test> [DESCHEDULER=<folder of descheduler, e2e.test>, for its tests instead] [PAGE=docs/upstream-e2e.md] [ARGS="--focus Preemption"]
+	PYTHONPATH=operator:devcluster/src:tests:benchmarks $(BIN)/python -m upstream_suite $(or $(KUBE),$(error KUBE names no folder)) $(if $(DESCHEDULER),--descheduler $(DESCHEDULER)) $(if $(PAGE),--page $(PAGE)) $(ARGS)
 
 whole-groups: $(STAMP) ## random clusters with groups of pods, all strategies and preemption: how many groups were broken: CLUSTERS=200 SEED=1
 	PYTHONPATH=operator:tests $(BIN)/python -m whole_groups $(if $(CLUSTERS),--clusters $(CLUSTERS)) $(if $(SEED),--seed $(SEED))

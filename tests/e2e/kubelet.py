@@ -145,7 +145,12 @@ class Kubelets:
         self._started += 1
         address = pod_address(self._started)
         ready = pod["spec"]["nodeName"] not in self.unready
-        await self._tell(pod, pods.running(pod, address_of(number), address, time.time(), ready=ready))
+        status = pods.running(pod, address_of(number), address, time.time(), ready=ready)
+        await self._tell(pod, status)
+        await self._live({**pod, "status": status})
+
+    async def _live(self, pod: Obj) -> None:
+        """What a pod's containers do from now on: they run."""
 
     async def _tell(self, pod: Obj, status: Obj) -> None:
         """Write a pod's status; conditions of others stay as they are now."""

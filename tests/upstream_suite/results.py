@@ -1,8 +1,10 @@
-"""Results of Kubernetes' end-to-end suite: read from its reports, and compared in a table."""
+"""Results of suites of others: read from their reports, and compared in a table."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, fromstring
 
@@ -16,6 +18,13 @@ SPEC = "[It] "
 PASSES, FAILS, SKIPS = "passes", "**fails**", "skips itself: "
 
 Results = Mapping[str, str]
+
+#: How Go prints the outcome of a test, the start of one and what it says.
+OUTCOME = re.compile(r"^ *--- (PASS|FAIL|SKIP): (\S+) \(", re.MULTILINE)
+SPEAKS = re.compile(r"^=== (?:RUN|NAME|CONT) +(\S+)$")
+COMPLAINT = re.compile(
+    r"_test\.go:\d+: ((?:error|no|unexpected|expected|pod distribution) .*)", re.IGNORECASE
+)
 
 
 class BrokenSuiteError(Exception):
@@ -56,6 +65,53 @@ def failures(report: str) -> dict[str, str]:
     return {case.get("name", "").removeprefix(SPEC): _failure(case) for case in cases if _fails(case)}
 
 
+def read_go(output: str, evictions: Sequence[tuple[str, int]] = ()) -> dict[str, str]:
+    """The result of each test that ran, by its name, in order; of one with cases those of its cases.
+
+    Args:
+        output: What a test binary of Go prints with ``-test.v``.
+        evictions: The end of a test's name and how many pods were evicted, for each of its cases in order.
+
+    Raises:
+        BrokenSuiteError: No test ran, or the tests panicked.
+    """
+    found = {name: outcome for outcome, name in OUTCOME.findall(output)}
+    if not found or "\npanic: " in output:
+        raise BrokenSuiteError(
+            "no test ran" if not found else output.partition("\npanic: ")[2].splitlines()[0]
+        )
+    counts = defaultdict[str, list[int]](list)
+    for label, count in evictions:
+        counts[label.removeprefix("e2e-")].append(count)
+    started = [name for line in output.splitlines() if (name := _speaker(line)) in found]
+    results = {}
+    for name in dict.fromkeys(started):
+        cases = [each for each in found if each.startswith(f"{name}/")]
+        if not cases or (found[name] == "FAIL" and all(found[each] != "FAIL" for each in cases)):
+            of_test = counts[name.partition("/")[0].lower()]
+            said = {"PASS": PASSES, "FAIL": FAILS, "SKIP": f"{SKIPS}-"}[found[name]]
+            results[name] = f"{said}, {of_test.pop(0)} evicted" if of_test else said
+    return results
+
+
+def failures_of_go(output: str) -> dict[str, str]:
+    """The first complaint of each test that failed, by its name."""
+    failed = {name for outcome, name in OUTCOME.findall(output) if outcome == "FAIL"}
+    found: dict[str, str] = {}
+    name = ""
+    for line in output.splitlines():
+        name = _speaker(line) or name
+        if name in failed and (said := COMPLAINT.search(line)):
+            found.setdefault(name, said[1])
+    return found
+
+
+def _speaker(line: str) -> str:
+    """The test that speaks from a line on, "" for a line that does not say so."""
+    said = SPEAKS.match(line)
+    return said[1] if said else ""
+
+
 def _fails(case: Element) -> bool:
     return case.find("failure") is not None or case.find("error") is not None
 
@@ -68,15 +124,23 @@ def _failure(case: Element) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Run:
+    """What one run of a suite left: the results, and why specs failed, by their names."""
+
+    results: Results
+    failures: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
-    """The results of several schedulers on the same specs.
+    """The results of several programs on the same specs.
 
     Attributes:
-        version: Of the API server.
-        runs: Results by scheduler, the reference first.
+        suite: Whose it is, with its version.
+        runs: Results by program, the reference first.
     """
 
-    version: str
+    suite: str
     runs: Mapping[str, Results]
 
     @property
@@ -86,24 +150,26 @@ class Comparison:
 
     @property
     def worse(self) -> list[str]:
-        """The specs that pass with the first scheduler and not with each other one."""
+        """The specs that pass with the first program and not in the same way with each other one."""
         reference, *others = self.runs.values()
         return [
             spec
             for spec in self.specs
-            if reference.get(spec) == PASSES and any(each.get(spec) != PASSES for each in others)
+            if (passed := reference.get(spec, "")).startswith(PASSES)
+            and any(each.get(spec) != passed for each in others)
         ]
 
     def summary(self) -> str:
         """How many of the specs pass with each scheduler, in one sentence; those that skip do not count."""
         parts = []
-        for scheduler, results in self.runs.items():
+        for program, results in self.runs.items():
             judged = [each for each in results.values() if not each.startswith(SKIPS)]
-            parts.append(f"{judged.count(PASSES)} of {len(judged)} pass with {scheduler}")
+            passed = sum(each.startswith(PASSES) for each in judged)
+            parts.append(f"{passed} of {len(judged)} pass with {program}")
         return f"{', '.join(parts)}."
 
     def table(self) -> str:
-        """A row for each spec, a column for each scheduler, in Markdown."""
+        """A row for each spec, a column for each program, in Markdown."""
         lines = [
             f"| Spec | {' | '.join(self.runs)} |",
             f"| --- |{' --- |' * len(self.runs)}",
@@ -115,15 +181,14 @@ class Comparison:
         return [_cell(results.get(spec, "did not run")) for results in self.runs.values()]
 
     def on_page(self, present: str) -> str:
-        """A page with this version's section in place of the one that it has, or before those of others."""
-        heading = f"## Kubernetes {self.version}\n"
+        """A page with this suite's section in place of the one that it has, or before those of results."""
+        about, *sections = re.split(r"^(?=## \S+ \d)", present, flags=re.MULTILINE)
+        heading = f"## {self.suite}\n"
         section = f"{heading}\n{self.summary()}\n\n{self.table()}\n"
-        before, _, rest = present.partition(heading)
-        if not rest:
-            before, mark, rest = present.partition("## Kubernetes ")
-            return f"{before.rstrip()}\n\n{section}" + (f"\n{mark}{rest}" if mark else "")
-        _, mark, others = rest.partition("\n## Kubernetes ")
-        return f"{before}{section}{mark}{others}"
+        places = [at for at, each in enumerate(sections) if each.startswith(heading)]
+        at = places[0] if places else 0
+        sections[at : at + len(places)] = [section]
+        return "\n\n".join(each.rstrip() for each in (about, *sections)) + "\n"
 
 
 def _cell(text: str) -> str:

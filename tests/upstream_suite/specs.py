@@ -1,4 +1,4 @@
-"""The specs of Kubernetes' end-to-end suite that a scheduler is judged by, and why others are left out."""
+"""The specs of others that we are judged by, and why others of theirs are left out."""
 
 #: Regular expressions of the suite's own names, which begin with the group of Kubernetes that owns them.
 FOCUS = (
@@ -22,4 +22,21 @@ LEFT_OUT = {
     r"\[sig-apps\] Daemon set .*should rollback without": "needs images that are missing",
     r"\[sig-apps\] Daemon set .*should surge pods": "needs readiness probes that run in containers",
     r"\[sig-apps\] DisruptionController .*UnhealthyPodEvictionPolicy": "needs readiness probes, too",
+}
+
+#: Tests of descheduler that are left out, with the reason.
+DESCHEDULER_LEFT_OUT = {
+    "TestLowNodeUtilization|TestNamespaceConstraints(Include|Exclude)|TestEvictSystemCriticalPriority(Class)?"
+    "|TestEvictDaemonSetPod|TestThresholdPriority(Class)?|TestPodLabelSelector|TestEvictAnnotation"
+    "|TestPodLifeTimeOldestEvicted|TestPodLifeTime_(Failed|Succeeded)Pods": (
+        "call a plugin in the test's own process: no Deployment, so no descheduler takes part"
+    ),
+    "TestDeschedulingInterval|TestClientConnectionConfiguration": (
+        "run descheduler's code in the test's own process, and judge that it returns"
+    ),
+    "TestLeaderElection": (
+        "judges that one of two deschedulers with different files acts; policies of ours are objects of the "
+        "cluster, and the leader carries out all of them"
+    ),
+    "TestLiveMigrationInBackground": "needs KubeVirt and its virtual machines",
 }

@@ -1,4 +1,4 @@
-"""Reports of Kubernetes' end-to-end suite are read and compared; the suite itself needs built programs."""
+"""Reports of others' end-to-end suites are read and compared; the suites themselves need built programs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from upstream_suite.results import FAILS, PASSES, BrokenSuiteError, Comparison, failures, read
-from upstream_suite.specs import FOCUS, LEFT_OUT
+from upstream_suite.containers import exit_code, interval_s
+from upstream_suite.results import (
+    FAILS,
+    PASSES,
+    BrokenSuiteError,
+    Comparison,
+    failures,
+    failures_of_go,
+    read,
+    read_go,
+)
+from upstream_suite.specs import DESCHEDULER_LEFT_OUT, FOCUS, LEFT_OUT
 
 FITS = "[sig-scheduling] SchedulerPredicates [Serial] validates resource limits [Conformance]"
 PREEMPTS = "[sig-scheduling] SchedulerPreemption [Serial] validates basic preemption works [Conformance]"
@@ -74,7 +84,7 @@ def test_a_suite_that_did_not_run_has_no_results(cases: list[str], said: str) ->
 
 def compared(**runs: dict[str, str]) -> Comparison:
     """The results of runs of one version."""
-    return Comparison("1.36.2", runs)
+    return Comparison("Kubernetes 1.36.2", runs)
 
 
 def test_schedulers_stand_side_by_side() -> None:
@@ -97,20 +107,100 @@ def test_what_the_reference_fails_is_held_against_no_other() -> None:
     assert compared(theirs={FITS: PASSES}).worse == []
 
 
+def test_as_many_evictions_belong_to_the_same_result() -> None:
+    run = {FITS: f"{PASSES}, 2 evicted", PREEMPTS: f"{PASSES}, 0 evicted", SPREADS: f"{FAILS}, 1 evicted"}
+    found = compared(theirs=run, ours={**run, PREEMPTS: f"{PASSES}, 1 evicted", SPREADS: PASSES})
+
+    assert found.summary() == "2 of 3 pass with theirs, 3 of 3 pass with ours."
+    assert found.worse == [PREEMPTS]
+
+
 def test_a_page_has_one_section_of_each_version() -> None:
-    """The newest run of a version replaces its section; another version's stays."""
-    empty = "# Suite\n\nAbout it.\n"
-    old = Comparison("1.35.0", {"a": {FITS: FAILS}}).on_page(empty)
-    both = Comparison("1.36.2", {"a": {FITS: FAILS}}).on_page(old)
-    again = Comparison("1.36.2", {"a": {FITS: PASSES}}).on_page(both)
-    older = Comparison("1.35.0", {"a": {FITS: PASSES}}).on_page(again)
+    """The newest run of a version replaces its section; those of other versions and suites stay."""
+    empty = "# Suite\n\nAbout it.\n\n## What is needed\n\nPrograms.\n"
+    old = Comparison("Kubernetes 1.35.0", {"a": {FITS: FAILS}}).on_page(empty)
+    both = Comparison("descheduler 0.36.0", {"a": {FITS: FAILS}}).on_page(old)
+    again = Comparison("descheduler 0.36.0", {"a": {FITS: PASSES}}).on_page(both)
+    older = Comparison("Kubernetes 1.35.0", {"a": {FITS: PASSES}}).on_page(again)
 
     assert old.startswith(f"{empty}\n## Kubernetes 1.35.0\n\n0 of 1 pass with a.\n\n| Spec | a |\n")
-    assert re.findall(r"^## .*", both, re.MULTILINE) == ["## Kubernetes 1.36.2", "## Kubernetes 1.35.0"]
-    assert both.endswith(old.removeprefix(f"{empty}\n"))
+    assert re.findall(r"^## .* \d.*", both, re.MULTILINE) == ["## descheduler 0.36.0", "## Kubernetes 1.35.0"]
+    assert both.startswith(empty)
+    assert both.endswith(old.removeprefix(empty))
     assert again == both.replace("0 of 1", "1 of 1", 1).replace(FAILS, PASSES, 1)
     assert older.count("1 of 1 pass") == 2
     assert FAILS not in older
+
+
+#: What a test binary of Go prints: a test says what it does as it goes, and the outcomes follow.
+OF_GO = """\
+=== RUN   TestRemoveDuplicates
+    e2e_test.go:90: Creating testing namespace
+=== RUN   TestRemoveDuplicates/four
+    e2e_test.go:201: Creating deployment
+=== RUN   TestRemoveDuplicates/five
+    e2e_test.go:251: Error waiting for descheduler running: context deadline exceeded
+    e2e_test.go:255: Unexpected number of pods have been evicted, got 3, expected 2
+    e2e_test.go:221: Deleting "descheduler" deployment...
+--- FAIL: TestRemoveDuplicates (130.1s)
+    --- PASS: TestRemoveDuplicates/four (40.1s)
+    --- FAIL: TestRemoveDuplicates/five (90.1s)
+=== RUN   TestFailedPods
+--- PASS: TestFailedPods (5.0s)
+=== RUN   TestTooManyRestarts
+=== RUN   TestTooManyRestarts/none
+=== NAME  TestTooManyRestarts
+    e2e_test.go:12: Unexpected err: EOF
+--- FAIL: TestTooManyRestarts (9.0s)
+    --- SKIP: TestTooManyRestarts/none (0.0s)
+FAIL
+"""
+
+
+def test_each_case_of_a_test_has_its_result_and_its_evictions() -> None:
+    """A test that fails and whose cases do not has failed around them."""
+    counts = [("e2e-testremoveduplicates", 2), ("e2e-testfailedpods", 1), ("e2e-testremoveduplicates", 3)]
+
+    assert read_go(OF_GO, counts) == {
+        "TestRemoveDuplicates/four": f"{PASSES}, 2 evicted",
+        "TestRemoveDuplicates/five": f"{FAILS}, 3 evicted",
+        "TestFailedPods": f"{PASSES}, 1 evicted",
+        "TestTooManyRestarts": FAILS,
+        "TestTooManyRestarts/none": "skips itself: -",
+    }
+    assert failures_of_go(OF_GO) == {
+        "TestRemoveDuplicates/five": "Error waiting for descheduler running: context deadline exceeded",
+        "TestTooManyRestarts": "Unexpected err: EOF",
+    }
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [("testing: warning: no tests to run\nPASS\n", "no test ran"), (f"{OF_GO}\npanic: nil", "nil")],
+)
+def test_tests_that_did_not_run_have_no_results(output: str, said: str) -> None:
+    with pytest.raises(BrokenSuiteError, match=said):
+        read_go(output)
+
+
+@pytest.mark.parametrize(
+    ("container", "code"),
+    [
+        ({"image": "pause"}, None),
+        ({"command": ["/bin/false"]}, 1),
+        ({"command": ["/bin/sh", "-c", "exit 0"]}, 0),
+        ({"command": ["/bin/sh"], "args": ["-c", "sleep 1s && exit 3"]}, 3),
+        ({"command": ["/bin/sh"], "args": ["-c", "sleep 1d"]}, None),
+    ],
+)
+def test_a_container_ends_as_its_command_does(container: dict[str, object], code: int | None) -> None:
+    assert exit_code(container) == code
+
+
+def test_a_descheduler_runs_as_often_as_its_deployment_says() -> None:
+    given = ["--policy-config-file", "/policy-dir/policy.yaml", "--descheduling-interval"]
+
+    assert [interval_s([*given, each, "--v", "4"]) for each in ("10s", "100m", "2h")] == [10, 6000, 7200]
 
 
 @pytest.mark.parametrize(
@@ -134,5 +224,5 @@ def test_expressions_choose_specs(name: str, runs: bool) -> None:
 def test_the_page_names_what_is_left_out() -> None:
     page = (Path(__file__).parents[2] / "docs/upstream-e2e.md").read_text(encoding="utf-8")
 
-    for expression, reason in LEFT_OUT.items():
+    for expression, reason in (LEFT_OUT | DESCHEDULER_LEFT_OUT).items():
         assert f"| `{expression}` | {reason} |" in page.replace("\\|", "|"), expression
