@@ -1,4 +1,4 @@
-"""What takes time in a search: what its parts report, or what elapses, whichever is more."""
+"""The time of a search is what its parts report, or what elapses, whichever is more."""
 
 from plimsoll.planning.search_time import SearchTime, standing
 

@@ -1,4 +1,4 @@
-"""What containers of descheduler's tests do, played by the kubelets of their nodes."""
+"""Containers of descheduler's tests, played by the kubelets of their nodes."""
 
 from __future__ import annotations
 

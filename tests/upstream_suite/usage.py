@@ -1,4 +1,4 @@
-"""The metrics API, served as custom resources: what pods use whose containers stress processors."""
+"""Serves the metrics API as custom resources: the use of pods whose containers stress processors."""
 
 from __future__ import annotations
 
