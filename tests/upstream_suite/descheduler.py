@@ -130,6 +130,7 @@ async def play(stage: Stage, name: str, focus: Sequence[str]) -> str:
     for node, zone in ZONES.items():
         made = make_node(node, cpu="16", zone=zone, labels={} if zone else {CONTROL_PLANE: ""})
         if not zone:
+            del made["metadata"]["labels"]["topology.kubernetes.io/zone"]
             made["spec"]["taints"] = [{"key": CONTROL_PLANE, "effect": "NoSchedule"}]
         (await stage.speaker.request("POST", NODES, made)).accepted()
         await kubelets.register(node)

@@ -77,5 +77,7 @@ def _usage(milli: int) -> Obj:
 async def _write(speaker: Speaker, path: str, kind: str, measured: Obj) -> None:
     head = {"apiVersion": f"{GROUP}/v1beta1", "kind": kind, "window": f"{PERIOD_S:.0f}s"}
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    body = {**head, "timestamp": moment, **measured}
-    await speaker.request("PATCH", path, body, sends=APPLY, fieldManager="metrics", force="true")
+    body = {**head, "metadata": {"name": path.rpartition("/")[2]}, "timestamp": moment, **measured}
+    answer = await speaker.request("PATCH", path, body, sends=APPLY, fieldManager="metrics", force="true")
+    if answer.status not in {403, 404}:  # the namespace of a pod may go first
+        answer.accepted()
