@@ -1,6 +1,6 @@
 """Defines the resources that reflectors watch: their paths and the types of their objects."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
@@ -27,8 +27,7 @@ from plimsoll.model.kinds.workload import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedResource:
+class WatchedResource(Struct, frozen=True):
     """One collection of the API.
 
     Attributes:

@@ -4,11 +4,11 @@ The pod template of a workload does not show what a replacement will request: a 
 owner's newest pods request does, and needs no right to create pods.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
 import msgspec
+from msgspec import Struct
 
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PodIndex
@@ -17,8 +17,7 @@ from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 Amounts = tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
+class _Shape(Struct, frozen=True):
     """The pods of an owner with equal requests.
 
     Attributes:
