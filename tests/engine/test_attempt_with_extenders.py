@@ -1,10 +1,11 @@
 """Attempts with extenders, as values: their asks, their answers, and a cluster that changes meanwhile."""
 
+import dataclasses
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from planning.builders import SURROUNDINGS, Named, a_rebalancing
 from plimsoll.engine.attempt import ROUNDS, schedule, schedule_steps
@@ -506,7 +507,9 @@ def test_a_pod_that_an_extender_places_is_not_moved(extender: Any, moves: Any) -
     pods = [a_pod("p", cpu="1", node="a"), a_pod("q", cpu="2", node="a")]
     cluster = a_cluster([a_node("a"), a_node("b")], pods)
     rebalancing = a_rebalancing(Named("p"))
-    profiles = {name: replace(one, extenders=(extender,)) for name, one in rebalancing.profiles.items()}
+    profiles = {
+        name: dataclasses.replace(one, extenders=(extender,)) for name, one in rebalancing.profiles.items()
+    }
 
     made = plan(replace(rebalancing, profiles=profiles), cluster, SURROUNDINGS)
 

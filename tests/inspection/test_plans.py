@@ -1,9 +1,9 @@
 """Answers about plans: moves, refusals, utilisation, allowances, and the difference of two sets."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from planning.builders import SURROUNDINGS, Named, a_rebalancing
 from plimsoll.api.v1alpha1.rebalancing import Mode

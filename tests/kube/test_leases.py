@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from plimsoll.kube.leases import IN_WORK, LeaseStore
 from plimsoll.kube.session.session import MERGE_PATCH, connected

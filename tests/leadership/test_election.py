@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from plimsoll.leadership.election import (
     Due,
     Election,
     Failed,
+    Instruction,
     LeaseFound,
     Now,
     Read,
@@ -355,15 +355,16 @@ def test_a_leader_that_cannot_renew_resigns_at_its_deadline(election: Election) 
     led(election)
     tried = []
     moment = 100.0
-    instruction = Rest(102)
-    while not isinstance(instruction, Resign):
+    instruction: Instruction = Rest(102)
+    while isinstance(instruction, Rest):
         moment = instruction.until
         tried.append(moment)
-        instruction = election.handle(Due(), at(moment))  # type: ignore[assignment] # a fake differs on purpose
+        instruction = election.handle(Due(), at(moment))
         if isinstance(instruction, WriteLease):
             assert election.handle(Failed(), at(moment)) == Read()
             instruction = election.handle(Failed(), at(moment))
 
+    assert isinstance(instruction, Resign)
     assert tried == [102, 104, 106, 108, 110]
 
 

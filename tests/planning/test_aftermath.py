@@ -1,8 +1,7 @@
 """The cluster after moves as strategies will see it: replacements serve, and usage has followed them."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from planning.rounds import NOW, UNLIMITED, a_policy
 from plimsoll.framework.descheduling.measurements import Measurements, Planner, Sample

@@ -1,10 +1,10 @@
 """Moves must resolve a complaint of their strategy and cause no new one."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
+from msgspec.structs import replace
 
 from planning.builders import Named, a_rebalancing
 from planning.rounds import NOW, PLACE, SAFE, UNLIMITED, a_policy, a_profile, live
@@ -616,7 +616,7 @@ def test_no_strategy_is_driven_right_before_an_eviction() -> None:
         def candidates(self, context: Any) -> Any:
             pytest.fail("it was driven")
 
-    late = replace(policy, strategies=[*policy.strategies, Hangs()])  # type: ignore[list-item] # a fake has only what is used
+    late = replace(policy, strategies=[*policy.strategies, Hangs()])
 
     assert isinstance(revalidate(move, late, crowded(), AROUND), Move)
 

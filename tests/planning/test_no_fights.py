@@ -1,11 +1,11 @@
 """Strategies of one policy do not fight: no pod that one has moved is moved again by another."""
 
-from dataclasses import replace
 from typing import Any
 
 import hypothesis.strategies as st
 import msgspec
 from hypothesis import HealthCheck, given, settings
+from msgspec.structs import replace
 
 from planning.rounds import NOW, PLACE, UNLIMITED, a_profile
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy

@@ -16,12 +16,13 @@ memory of moves. Between runs the use of each node drifts by less than the bound
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from planning.load_worlds import AROUND, MEASURED, LoadWorld, a_policy
 from plimsoll.planning.moves import EvictionPlan, Move, RebalancingConfig

@@ -1,10 +1,10 @@
 """Pods of one workload that go together, one after the other: each waits for the replacement before it."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
+from msgspec.structs import replace
 
 from planning.builders import SURROUNDINGS, a_rebalancing, reasons, targets
 from plimsoll.framework import NoArgs

@@ -1,10 +1,10 @@
 """Cycle after cycle: the plans of Proven and Optimal come to an end, and no pod ever comes back."""
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from planning.rounds import NOW, PLACE, UNLIMITED, a_policy, live
 from plimsoll.framework.descheduling.complaints import Gravity

@@ -1,10 +1,10 @@
 """All planners time strategies with an injected clock."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from planning.builders import SURROUNDINGS, Named, a_rebalancing
 from plimsoll.framework.descheduling.measurements import Planner

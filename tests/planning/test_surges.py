@@ -1,10 +1,10 @@
 """The only pod of a Deployment: moved by a rollout where one pod stays available, else protected."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.toys import ALL
 from planning.builders import NOW, Named, a_profile
@@ -287,7 +287,7 @@ def test_a_surged_pod_is_moved_once_in_a_plan() -> None:
     """The second strategy finds its replacement in the new place."""
     rebalancing = replace(
         asked(limits=Limits(per_workload=NO_CEILING)),
-        strategies=(Named("web-1-x"), Aged("web-1-x")),  # type: ignore[arg-type] # a fake has only what is used
+        strategies=(Named("web-1-x"), Aged("web-1-x")),
     )
 
     assert len(plan(rebalancing, a_crowded_node(), around(a_deployment())).moves) == 1
@@ -381,7 +381,7 @@ def test_a_node_with_a_single_replica_can_be_emptied(replicas: int, moved: set[s
     cluster = a_crowded_node()
     cluster.place(cluster.templates.info(a_pod("twin", node="idle", owner="Job/other", status=READY)), "idle")
     limits = Limits(per_workload=NO_CEILING)
-    rebalancing = replace(asked(limits=limits), strategies=(SendsAll("web-1-x", "other"),))  # type: ignore[arg-type] # a fake has only what is used
+    rebalancing = replace(asked(limits=limits), strategies=(SendsAll("web-1-x", "other"),))
 
     found = plan(rebalancing, cluster, around(a_deployment(replicas=replicas)))
 

@@ -8,12 +8,12 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from planning.test_row_order import NOW, a_drifted_cluster
 from planning.test_row_order import a_policy as a_rebalancing

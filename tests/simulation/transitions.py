@@ -11,9 +11,11 @@ import itertools
 from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.eviction_phases import SUCCESSORS, Phase, may_follow
 from plimsoll.leadership.election import (

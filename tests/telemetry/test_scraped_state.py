@@ -1,8 +1,8 @@
 """Figures that are collected at each scrape."""
 
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from plimsoll.load.summary import LoadSummary

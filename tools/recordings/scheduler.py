@@ -8,11 +8,12 @@ one profile; ANSWER holds what kube-scheduler decided, node by node and plugin b
 
 import gzip
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.engine.profile import Enabled, Profile, build_profile

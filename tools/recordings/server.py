@@ -6,11 +6,11 @@ next decision are the operator's; only the API server is played, as the recordin
 
 import asyncio
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
 from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy

@@ -7,11 +7,12 @@ refused. Between two cycles every pod becomes ready, and pods that found no node
 import random
 import statistics
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome

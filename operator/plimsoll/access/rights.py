@@ -8,10 +8,11 @@ a response changes nothing; a right that was never reviewed counts as allowed.
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from http import HTTPStatus
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
 
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
@@ -147,8 +148,7 @@ class Part(Enum):
     REBALANCING = "no pod is moved"
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """Rights that a part of a policy needs.
 
     Attributes:

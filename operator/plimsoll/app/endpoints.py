@@ -7,10 +7,10 @@ computes and whatever happens at the other port. The others run in the election'
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aiohttp import web
+from msgspec import Struct
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from plimsoll.app.machine.connections import ConnectionLimits, listening
@@ -27,8 +27,7 @@ PROBES = ConnectionLimits(total=64, per_address=16, request_s=5.0, connection_s=
 METRICS_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoints:
+class Endpoints(Struct, frozen=True):
     """The content of the endpoints.
 
     Attributes:

@@ -25,9 +25,14 @@ LOADING = "load"
 
 
 @cache
+def _installed() -> metadata.EntryPoints:
+    """All entry points of this Python environment: the metadata of every package is read for them."""
+    return metadata.entry_points()
+
+
 def installed(group: str) -> Iterable[metadata.EntryPoint]:
     """The entry points of one group in this Python environment."""
-    return metadata.entry_points(group=group)
+    return _installed().select(group=group)
 
 
 def load(

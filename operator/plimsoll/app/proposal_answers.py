@@ -7,8 +7,9 @@ waits. The moves of a bundle are executed together or not at all, so one name de
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
@@ -26,8 +27,7 @@ class ProposalError(PlimsollError):
     """The proposals cannot be approved or rejected; nothing was written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """The selection of proposals to approve or reject.
 
     Attributes:

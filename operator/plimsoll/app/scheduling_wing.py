@@ -6,7 +6,8 @@ Gangs, extenders and fair share are optional: a disabled one has no objects, and
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from plimsoll.access.rights import Access
 from plimsoll.cluster.ingestion import EventSubscriber, Ingestion, Mirror, OfTypes
@@ -64,8 +65,7 @@ from plimsoll.timing.timer import Timer
 FIRST_ASIDE = 2
 
 
-@dataclass(frozen=True, slots=True)
-class PodPorts:
+class PodPorts(Struct, frozen=True):
     """The wing's writers to the API server."""
 
     binder: PodBinding
@@ -76,8 +76,7 @@ class PodPorts:
     claims: ClaimWriter
 
 
-@dataclass(frozen=True, slots=True)
-class GangParts:
+class GangParts(Struct, frozen=True):
     """The parts that gangs need."""
 
     groups: Groups
@@ -85,8 +84,7 @@ class GangParts:
     timer: Timer
 
 
-@dataclass(frozen=True, slots=True)
-class WingParts:
+class WingParts(Struct, frozen=True):
     """The optional parts.
 
     Attributes:

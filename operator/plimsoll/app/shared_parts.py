@@ -1,6 +1,6 @@
 """SharedParts holds the objects that the wings, the election and the start share."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from plimsoll.access.rights import Access
 from plimsoll.app.machine.machine import Machine
@@ -15,8 +15,7 @@ from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
 
-@dataclass(frozen=True, slots=True)
-class SharedParts:
+class SharedParts(Struct, frozen=True):
     """The objects that both wings, the election and the start use.
 
     Attributes:

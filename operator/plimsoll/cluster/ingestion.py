@@ -9,10 +9,10 @@ amount in it that is not a quantity is reported and counts as 0. The same holds 
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.changes import node_changes, pod_changes, room_freed
@@ -85,8 +85,7 @@ class PlacedPodsSubscriber(ABC):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class OfTypes:
+class OfTypes(Struct, frozen=True):
     """Subscribers, in order, that receive only the events of these types."""
 
     types: tuple[type[WatchEvent], ...]

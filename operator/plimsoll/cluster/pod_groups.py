@@ -5,7 +5,8 @@ It holds objects as watched; only the cache knows which pods are assumed.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import PlacedPodsSubscriber
@@ -25,8 +26,7 @@ from plimsoll.model.kinds.watch_event import (
 from plimsoll.model.quantity import QuantityError, milli, units
 
 
-@dataclass(slots=True)
-class Group:
+class Group(Struct):
     """One gang.
 
     Attributes:
@@ -86,8 +86,7 @@ class Group:
         return counts
 
 
-@dataclass(slots=True)
-class Census:
+class Census(Struct):
     """Counts of a group's members."""
 
     present: int = 0

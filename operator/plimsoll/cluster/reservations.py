@@ -19,8 +19,9 @@ GANG          the member                          the pod's  its placement, or t
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.device_holds import hold_of
@@ -51,8 +52,7 @@ class ReservationReason(StrEnum):
     GANG = "Gang"
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(Struct, frozen=True):
     """Room on a node that is promised to a holder.
 
     Attributes:

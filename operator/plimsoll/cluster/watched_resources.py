@@ -1,6 +1,6 @@
 """Defines the resources that reflectors watch: their paths and the types of their objects."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from plimsoll.model.autoscalers.vertical_pod_autoscaler import VerticalPodAutoscaler
 from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
@@ -28,8 +28,7 @@ from plimsoll.model.kinds.workload import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedResource:
+class WatchedResource(Struct, frozen=True):
     """One collection of the API.
 
     Attributes:

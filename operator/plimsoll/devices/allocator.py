@@ -8,9 +8,10 @@ that code which decide which device is chosen are kept, with a comment.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from plimsoll.devices.amounts import Amounts, by_full_name, consumed
 from plimsoll.devices.constraints import ClaimConstraint, constraints_of
@@ -37,8 +38,7 @@ class SearchAnswer(IntEnum):
     TOO_MANY = 2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Given:
+class Given(Struct, frozen=True, eq=False):
     """A device that was chosen for a request.
 
     Attributes:
@@ -52,8 +52,7 @@ class Given:
     capacity: Amounts | None
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A solution: the devices of each claim, and the chosen alternative of each of its lists."""
 
     given: tuple[tuple[Given, ...], ...]

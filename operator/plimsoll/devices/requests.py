@@ -4,8 +4,9 @@ Source: Kubernetes v1.36, ``structured/internal/incubating/allocator_incubating.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from plimsoll.devices.amounts import Amounts, amount_of
 from plimsoll.devices.search_limits import shortened
@@ -29,8 +30,7 @@ MODES = (ALL, "ExactCount")
 KEEPING_AWAY = frozenset(("NoSchedule", "NoExecute"))
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(Struct, frozen=True):
     """A selector, and the prefix of its error messages.
 
     Attributes:
@@ -44,8 +44,7 @@ class Expression:
     claim: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WantedDevices:
+class WantedDevices(Struct, frozen=True, eq=False):
     """A request, or one of its alternatives.
 
     Attributes:
@@ -90,8 +89,7 @@ class WantedDevices:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Request:
+class Request(Struct, frozen=True, eq=False):
     """One request: one kind of devices, or a list of alternatives."""
 
     name: str
@@ -99,8 +97,7 @@ class Request:
     is_list: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WantedClaim:
+class WantedClaim(Struct, frozen=True, eq=False):
     """A claim to be allocated.
 
     Attributes:

@@ -8,8 +8,10 @@ Source: kube-scheduler v1.36, ``schedule_one.go`` (findNodesThatPassExtenders, p
 
 import heapq
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plimsoll.engine.decision import Decision
 from plimsoll.engine.extenders.asks import (
@@ -36,8 +38,7 @@ Asks: TypeAlias = tuple[Ask, ...]
 Answers: TypeAlias = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Consultation:
+class Consultation(Struct, frozen=True):
     """The extenders that are interested in one pod, in the order of the profile, the ignorable ones last."""
 
     cluster: Cluster

@@ -1,10 +1,10 @@
 """Defines decisions of scheduling attempts, with the data for explanations and plans."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+from msgspec import Struct
 
 from plimsoll.engine.cache.scores import ScoreTable
 from plimsoll.framework import CycleState, Diagnosis, IntArray, Nomination, PluginError, PodInfo, Status
@@ -20,8 +20,7 @@ class AttemptOutcome(StrEnum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """The chosen node, or why no node was chosen.
 
     Attributes:
@@ -55,8 +54,7 @@ class Decision:
         return self.diagnosis is not None and self.diagnosis.no_node_helps
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(Struct, frozen=True):
     """Every node's verdict for one pod, for ``explain`` and the recordings."""
 
     pre_filter: Status
@@ -66,8 +64,7 @@ class Evaluation:
     state: CycleState
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(Struct, frozen=True):
     """The feasible nodes of one pod with their totals, for plans of moves.
 
     A plan needs thousands of rankings, so nodes are rows of the cluster; names are looked up on demand.

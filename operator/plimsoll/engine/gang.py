@@ -13,7 +13,9 @@ a gang preempts as a whole only when all of it fits afterwards.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
@@ -33,8 +35,7 @@ MOST_GANGS = 16
 TOLD = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(Struct, frozen=True):
     """The node of one member, with its cycle state and nomination.
 
     Attributes:
@@ -54,8 +55,7 @@ class Placement:
         return self.group if nomination is None or is_free else self.group + nomination.victims
 
 
-@dataclass(frozen=True, slots=True)
-class GangDecision:
+class GangDecision(Struct, frozen=True):
     """The result of a joint attempt; ``refused`` members do not fit in addition to the placements."""
 
     placements: tuple[Placement, ...]

@@ -10,9 +10,9 @@ Axis letters: C nodes that are claimed, N nodes, R resources.
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from plimsoll.engine.nominator import Nominator
 from plimsoll.framework import BoolArray, IntArray, PodInfo
@@ -23,8 +23,7 @@ from plimsoll.model.columns.columns import RowArray
 PRIORITIES = 16
 
 
-@dataclass(frozen=True, slots=True)
-class NominatedRequests:
+class NominatedRequests(Struct, frozen=True):
     """Requests that a pod must leave room for.
 
     Attributes:

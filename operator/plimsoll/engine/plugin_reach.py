@@ -5,8 +5,9 @@ hold until the row changes. *Far* plugins run again after any change.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from plimsoll.framework import (
     BindPlugin,
@@ -60,8 +61,7 @@ class PreparingPlugin(Plugin, PreparesAttempts, Protocol):
     """A plugin that does a part of an attempt's work in advance."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stages:
+class Stages(Struct, frozen=True, eq=False):
     """The plugins of one profile, in calling order.
 
     Attributes:
@@ -101,8 +101,7 @@ class Stages:
     individual: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Capabilities:
+class Capabilities(Struct, frozen=True, eq=False):
     """What the plugins of one profile declare, by plugin name.
 
     Attributes:

@@ -5,9 +5,11 @@ Source: kube-scheduler v1.36, ``apis/config/v1/default_plugins.go`` (merging) an
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, cast
+
+import msgspec
 
 from plimsoll.engine.extenders.extender import Extender
 from plimsoll.engine.plugin_reach import (
@@ -43,24 +45,21 @@ MULTI_POINT = "multiPoint"
 LARGEST_TOTAL = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Enabled:
+class Enabled(msgspec.Struct, frozen=True):
     """One entry of an ``enabled`` list; weight 0 means unset and becomes 1."""
 
     name: str
     weight: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class PluginSet:
+class PluginSet(msgspec.Struct, frozen=True):
     """A profile's configuration of one extension point; ``"*"`` in ``disabled`` drops all defaults."""
 
     enabled: tuple[Enabled, ...] = ()
     disabled: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileConfig:
+class ProfileConfig(msgspec.Struct, frozen=True):
     """A profile as written, in plain values.
 
     Attributes:
@@ -71,10 +70,10 @@ class ProfileConfig:
     """
 
     scheduler_name: str
-    plugins: Mapping[str, PluginSet] = field(default_factory=dict)
-    args: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    plugins: Mapping[str, PluginSet] = msgspec.field(default_factory=dict)
+    args: Mapping[str, Mapping[str, Any]] = msgspec.field(default_factory=dict)
     path: str = "spec.scheduling"
-    arg_paths: Mapping[str, str] = field(default_factory=dict)
+    arg_paths: Mapping[str, str] = msgspec.field(default_factory=dict)
     policy: str = ""
     via_eviction: bool = False
 

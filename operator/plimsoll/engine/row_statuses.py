@@ -1,10 +1,10 @@
 """Holds statuses of many nodes as arrays: preemption rejects hundreds of nodes for one reason."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
+from msgspec.structs import replace
 
 from plimsoll.framework import BoolArray, Code, IntArray, Status
 from plimsoll.model.columns.columns import RowArray

@@ -9,9 +9,10 @@ Source: kube-scheduler v1.36, ``schedule_one.go``.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plimsoll.engine.cache.filter_results import EXCLUDED, FEASIBLE
 from plimsoll.engine.cache.template import TemplateCache
@@ -44,8 +45,7 @@ from plimsoll.model.kinds.deployment import SURGED, deployment_name_of, node_of
 Choose = Callable[[int], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Filtered:
+class Filtered(Struct, frozen=True):
     """The filter results of one pod.
 
     Attributes:

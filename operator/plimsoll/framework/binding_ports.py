@@ -1,8 +1,9 @@
 """Ports that a plugin finds in the cycle state: binding, volumes, pods that wait on Permit."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from plimsoll.framework.status import Status
 from plimsoll.model.columns.snapshot import Snapshot
@@ -16,8 +17,7 @@ class Binder(Protocol):
         """Bind the pod to the node; success, or an error with the API's message."""
 
 
-@dataclass(frozen=True, slots=True)
-class BinderPort:
+class BinderPort(Struct, frozen=True):
     """The binder of this attempt, stored in the cycle state."""
 
     binder: Binder
@@ -40,8 +40,7 @@ class VolumeBinder(Protocol):
         """Write the bookings and wait until every claim has its volume; an error has the cause."""
 
 
-@dataclass(frozen=True, slots=True)
-class VolumesPort:
+class VolumesPort(Struct, frozen=True):
     """The cluster as of Reserve, and the volume binder; stored in the cycle state from Reserve on."""
 
     snapshot: Snapshot
@@ -80,8 +79,7 @@ class WaitingPods(Protocol):
         """The waiting pod with this uid, or None."""
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingPodsPort:
+class WaitingPodsPort(Struct, frozen=True):
     """The waiting pods; stored in the cycle state from Reserve on."""
 
     pods: WaitingPods

@@ -10,11 +10,11 @@ Source: kube-scheduler v1.36, ``framework/interface.go``; the vectorised shape i
 """
 
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
+from msgspec import Struct
 
 from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.cycle_state import CycleState
@@ -70,8 +70,7 @@ class QueueSortPlugin(Plugin, Protocol):
         """Pods with lower keys go first. ``timestamp``: seconds, when the pod entered the queue."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreFilterResult:
+class PreFilterResult(Struct, frozen=True):
     """PreFilter's restriction to these nodes; sets of several plugins are intersected."""
 
     nodes: frozenset[str]
@@ -118,8 +117,7 @@ class FilterPlugin(Plugin, Protocol):
         """The status for a code other than 0: UNSCHEDULABLE or UNRESOLVABLE, with upstream's reasons."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreemptionCandidate:
+class PreemptionCandidate(Struct, frozen=True):
     """A node that is feasible once the victims have left, most important victim first."""
 
     victims: tuple[PodInfo, ...]
@@ -139,8 +137,7 @@ class VictimSearch(Protocol):
         """By node name, the statuses of nodes that were tried and are no candidates."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nomination:
+class Nomination(Struct, frozen=True):
     """PostFilter's decision about ``status.nominatedNodeName``.
 
     Attributes:
@@ -221,8 +218,7 @@ class WhatIf(Protocol):
         """Evaluate one node, pod by pod."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rejections:
+class Rejections(Struct, frozen=True):
     """The outcome of filtering, node by node, for PostFilter.
 
     Attributes:
@@ -295,8 +291,7 @@ class ReservePlugin(Plugin, Protocol):
         """Undo; also called if ``reserve`` never ran or failed, and must not fail."""
 
 
-@dataclass(frozen=True, slots=True)
-class PermitResult:
+class PermitResult(Struct, frozen=True):
     """Permit's result: SUCCESS, a rejection, or WAIT for at most ``timeout_s`` seconds."""
 
     status: Status = SUCCESS

@@ -6,11 +6,11 @@ alike; paths are in the API server's notation (``spec.rebalancing.strategies[0].
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
+from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticSerializationError, to_json
 
@@ -68,8 +68,7 @@ _CREDENTIALS = re.compile(r"//[^/\s\"]*@")
 """User and password in a URL, which no sentence shows."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(Struct, frozen=True):
     """The problem of the field at a path from the root of the object, and the allowed values."""
 
     path: str

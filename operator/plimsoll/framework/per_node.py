@@ -10,10 +10,10 @@ They are slower than arrays by two orders of magnitude, which suffices for a rul
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from msgspec import Struct
 
 from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.cycle_state import CycleState
@@ -25,8 +25,7 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import PodInfo
 
 
-@dataclass(frozen=True, slots=True)
-class NodeView:
+class NodeView(Struct, frozen=True):
     """One node with its placed pods."""
 
     node: Node
@@ -49,8 +48,7 @@ def views(snapshot: Snapshot) -> Iterable[NodeView]:
         yield NodeView(node, tuple(snapshot.pods(position)))
 
 
-@dataclass(slots=True)
-class _Refusals:
+class _Refusals(Struct):
     """The distinct refusals of one attempt: code ``i`` is ``known[i - 1]``."""
 
     known: list[Status]

@@ -24,6 +24,8 @@ from enum import Enum, IntFlag, StrEnum, auto
 from functools import cache
 from typing import Any, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
+import msgspec
+
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.structural import Structural
@@ -156,8 +158,7 @@ Hint: TypeAlias = Callable[[PodInfo, ClusterEvent], QueueingHint]
 """Whether a change may help a pod; what it raises is counted and taken for QUEUE."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventWithHint:
+class EventWithHint(msgspec.Struct, frozen=True):
     """Changes that may help pods that the plugin rejected.
 
     Attributes:
@@ -194,15 +195,14 @@ class EnqueueExtensions(Protocol, metaclass=Structural):
         """Called once, when a profile is built. An empty result: no event helps, only time does."""
 
 
-@dataclass(slots=True)
-class PodsToActivate:
+class PodsToActivate(msgspec.Struct):
     """Pods that a plugin wants to activate; in the cycle state from Reserve on.
 
     They leave back-off, or the unschedulable pods, when this pod's scheduling cycle or binding has succeeded.
     Gates still hold them.
     """
 
-    uids: set[str] = field(default_factory=set)
+    uids: set[str] = msgspec.field(default_factory=set)
 
     def add(self, pod: PodInfo) -> None:
         """Request an attempt of a pod."""

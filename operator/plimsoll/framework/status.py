@@ -6,8 +6,10 @@ Source: kube-scheduler v1.36, ``framework/interface.go`` and ``framework/types.g
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 
 class Code(StrEnum):
@@ -25,8 +27,7 @@ class Code(StrEnum):
 REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING})
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """One result of one plugin for one pod, and one node or all of them.
 
     Attributes:
@@ -87,8 +88,7 @@ def error(*reasons: str) -> Status:
     return Status(Code.ERROR, reasons)
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True):
     """Why no node was feasible, in counts; the value behind kube-scheduler's FitError.
 
     Attributes:

@@ -1,8 +1,10 @@
 """Catalogue holds the available plugins and strategies, and builds profiles and configurations of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
+
+from msgspec import Struct
 
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
@@ -70,8 +72,7 @@ class Catalogue:
         return rebalancing_of(policy, self._registries, profiles, objects, now)
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulingJudge:
+class SchedulingJudge(Struct, frozen=True):
     """Judges ``spec.scheduling``; only the operator judges certificates of extenders."""
 
     catalogue: Catalogue
@@ -82,8 +83,7 @@ class SchedulingJudge:
         return sort, profile_config(spec).args.get(sort) or {}
 
 
-@dataclass(frozen=True, slots=True)
-class RebalancingJudge:
+class RebalancingJudge(Struct, frozen=True):
     """Judges ``spec.rebalancing`` as of a given time."""
 
     catalogue: Catalogue

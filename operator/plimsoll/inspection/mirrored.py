@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import orjson
 from pydantic import ValidationError
 
@@ -29,8 +30,7 @@ from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SnapshotC
 ONE_READING = LoadSettings(warm_up_s=0.0, least_readings=1)
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedObject:
+class SkippedObject(msgspec.Struct, frozen=True):
     """An object, or a part of one, that cannot be read.
 
     Attributes:

@@ -7,12 +7,12 @@ began, and smoothed usage.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
@@ -49,8 +49,7 @@ from plimsoll.snapshots.content import DEPLOYMENTS, SnapshotContent
 from plimsoll.timing.timer import Timer
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedPolicy:
+class JudgedPolicy(Struct, frozen=True):
     """A policy and its judgement.
 
     Attributes:

@@ -6,11 +6,11 @@ the policies of one call as it would in a cluster.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 import orjson
+from msgspec import Struct
 from pydantic import Field, ValidationError
 
 from plimsoll.api.schema.resource import GROUP, VERSION, CustomResource
@@ -28,8 +28,7 @@ _STRANGER = re.compile(r"(spec(?:(?!\.args\b)[^:;])*): there is no such field")
 _MODELS: Mapping[str, type[CustomResource]] = {kind.definition.kind: kind for kind in KINDS}
 
 
-@dataclass(frozen=True, slots=True)
-class SubmittedDocument:
+class SubmittedDocument(Struct, frozen=True):
     """A document of a file, or an unreadable file.
 
     Attributes:

@@ -1,9 +1,9 @@
 """Reviews the rights of the current token and of callers, and maps requests to the rights that they use."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from kubernetes_asyncio import client
+from msgspec import Struct
 
 from plimsoll.access.rights import Access, Right
 from plimsoll.kube.session.errors import APIError
@@ -70,8 +70,7 @@ class SubjectReviews:
         return _allowed(answer.status)
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """The user to whom a token belongs."""
 
     user: str

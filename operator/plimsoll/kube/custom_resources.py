@@ -1,9 +1,9 @@
 """Reads and writes our custom resources: SchedulingPolicies, Eviction records, PodGroups."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from pydantic import BaseModel
 
 from plimsoll.cluster.watched_resources import WatchedResource

@@ -13,12 +13,12 @@ import asyncio
 import math
 from collections import OrderedDict, defaultdict
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from plimsoll.kube.session.errors import NotFound
 from plimsoll.kube.session.session import MERGE_PATCH, Session
@@ -49,8 +49,7 @@ TOGETHER, LINGER_S = 16, 0.05
 WRITERS, WRITERS_PER_S, MOST_WRITERS = 8, 16, 48
 
 
-@dataclass(slots=True)
-class _Series:
+class _Series(Struct):
     name: str
     namespace: str
     count: int

@@ -6,9 +6,10 @@ reason.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.kube.custom_resources import GROUP
@@ -24,8 +25,7 @@ class PauseError(PlimsollError):
     """The operator or policy to pause was not found; nothing was written."""
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorLease:
+class OperatorLease(Struct, frozen=True):
     """The location of the operator's lease.
 
     Attributes:

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import orjson
+from msgspec.structs import replace
 
 from plimsoll.kube.session.errors import (
     LONGEST_MESSAGE,

@@ -26,7 +26,9 @@ A leader that ends writes the lease as released, as in client-go; then no candid
 """
 
 import math
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plimsoll.ports.leases import Lease
 
@@ -43,8 +45,7 @@ TRANSITIONS_AT_MOST = 2**31 - 1
 ABSENT = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(Struct, frozen=True):
     """The times of an election in seconds, with client-go's names and defaults.
 
     Attributes:
@@ -68,8 +69,7 @@ class Terms:
         return self.lease_duration_s - self.renew_deadline_s
 
 
-@dataclass(frozen=True, slots=True)
-class Now:
+class Now(Struct, frozen=True):
     """A moment: seconds that never go back, seconds since the epoch, and a random number in 0..1."""
 
     monotonic: float
@@ -77,52 +77,44 @@ class Now:
     fraction: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(Struct, frozen=True):
     """The rest has ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseFound:
+class LeaseFound(Struct, frozen=True):
     """A Read returned the lease, or None because it does not exist."""
 
     lease: Lease | None
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """A WriteLease succeeded; ``sent`` is the monotonic time before the request was sent."""
 
     lease: Lease
     sent: float
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """A Read or WriteLease failed or got no response; a write may have happened, or may still happen."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rest:
+class Rest(Struct, frozen=True):
     """Wait until this monotonic time, then report Due."""
 
     until: float
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """Read the lease."""
 
 
-@dataclass(frozen=True, slots=True)
-class WriteLease:
+class WriteLease(Struct, frozen=True):
     """Create the lease (no version), or replace exactly the version that it names."""
 
     lease: Lease
 
 
-@dataclass(frozen=True, slots=True)
-class Resign:
+class Resign(Struct, frozen=True):
     """The lease could not be renewed in time: stop leading for the rest of this process."""
 
 

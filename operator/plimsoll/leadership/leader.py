@@ -11,9 +11,11 @@ process starts from the API alone.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.leadership.election import (
@@ -97,8 +99,7 @@ class Leadership(Protocol):
         """Release the lease if no write of ours can be under way any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class ElectedProcess:
+class ElectedProcess(Struct, frozen=True):
     """The process that is to lead, as the election sees it.
 
     Attributes:

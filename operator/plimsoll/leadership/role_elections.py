@@ -12,8 +12,10 @@ process holds it, none of the replicas does anything.
 import asyncio
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plimsoll.leadership.election import Election, Terms
 from plimsoll.leadership.leader import Elected
@@ -28,8 +30,7 @@ GROUP = "replicas-that-share-the-work"
 LOOK_S, HURRY_S = 0.25, 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class RoleCandidacy:
+class RoleCandidacy(Struct, frozen=True):
     """This replica's part in the election of one role."""
 
     election: Election

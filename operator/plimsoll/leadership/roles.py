@@ -17,8 +17,10 @@ more than the weight of a role, that role never moves.
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plimsoll.cluster.node_shares import NODE_SHARES
 
@@ -44,8 +46,7 @@ class RoleKind(StrEnum):
 _WORK = frozenset({RoleKind.REBALANCING, RoleKind.SCHEDULER})
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Role:
+class Role(Struct, frozen=True, order=True):
     """One role; ``name`` is a scheduler name, or the number of a share of the nodes."""
 
     kind: RoleKind
@@ -83,8 +84,7 @@ def scheduler_role(name: str) -> Role:
     return Role(RoleKind.SCHEDULER, name)
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
+class Holding(Struct, frozen=True):
     """The holder of a role, and the replica that requests it.
 
     Attributes:

@@ -9,7 +9,8 @@ Units: amounts in billionths of a core and bytes.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plimsoll.load.expectations import Basis
 from plimsoll.load.load_book import LoadBook
@@ -19,8 +20,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod_info import PodInfo
 
 
-@dataclass(frozen=True, slots=True)
-class ShareChange:
+class ShareChange(Struct, frozen=True):
     """The load of one node by one resource, in percent of its allocatable.
 
     Attributes:
@@ -32,8 +32,7 @@ class ShareChange:
     after: float
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceChange:
+class ResourceChange(Struct, frozen=True):
     """The effect on one resource.
 
     Attributes:
@@ -45,8 +44,7 @@ class ResourceChange:
     target: ShareChange
 
 
-@dataclass(frozen=True, slots=True)
-class LoadChange:
+class LoadChange(Struct, frozen=True):
     """The effect of a move.
 
     Attributes:

@@ -16,6 +16,7 @@ Axis letters: N nodes, K nodes that fell.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from plimsoll.load.load_book import LoadBook, load_of, peak_of
@@ -30,8 +31,7 @@ DEAD_BAND = 3.0
 PER_UNIT = np.array(PER_COLUMN_UNIT, dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LoadFall:
+class LoadFall(msgspec.Struct, frozen=True, eq=False):
     """Nodes whose load has fallen.
 
     Attributes:

@@ -6,10 +6,10 @@ Axis letters: M readings, 2 resources (``CPU``, ``MEMORY``).
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
@@ -45,8 +45,7 @@ class LoadReading(NamedTuple):
     window: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LoadReadings:
+class LoadReadings(Struct, frozen=True, eq=False):
     """Readings of one kind that arrived together.
 
     Attributes:
@@ -109,8 +108,7 @@ def is_possible(resource: int, amount: float) -> bool:
 NOTHING = LoadReadings.of(())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadSettings:
+class LoadSettings(Struct, frozen=True, kw_only=True):
     """How readings become expectations.
 
     Attributes:

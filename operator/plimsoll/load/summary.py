@@ -7,9 +7,9 @@ Formula, for each resource over the nodes that are measured or estimated and hav
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.readings import PER_COLUMN_UNIT
@@ -20,8 +20,7 @@ from plimsoll.model.columns.cluster import CPU, MEMORY, Cluster
 RESOURCES = {"cpu": (0, CPU), "memory": (1, MEMORY)}
 
 
-@dataclass(frozen=True, slots=True)
-class LoadSummary:
+class LoadSummary(Struct, frozen=True):
     """The load of a cluster at one moment.
 
     Attributes:

@@ -3,8 +3,10 @@
 import copy
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plimsoll.api.schema.resource import API_VERSION
 from plimsoll.framework import ConfigurationError
@@ -31,8 +33,7 @@ VERSIONS: Mapping[str, tuple[str, ...]] = {
 """The formats that can be converted: API versions by kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConvertedFiles:
+class ConvertedFiles(Struct, frozen=True):
     """The outcome of a conversion.
 
     Attributes:

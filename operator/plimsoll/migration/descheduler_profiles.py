@@ -4,8 +4,9 @@ Source: descheduler v0.36, ``pkg/framework/profile/profile.go`` and ``pkg/desche
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from plimsoll.framework import ConfigurationError
 from plimsoll.framework.args import parse_args
@@ -25,8 +26,7 @@ EVICTOR_CLASSES = EvictorRegistry(EVICTORS)
 EVICTOR = "DefaultEvictor"
 
 
-@dataclass(frozen=True, slots=True)
-class EnabledStrategy:
+class EnabledStrategy(Struct, frozen=True):
     """A strategy of a profile.
 
     Attributes:
@@ -41,8 +41,7 @@ class EnabledStrategy:
     args_at: Path
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedProfile:
+class CheckedProfile(Struct, frozen=True):
     """A profile that descheduler accepts.
 
     Attributes:

@@ -7,11 +7,12 @@ Differs: a duplicate key is rejected, as in kube-scheduler; descheduler takes th
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 import yaml
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from plimsoll.framework.errors import PlimsollError
 
@@ -44,8 +45,7 @@ class MigrationError(PlimsollError):
         return text if len(text) <= LONGEST_SENTENCE else f"{text[:LONGEST_SENTENCE]}…"
 
 
-@dataclass(frozen=True, slots=True)
-class SourceDocument:
+class SourceDocument(Struct, frozen=True):
     """One document of a file.
 
     Attributes:

@@ -8,8 +8,10 @@ either case.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from plimsoll.api.schema.fields import MAX_COUNT
 from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
@@ -43,16 +45,14 @@ FURTHER_LIMITS = {
 DEFAULT_SCHEDULER = "default-scheduler"
 
 
-@dataclass(frozen=True, slots=True)
-class ConvertedProfiles:
+class ConvertedProfiles(Struct, frozen=True):
     """A policy made from profiles."""
 
     name: str
     spec: dict[str, Any]
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Struct):
     """A policy under construction.
 
     Attributes:

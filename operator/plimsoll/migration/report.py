@@ -1,9 +1,11 @@
 """Collects the report of a conversion: each field of the source, and each default that differs."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plimsoll.migration.documents import Path, SourceDocument
 
@@ -19,8 +21,7 @@ class FieldChange(StrEnum):
     NO_COUNTERPART = "NoCounterpart"
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """The outcome of one field, as the conversion reports it.
 
     Attributes:
@@ -34,8 +35,7 @@ class Note:
     sentence: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReportLine:
+class ReportLine(Struct, frozen=True):
     """One line of the report.
 
     source: Path in the source; "" for a default.

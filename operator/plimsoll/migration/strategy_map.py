@@ -9,8 +9,9 @@ Source: descheduler v0.26, ``pkg/api/v1alpha1`` (types, strategymigration, conve
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from plimsoll.framework import ConfigurationError
 from plimsoll.framework.descheduling.strategy import StrategyKind
@@ -87,8 +88,7 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
 }
 
 
-@dataclass(slots=True)
-class Rewritten:
+class Rewritten(Struct):
     """The policy in v1alpha2.
 
     Attributes:

@@ -13,10 +13,10 @@ Source: Kubernetes v1.36, ``apimachinery/pkg/labels/selector.go`` and
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import msgspec
+from msgspec import Struct
 
 from plimsoll.model.read_only_dict import NO_ENTRIES
 
@@ -103,8 +103,7 @@ def int64(text: str) -> int | None:
     return number if -(2**63) <= number < 2**63 else None
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """One compiled requirement on labels; ``bound`` is the number of ``Gt`` and ``Lt``."""
 
     key: str
@@ -185,8 +184,7 @@ def _go_strings(values: Sequence[str]) -> str:
     return "[" + ",".join([f'"{shown(value)}"' for value in values[:SHOWN_VALUES]] + more) + "]"
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(Struct, frozen=True):
     """A compiled label selector: hashable, and equal selectors are equal.
 
     All requirements must hold; without any it matches everything, or nothing if the selector was absent.
@@ -256,8 +254,7 @@ def _compiled(
 _kept = lru_cache(maxsize=MOST_KEPT)(_compiled)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTerm:
+class NodeTerm(Struct, frozen=True):
     """A compiled node selector term.
 
     Attributes:
@@ -329,8 +326,7 @@ def _compile_node_term(term: NodeSelectorTerm, where: str) -> NodeTerm:
 _kept_node_term = lru_cache(maxsize=MOST_KEPT)(_compile_node_term)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeMatcher:
+class NodeMatcher(Struct, frozen=True):
     """The required part of a pod's constraints on nodes.
 
     All labels of ``nodeSelector`` must be equal, and one term must hold; ``None`` without required affinity.

@@ -9,10 +9,10 @@ becomes unknown, so the node is left out until the next query.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.measurements import Measurements

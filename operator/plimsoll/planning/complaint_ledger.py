@@ -21,8 +21,10 @@ propose count as its complaints. Strategies that a fresh pod satisfies
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.framework import PluginError, PodInfo
@@ -54,8 +56,7 @@ SPOKEN = {Gravity.RULE: "a rule", Gravity.PREFERENCE: "a preference", Gravity.BA
 TOLERANCE = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
-class Trip:
+class Trip(Struct, frozen=True):
     """The move of one pod from a node to another, or back to its own."""
 
     pod: PodInfo
@@ -63,8 +64,7 @@ class Trip:
     target: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ComplaintWatcher:
+class ComplaintWatcher(Struct, frozen=True, eq=False):
     """A strategy with its view of the cluster.
 
     Attributes:

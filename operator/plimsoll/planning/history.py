@@ -18,9 +18,10 @@ deleting records clears it.
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
+
+from msgspec import Struct
 
 from plimsoll.framework.descheduling.proposals import Refusal
 
@@ -51,8 +52,7 @@ class Fate(Enum):
     BLOCKED = "blocked"  #: a PodDisruptionBudget blocked it; nothing was evicted
 
 
-@dataclass(frozen=True, slots=True)
-class PastMove:
+class PastMove(Struct, frozen=True):
     """A move that has ended.
 
     Attributes:
@@ -78,8 +78,7 @@ class PastMove:
     controller: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadyReplacement:
+class UnreadyReplacement(Struct, frozen=True):
     """A pod of an owner that was made after a move of that owner's pods, and is not ready yet.
 
     Attributes:

@@ -7,14 +7,15 @@ Source: descheduler v0.36, ``pkg/descheduler/evictions/evictions.go``.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from enum import Enum
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from plimsoll.framework.descheduling.proposals import Refusal
 
 
-@dataclass(frozen=True, slots=True)
-class Ceiling:
+class Ceiling(Struct, frozen=True):
     """A maximum: a count, or a share of a population; with neither there is no ceiling.
 
     A share is rounded down, but a share above 0 % allows at least one; 100 % is no ceiling.
@@ -40,8 +41,7 @@ class Ceiling:
 NO_CEILING = Ceiling()
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Ceilings of one cycle.
 
     Attributes:
@@ -74,16 +74,14 @@ class LimitLevel(Enum):
         return self in (LimitLevel.TOTAL, LimitLevel.MINUTE, LimitLevel.BUDGET)
 
 
-@dataclass(frozen=True, slots=True)
-class LimitReached:
+class LimitReached(Struct, frozen=True):
     """A ceiling that allows no further eviction."""
 
     level: LimitLevel
     refusal: Refusal
 
 
-@dataclass(frozen=True, slots=True)
-class TalliedCeiling:
+class TalliedCeiling(Struct, frozen=True):
     """A ceiling, and the evictions that count against it.
 
     Attributes:
@@ -106,8 +104,7 @@ def workload_key(namespace: str, owner: str) -> str:
     return f"{namespace}/{owner}"
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(Struct, frozen=True):
     """The pods of one owner in its namespace; a pod without owner is its own workload.
 
     Attributes:
@@ -119,8 +116,7 @@ class Workload:
     name: str
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """Counts the evictions of one cycle against the limits.
 
     Attributes:

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import PluginError, PodInfo
@@ -37,8 +38,7 @@ class Objective(StrEnum):
     FEWEST_NODES = "FewestNodes"  #: nodes without pods that could leave
 
 
-@dataclass(frozen=True, slots=True)
-class Goal:
+class Goal(Struct, frozen=True):
     """The task of the Optimal planner.
 
     Attributes:
@@ -51,8 +51,7 @@ class Goal:
     move_price: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Optimisation:
+class Optimisation(Struct, frozen=True):
     """The quality of an Optimal plan.
 
     Attributes:
@@ -81,8 +80,7 @@ class Optimisation:
         return max(self.value - self.bound, 0.0) / max(abs(self.value), 1e-9)
 
 
-@dataclass(frozen=True, slots=True)
-class RebalancingConfig:
+class RebalancingConfig(Struct, frozen=True):
     """A policy in plain values.
 
     Attributes:
@@ -130,8 +128,7 @@ class RebalancingConfig:
         return "is excluded by the policy's target selector"
 
 
-@dataclass(frozen=True, slots=True)
-class PlanningContext:
+class PlanningContext(Struct, frozen=True):
     """The input of a plan in addition to the placed pods.
 
     Attributes:
@@ -170,8 +167,7 @@ class PlanningContext:
     monotonic: Monotonic = standing
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """A pod to evict, and the expected node of its replacement.
 
     Attributes:
@@ -217,8 +213,7 @@ class Move:
     load: LoadChange | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """A pod that a strategy proposed and that stays.
 
     Attributes:
@@ -231,8 +226,7 @@ class Refused:
     refusal: Refusal
 
 
-@dataclass(frozen=True, slots=True)
-class RefusalCounts:
+class RefusalCounts(Struct, frozen=True):
     """Counts of a plan.
 
     Attributes:
@@ -248,8 +242,7 @@ class RefusalCounts:
     violations: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class EvictionPlan:
+class EvictionPlan(Struct, frozen=True):
     """The moves, and why there are no more.
 
     Attributes:

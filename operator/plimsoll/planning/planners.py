@@ -13,11 +13,11 @@ pods, as descheduler does.
 A planner is imported when a policy names it; Proven's is there for all that judges single moves.
 """
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.context import considered_nodes

@@ -6,7 +6,8 @@ event loop receives only the counts and the examples.
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from plimsoll.planning.moves import EvictionPlan, Refused
 

@@ -6,7 +6,8 @@ pods stay protected, and the refusal names the missing condition.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from plimsoll.framework import ClusterObjects, PodInfo
 from plimsoll.framework.descheduling.pod_indexes import is_serving
@@ -21,8 +22,7 @@ NO_SURGE = "NoSurge"
 SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 
 
-@dataclass(frozen=True, slots=True)
-class Surge:
+class Surge(Struct, frozen=True):
     """A rollout that moves one pod.
 
     Attributes:
@@ -40,8 +40,7 @@ class Surge:
         return Workload(workload_key(namespace, self.uid), f"Deployment {namespace}/{self.deployment}")
 
 
-@dataclass(frozen=True, slots=True)
-class Deployments:
+class Deployments(Struct, frozen=True):
     """The Deployments as of the start of the run.
 
     Attributes:

@@ -23,10 +23,10 @@ random one, until minCandidateNodes* are found. This plugin only names victims
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
 import numpy as np
+from msgspec import Struct, field
 from pydantic import Field, NonNegativeInt, model_validator
 
 from plimsoll import framework as fwk
@@ -66,8 +66,7 @@ class DefaultPreemptionArgs(fwk.PluginArgs):
         return self
 
 
-@dataclass(slots=True)
-class PreemptionSearch:
+class PreemptionSearch(Struct):
     """The tried nodes and their outcomes.
 
     Attributes:

@@ -18,9 +18,9 @@ Differs: among several claims that could be deallocated, the first is, not a ran
 
 import re
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import ClassVar
 
+from msgspec import Struct
 from pydantic import Field, ValidationInfo, field_validator
 
 from plimsoll import framework as fwk
@@ -110,8 +110,7 @@ class DynamicResourcesArgs(fwk.PluginArgs):
         return _seconds(self.binding_timeout)
 
 
-@dataclass(frozen=True, slots=True)
-class _Booked:
+class _Booked(Struct, frozen=True):
     """Devices booked by Reserve."""
 
     bookings: tuple[Booking, ...]

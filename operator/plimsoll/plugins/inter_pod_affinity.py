@@ -27,10 +27,10 @@ Longer than 400 lines because filter, scores and editions read the same domains.
 """
 
 from collections.abc import Collection, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from pydantic import Field
 
 from plimsoll import framework as fwk
@@ -69,8 +69,7 @@ class InterPodAffinityArgs(fwk.PluginArgs):
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OwnTerms:
+class OwnTerms(Struct, frozen=True, eq=False):
     """The terms of one template, with the pods that each term matches.
 
     Attributes:
@@ -91,8 +90,7 @@ class OwnTerms:
 NO_TERMS = OwnTerms(None, (), (), (), is_first=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Points:
+class Points(Struct, frozen=True, eq=False):
     """Input of Score: points by topology key and coded label value; the last cell is for no value."""
 
     by_key: dict[str, fwk.IntArray]

@@ -27,11 +27,11 @@ settings of the load book, not arguments.
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
 
@@ -129,8 +129,7 @@ class NodeLoadArgs(fwk.PluginArgs):
         return self
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Loads:
+class _Loads(Struct, frozen=True, eq=False):
     """Inputs of the plugin by node, shape (N, 2) each."""
 
     room: fwk.IntArray

@@ -11,10 +11,10 @@ Differs: not at all; the ports in use are counted on pod events, each where it i
 """
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 import numpy as np
+from msgspec import Struct, field
 
 from plimsoll import framework as fwk
 from plimsoll.framework.columns import Container, PodIndex, RowCounts
@@ -74,8 +74,7 @@ class HostPortIndex(PodIndex):
             self.counts.add((protocol, port), row, amount)
 
 
-@dataclass(slots=True)
-class SimulatedPorts:
+class SimulatedPorts(Struct):
     """The ports in use on nodes where pods were added or removed in a simulation, by row."""
 
     used: dict[int, frozenset[HostPort]] = field(default_factory=dict)

@@ -13,10 +13,10 @@ Source: kube-scheduler v1.36, ``noderesources/balanced_allocation.go``.
 Differs: not at all; IEEE doubles, and truncation where it truncates.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
@@ -55,8 +55,7 @@ class NodeResourcesBalancedAllocationArgs(fwk.PluginArgs):
         return resources or DEFAULT_RESOURCES
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Compared:
+class _Compared(Struct, frozen=True, eq=False):
     """Input of the score for one template: K axes of R, and the pod's requests, shape (K, 1)."""
 
     template: fwk.PodTemplate

@@ -32,6 +32,7 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
+from msgspec import Struct
 from pydantic import Field, field_validator
 
 from plimsoll import framework as fwk
@@ -127,8 +128,7 @@ class _Wanted:
         return np.array(least, dtype=np.int64)[:, None]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Scored:
+class _Scored(Struct, frozen=True, eq=False):
     """Input of the score, for one template and the present axes.
 
     Attributes:

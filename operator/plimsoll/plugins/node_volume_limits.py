@@ -14,8 +14,9 @@ Differs: nothing known.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 from plimsoll import framework as fwk
 from plimsoll.framework.volumes import (
@@ -35,8 +36,7 @@ from plimsoll.framework.volumes import (
 TOO_MANY = fwk.unschedulable("node(s) exceed max volume count")
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeLimitsState:
+class VolumeLimitsState(Struct, frozen=True):
     """Why the pod's own volumes are unknown; the same on every node."""
 
     status: fwk.Status

@@ -25,11 +25,11 @@ Longer than 400 lines because filter, score and hints read the same constraints.
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from math import log
 from typing import ClassVar, Literal
 
 import numpy as np
+from msgspec import Struct, field
 from pydantic import Field, PositiveInt, model_validator
 
 from plimsoll import framework as fwk
@@ -107,8 +107,7 @@ class PodTopologySpreadArgs(fwk.PluginArgs):
         return self
 
 
-@dataclass(slots=True)
-class HardState:
+class HardState(Struct):
     """Input of Filter: the constraints, and simulated pods that the stored counts leave out.
 
     Attributes:
@@ -125,8 +124,7 @@ class HardState:
         return HardState(self.constraints, [dict(each) for each in self.extra])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SoftState:
+class SoftState(Struct, frozen=True, eq=False):
     """Input of Score and NormalizeScore.
 
     Attributes:

@@ -18,10 +18,10 @@ Differs: among equally small volumes the alphabetically first is taken, in upstr
 capacity (gate StorageCapacityScoring, off) is left out.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from msgspec import Struct
 from pydantic import Field, NonNegativeInt
 
 from plimsoll import framework as fwk
@@ -68,16 +68,14 @@ class VolumeBindingArgs(fwk.PluginArgs):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PodClaims:
+class PodClaims(Struct, frozen=True):
     """The claims of one pod: those with a volume, and those that wait for the pod's node."""
 
     bound: tuple[PersistentVolumeClaim, ...]
     delayed: tuple[PersistentVolumeClaim, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Booked:
+class Booked(Struct, frozen=True):
     """Bookings of Reserve, for PreBind."""
 
     choices: VolumeChoices

@@ -12,8 +12,9 @@ Source: kube-scheduler v1.36, ``volumerestrictions/volume_restrictions.go``.
 Differs: nothing known.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 from plimsoll import framework as fwk
 from plimsoll.framework.volumes import Volume, VolumeUsers, claim_not_found, has_volumes, mounted_claims
@@ -26,8 +27,7 @@ CLAIM_IN_USE = fwk.unschedulable(
 ONE_POD = "ReadWriteOncePod"
 
 
-@dataclass(slots=True)
-class ClaimsInUse:
+class ClaimsInUse(Struct):
     """The pod's single-pod claims, and the number of their other users."""
 
     claims: frozenset[str]

@@ -11,10 +11,10 @@ Source: kube-scheduler v1.36, ``volumezone/volume_zone.go``.
 Differs: nothing known.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from msgspec import Struct
 
 from plimsoll import framework as fwk
 from plimsoll.framework.volumes import (
@@ -34,8 +34,7 @@ SUCCESSOR = {
 TOPOLOGY_LABELS = (*SUCCESSOR, *SUCCESSOR.values())
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeTopology:
+class VolumeTopology(Struct, frozen=True):
     """Label key and accepted values, one for each topology label of each volume."""
 
     wanted: tuple[tuple[str, frozenset[str]], ...]

@@ -11,11 +11,11 @@ For a policy of ordinary size, each expression stays far below the API server's 
 
 import sys
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec.structs import fields
 
 from plimsoll.api.crds import Plain
 from plimsoll.api.schema.resource import GROUP, VERSION

@@ -7,10 +7,10 @@ strategy and the steps below its arguments: ``PodTopologySpread.defaultConstrain
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
+from msgspec import Struct, field
 from pydantic import BaseModel, Strict
 
 from plimsoll.framework.field_errors import Schema, resolved
@@ -31,8 +31,7 @@ GIVE = {
 LEVELS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentTables:
+class ArgumentTables(Struct, frozen=True):
     """The valid arguments, by place.
 
     Attributes:

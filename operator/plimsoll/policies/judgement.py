@@ -4,9 +4,9 @@ Used for the status of policies and by ``plimsoll validate``.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from msgspec import Struct, field
 from pydantic import ValidationError
 
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
@@ -29,8 +29,7 @@ class RebalancingChecker(Protocol):
         """Raise ConfigurationError if the policy's rebalancing cannot be carried out."""
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyVerdict:
+class PolicyVerdict(Struct, frozen=True):
     """The result of validating one spec.
 
     Attributes:
@@ -48,8 +47,7 @@ class PolicyVerdict:
     crash: BaseException | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyChecks:
+class PolicyChecks(Struct, frozen=True):
     """Validates the parts of policies."""
 
     scheduling: SchedulingChecker
@@ -81,8 +79,7 @@ class PolicyChecks:
         return PolicyVerdict(policy, order)
 
 
-@dataclass(slots=True)
-class PolicyDivision:
+class PolicyDivision(Struct):
     """Which policy serves which scheduler name.
 
     Attributes:

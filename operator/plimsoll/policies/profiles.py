@@ -1,8 +1,9 @@
 """Builds the profile of each served policy, and the scheduler that decides by it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.engine.nominator import Nominator

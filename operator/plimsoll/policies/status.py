@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
+
+from msgspec import Struct, field
 
 from plimsoll.access.rights import NOT_ALLOWED, Access
 from plimsoll.api.schema.conditions import (
@@ -76,8 +77,7 @@ class PolicyAdviser(Protocol):
         """Further conditions of a policy that are true: reason and sentence by type."""
 
 
-@dataclass(slots=True)
-class KnownPolicy:
+class KnownPolicy(Struct):
     """One policy: its last seen document, its last accepted spec, and its status."""
 
     name: str

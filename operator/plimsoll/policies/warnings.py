@@ -1,8 +1,9 @@
 """Warning events of policies: one for each new reason for which a policy is degraded."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from plimsoll.api.schema.conditions import ACCEPTED, READY, Condition, ConditionStatus
 from plimsoll.ports.events import EventNote
@@ -14,8 +15,7 @@ _GOOD, _TRUE = (ACCEPTED, READY), ConditionStatus.TRUE
 _RECORDED_ELSEWHERE = frozenset({"StrategyFailed"})
 
 
-@dataclass(slots=True)
-class PolicyWarnings:
+class PolicyWarnings(Struct):
     """The events to record about one policy once its status is written."""
 
     _due: dict[str, str] = field(default_factory=dict)

@@ -1,12 +1,12 @@
 """Port for Kubernetes events."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class EventNote:
+
+class EventNote(Struct, frozen=True):
     """An event to record on an object.
 
     Attributes:

@@ -1,15 +1,15 @@
 """Port for EvictionRequests (KEP-4563)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.writes import WriteResult
 
 
-@dataclass(frozen=True, slots=True)
-class EvictionRequest:
+class EvictionRequest(Struct, frozen=True):
     """One of our EvictionRequests (lifecycle.k8s.io), with the state of the Eviction that combines it.
 
     Attributes:

@@ -4,6 +4,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
+
 
 @dataclass(frozen=True, slots=True)
 class TLSSettings:
@@ -16,8 +18,7 @@ class TLSSettings:
     key_data: str = field(default="", repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, frozen=True):
     """The address of an HTTP extender.
 
     Attributes:
@@ -30,8 +31,7 @@ class Endpoint:
     tls: TLSSettings = TLSSettings()
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """The result of a request to an extender.
 
     Attributes:

@@ -1,14 +1,14 @@
 """Port for the Lease of the leader election."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from plimsoll.ports.writes import WriteResult
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(Struct, frozen=True):
     """A coordination.k8s.io/v1 Lease.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Ports for pods: bindings, evictions, deletions, victims of preemption, conditions."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
@@ -48,8 +49,7 @@ class Preemptor(Protocol):
         """Clear the nominated node of a pod of lower priority."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionUpdate:
+class ConditionUpdate(Struct, frozen=True):
     """The ``PodScheduled`` condition to write, together with the nomination.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Port for measured usage of nodes and pods."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from plimsoll.api.v1alpha1.prometheus import PrometheusProviderSpec
 from plimsoll.framework.descheduling.measurements import Sample
@@ -14,8 +15,7 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 MEASURED = {"cpu": (CPU, 1), "memory": (MEMORY, BILLION)}
 
 
-@dataclass(frozen=True, slots=True)
-class UsageReading:
+class UsageReading(Struct, frozen=True):
     """The measured usage of a node or a pod.
 
     Attributes:

@@ -1,7 +1,8 @@
 """The outcome of a write to the API server."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 #: Seconds after a response of outcome UNKNOWN in which the write may still take effect: the server may have
 #: given up waiting for etcd, and etcd writes all the same. After this it is taken not to have happened.
@@ -22,8 +23,7 @@ class WriteOutcome(StrEnum):
     FENCED = "fenced"  #: not sent: this process does not lead
 
 
-@dataclass(frozen=True, slots=True)
-class WriteResult:
+class WriteResult(Struct, frozen=True):
     """The outcome of one write.
 
     Attributes:

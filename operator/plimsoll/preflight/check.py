@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plimsoll.kube.session.session import Session
 from plimsoll.preflight.definitions import judged_definitions, judged_names
@@ -23,8 +25,7 @@ from plimsoll.preflight.survey.review import Choice, Review, review
 from plimsoll.preflight.unserved_pods import judged_pods
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """The result of a check.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Findings of a check: level, sentence, remedy."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from plimsoll.access.rights import Right, listed
 
@@ -37,8 +38,7 @@ class Area(StrEnum):
     PORTS = "ports"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One result.
 
     Attributes:
@@ -54,8 +54,7 @@ class Finding:
     certainty: Certainty = Certainty.CERTAIN
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
+class Unread(Struct, frozen=True):
     """A read that failed.
 
     Attributes:

@@ -5,8 +5,9 @@ of its image. A match of names only makes it likely.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
@@ -26,8 +27,7 @@ class Work(Enum):
     SCALES = "adds and removes nodes"
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """A program that is recognised by its names.
 
     Attributes:
@@ -99,8 +99,7 @@ WORDS = frozenset().union(*(program.words for program in PROGRAMS))
 REPORTERS = tuple(program.reporter for program in PROGRAMS if program.reporter)
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """A running program.
 
     Attributes:
@@ -142,8 +141,7 @@ def seen_programs(
             yield Seen(program, (*sure, *likely), certainty)
 
 
-@dataclass(frozen=True, slots=True)
-class Doing:
+class Doing(Struct, frozen=True):
     """The decisions of our policies with which other programs could conflict.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Judges whether an admission policy lets only the operator write Eviction records."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from plimsoll.api.schema.resource import GROUP
 from plimsoll.api.v1alpha1.eviction import Eviction
@@ -15,8 +16,7 @@ SUBJECT = "Eviction records"
 INSTALL = "kubectl apply -f deploy/base/own_records.yaml, or rbac.guardRecords=true of the chart"
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionPolicies:
+class AdmissionPolicies(Struct, frozen=True):
     """The cluster's ValidatingAdmissionPolicies and their bindings."""
 
     policies: Sequence[Document] = ()

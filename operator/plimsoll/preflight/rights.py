@@ -1,9 +1,10 @@
 """Judges the rights of the operator's account: needed rights, missing rights, and their manifests."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from plimsoll.access.rights import (
     ALLOCATE,
@@ -71,8 +72,7 @@ class Asked(NamedTuple):
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(Struct, frozen=True):
     """The account whose rights are judged.
 
     Attributes:
@@ -110,8 +110,7 @@ def service_account_of(user: str) -> tuple[str, str]:
     return (namespace, name) if not prefix and colon else ("", "")
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """Rights that one purpose needs.
 
     Attributes:

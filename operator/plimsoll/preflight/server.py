@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
+
+from msgspec import Struct
 
 from plimsoll.preflight.findings import Area, Finding, Level
 
@@ -38,8 +39,7 @@ _REMEDIES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Contact:
+class Contact(Struct, frozen=True):
     """The result of the first requests.
 
     Attributes:

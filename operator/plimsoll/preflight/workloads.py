@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from plimsoll.model.kinds.pod import Pod
 
@@ -18,8 +19,7 @@ VERSION_LABEL, NAME_LABEL = "app.kubernetes.io/version", "app.kubernetes.io/name
 Document = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class RunningWorkload:
+class RunningWorkload(Struct, frozen=True):
     """A Deployment, StatefulSet, DaemonSet, CronJob or pod.
 
     Attributes:
@@ -147,8 +147,7 @@ def image_words(image: str) -> Iterator[str]:
         yield _MACHINE.sub("", part.partition(":")[0])
 
 
-@dataclass(frozen=True, slots=True)
-class Installation:
+class Installation(Struct, frozen=True):
     """A Deployment that runs Plimsoll, with its lease."""
 
     workload: RunningWorkload

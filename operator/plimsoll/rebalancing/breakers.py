@@ -12,8 +12,11 @@ again. It resumes after half an hour in any case, when its moves are no longer a
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+
+import msgspec
+from msgspec.structs import replace
 
 from plimsoll.framework import Pod
 from plimsoll.model.columns.cluster import Cluster
@@ -74,8 +77,7 @@ PATIENCE_S, WINDOW_S = 60.0, 1_800.0
 SPACING_S = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Count:
+class _Count(msgspec.Struct, frozen=True):
     """Number of pods with a place by owner uid, at a moment in steady seconds."""
 
     taken: float

@@ -14,6 +14,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from plimsoll.api.v1alpha1.metrics_providers import PROMETHEUS
 from plimsoll.api.v1alpha1.prometheus import PrometheusProviderSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
@@ -114,11 +116,10 @@ class QueriedSources:
         )
 
 
-@dataclass(slots=True, eq=False)
-class _Source:
+class _Source(msgspec.Struct, eq=False):
     """One server with its queries; its times are steady seconds."""
 
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    turn: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
     answers: Answers = ()
     asked_at: float = -math.inf
     begun_at: float = -math.inf

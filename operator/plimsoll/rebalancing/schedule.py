@@ -3,7 +3,6 @@
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from zoneinfo import ZoneInfo
@@ -12,6 +11,7 @@ from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.combining import OrTrigger
 from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.interval import IntervalTrigger
+from msgspec import Struct
 
 from plimsoll.api.v1alpha1.schedules import Schedule, Trigger
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, WatchEvent
@@ -34,8 +34,7 @@ EARLY = timedelta(milliseconds=1)
 Job = Callable[[], Awaitable[None]]
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(Struct):
     schedule: Schedule
     job: Job
     due: datetime | None  #: None if the schedule never fires again

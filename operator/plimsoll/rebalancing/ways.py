@@ -4,8 +4,9 @@ Surges and eviction requests are packages that the operator passes to the wing; 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.rebalancing import EvictBy
@@ -107,8 +108,7 @@ class RequestWay(MoveWay, Protocol):
         """Create the watch that keeps moves and requests in step."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestNeeds:
+class RequestNeeds(Struct, frozen=True):
     """The objects of the wing that evictions by request need."""
 
     policies: Mapping[str, SchedulingPolicy]  #: those that rebalance, keyed by name, at any moment

@@ -5,8 +5,9 @@ Every object receives its collaborators when it is built, so the order here is t
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.limits import EvictionLimits
@@ -79,8 +80,7 @@ from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
 
-@dataclass(frozen=True, slots=True)
-class RebalancingPorts:
+class RebalancingPorts(Struct, frozen=True):
     """The wing's ports to the API server."""
 
     evictor: PodEviction
@@ -93,8 +93,7 @@ class RebalancingPorts:
     requests: RequestWayFactory
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
+class Runtime(Struct, frozen=True):
     """The process around the wing."""
 
     timer: Timer

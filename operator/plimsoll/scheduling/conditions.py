@@ -12,10 +12,11 @@ Source: kube-scheduler v1.36, ``schedule_one.go`` (``handleSchedulingFailure``, 
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Protocol
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plimsoll.framework import Pod
 from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
@@ -50,8 +51,7 @@ REPEAT_S = 5.0
 REPEATS = RetryPolicy.doubling(REPEAT_S, 300.0, OPEN_OR_CONFLICT | {WriteOutcome.REFUSED})
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
+class _Said(Struct, frozen=True):
     pod: Pod
     condition: ConditionUpdate
     is_news: bool  #: whether the condition has to be written

@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from pydantic import Field
 
 from plimsoll.inspection.answer import AnswerPart
@@ -50,8 +50,7 @@ class ReplayedLimit(AnswerPart):
     runs_without: int = Field(ge=0, description="Runs that left nothing of it.")
 
 
-@dataclass(slots=True)
-class Scarcity:
+class Scarcity(Struct):
     """One budget or limit over the runs of one policy.
 
     Attributes:
@@ -76,8 +75,7 @@ class Scarcity:
         self.refusals += refused
 
 
-@dataclass(slots=True)
-class AllowanceTally:
+class AllowanceTally(Struct):
     """All budgets and limits over a replay.
 
     Attributes:

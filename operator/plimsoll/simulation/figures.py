@@ -2,17 +2,16 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from plimsoll.simulation.allowances import AllowanceTally
 from plimsoll.simulation.refusals import RefusalTallies
 from plimsoll.simulation.world import World
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterSample:
+class ClusterSample(Struct, frozen=True):
     """The cluster at one moment.
 
     Attributes:
@@ -43,8 +42,7 @@ def sample(world: World, at: float, evicted: int) -> ClusterSample:
     return ClusterSample(at, cpu, memory, in_use, len(world.waiting), evicted)
 
 
-@dataclass(slots=True)
-class Figures:
+class Figures(Struct):
     """Totals of the replay so far.
 
     Attributes:

@@ -1,13 +1,13 @@
 """Counts the reasons for which proposed pods stay, over the runs of a replay."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from plimsoll.planning.moves import EvictionPlan, Refused, workload_of
 
 
-@dataclass(slots=True)
-class RefusedWorkload:
+class RefusedWorkload(Struct):
     """Pods of one workload that stay for one reason.
 
     Attributes:
@@ -21,8 +21,7 @@ class RefusedWorkload:
     strategies: dict[str, None] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class RefusalTally:
+class RefusalTally(Struct):
     """The refusals of one policy for one reason.
 
     Attributes:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import IntEnum
 
+import msgspec
+
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.measurements import Measurements
@@ -46,16 +48,14 @@ class EventKind(IntEnum):
     SAMPLE = 4
 
 
-@dataclass(slots=True)
-class _Awaited:
+class _Awaited(msgspec.Struct):
     """A move whose replacement has no node yet."""
 
     policy: str
     move: Move
 
 
-@dataclass(frozen=True, slots=True)
-class ReplaySettings:
+class ReplaySettings(msgspec.Struct, frozen=True):
     """Settings of a replay.
 
     Attributes:

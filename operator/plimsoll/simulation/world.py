@@ -1,10 +1,10 @@
 """World is a mutable cluster in which pods wait, are placed, leave, and are replaced by their owners."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
+from msgspec import Struct
 
 from plimsoll.engine.nominator import Nominator
 from plimsoll.framework import Pod, PodInfo
@@ -13,8 +13,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import PodStatus
 
 
-@dataclass(slots=True)
-class UnplacedPod:
+class UnplacedPod(Struct):
     """A pod without a node.
 
     Attributes:

@@ -1,7 +1,8 @@
 """SnapshotContent is the state of a cluster at one moment, as documents of an API server."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from plimsoll.ports.usage import UsageReading
 
@@ -9,8 +10,7 @@ from plimsoll.ports.usage import UsageReading
 POLICIES, RECORDS, DEPLOYMENTS = "schedulingpolicies", "evictions", "deployments"
 
 
-@dataclass(frozen=True, slots=True)
-class UsageContent:
+class UsageContent(Struct, frozen=True):
     """The usage of nodes and pods according to the metrics API.
 
     Attributes:
@@ -22,8 +22,7 @@ class UsageContent:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotContent:
+class SnapshotContent(Struct, frozen=True):
     """The state of a cluster.
 
     Attributes:

@@ -1,9 +1,9 @@
 """Checks the names of objects from files: each must be valid for the API server, and unique."""
 
 import re
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from plimsoll.snapshots.errors import SnapshotError
 
@@ -24,8 +24,7 @@ class _Named(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 _DECODER = msgspec.json.Decoder(_Named)
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """Identifies an object; the namespace is empty for cluster-scoped kinds."""
 
     namespace: str

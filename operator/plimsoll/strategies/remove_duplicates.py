@@ -18,9 +18,9 @@ that cost most to move stay; upstream keeps the first that it sees.
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import ClassVar
 
+from msgspec import Struct, field
 from pydantic import Field, StrictStr
 
 from plimsoll.framework import Node, PluginArgs, PodInfo
@@ -50,8 +50,7 @@ class RemoveDuplicatesArgs(PluginArgs):
     )
 
 
-@dataclass(slots=True)
-class _Crowd:
+class _Crowd(Struct):
     """The pods of one key.
 
     Attributes:

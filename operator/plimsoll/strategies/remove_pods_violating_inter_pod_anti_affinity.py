@@ -16,8 +16,9 @@ node, namespace selectors are not read, and pods that the arguments exclude do n
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 from plimsoll.framework import Node, PodInfo, PodTemplate
 from plimsoll.framework.columns import PodTerm, TermKind
@@ -180,8 +181,7 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
                         yield pod, name
 
 
-@dataclass(frozen=True, slots=True)
-class _Terms:
+class _Terms(Struct, frozen=True):
     """Required anti-affinity terms of placed pods, with the templates that declare them.
 
     Moves add no new templates, so this is valid for a run; the pods of a template are looked up live.

@@ -8,9 +8,9 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import structlog
+from msgspec import Struct
 
 from plimsoll.ports.observer import Observer
 
@@ -24,8 +24,7 @@ FORGOTTEN_S = 100.0
 SHOWN, NAMED = 200, 6
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """A kind of outage.
 
     Attributes:
@@ -70,15 +69,13 @@ FAILING = State(
 _STATES = {0: UNANSWERED, 401: UNAUTHENTICATED, 403: FORBIDDEN, 404: ABSENT}
 
 
-@dataclass(slots=True)
-class _Failure:
+class _Failure(Struct):
     state: State
     problem: str
     at: float
 
 
-@dataclass(slots=True)
-class _Told:
+class _Told(Struct):
     names: frozenset[str]
     since: float
     at: float

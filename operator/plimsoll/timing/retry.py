@@ -6,8 +6,9 @@ libraries do not serve here: they repeat on exceptions and sleep by a clock of t
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Self
+
+from msgspec import Struct
 
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
@@ -19,8 +20,7 @@ OPEN = frozenset({WriteOutcome.UNKNOWN, WriteOutcome.BUSY})
 OPEN_OR_CONFLICT = OPEN | {WriteOutcome.CONFLICT}
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     """Which outcomes are retried, and after which pauses.
 
     Attributes:

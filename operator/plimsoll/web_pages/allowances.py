@@ -1,7 +1,8 @@
 """Lists PodDisruptionBudgets and policies' limits, with what plans and replays leave of them."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plimsoll.inspection.picture import PicturedBudget
 from plimsoll.inspection.plans.answer import PolicyPlan
@@ -14,8 +15,7 @@ MOST = 300
 EVICTION_BUDGETS = "budgets"
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(Struct, frozen=True):
     """A row: one budget or limit after one policy's plan, or after the tightest run of a replay.
 
     Attributes:

@@ -5,7 +5,8 @@ of five percent. Above 100 % a bar is full and striped.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plimsoll.inspection.picture import ClusterPicture
 from plimsoll.planning.imbalance import COLUMNS
@@ -21,8 +22,7 @@ OVER = STEPS + 1
 NAMED = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(Struct, frozen=True):
     """One node and one resource.
 
     Attributes:
@@ -53,8 +53,7 @@ class Tile:
         return f"{self.node}: {self.shares}"
 
 
-@dataclass(frozen=True, slots=True)
-class HeatMap:
+class HeatMap(Struct, frozen=True):
     """All nodes, for one resource.
 
     Attributes:

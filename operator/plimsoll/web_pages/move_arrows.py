@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 #: Maximum number of node pairs drawn; the table has all moves.
 DRAWN = 40
@@ -17,8 +18,7 @@ LEFT, RIGHT = 310, 590
 LONGEST, CHARACTER = 47, 7.3
 
 
-@dataclass(frozen=True, slots=True)
-class Arrow:
+class Arrow(Struct, frozen=True):
     """All moves from one node to another.
 
     Attributes:
@@ -38,8 +38,7 @@ class Arrow:
         return min(6.0, 1.0 + 0.5 * self.moves)
 
 
-@dataclass(frozen=True, slots=True)
-class MoveArrows:
+class MoveArrows(Struct, frozen=True):
     """The drawing.
 
     Attributes:

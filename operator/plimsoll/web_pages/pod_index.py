@@ -5,8 +5,9 @@ A pod is a row of numbers that refer to texts shared by many pods; the page's sc
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from plimsoll.framework import PodInfo
 from plimsoll.inspection.plans.answer import PolicyPlan
@@ -21,8 +22,7 @@ MOST_BYTES = 1_200_000
 ROW_BYTES = 20
 
 
-@dataclass(slots=True)
-class _Texts:
+class _Texts(Struct):
     """Texts in the order of their numbers."""
 
     numbers: dict[str, int] = field(default_factory=dict)

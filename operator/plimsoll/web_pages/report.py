@@ -4,8 +4,9 @@ The tables are those of the command; the report adds drawings, and explanations 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from plimsoll.web_pages.allowances import MOST, Allowance
 from plimsoll.web_pages.heat_map import HeatMap
@@ -14,8 +15,7 @@ from plimsoll.web_pages.move_arrows import MoveArrows
 from plimsoll.web_pages.time_line import TimeLine
 
 
-@dataclass(frozen=True, slots=True)
-class ReportTable:
+class ReportTable(Struct, frozen=True):
     """A sortable, searchable table.
 
     Attributes:
@@ -30,8 +30,7 @@ class ReportTable:
     rows: Sequence[Sequence[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class PodsForReason:
+class PodsForReason(Struct, frozen=True):
     """Pods without a node for one reason.
 
     Attributes:
@@ -43,8 +42,7 @@ class PodsForReason:
     pods: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class ReportSection:
+class ReportSection(Struct, frozen=True):
     """A part of the page: sentences, drawings, tables.
 
     Attributes:
@@ -66,8 +64,7 @@ class ReportSection:
         return self.allowances[:MOST]
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """The page.
 
     Attributes:

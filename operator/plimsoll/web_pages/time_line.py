@@ -1,7 +1,8 @@
 """TimeLine draws a figure over time, one line per set of policies."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 #: Size of the drawing.
 WIDTH, HEIGHT = 640, 120
@@ -10,8 +11,7 @@ WIDTH, HEIGHT = 640, 120
 POINTS = 320
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(Struct, frozen=True):
     """One line: its label, its points in SVG's notation, and its last and highest value."""
 
     label: str
@@ -20,8 +20,7 @@ class Curve:
     highest: float
 
 
-@dataclass(frozen=True, slots=True)
-class TimeLine:
+class TimeLine(Struct, frozen=True):
     """The drawing.
 
     Attributes:

@@ -1,7 +1,8 @@
 """Explanations by load, of placed pods and of hot nodes."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from inspection.contents import NOW, a_node_document, a_pod_document, a_policy_document, content_of
 from plimsoll.inspection.explanations.node import NodePolicyView, explain_node

@@ -1,10 +1,10 @@
 """The nearest miss makes the pod fit when it is granted, and no less does."""
 
 from collections import Counter
-from dataclasses import replace
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from inspection.explanations.random_clusters import PROFILE, a_random_cluster, a_random_pod
 from plimsoll.engine.attempt import schedule

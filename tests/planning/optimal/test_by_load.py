@@ -1,7 +1,6 @@
 """The Optimal planner of policies that move pods by load."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from planning.load_worlds import AROUND, MEASURED, LoadWorld, a_policy
 from planning.optimal.test_milp import every_solution

@@ -1,9 +1,9 @@
 """Bounds of moves by load: evidence, rest, number and amount."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from planning.builders import NOW, SURROUNDINGS, a_profile
 from planning.proven.test_load_lines import a_world, by_load, measured, planned, reasons, settle, uses

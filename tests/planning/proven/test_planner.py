@@ -1,12 +1,12 @@
 """The Proven planner: every move has a proven place, every refusal a reason."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
 from planning.builders import (
     NOW,

@@ -1,11 +1,11 @@
 """Refusals by template, against a proof for each candidate."""
 
 import random
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from planning.builders import NOW, SURROUNDINGS
 from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile

@@ -1,10 +1,10 @@
 """The Upstream planner: order, limits and what becomes of evicted pods are descheduler's."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from planning.builders import NOW, Guard, Named
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal, Verdict

@@ -1,9 +1,9 @@
 """Evictions that another component carries out in its own time: one request, one record, the right end."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated

@@ -5,10 +5,10 @@ changes, nothing is ordered. ``x`` cannot happen. ``-`` is a move that is forgot
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
 from _pytest.mark import ParameterSet
+from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode

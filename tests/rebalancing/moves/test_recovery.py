@@ -1,6 +1,5 @@
 """Records after a restart: table 3 of the design, line by line, then any record there may be."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.eviction import EvictionStatus, PhaseTransition, Replacement
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase, may_follow

@@ -1,7 +1,7 @@
 """Pods that rank alike take turns where upstream's decisions are reproduced, and are sorted elsewhere."""
 
-import dataclasses
-
+import msgspec
+import msgspec.structs
 import pytest
 
 from plimsoll.framework.descheduling.measurements import Planner
@@ -14,7 +14,7 @@ NODES = [a_node("n1"), a_node("n2")]
 
 
 def order(ranks: dict[str, int], pods: list[Pod], planner: Planner) -> list[str]:
-    context = dataclasses.replace(a_context(NODES, pods), planner=planner)
+    context = msgspec.structs.replace(a_context(NODES, pods), planner=planner)
     infos = sorted((context.cluster.pods[pod.uid] for pod in pods), key=lambda pod: pod.key)
     return [pod.name for pod in in_turn([(ranks.get(pod.name, 0), pod) for pod in infos], context)]
 

@@ -5,9 +5,9 @@ API server does. In Python names are snake_case and lists may be given for tuple
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, Self
 
+from msgspec import Struct
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import InitErrorDetails, PydanticCustomError, PydanticSerializationError, to_json
@@ -56,8 +56,7 @@ class Resource(Ruled):
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-@dataclass(frozen=True, slots=True)
-class PrinterColumn:
+class PrinterColumn(Struct, frozen=True):
     """A column of ``kubectl get``; priority 1 shows with ``-o wide`` only."""
 
     name: str
@@ -67,8 +66,7 @@ class PrinterColumn:
     priority: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """What a CustomResourceDefinition says besides the schema."""
 
     kind: str

@@ -5,9 +5,9 @@ came around the server (a file given to a command, a test) is judged alike.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from msgspec import Struct
 from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
@@ -16,8 +16,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from plimsoll.framework.field_errors import DUPLICATE, RULE_BROKEN
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """What must hold of an object.
 
     Attributes:
@@ -38,8 +37,7 @@ class Rule:
         return {"rule": self.cel, "message": self.message} | path
 
 
-@dataclass(frozen=True, slots=True)
-class TransitionRule:
+class TransitionRule(Struct, frozen=True):
     """What must hold of an update, given the old and the new object; as :class:`Rule` otherwise."""
 
     cel: str
@@ -79,8 +77,7 @@ class Ruled(BaseModel):
         return schema
 
 
-@dataclass(frozen=True, slots=True)
-class UniqueItems:
+class UniqueItems(Struct, frozen=True):
     """Marks a list of scalars as a set (``x-kubernetes-list-type: set``), or one of objects as keyed."""
 
     key: str = ""

@@ -10,11 +10,11 @@ import itertools
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import structlog
 from aiohttp import web
+from msgspec import Struct
 
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.preflight.ports import REMEDY, obstacle
@@ -35,8 +35,7 @@ class AddressTaken(PlimsollError):
     """A port cannot be listened on; a retry would not help."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionLimits:
+class ConnectionLimits(Struct, frozen=True):
     """ConnectionLimits of the connections to one server.
 
     Attributes:

@@ -9,8 +9,9 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from plimsoll.app.forks.forked_computer import ForkedComputer
 from plimsoll.app.machine.attempt_watch import watch_attempts
@@ -43,8 +44,7 @@ def load() -> str:
     return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs"
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """The machine on which one operator runs.
 
     Attributes:

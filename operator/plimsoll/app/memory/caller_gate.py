@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
 from aiohttp import web
 
 from plimsoll.kube.access_reviews import Caller
@@ -40,8 +41,7 @@ class CallerReviewer(Protocol):
         """Whether the caller may get a path."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallerRefusal:
+class CallerRefusal(msgspec.Struct, frozen=True):
     """The status and message of a rejected request."""
 
     status: int

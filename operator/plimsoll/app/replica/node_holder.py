@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from plimsoll.app.replica.role_duties import RoleDuties
 from plimsoll.app.scheduling_wing import SchedulingWing

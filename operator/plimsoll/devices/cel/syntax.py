@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 
 class UInt(int):
@@ -20,24 +21,21 @@ class UInt(int):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Struct, frozen=True):
     """A literal: None, bool, int, UInt, float, str or bytes."""
 
     id: int
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """A variable, or a type; with dots where the checker resolved a qualified name."""
 
     id: int
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
+class Select(Struct, frozen=True):
     """A field of a value; with ``test`` whether it is there: ``has(operand.field)``."""
 
     id: int
@@ -46,8 +44,7 @@ class Select:
     test: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A function or an operator; the target of a member call is the first argument."""
 
     id: int
@@ -55,8 +52,7 @@ class Call:
     arguments: tuple[Tree, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ListLiteral:
+class ListLiteral(Struct, frozen=True):
     """A list; ``optional`` are the indices of elements that are left out when they have no value."""
 
     id: int
@@ -64,16 +60,14 @@ class ListLiteral:
     optional: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
-class MapLiteral:
+class MapLiteral(Struct, frozen=True):
     """A map: key, value, and whether the entry is left out when the value is missing."""
 
     id: int
     entries: tuple[tuple[Tree, Tree, bool], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Fold:
+class Fold(Struct, frozen=True):
     """A comprehension, to which macros and ``cel.bind`` expand."""
 
     id: int
@@ -91,8 +85,7 @@ Tree: TypeAlias = Constant | Name | Select | Call | ListLiteral | MapLiteral | F
 Field: TypeAlias = tuple[int, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedExpression:
+class CheckedExpression(Struct, frozen=True):
     """An expression and the types of its nodes, which are decoded on demand."""
 
     tree: Tree

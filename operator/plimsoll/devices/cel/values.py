@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
+
+from msgspec import Struct
 
 from plimsoll.devices.cel.syntax import UInt
 
@@ -90,8 +91,7 @@ class DomainMap(dict[str, Mapping[str, Any]]):
 _NOTHING: dict[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Optional:
+class Optional(Struct, frozen=True):
     """A value that may be missing."""
 
     values: tuple[Any, ...] = ()
@@ -111,22 +111,19 @@ class Optional:
 NONE = Optional()
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Duration:
+class Duration(Struct, frozen=True, order=True):
     """A span of time, in nanoseconds."""
 
     nanoseconds: int
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Timestamp:
+class Timestamp(Struct, frozen=True, order=True):
     """A point in time, in nanoseconds since 1970 in UTC."""
 
     nanoseconds: int
 
 
-@dataclass(frozen=True, slots=True)
-class TypeValue:
+class TypeValue(Struct, frozen=True):
     """A type as a value, for example what ``type(1)`` returns."""
 
     name: str

@@ -4,9 +4,10 @@ Source: Kubernetes v1.36, ``dynamic-resource-allocation/structured/internal/incu
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from plimsoll.devices.amounts import Amounts, amounts_of, by_full_name
 from plimsoll.devices.cel.device_view import DeviceView, is_sound
@@ -148,8 +149,7 @@ class PooledDevice:
         return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pool:
+class Pool(Struct, frozen=True, eq=False):
     """A pool as one node sees it.
 
     Attributes:

@@ -9,8 +9,9 @@ Axis letter: N nodes.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from plimsoll.engine.plugin_calls import METER
 from plimsoll.engine.profile import Profile
@@ -62,8 +63,7 @@ class FramedSums(NamedTuple):
     raw: Mapping[str, IntArray]
 
 
-@dataclass(slots=True)
-class FrameAnswers:
+class FrameAnswers(Struct):
     """The known results of one frame; None where not computed yet, or not shareable.
 
     Attributes:

@@ -7,9 +7,9 @@ Axis letter: N nodes.
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from plimsoll.engine.cache.frames import Frames
 from plimsoll.engine.kernel.library import KERNEL, ColumnAddresses, Kernel
@@ -31,8 +31,7 @@ from plimsoll.model.columns.columns import RowArray
 COLUMN_BYTES = 64 * 2**20
 
 
-@dataclass(slots=True)
-class NodeColumn:
+class NodeColumn(Struct):
     """Codes or raw scores of all nodes.
 
     Attributes:

@@ -10,9 +10,9 @@ Source: kube-scheduler v1.36, ``pkg/scheduler/schedule_one.go`` (``prioritizeNod
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from plimsoll.engine.cache.best_rows import BestRows
 from plimsoll.engine.cache.compiled_totals import CompiledTotals, compiled_totals
@@ -40,8 +40,7 @@ from plimsoll.model.columns.columns import RowArray
 UNSCORED = 1
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreTable:
+class ScoreTable(Struct, frozen=True):
     """Scores of the feasible nodes, plugin by plugin.
 
     Attributes:

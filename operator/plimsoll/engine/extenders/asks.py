@@ -6,8 +6,9 @@ Source: kube-scheduler v1.36, ``pkg/scheduler/extender.go``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from plimsoll.engine.extenders.extender import Extender
 from plimsoll.framework import Node, PodInfo
@@ -18,8 +19,7 @@ from plimsoll.model.kinds import extender_wire as wire
 SCALE = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """A sentence that says why there is no usable response."""
 
     message: str
@@ -44,8 +44,7 @@ class NodeDocuments:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """One request to an extender.
 
     Attributes:

@@ -4,7 +4,8 @@ Source: kube-scheduler v1.36, ``pkg/scheduler/extender.go``.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plimsoll.framework import PodInfo
 
@@ -12,8 +13,7 @@ from plimsoll.framework import PodInfo
 EXTENDER = "Extender"
 
 
-@dataclass(frozen=True, slots=True)
-class Extender:
+class Extender(Struct, frozen=True):
     """One extender of a profile.
 
     Attributes:

@@ -8,9 +8,10 @@ problem by another.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+from msgspec import Struct
 
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.model.kinds.pod_info import PodInfo
@@ -41,8 +42,7 @@ Complaints: TypeAlias = Mapping[Complaint, float]
 """Amounts above 0 by what is complained of; a plain sentence counts as one about balance."""
 
 
-@dataclass(frozen=True, slots=True)
-class Vicinity:
+class Vicinity(Struct, frozen=True):
     """The pods and nodes of a move, to which a strategy then restricts its complaints.
 
     Attributes:

@@ -5,10 +5,11 @@ random order of its maps, so this is one of its possible results, always the sam
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from msgspec import Struct, field
 
 from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.descheduling.measurements import Measurements, NodeClasses, Planner, Protected
@@ -57,8 +58,7 @@ class Evictor(Protocol, metaclass=Structural):
         """The same, called for pods about to be proposed: checks that read the rest of the cluster."""
 
 
-@dataclass(slots=True)
-class StrategyContext:
+class StrategyContext(Struct):
     """What strategies may read in one run.
 
     Attributes:

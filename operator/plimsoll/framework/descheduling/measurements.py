@@ -1,8 +1,9 @@
 """Measured use of nodes and pods, and the classes of nodes that follow from it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.kinds.pod_info import PodInfo
@@ -16,8 +17,7 @@ class Planner(StrEnum):
     OPTIMAL = "Optimal"  #: the cheapest such moves to the best placement
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """One element of the instant vector that a Prometheus query returned.
 
     Attributes:
@@ -31,8 +31,7 @@ class Sample:
     taken: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Measurements:
+class Measurements(Struct, frozen=True):
     """Actual usage, as far as it is measured; None if there is no such source.
 
     Attributes:
@@ -53,16 +52,14 @@ class Measurements:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeClasses:
+class NodeClasses(Struct, frozen=True):
     """The node classes of a utilization strategy, keyed by name."""
 
     underutilized: tuple[str, ...]
     overutilized: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Protected:
+class Protected(Struct, frozen=True):
     """A pod that a strategy wanted to move and an evictor protects."""
 
     pod: PodInfo

@@ -1,15 +1,15 @@
 """Defines proposals of strategies, and verdicts of planners."""
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, Self, TypeAlias
+
+from msgspec import Struct
 
 from plimsoll.model.kinds.pod_info import PodInfo
 
 
-@dataclass(frozen=True, slots=True)
-class Destinations:
+class Destinations(Struct, frozen=True):
     """The nodes that suit a candidate's strategy.
 
     Attributes:
@@ -38,8 +38,7 @@ class Verdict(Enum):
     NODE_CLOSED = "node closed"  #: this pod stays, and so do all others on its node in this cycle
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """Why a pod stays where it is.
 
     Attributes:
@@ -54,8 +53,7 @@ class Refusal:
     yields_to_surge: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A pod that a strategy wants to move. Earlier candidates are preferred to later ones.
 
     Attributes:
@@ -73,8 +71,7 @@ class Candidate:
     destinations: Destinations | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Beneficiary:
+class Beneficiary(Struct, frozen=True):
     """A pending pod that moves make room for, or a gang.
 
     Attributes:
@@ -93,8 +90,7 @@ class Beneficiary:
         return self, *self.others
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
+class Bundle(Struct, frozen=True):
     """Candidates that all move or none, in this order; the limit for a node does not apply to them.
 
     Attributes:

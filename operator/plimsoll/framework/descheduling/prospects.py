@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.framework.extension_points import FilterPlugin, WhatIf
@@ -11,8 +12,7 @@ from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.kinds.pod_info import PodInfo
 
 
-@dataclass(frozen=True, slots=True)
-class Outlook:
+class Outlook(Struct, frozen=True):
     """The scheduler's ranking for the replacement of one pod, as if the pod had left.
 
     Attributes:

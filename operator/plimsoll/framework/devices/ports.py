@@ -1,8 +1,9 @@
 """The port through which DynamicResources books allocations and writes them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from plimsoll.devices.extended_resources import ExtendedRequests
 from plimsoll.framework.status import Status
@@ -15,8 +16,7 @@ DEALLOCATED = "deallocation of ResourceClaim completed"
 DELETED = "deletion of ResourceClaim completed"
 
 
-@dataclass(frozen=True, slots=True)
-class Booking:
+class Booking(Struct, frozen=True):
     """A decided allocation of a pod's claim.
 
     Attributes:
@@ -46,8 +46,7 @@ class DeviceBinder(Protocol):
         """Write the bookings, reserve the claims for the pod, and wait until the devices are prepared."""
 
 
-@dataclass(frozen=True, slots=True)
-class DevicesPort:
+class DevicesPort(Struct, frozen=True):
     """The cluster as of Reserve, and the binder of devices; stored in the cycle state."""
 
     snapshot: Snapshot

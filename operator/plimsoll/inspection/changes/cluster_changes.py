@@ -1,7 +1,8 @@
 """Describes changes of a cluster as plain values, parsed from flags."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from plimsoll.inspection.manifests.documents import Manifests
 from plimsoll.inspection.manifests.pod_defaults import ManifestError
@@ -22,38 +23,33 @@ SCALED_KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class AddNode:
+class AddNode(Struct, frozen=True):
     """Adds a copy of a node; "" copies the most common kind of node."""
 
     name: str
     like: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveNodes:
+class RemoveNodes(Struct, frozen=True):
     """Removes nodes with all their pods."""
 
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DrainNodes:
+class DrainNodes(Struct, frozen=True):
     """Cordons nodes and evicts their pods as ``kubectl drain`` does."""
 
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Cordon:
+class Cordon(Struct, frozen=True):
     """Cordons or uncordons nodes."""
 
     names: tuple[str, ...]
     unschedulable: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class LabelNode:
+class LabelNode(Struct, frozen=True):
     """Sets a label of a node; None removes it."""
 
     node: str
@@ -61,8 +57,7 @@ class LabelNode:
     value: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class TaintNode:
+class TaintNode(Struct, frozen=True):
     """Adds a taint to a node; ``removed`` removes taints with its key and effect."""
 
     node: str
@@ -70,8 +65,7 @@ class TaintNode:
     removed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleWorkload:
+class ScaleWorkload(Struct, frozen=True):
     """Changes the number of pods of a workload that has some."""
 
     kind: str
@@ -85,8 +79,7 @@ class ScaleWorkload:
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyManifests:
+class ApplyManifests(Struct, frozen=True):
     """Applies nodes, workloads and other objects of files."""
 
     manifests: Manifests

@@ -5,7 +5,8 @@ its disruption, so that the next pods of its budget may leave. A pod that no rou
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.proposals import Refusal
@@ -16,8 +17,7 @@ from plimsoll.planning.moves import replacement_uid
 _MIRROR = "kubernetes.io/config.mirror"
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
+class Blocked(Struct, frozen=True):
     """A pod that cannot be evicted."""
 
     pod: PodInfo
@@ -25,8 +25,7 @@ class Blocked:
     refusal: Refusal
 
 
-@dataclass(frozen=True, slots=True)
-class DrainOutcome:
+class DrainOutcome(Struct, frozen=True):
     """The outcome of a drain."""
 
     evicted: tuple[PodInfo, ...]

@@ -1,8 +1,8 @@
 """Compares a cluster before and after changes: pending pods, moves, utilisation, blocked drains."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
+from msgspec.structs import replace
 from pydantic import Field
 
 from plimsoll.framework import PodInfo

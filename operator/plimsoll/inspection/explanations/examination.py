@@ -3,10 +3,10 @@
 Axis letters: F filter plugins that take part, N nodes.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from plimsoll.engine.cache.filter_results import EXCLUDED
 from plimsoll.engine.scheduler import Filtered, ProfileScheduler
@@ -25,8 +25,7 @@ POOL_LABELS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RefusalGroup:
+class RefusalGroup(Struct, frozen=True):
     """Nodes refused for the same reasons.
 
     Attributes:

@@ -9,8 +9,9 @@ Edges: an unknown plugin is run without some of the node's pods; the result name
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from plimsoll.engine.what_if import RESERVED
 from plimsoll.framework import ABSENT, Status
@@ -63,16 +64,14 @@ class LackKind(StrEnum):
     OTHER = "Other"
 
 
-@dataclass(frozen=True, slots=True)
-class Remedy:
+class Remedy(Struct, frozen=True):
     """A change that would remedy a lack, in words and as a grant."""
 
     text: str
     grant: Grant
 
 
-@dataclass(frozen=True, slots=True)
-class Lack:
+class Lack(Struct, frozen=True):
     """One thing that a node lacks for a pod.
 
     Attributes:

@@ -6,10 +6,10 @@ domain), 1. So 120m of cpu on a node of 4 cpu (0.03) is nearer than a taint.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice, product
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from plimsoll.engine.scheduler import ProfileScheduler
@@ -31,8 +31,7 @@ ROUNDS = 3
 _LACKS = "lacks "
 
 
-@dataclass(frozen=True, slots=True)
-class NearMiss:
+class NearMiss(Struct, frozen=True):
     """A node that a small change would make feasible.
 
     Attributes:

@@ -1,8 +1,8 @@
 """Explains a placed pod: the score of its node, the plan of each policy for it, and its protections."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
+from msgspec.structs import replace
 from pydantic import Field
 
 from plimsoll.engine.scheduler import ProfileScheduler

@@ -1,6 +1,6 @@
 """Finds placed pods that keep a pod off a node, and the pods that its required affinity lacks there."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from plimsoll.framework import PodInfo
 from plimsoll.inspection.explanations.examination import Examination
@@ -14,8 +14,7 @@ from plimsoll.model.selectors import Requirement
 TRIED = 256
 
 
-@dataclass(frozen=True, slots=True)
-class WantedNeighbour:
+class WantedNeighbour(Struct, frozen=True):
     """A pod that satisfies all required affinity terms of another.
 
     Attributes:

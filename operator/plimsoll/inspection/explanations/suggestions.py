@@ -1,9 +1,10 @@
 """Suggests changes that let a pending pod fit; each is tested on a fork before it is returned."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
+
+from msgspec import Struct
 
 from plimsoll.framework import PodInfo
 from plimsoll.inspection.explanations.examination import Examination
@@ -30,8 +31,7 @@ class SuggestionKind(StrEnum):
     NODE = "AddNode"
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestion:
+class Suggestion(Struct, frozen=True):
     """A change, and the node that it makes feasible."""
 
     kind: SuggestionKind

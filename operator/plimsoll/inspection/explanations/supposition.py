@@ -5,10 +5,9 @@ cluster. The cluster itself is never changed.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome
@@ -62,8 +61,7 @@ class Grant(Protocol):
         """Apply the change."""
 
 
-@dataclass(frozen=True, slots=True)
-class FreeResource:
+class FreeResource(Struct, frozen=True):
     """Adds to a node's allocatable amount of a resource, in the resource's unit (cpu in milli)."""
 
     node: str
@@ -81,8 +79,7 @@ class FreeResource:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Uncordon:
+class Uncordon(Struct, frozen=True):
     """Uncordons a node and removes the taint of cordoned nodes."""
 
     node: str
@@ -95,8 +92,7 @@ class Uncordon:
         on.cluster.set_node(structs.replace(node, spec=spec))
 
 
-@dataclass(frozen=True, slots=True)
-class Tolerate:
+class Tolerate(Struct, frozen=True):
     """Makes the pod tolerate a taint."""
 
     taint: Taint
@@ -109,8 +105,7 @@ class Tolerate:
         on.pod = structs.replace(on.pod, spec=spec)
 
 
-@dataclass(frozen=True, slots=True)
-class Relabel:
+class Relabel(Struct, frozen=True):
     """Changes labels of a node; None removes one."""
 
     node: str
@@ -124,8 +119,7 @@ class Relabel:
         on.cluster.set_node(structs.replace(node, metadata=structs.replace(node.metadata, labels=labels)))
 
 
-@dataclass(frozen=True, slots=True)
-class PodsLeave:
+class PodsLeave(Struct, frozen=True):
     """Removes pods from the cluster."""
 
     uids: tuple[str, ...]
@@ -136,8 +130,7 @@ class PodsLeave:
             on.cluster.displace(uid)
 
 
-@dataclass(frozen=True, slots=True)
-class PodArrives:
+class PodArrives(Struct, frozen=True):
     """Adds a pod with these labels, without requests, to a node."""
 
     node: str
@@ -156,8 +149,7 @@ class PodArrives:
         on.cluster.place(on.cluster.templates.info(pod), self.node)
 
 
-@dataclass(frozen=True, slots=True)
-class AllowSkew:
+class AllowSkew(Struct, frozen=True):
     """Raises the maximum skew of the pod's constraints over a topology key."""
 
     topology_key: str
@@ -175,8 +167,7 @@ class AllowSkew:
         on.pod = structs.replace(on.pod, spec=spec)
 
 
-@dataclass(frozen=True, slots=True)
-class DropAffinity:
+class DropAffinity(Struct, frozen=True):
     """Removes the pod's required pod affinity."""
 
     def apply(self, on: Supposition) -> None:
@@ -187,8 +178,7 @@ class DropAffinity:
         on.pod = structs.replace(on.pod, spec=spec)
 
 
-@dataclass(frozen=True, slots=True)
-class DropNodeRequirements:
+class DropNodeRequirements(Struct, frozen=True):
     """Removes the pod's node selector and required node affinity."""
 
     def apply(self, on: Supposition) -> None:
@@ -201,8 +191,7 @@ class DropNodeRequirements:
         on.pod = structs.replace(on.pod, spec=spec)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeJoins:
+class NodeJoins(Struct, frozen=True):
     """Adds a copy of a node, without pods."""
 
     like: str

@@ -1,6 +1,6 @@
 """Selects records by namespace, labels, policy and time."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from plimsoll.api.v1alpha1.eviction_naming import record_labels
 from plimsoll.inspection.history.answer import PastMoveOutcome
@@ -10,8 +10,7 @@ from plimsoll.rebalancing.records.history import ended_at
 from plimsoll.rebalancing.records.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class RecordSelection:
+class RecordSelection(Struct, frozen=True):
     """A filter of records.
 
     Attributes:

@@ -1,9 +1,10 @@
 """LintRule is one check of workloads, budgets or metadata, with its remedy."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from plimsoll.inspection.lint.subjects import LintedBudget, LintedObject, LintedWorkload, Neighbourhood
 
@@ -24,8 +25,7 @@ class Severity(StrEnum):
 SubjectT = TypeVar("SubjectT", LintedWorkload, LintedBudget, LintedObject)
 
 
-@dataclass(frozen=True, slots=True)
-class LintRule(Generic[SubjectT]):
+class LintRule(Struct, Generic[SubjectT], frozen=True):
     """One rule.
 
     Attributes:

@@ -1,10 +1,10 @@
 """Sorts the documents of manifests by their role on a fork: pods, nodes, policies, others."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from plimsoll.inspection.manifests.pod_defaults import Document, ManifestError, PodDefaults
 from plimsoll.inspection.manifests.workload_pods import WORKLOAD_KINDS, WorkloadPods, workload_pods
@@ -26,8 +26,7 @@ _KINDS: dict[str, type[ApiObject]] = {kind.__name__: kind for kind in (*SHELVES,
 _GLOBAL = {"Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver"}
 
 
-@dataclass(frozen=True, slots=True)
-class Manifests:
+class Manifests(Struct, frozen=True):
     """The documents of some files.
 
     Attributes:

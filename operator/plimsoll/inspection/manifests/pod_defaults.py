@@ -10,8 +10,9 @@ considered.
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.model.kinds.workload import PriorityClass
@@ -40,8 +41,7 @@ class ManifestError(PlimsollError):
         return text if len(text) <= LONGEST_SENTENCE else f"{text[:LONGEST_SENTENCE]}…"
 
 
-@dataclass(frozen=True, slots=True)
-class PodDefaults:
+class PodDefaults(Struct, frozen=True):
     """The cluster's state that admission needs.
 
     Attributes:

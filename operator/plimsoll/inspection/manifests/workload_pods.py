@@ -6,11 +6,12 @@ Differs: names end with a number instead of random letters.
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from plimsoll.inspection.manifests.daemon_pods import with_daemon_tolerations
 from plimsoll.inspection.manifests.pod_defaults import Document, ManifestError, PodDefaults
@@ -27,8 +28,7 @@ _HASH = 10
 _API = {"Job": "batch/v1", "CronJob": "batch/v1"}
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadPods:
+class WorkloadPods(Struct, frozen=True):
     """A workload, and the pods that its controller would create.
 
     Attributes:
@@ -137,8 +137,7 @@ def _read(reading: "_Reading", built: "_Built", defaults: PodDefaults) -> Worklo
 # -- the kinds ---------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(Struct):
     """A document while it is read."""
 
     kind: str
@@ -166,8 +165,7 @@ class _Reading:
         return amount
 
 
-@dataclass(slots=True)
-class _Built:
+class _Built(Struct):
     """What a kind defines about its pods."""
 
     pod: Document

@@ -6,10 +6,10 @@ queue. Pods are preempted only on request.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import count, islice
 
+from msgspec import Struct
 from pydantic import Field
 
 from plimsoll.engine.decision import Decision
@@ -37,8 +37,7 @@ DECISIVE = frozenset({"nodes", "pods", "poddisruptionbudgets", "priorityclasses"
 Progress = Callable[[int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class FitQuestion:
+class FitQuestion(Struct, frozen=True):
     """The request of ``plimsoll fit``.
 
     Attributes:

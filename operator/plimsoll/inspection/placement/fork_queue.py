@@ -6,8 +6,9 @@ called; if one is interested in the pod, the placement is reported as uncertain.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
@@ -24,8 +25,7 @@ from plimsoll.planning.fork_schedulers import placing
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 
-@dataclass(frozen=True, slots=True)
-class ForkPlacement:
+class ForkPlacement(Struct, frozen=True):
     """A pod on its node.
 
     Attributes:
@@ -39,8 +39,7 @@ class ForkPlacement:
     victims: tuple[PodInfo, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Schedulers:
+class Schedulers(Struct, frozen=True):
     """The schedulers that place pods.
 
     Attributes:

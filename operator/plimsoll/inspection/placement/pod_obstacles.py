@@ -1,8 +1,8 @@
 """Explains why a pod does not fit on a fork: the message, counts by plugin, and the effect of preemption."""
 
 from collections import Counter
-from dataclasses import replace
 
+from msgspec.structs import replace
 from pydantic import Field
 
 from plimsoll.engine.decision import Decision

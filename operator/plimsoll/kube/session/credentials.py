@@ -10,12 +10,12 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 from kubernetes_asyncio import client, config
+from msgspec import Struct
 
 from plimsoll.kube.session.errors import Unconfigured
 
@@ -46,8 +46,7 @@ UNREADABLE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """Credentials as they were read.
 
     Attributes:

@@ -5,11 +5,11 @@ forwarded. The pod receives, in a different header, a ServiceAccount token that 
 only.
 """
 
-from dataclasses import dataclass
 from urllib.parse import quote
 from urllib.request import getproxies_environment
 
 import orjson
+from msgspec import Struct
 
 from plimsoll.kube.session.errors import APIError, Unavailable, error_of, readable
 from plimsoll.kube.session.http_transport import tls_of
@@ -26,8 +26,7 @@ MOST = 1 << 20
 PORT, PORT_NAME = 8081, "metrics"
 
 
-@dataclass(frozen=True, slots=True)
-class PodAnswer:
+class PodAnswer(Struct, frozen=True):
     """A response to a proxied request.
 
     Attributes:

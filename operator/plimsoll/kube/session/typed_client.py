@@ -5,18 +5,17 @@ the cold paths; docs/adr/0001 gives their cost.
 """
 
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from typing import Any
 
 from kubernetes_asyncio import client
 from kubernetes_asyncio.client.exceptions import ApiException
+from msgspec import Struct
 
 from plimsoll.kube.session.errors import Unavailable
 from plimsoll.kube.session.session import JSON, MERGE_PATCH, REQUEST_TIMEOUT_S, Session
 
 
-@dataclass(slots=True)
-class TypedAnswer:
+class TypedAnswer(Struct):
     """The parts of a response that a typed API reads; refusals are raised earlier."""
 
     attempt: str

@@ -1,7 +1,8 @@
 """Stops a write right before it is sent if the fence has closed in the meantime."""
 
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 
 class WriteFence(Protocol):
@@ -17,8 +18,7 @@ class WriteFence(Protocol):
         """Register that a write was answered, or that its caller stopped waiting."""
 
 
-@dataclass(slots=True)
-class Gate:
+class Gate(Struct):
     """Checked right before a request is sent: it may have waited, or the process was paused."""
 
     fence: WriteFence

@@ -5,11 +5,11 @@ owner's newest pods request does, and so does the recommendation of a VerticalPo
 (:mod:`plimsoll.model.autoscalers.recommended_requests`). Neither needs a right to create pods.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
 import msgspec
+from msgspec import Struct
 
 from plimsoll.model.amounts import amount_text
 from plimsoll.model.autoscalers.recommended_requests import recommended
@@ -20,8 +20,7 @@ from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 Amounts = tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
+class _Shape(Struct, frozen=True):
     """The pods of an owner with equal requests.
 
     Attributes:

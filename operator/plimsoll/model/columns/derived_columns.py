@@ -7,9 +7,9 @@ Axis letter: N nodes.
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from plimsoll.model.columns.columns import RowArray, read_only
@@ -35,8 +35,7 @@ class Changes(Protocol):
         """Those of ``rows`` whose node object changed after ``tick``."""
 
 
-@dataclass(slots=True)
-class _Kept:
+class _Kept(Struct):
     values: NDArray[Any]
     window: NDArray[Any]
     epoch: int

@@ -7,10 +7,10 @@ Axis letters: N nodes, D topology domains.
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from msgspec import Struct
 
 from plimsoll.model.columns.columns import ABSENT, BoolArray, IdArray, IntArray
 from plimsoll.model.columns.snapshot import Snapshot
@@ -23,8 +23,7 @@ class NodeSet(Hashable, Protocol):
         """Which nodes of a whole snapshot belong to the set, shape (N,)."""
 
 
-@dataclass(slots=True)
-class DomainSums:
+class DomainSums(Struct):
     """The pods of one class, summed by the values of one node label.
 
     Attributes:
@@ -73,8 +72,7 @@ class DomainSums:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Domains:
+class _Domains(Struct, frozen=True):
     """The domains of one label: what the sums of all classes have in common.
 
     Attributes:

@@ -5,14 +5,14 @@ first of these nodes. Source: kube-scheduler v1.36, ``backend/cache`` (imageStat
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from plimsoll.model.columns.node_rows import NodeRows
 from plimsoll.model.kinds.node import ContainerImage
 
 
-@dataclass(slots=True)
-class ImageState:
+class ImageState(Struct):
     """The size of one image, and the rows of the nodes that have it."""
 
     size_bytes: int

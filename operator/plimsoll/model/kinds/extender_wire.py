@@ -7,10 +7,10 @@ Source: kube-scheduler v1.36, ``staging/src/k8s.io/kube-scheduler/extender/v1/ty
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct, field
 
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
@@ -35,8 +35,7 @@ class ReportedError(AnswerError):
     """An extender reports that it failed; its own words."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilterAnswer:
+class FilterAnswer(Struct, frozen=True):
     """An extender's verdict on the nodes of a request.
 
     Attributes:
@@ -50,8 +49,7 @@ class FilterAnswer:
     unresolvable: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class MetaVictims:
+class MetaVictims(Struct, frozen=True):
     """The victims on a node: uids, and the number that violates budgets."""
 
     uids: tuple[str, ...]

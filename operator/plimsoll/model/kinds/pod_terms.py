@@ -6,8 +6,9 @@ selector, and the pod's labels satisfy its label selector. Source: kube-schedule
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from plimsoll.model.kinds.pod import Affinity, PodAffinityTerm
 from plimsoll.model.selectors import Selector, compile_selector
@@ -24,8 +25,7 @@ class TermKind(Enum):
     PREFERRED_ANTI_AFFINITY = "preferred anti-affinity"
 
 
-@dataclass(frozen=True, slots=True)
-class PodTerm:
+class PodTerm(Struct, frozen=True):
     """One term; hashable, so that equal terms of many pods share one counter.
 
     Attributes:

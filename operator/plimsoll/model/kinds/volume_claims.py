@@ -3,9 +3,8 @@
 Source: Kubernetes v1.36, ``component-helpers/storage`` and ``csi-translation-lib``.
 """
 
-from dataclasses import dataclass
-
 import msgspec
+from msgspec import Struct
 
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod import Pod, Volume
@@ -107,8 +106,7 @@ def is_attached_by_driver(plugin: str, csi_node: CSINode | None) -> bool:
     return csi_node is not None and (plugin in ALWAYS_ATTACHED_BY_DRIVER or is_migrated(plugin, csi_node))
 
 
-@dataclass(frozen=True, slots=True)
-class Attachable:
+class Attachable(Struct, frozen=True):
     """A volume as its driver identifies it."""
 
     driver: str

@@ -1,7 +1,8 @@
 """Groups pods that share a ResourceClaim: it is deallocated when all have left, so they move together."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal
@@ -9,8 +10,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.devices.fork_devices import ForkDevices
 
 
-@dataclass(frozen=True, slots=True)
-class Together:
+class Together(Struct, frozen=True):
     """Pods that leave a node together because of shared claims.
 
     Attributes:

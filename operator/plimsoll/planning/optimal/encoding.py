@@ -6,10 +6,11 @@ template, on a copy of the cluster without the movable pods, so that these block
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from plimsoll.framework import PodInfo, PodTemplate, Snapshot
 from plimsoll.framework.descheduling.strategy import MendsSpread
@@ -37,8 +38,7 @@ from plimsoll.toolkit.descheduling.spread_populations import DomainSizes, sizes_
 PAIRS = 100_000
 
 
-@dataclass(slots=True)
-class Setting:
+class Setting(Struct):
     """The meaning of the program's indices.
 
     Attributes:

@@ -4,9 +4,8 @@ Q quantities in order: expected use of cpu and memory, peak of cpu and memory. U
 bytes; percentage points where said.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -16,8 +15,7 @@ Ints = NDArray[np.int64]
 LEVELS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class LoadTerms:
+class LoadTerms(Struct, frozen=True):
     """Loads and their limits; T templates, S stocks, N nodes, Q quantities.
 
     Attributes:

@@ -22,10 +22,11 @@ Source: Shaw, "Using Constraint Programming and Local Search Methods to Solve Ve
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import count
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.framework import PodInfo, PodTemplate
@@ -54,8 +55,7 @@ PHASES = 3
 DEPTH, QUESTIONS = 6, 500
 
 
-@dataclass(slots=True)
-class NeighbourhoodSearch:
+class NeighbourhoodSearch(Struct):
     """Searches one neighbourhood after the other."""
 
     book: PlanBuilder

@@ -19,7 +19,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from plimsoll.framework import PluginError, PodTemplate
 from plimsoll.framework.descheduling.measurements import Planner
@@ -123,8 +125,7 @@ def optimal_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plan
     )
 
 
-@dataclass(slots=True)
-class _Rooms:
+class _Rooms(Struct):
     """The result of making room for pending pods.
 
     Attributes:

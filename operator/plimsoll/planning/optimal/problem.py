@@ -5,9 +5,8 @@ Pods of one template are interchangeable, so the problem has no single pods: ``l
 t arrive on node n, and for each template as many arrive as leave.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from plimsoll.framework.descheduling.complaints import Gravity
@@ -33,8 +32,7 @@ HEAT = 20.0
 NOWHERE = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Stock:
+class Stock(Struct, frozen=True):
     """The movable pods of one template on one node, or the pending ones, which have none.
 
     Attributes:
@@ -54,8 +52,7 @@ class Stock:
         return self.node == NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class SpreadProblem:
+class SpreadProblem(Struct, frozen=True):
     """A topology spread constraint.
 
     Attributes:
@@ -79,8 +76,7 @@ class SpreadProblem:
         return int(np.maximum(sizes - sizes.min() - self.max_skew, 0).sum())
 
 
-@dataclass(frozen=True, slots=True)
-class PlacementProblem:
+class PlacementProblem(Struct, frozen=True):
     """A placement and its possible changes; T templates, N nodes, R resources.
 
     Attributes:
@@ -121,8 +117,7 @@ class PlacementProblem:
         return self.loads.after(leaving, arriving, nodes)
 
 
-@dataclass(frozen=True, slots=True)
-class Solution:
+class Solution(Struct, frozen=True):
     """The leaving pods and the arrivals.
 
     Attributes:

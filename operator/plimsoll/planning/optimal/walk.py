@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plimsoll.framework import PodInfo, PodTemplate
 from plimsoll.framework.descheduling.proposals import Candidate, Verdict
@@ -18,8 +19,7 @@ from plimsoll.planning.search_time import SearchTime
 TRIES, TRIES_A_POD = 1_000, 5
 
 
-@dataclass(slots=True)
-class Walk:
+class Walk(Struct):
     """The moves to a solution, in order, and the arrivals that no order makes possible."""
 
     moves: list[Move]

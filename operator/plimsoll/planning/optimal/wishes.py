@@ -1,7 +1,8 @@
 """Collects the wishes of strategies: the pods that should move, each with a reason and a strategy."""
 
 from collections.abc import Callable, Container
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plimsoll.framework import PluginError, PodInfo
 from plimsoll.framework.descheduling.complaints import Complaining, Gravity, Vicinity
@@ -19,8 +20,7 @@ from plimsoll.planning.strategy_run import run_strategy
 EVENED = (0, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """Why a pod should move, and the strategy that wants it.
 
     Attributes:

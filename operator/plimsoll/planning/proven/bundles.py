@@ -1,6 +1,6 @@
 """Judges bundles: proposals whose moves are all made or none."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from plimsoll.framework import PluginError
 from plimsoll.framework.descheduling.proposals import (

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
+
+from msgspec.structs import replace
 
 from plimsoll.engine.plugin_calls import called, of_kind
 from plimsoll.framework import PodInfo

@@ -5,7 +5,8 @@ same reading is no further evidence.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from plimsoll.framework.descheduling.measurements import NodeClasses
 from plimsoll.framework.descheduling.strategy import Strategy
@@ -14,8 +15,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.proven.load_lines import moving_by_load
 
 
-@dataclass(slots=True)
-class OverUsedRounds:
+class OverUsedRounds(Struct):
     """Counts the rounds of one policy."""
 
     #: by strategy and node: rounds, and the time of the latest reading that counted

@@ -5,10 +5,10 @@ all of them read one fork.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
 from plimsoll.devices.book import DeviceBook
 from plimsoll.engine.decision import Ranking

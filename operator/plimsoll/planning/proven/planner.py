@@ -18,7 +18,8 @@ right before the eviction.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from plimsoll.framework import PluginError
 from plimsoll.framework.descheduling.measurements import NodeClasses, Planner

@@ -1,10 +1,10 @@
 """Chooses the target of a move from the scheduler's ranking for the pod's replacement."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain, islice
 
 import numpy as np
+from msgspec import Struct
 
 from plimsoll.engine.decision import Ranking
 from plimsoll.framework import BoolArray
@@ -50,8 +50,7 @@ class TargetRows:
         return self._latest[1]
 
 
-@dataclass(frozen=True, slots=True)
-class TargetChoice:
+class TargetChoice(Struct, frozen=True):
     """The target of a replacement.
 
     Attributes:

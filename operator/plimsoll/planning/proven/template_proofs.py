@@ -11,9 +11,9 @@ admitted or not, and none of the best. They share one object. Results hold until
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import PluginError, PodInfo, PodTemplate
@@ -30,8 +30,7 @@ Alike = tuple[Hashable, bool, bool]
 """Who asks, and whether the pod's own node is feasible, and admitted besides."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Ranked:
+class _Ranked(Struct, frozen=True):
     """The ranked nodes of a template.
 
     Attributes:

@@ -11,11 +11,11 @@ Source: descheduler v0.36, ``pkg/descheduler/descheduler.go`` and ``evictions/ev
 """
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 
 import msgspec
+from msgspec import Struct, field
 
 from plimsoll.framework import PluginError, PodInfo
 from plimsoll.framework.descheduling.context import Evictor, StrategyContext, considered_nodes
@@ -41,8 +41,7 @@ class EvictionResult(Enum):
     CLOSED = "closed"  #: the pod stays, and no other one may be evicted in this cycle
 
 
-@dataclass(frozen=True, slots=True)
-class EvictionAnswer:
+class EvictionAnswer(Struct, frozen=True):
     """The response to an eviction.
 
     Attributes:
@@ -59,8 +58,7 @@ DRY_RUN = EvictionAnswer(EvictionResult.GONE)
 """The answer to every eviction of a dry run; budgets and errors are unknown there."""
 
 
-@dataclass(frozen=True, slots=True)
-class StrategyProfile:
+class StrategyProfile(Struct, frozen=True):
     """A named set of strategies with the evictors that they call."""
 
     name: str
@@ -68,8 +66,7 @@ class StrategyProfile:
     strategies: tuple[Strategy, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class UpstreamPolicy:
+class UpstreamPolicy(Struct, frozen=True):
     """A descheduler policy, in plain values.
 
     Attributes:
@@ -81,8 +78,7 @@ class UpstreamPolicy:
     limits: Limits = field(default_factory=lambda: Limits(per_workload=NO_CEILING))
 
 
-@dataclass(frozen=True, slots=True)
-class UpstreamEviction:
+class UpstreamEviction(Struct, frozen=True):
     """An accepted eviction."""
 
     pod: PodInfo
@@ -92,8 +88,7 @@ class UpstreamEviction:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class UpstreamStrategyFailure:
+class UpstreamStrategyFailure(Struct, frozen=True):
     """A strategy that ended with an error."""
 
     profile: str
@@ -101,8 +96,7 @@ class UpstreamStrategyFailure:
     error: PluginError
 
 
-@dataclass(slots=True)
-class UpstreamOutcome:
+class UpstreamOutcome(Struct):
     """The results of one cycle.
 
     Attributes:

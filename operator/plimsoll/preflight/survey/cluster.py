@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from plimsoll.cluster.watched_resources import AUTOSCALERS
 from plimsoll.kube.access_reviews import right_of
@@ -48,8 +49,7 @@ WORKLOADS = (
 MOST_NAMES = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(Struct, frozen=True):
     """The state of the cluster.
 
     Attributes:

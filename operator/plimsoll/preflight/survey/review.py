@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from plimsoll.kube.access_reviews import AccessReviews, SubjectReviews
 from plimsoll.kube.session.errors import APIError
@@ -25,8 +26,7 @@ from plimsoll.preflight.survey.cluster import Survey, unread_of
 REVIEWS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """The account whose rights are reviewed.
 
     Attributes:
@@ -38,8 +38,7 @@ class Choice:
     is_self: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(Struct, frozen=True):
     """The reviewed rights of an account.
 
     Attributes:

@@ -11,9 +11,10 @@ Eviction with the last request. If the pod has left, the request stays until its
 controller may still report how it ended.
 """
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
+
+from msgspec import Struct
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.ports.eviction_requests import EvictionRequest
@@ -36,8 +37,7 @@ WITHDRAWN_S, FINAL_S = 60.0, 15.0
 _NO_REQUESTERS = "CanceledDueToNoRequesters"
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """The state that a record reports; phase Evicting while the pod has not left."""
 
     phase: Phase

@@ -8,7 +8,6 @@ only has the request inspected, and the result decides.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
@@ -69,8 +68,7 @@ STARTING_S = 30.0
 _GRAIN_S = 0.001
 
 
-@dataclass(frozen=True, slots=True)
-class NoteUnattended(MoveInstruction):
+class NoteUnattended(MoveInstruction, frozen=True):
     """Pause requests for a while, as no controller acts on them.
 
     Attributes:

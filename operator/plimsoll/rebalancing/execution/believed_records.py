@@ -7,7 +7,9 @@ namespace and of one workload; the further moves are followed without a reservat
 """
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.framework import ConfigurationError
@@ -39,8 +41,7 @@ MOST_EVENTS = 100
 AGAIN_S = (0.2, 1.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BelievedRecords:
+class BelievedRecords(Struct, frozen=True, kw_only=True):
     """Judges the records of earlier processes.
 
     Attributes:

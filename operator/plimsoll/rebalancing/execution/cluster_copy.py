@@ -7,9 +7,9 @@ its own counts (docs/adr/0028-plans-in-forks.md).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from plimsoll.devices.book import DeviceBook
 from plimsoll.framework import PodInfo
@@ -21,8 +21,7 @@ from plimsoll.model.kinds.objects import ClusterObjects
 _NO_PODS: Mapping[str, PodInfo] = {}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ClusterImage:
+class ClusterImage(Struct, frozen=True, eq=False):
     """A cluster at one moment, readable in any thread.
 
     Attributes:

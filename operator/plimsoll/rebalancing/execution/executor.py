@@ -8,8 +8,9 @@ response are carried out in sequence for each record, by a task of their own.
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from plimsoll.api.v1alpha1.eviction import Replacement
 from plimsoll.cluster.ingestion import PlacedPodsSubscriber
@@ -226,8 +227,7 @@ def _unanswered(order: instructions.Instruction, problem: str) -> events.Event |
             return None
 
 
-@dataclass(frozen=True, slots=True)
-class MoveHandlers:
+class MoveHandlers(Struct, frozen=True):
     """Handles the instructions that every way of moving pods needs: records, evictions, events, nodes."""
 
     keeper: EvictionRecordStore

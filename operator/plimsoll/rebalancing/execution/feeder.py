@@ -6,7 +6,9 @@ thus knows its outcome when it judges the next.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.model.columns.cluster import Cluster
@@ -20,8 +22,7 @@ from plimsoll.rebalancing.moves.state import BundleState
 from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
 
 
-@dataclass(frozen=True, slots=True)
-class MoveFeeder:
+class MoveFeeder(Struct, frozen=True):
     """Passes moves to the machine."""
 
     executor: MoveExecutor

@@ -6,8 +6,9 @@ reads the records when it starts, and once more when no such write can arrive an
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -28,8 +29,7 @@ from plimsoll.rebalancing.records.store import EvictionRecordStore
 LATE_S = 20.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restart:
+class Restart(Struct, frozen=True, kw_only=True):
     """Continues the open records of earlier processes, each exactly once."""
 
     keeper: EvictionRecordStore

@@ -11,9 +11,9 @@ is deleted, and after ``ROOM_S``.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import Struct, field
 
 from plimsoll.cluster.reservations import FIRM, ReservationBook, ReservationReason
 from plimsoll.framework import Pod, PodInfo
@@ -30,8 +30,7 @@ from plimsoll.rebalancing.planning_context import PendingPods
 ROOM_S = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class MoveTargets:
+class MoveTargets(Struct, frozen=True):
     """Carries out the instructions about room."""
 
     book: ReservationBook

@@ -9,7 +9,8 @@ A victim's record names the preemptor. It is *Settled* when the victim has left,
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.cache import Cache
@@ -33,8 +34,7 @@ _ANSWERED = (MoveStage.LEAVING, MoveStage.CLOSED)
 _SENDING = (MoveStage.COMMITTING, MoveStage.EVICTING)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VictimEvictions:
+class VictimEvictions(Struct, frozen=True, kw_only=True):
     """Evicts victims."""
 
     cache: Cache

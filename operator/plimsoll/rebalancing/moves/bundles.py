@@ -7,7 +7,9 @@ bundle.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -38,8 +40,7 @@ def beneficiaries_of(move: Move) -> tuple[tuple[str, str], ...]:
     return () if given is None else tuple((each.pod.uid, each.node) for each in given.all)
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """The result of a review of a bundle."""
 
     bundle: BundleState | None  #: its new state; None when it is over
@@ -47,8 +48,7 @@ class Look:
     events: tuple[Event, ...] = ()  #: the events for its moves
 
 
-@dataclass(frozen=True, slots=True)
-class BundleView:
+class BundleView(Struct, frozen=True):
     """A bundle, its moves, and the other inputs that decide which move is next."""
 
     state: BundleState

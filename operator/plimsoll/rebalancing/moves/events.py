@@ -5,11 +5,12 @@ responds to an instruction names it in ``answers``.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from math import inf
 from typing import ClassVar
+
+from msgspec import Struct, field
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -20,8 +21,7 @@ from plimsoll.ports.writes import WriteResult
 from plimsoll.rebalancing.moves.state import BundleState, Landing, PodFacts, TimerName, Way
 
 
-@dataclass(frozen=True, slots=True)
-class MoveEvent:
+class MoveEvent(Struct, frozen=True):
     """An event of one move."""
 
     answers: ClassVar[str] = ""  #: the answered instruction: its ``asks``
@@ -29,8 +29,7 @@ class MoveEvent:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class MovePlanned(MoveEvent):
+class MovePlanned(MoveEvent, frozen=True):
     """A run or preemption has decided on a move."""
 
     spec: EvictionSpec
@@ -40,15 +39,13 @@ class MovePlanned(MoveEvent):
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class BundlePlanned:
+class BundlePlanned(Struct, frozen=True):
     """A bundle or single move was planned; precedes the events of each of its moves."""
 
     bundle: BundleState
 
 
-@dataclass(frozen=True, slots=True)
-class MoveUnplanned(MoveEvent):
+class MoveUnplanned(MoveEvent, frozen=True):
     """The latest run no longer plans a proposal, nor the others of its bundle."""
 
 
@@ -62,8 +59,7 @@ class RolloutSight(StrEnum):
     OPEN = "Open"  #: not known at present
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessRestarted(MoveEvent):
+class ProcessRestarted(MoveEvent, frozen=True):
     """A record of an earlier process was found."""
 
     spec: EvictionSpec
@@ -104,8 +100,7 @@ class ProcessRestarted(MoveEvent):
         return {each.phase: each.time for each in self.status.transitions}.get(Phase.EVICTING)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordAnswered(MoveEvent):
+class RecordAnswered(MoveEvent, frozen=True):
     """The response to the creation of a record, or to the write of its status."""
 
     answers: ClassVar[str] = "record"
@@ -113,20 +108,17 @@ class RecordAnswered(MoveEvent):
     answer: WriteResult  #: CONFLICT when a record of that name exists
 
 
-@dataclass(frozen=True, slots=True)
-class RecordDeleted(MoveEvent):
+class RecordDeleted(MoveEvent, frozen=True):
     """A record was deleted, not by this process."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProposalAnswered(MoveEvent):
+class ProposalAnswered(MoveEvent, frozen=True):
     """A person approved or rejected a proposal, or withdrew the answer."""
 
     approved: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyChanged:
+class PolicyChanged(Struct, frozen=True):
     """A policy was changed, suspended or deleted."""
 
     policy: str
@@ -135,42 +127,36 @@ class PolicyChanged:
     request_timeout_s: float = inf  #: time limit of an EvictionRequest, in seconds
 
 
-@dataclass(frozen=True, slots=True)
-class StopPressed:
+class StopPressed(Struct, frozen=True):
     """The stop button was pressed."""
 
     sentence: str  #: who pressed it, for records
 
 
-@dataclass(frozen=True, slots=True)
-class HoldUpsChanged:
+class HoldUpsChanged(Struct, frozen=True):
     """A reason why moves wait may have ended: a run, the stop button, displaced pods, missing rights."""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnReached(MoveEvent):
+class TurnReached(MoveEvent, frozen=True):
     """A move's turn has come."""
 
     move: Move | None = None  #: for a proposal, the move of the present pod
 
 
-@dataclass(frozen=True, slots=True)
-class MoveDropped(MoveEvent):
+class MoveDropped(MoveEvent, frozen=True):
     """A move is not made: another one of its bundle is not, or its pod has left or was requested to."""
 
     cause: Landing
 
 
-@dataclass(frozen=True, slots=True)
-class NodeClosed:
+class NodeClosed(Struct, frozen=True):
     """The scheduler sees the node closed that a bundle empties, or closing it failed."""
 
     bundle: str
     succeeded: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Revalidated(MoveEvent):
+class Revalidated(MoveEvent, frozen=True):
     """The planner accepts the move in the present cluster."""
 
     answers: ClassVar[str] = "planner"
@@ -179,16 +165,14 @@ class Revalidated(MoveEvent):
     request_timeout_s: float = inf  #: time limit of what others carry out, in seconds
 
 
-@dataclass(frozen=True, slots=True)
-class RevalidationRefused(MoveEvent):
+class RevalidationRefused(MoveEvent, frozen=True):
     """The planner refuses the move in the present cluster, or a closed budget forbids it."""
 
     answers: ClassVar[str] = "planner"
     cause: Landing  #: Cancelled or Blocked
 
 
-@dataclass(frozen=True, slots=True)
-class EvictionAnswered(MoveEvent):
+class EvictionAnswered(MoveEvent, frozen=True):
     """The response of the Eviction API, or to the creation of an EvictionRequest."""
 
     answers: ClassVar[str] = "eviction"
@@ -196,8 +180,7 @@ class EvictionAnswered(MoveEvent):
     broke: bool = False  #: whether the request raised; then there is no retry
 
 
-@dataclass(frozen=True, slots=True)
-class RequestProgressed(MoveEvent):
+class RequestProgressed(MoveEvent, frozen=True):
     """An EvictionRequest has changed, or is gone."""
 
     answers: ClassVar[str] = "inspection"
@@ -206,8 +189,7 @@ class RequestProgressed(MoveEvent):
     is_known: bool = True  #: False if the API server could not be read; it is then read again
 
 
-@dataclass(frozen=True, slots=True)
-class RequestReviewed(MoveEvent):
+class RequestReviewed(MoveEvent, frozen=True):
     """The present reasons to cancel a move whose pod was requested to leave."""
 
     mode: Mode | None  #: None if no policy of that name is known
@@ -216,8 +198,7 @@ class RequestReviewed(MoveEvent):
     call_off: Landing | None = None  #: set if the pod must stay whatever its policy says
 
 
-@dataclass(frozen=True, slots=True)
-class RolloutAnswered(MoveEvent):
+class RolloutAnswered(MoveEvent, frozen=True):
     """A Deployment was read, and perhaps marked."""
 
     answers: ClassVar[str] = "rollout"
@@ -226,59 +207,49 @@ class RolloutAnswered(MoveEvent):
     patience_s: float = inf  #: the progress deadline in seconds, if it was read
 
 
-@dataclass(frozen=True, slots=True)
-class PodTerminating(MoveEvent):
+class PodTerminating(MoveEvent, frozen=True):
     """The moved pod is terminating."""
 
 
-@dataclass(frozen=True, slots=True)
-class EvictionMarked(MoveEvent):
+class EvictionMarked(MoveEvent, frozen=True):
     """The annotation of an eviction in progress has appeared on the moved pod, or was removed."""
 
     present: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PodGone(MoveEvent):
+class PodGone(MoveEvent, frozen=True):
     """The moved pod was deleted, or has ended."""
 
     deleted: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ReplacementEvent(MoveEvent):
+class ReplacementEvent(MoveEvent, frozen=True):
     """An event of the pod that replaces the moved one."""
 
     pod: PodFacts
 
 
-@dataclass(frozen=True, slots=True)
-class ReplacementSeen(ReplacementEvent):
+class ReplacementSeen(ReplacementEvent, frozen=True):
     """A pod is credited to the move."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplacementRunning(ReplacementEvent):
+class ReplacementRunning(ReplacementEvent, frozen=True):
     """The replacement runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplacementReady(ReplacementEvent):
+class ReplacementReady(ReplacementEvent, frozen=True):
     """The replacement is ready where it should be."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplacementReturned(ReplacementEvent):
+class ReplacementReturned(ReplacementEvent, frozen=True):
     """The replacement is ready on the node that the pod was to leave."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplacementLost(ReplacementEvent):
+class ReplacementLost(ReplacementEvent, frozen=True):
     """The pod is no longer the replacement: it is gone, has failed or has another owner."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimedOut(MoveEvent):
+class TimedOut(MoveEvent, frozen=True):
     """A deadline has passed."""
 
     timer: TimerName

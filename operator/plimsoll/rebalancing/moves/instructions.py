@@ -4,9 +4,10 @@ An instruction with a response names in ``asks`` what the move awaits until that
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
+
+from msgspec import Struct
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -14,8 +15,7 @@ from plimsoll.planning.moves import Move
 from plimsoll.rebalancing.moves.state import PodFacts, TimerName
 
 
-@dataclass(frozen=True, slots=True)
-class MoveInstruction:
+class MoveInstruction(Struct, frozen=True):
     """An instruction for one move."""
 
     asks: ClassVar[str] = ""  #: the response, as in ``answers`` of the event; "" for none
@@ -23,8 +23,7 @@ class MoveInstruction:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class CreateRecord(MoveInstruction):
+class CreateRecord(MoveInstruction, frozen=True):
     """Write the record of a move; ``RecordAnswered`` has the response."""
 
     asks: ClassVar[str] = "record"
@@ -34,8 +33,7 @@ class CreateRecord(MoveInstruction):
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class WriteRecord(MoveInstruction):
+class WriteRecord(MoveInstruction, frozen=True):
     """Write a record's status; ``RecordAnswered`` has the response."""
 
     asks: ClassVar[str] = "record"
@@ -46,34 +44,29 @@ class WriteRecord(MoveInstruction):
     replacement: PodFacts | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReserveTarget(MoveInstruction):
+class ReserveTarget(MoveInstruction, frozen=True):
     """Reserve the target of a move for the replacement, even while the move waits for its turn."""
 
     move: Move | None  #: None after a restart: uses the record, with the shape of the pod or a sibling
 
 
-@dataclass(frozen=True, slots=True)
-class TransferTarget(MoveInstruction):
+class TransferTarget(MoveInstruction, frozen=True):
     """Reserve the target for the replacement itself, which has no node yet."""
 
     pod: PodFacts
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseTarget(MoveInstruction):
+class ReleaseTarget(MoveInstruction, frozen=True):
     """Release the target."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseReplacement(MoveInstruction):
+class ReleaseReplacement(MoveInstruction, frozen=True):
     """Release the replacement's nomination: it has a node, or has ended."""
 
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReserveRoom:
+class ReserveRoom(Struct, frozen=True):
     """Reserve the room that a bundle makes, unless it is reserved."""
 
     bundle: str
@@ -81,31 +74,27 @@ class ReserveRoom:
     leaving: frozenset[str]  #: uids of the pods that must leave to make the room
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseRoom:
+class ReleaseRoom(Struct, frozen=True):
     """Release the room of a bundle, if it has any."""
 
     bundle: str
 
 
-@dataclass(frozen=True, slots=True)
-class FollowReplacement(MoveInstruction):
+class FollowReplacement(MoveInstruction, frozen=True):
     """Follow the replacement of the moved pod; it is reported by replacement events."""
 
     spec: EvictionSpec
     since: datetime | None = None  #: older pods do not count; None: existing ones neither
 
 
-@dataclass(frozen=True, slots=True)
-class StopFollowing(MoveInstruction):
+class StopFollowing(MoveInstruction, frozen=True):
     """Stop following."""
 
     spent: str = ""  #: uid of the recorded replacement, which replaces no other pod; or ""
     owner: str = ""  #: uid of its owner, for an earlier process's record
 
 
-@dataclass(frozen=True, slots=True)
-class Revalidate(MoveInstruction):
+class Revalidate(MoveInstruction, frozen=True):
     """Have the planner judge the move; the result is ``Revalidated`` or ``RevalidationRefused``."""
 
     asks: ClassVar[str] = "planner"
@@ -114,75 +103,65 @@ class Revalidate(MoveInstruction):
     evicted: int  #: number of moves made for that run or proposal
 
 
-@dataclass(frozen=True, slots=True)
-class Evict(MoveInstruction):
+class Evict(MoveInstruction, frozen=True):
     """Send an eviction; ``EvictionAnswered`` has the response."""
 
     asks: ClassVar[str] = "eviction"
     move: Move
 
 
-@dataclass(frozen=True, slots=True)
-class RequestEviction(MoveInstruction):
+class RequestEviction(MoveInstruction, frozen=True):
     """Create an EvictionRequest; ``EvictionAnswered`` has the response."""
 
     asks: ClassVar[str] = "eviction"
     move: Move
 
 
-@dataclass(frozen=True, slots=True)
-class InspectRequest(MoveInstruction):
+class InspectRequest(MoveInstruction, frozen=True):
     """Read an EvictionRequest as soon as that is possible; the result is ``RequestProgressed``."""
 
     asks: ClassVar[str] = "inspection"
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewRequest(MoveInstruction):
+class ReviewRequest(MoveInstruction, frozen=True):
     """Collect reasons to cancel the move: policy, stop button, pod; the result is ``RequestReviewed``."""
 
     spec: EvictionSpec
 
 
-@dataclass(frozen=True, slots=True)
-class WithdrawRequest(MoveInstruction):
+class WithdrawRequest(MoveInstruction, frozen=True):
     """Withdraw an EvictionRequest."""
 
 
-@dataclass(frozen=True, slots=True)
-class StartRollout(MoveInstruction):
+class StartRollout(MoveInstruction, frozen=True):
     """Mark the Deployment's template; the result is ``RolloutAnswered``."""
 
     asks: ClassVar[str] = "rollout"
     spec: EvictionSpec
 
 
-@dataclass(frozen=True, slots=True)
-class RevertRollout(MoveInstruction):
+class RevertRollout(MoveInstruction, frozen=True):
     """Revert the mark if the Deployment is unchanged; the result is ``RolloutAnswered``."""
 
     asks: ClassVar[str] = "rollout"
     spec: EvictionSpec
 
 
-@dataclass(frozen=True, slots=True)
-class CloseNode:
+class CloseNode(Struct, frozen=True):
     """Close a node before its pods leave; the result is ``NodeClosed``."""
 
     bundle: str
     node: str
 
 
-@dataclass(frozen=True, slots=True)
-class NodeDone:
+class NodeDone(Struct, frozen=True):
     """Leave a closed node to its records, which decide whether it stays closed; its bundle is over."""
 
     node: str
     reopen: bool  #: immediately
 
 
-@dataclass(frozen=True, slots=True)
-class EmitEvent:
+class EmitEvent(Struct, frozen=True):
     """Record a Kubernetes event."""
 
     reference: Mapping[str, str]  #: the involved object
@@ -192,8 +171,7 @@ class EmitEvent:
     is_warning: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CountMove:
+class CountMove(Struct, frozen=True):
     """Count a move in its policy's status."""
 
     policy: str
@@ -202,23 +180,20 @@ class CountMove:
     verified: int = 0  #: number of settled replacements
 
 
-@dataclass(frozen=True, slots=True)
-class NoteDisplacement:
+class NoteDisplacement(Struct, frozen=True):
     """Count the pods with a place, as a policy is about to make a move."""
 
     policy: str
 
 
-@dataclass(frozen=True, slots=True)
-class RetryAt(MoveInstruction):
+class RetryAt(MoveInstruction, frozen=True):
     """Post ``TimedOut`` at a moment, in monotonic seconds."""
 
     timer: TimerName
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class CancelTimer(MoveInstruction):
+class CancelTimer(MoveInstruction, frozen=True):
     """Cancel a deadline."""
 
     timer: TimerName

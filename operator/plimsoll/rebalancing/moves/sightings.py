@@ -16,9 +16,10 @@ followed.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.framework import Pod
@@ -46,8 +47,7 @@ class Sightings(Protocol):
         """The same for added pods that have nodes."""
 
 
-@dataclass(slots=True)
-class Followed:
+class Followed(Struct):
     """A move whose replacement is followed."""
 
     instruction: FollowReplacement
@@ -76,8 +76,7 @@ class Followed:
         return self.reported is None or (self.is_early and self.has_left)
 
 
-@dataclass(slots=True)
-class ReplacementSightings:
+class ReplacementSightings(Struct):
     """Credits pods to the moves whose pods they replace."""
 
     _siblings: dict[str, dict[str, Pod]] = field(default_factory=dict)  #: pods by owner uid, then uid

@@ -4,10 +4,11 @@ Values only. :mod:`plimsoll.rebalancing.moves.machine` draws the stages and the 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -66,8 +67,7 @@ class Way(StrEnum):
     SURGE = "surge"
 
 
-@dataclass(frozen=True, slots=True)
-class PodFacts:
+class PodFacts(Struct, frozen=True):
     """The facts about a pod that the machine needs."""
 
     uid: str
@@ -90,8 +90,7 @@ class PodFacts:
         return bool(self.node) and self.phase == "Running"
 
 
-@dataclass(frozen=True, slots=True)
-class Landing:
+class Landing(Struct, frozen=True):
     """How a move has ended, or will be closed."""
 
     phase: Phase  #: a finished one
@@ -107,8 +106,7 @@ def recorded_workload(spec: EvictionSpec) -> str:
     return workload_key(spec.pod.namespace, spec.pod.uid if owner is None else owner.uid)
 
 
-@dataclass(frozen=True, slots=True)
-class MoveState:
+class MoveState(Struct, frozen=True):
     """The state of one move; moments are in monotonic seconds."""
 
     key: str  #: ``namespace/name`` of its record, even before that is written
@@ -162,8 +160,7 @@ class MoveState:
         return recorded_workload(self.spec)
 
 
-@dataclass(frozen=True, slots=True)
-class BundleState:
+class BundleState(Struct, frozen=True):
     """The state that the moves of a bundle share; a single move has a bundle of one."""
 
     key: str
@@ -181,8 +178,7 @@ class BundleState:
     parked: bool = False  #: whether it waits for other moves, or is approved and held up
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True, kw_only=True):
     """What the machine reads at an event besides its state; in memory, never awaited."""
 
     pod: Callable[[str], PodFacts | None]  #: by uid, placed or not; None if it does not exist

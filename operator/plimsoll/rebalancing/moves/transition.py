@@ -5,9 +5,11 @@ but the event, the state, the time and the surroundings. An event without a cell
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.rebalancing.moves import events
@@ -21,8 +23,7 @@ from plimsoll.rebalancing.moves.instructions import (
 from plimsoll.rebalancing.moves.state import Landing, MoveStage, MoveState, Surroundings, TimerName, Way
 
 
-@dataclass(slots=True)
-class Step:
+class Step(Struct):
     """A transition under construction."""
 
     state: MoveState  #: the move's state, before and then after
@@ -79,8 +80,7 @@ Transition = Callable[[Step, Any], None]
 Begin = Callable[[Step], None]
 
 
-@dataclass(frozen=True, slots=True)
-class MoveTable:
+class MoveTable(Struct, frozen=True):
     """The transitions of one way of moving pods."""
 
     transitions: Mapping[tuple[MoveStage, type], Transition]

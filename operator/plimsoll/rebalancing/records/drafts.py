@@ -1,7 +1,8 @@
 """Drafts Eviction records from planned moves, and rebuilds the moves that records propose."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.eviction import (
     BundleReference,

@@ -1,8 +1,9 @@
 """An Eviction record as last written."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_naming import record_labels
@@ -13,8 +14,7 @@ from plimsoll.api.v1alpha1.rebalancing import PlannerName
 MOVING = frozenset((Phase.EVICTING, Phase.EVICTED, Phase.SURGING))
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """One record as last written.
 
     Attributes:

@@ -5,10 +5,11 @@ exactly once, also by the next process. Only this module writes them, so its cop
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from plimsoll.api.v1alpha1.eviction import (

@@ -1,11 +1,12 @@
 """Converts a policy's rebalancing into the planner's plain values; errors name the exact field."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plimsoll.api.schema.fields import duration_s
 from plimsoll.api.schema.selectors import LabelSelectorSpec
@@ -42,8 +43,7 @@ class SolverMissingError(ConfigurationError):
     reason: ClassVar[str] = "SolverMissing"
 
 
-@dataclass(frozen=True, slots=True)
-class Registries:
+class Registries(Struct, frozen=True):
     """The names that policies can use."""
 
     strategies: StrategyRegistry

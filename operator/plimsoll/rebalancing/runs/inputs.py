@@ -1,7 +1,10 @@
 """Gathers the input of a policy's run: its config, a fork of the cluster, usage, past moves."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
@@ -23,8 +26,7 @@ from plimsoll.rebalancing.runs.usage import UsageCollector
 from plimsoll.rebalancing.ways import SurgeWay, leaves_by_request
 
 
-@dataclass(frozen=True, slots=True)
-class RunInput:
+class RunInput(msgspec.Struct, frozen=True):
     """The input of one run.
 
     Attributes:

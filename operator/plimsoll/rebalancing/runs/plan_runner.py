@@ -16,6 +16,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
+import msgspec
+
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy, SchedulingPolicySpec
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.ports.clock import Clock, Computer, NoRoomForProcess, SnapshotComputer
@@ -52,15 +54,13 @@ class PlanCalledOff(PlimsollError):
     """The policy was changed or deleted while its plan was made."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Abandoned:
+class _Abandoned(msgspec.Struct, frozen=True, eq=False):
     spec: SchedulingPolicySpec
     since: float
     plan: asyncio.Future[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(msgspec.Struct, frozen=True):
     """The latest plan.
 
     Attributes:
@@ -78,8 +78,7 @@ class _Known:
     is_long: bool
 
 
-@dataclass(slots=True)
-class PlanCosts:
+class PlanCosts(msgspec.Struct):
     """Costs of plans, by policy and content, and so the expected cost of the next one.
 
     A fork costs more than a short plan: the system copies the memory that both sides write to, and what the
@@ -87,7 +86,7 @@ class PlanCosts:
     to compare.
     """
 
-    _known: dict[tuple[str, str], _Known] = field(default_factory=dict)
+    _known: dict[tuple[str, str], _Known] = msgspec.field(default_factory=dict)
 
     def is_small(self, policy: str, content: str, pods: int, changed: int = 0) -> bool:
         """Whether a thread makes the next plan.

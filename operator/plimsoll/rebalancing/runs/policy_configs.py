@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+import msgspec
+
 from plimsoll.access.rights import NO_RIGHTS, Access, Part
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
@@ -17,8 +19,7 @@ from plimsoll.rebalancing.runs.plan_runner import PlanRunner
 from plimsoll.rebalancing.ways import REQUESTS_API, RequestProbe, leaves_by_request
 
 
-@dataclass(frozen=True, slots=True)
-class Breakers:
+class Breakers(msgspec.Struct, frozen=True):
     """The breakers that keep policies from moving pods."""
 
     stop: StopButton

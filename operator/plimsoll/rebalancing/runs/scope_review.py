@@ -4,6 +4,8 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework import PodInfo, PodTemplate
@@ -33,8 +35,7 @@ OVERLAPPING, SAME_PODS = "Overlapping", "SamePods"
 EXAMPLES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Scoped:
+class Scoped(msgspec.Struct, frozen=True):
     """A policy's scope as plain values."""
 
     policy: str
@@ -48,8 +49,7 @@ class Scoped:
         return None if scope is None else cls(policy, scope, rebalancing.nodes)
 
 
-@dataclass(frozen=True, slots=True)
-class ScopeReview:
+class ScopeReview(msgspec.Struct, frozen=True):
     """The pods that one scope matches.
 
     Attributes:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import msgspec
+
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.planning.moves import EvictionPlan, RebalancingConfig
 from plimsoll.planning.strategy_run import TIMER, StrategyTimer
@@ -24,8 +26,7 @@ IN_FLIGHT = frozenset((Phase.EVICTING, Phase.EVICTED, Phase.SURGING))
 _COMPLETED = frozenset((RunResult.SUCCEEDED, RunResult.FAILED))
 
 
-@dataclass(frozen=True, slots=True)
-class RunFigures:
+class RunFigures(msgspec.Struct, frozen=True):
     """Figures of a policy's runs; moments are seconds since the epoch.
 
     Attributes:
@@ -49,15 +50,14 @@ class RunFigures:
     hot_s: float = 0.0
 
 
-@dataclass(slots=True)
-class _Runs:
+class _Runs(msgspec.Struct):
     """The runs of one policy so far."""
 
     due: float | None = None
     began: float = 0.0  #: monotonic seconds
     last_success: float | None = None
-    imbalance: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    violations: Mapping[str, int] = field(default_factory=dict)
+    imbalance: Mapping[tuple[str, str], float] = msgspec.field(default_factory=dict)
+    violations: Mapping[str, int] = msgspec.field(default_factory=dict)
     hot: tuple[frozenset[str], float] | None = None  #: nodes, and when they were found, in monotonic seconds
     hot_s: float = 0.0
 

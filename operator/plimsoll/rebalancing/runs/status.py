@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+import msgspec
+
 from plimsoll.api.v1alpha1.eviction_phases import OPEN, Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode, ObjectiveName, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import (
@@ -76,8 +78,7 @@ _LEFT_OUT = {
 _NOTHING: dict[str, Any] = dict.fromkeys(("completionTime", "result", "message", "optimisation", "load"))
 
 
-@dataclass(slots=True)
-class RunTotals:
+class RunTotals(msgspec.Struct):
     """Totals of a policy's run; updated until its moves are finished.
 
     Attributes:

@@ -11,9 +11,11 @@ and budgets that have opened since the run began apply.
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias, cast
+
+import msgspec
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
@@ -200,8 +202,7 @@ _Decide: TypeAlias = Callable[[EvictionAnswer | None], Awaitable[Move | None]]
 """Takes the answer to the latest move, None at the beginning; the next move, if any."""
 
 
-@dataclass(slots=True)
-class _Evictions:
+class _Evictions(msgspec.Struct):
     """The evictions of a run so far.
 
     Attributes:
@@ -216,8 +217,8 @@ class _Evictions:
 
     totals: RunTotals
     left_s: float
-    accepted: set[str] = field(default_factory=set)
-    refused: dict[str, Refusal] = field(default_factory=dict)
-    budgets: set[str] = field(default_factory=set)
-    made: list[Move] = field(default_factory=list)
+    accepted: set[str] = msgspec.field(default_factory=set)
+    refused: dict[str, Refusal] = msgspec.field(default_factory=dict)
+    budgets: set[str] = msgspec.field(default_factory=set)
+    made: list[Move] = msgspec.field(default_factory=list)
     refused_in_a_row: int = 0

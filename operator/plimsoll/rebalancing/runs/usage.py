@@ -16,7 +16,9 @@ Source: descheduler v0.36, ``pkg/descheduler/metricscollector``. Differs: it kee
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS, source_of
 from plimsoll.api.v1alpha1.prometheus import PrometheusProviderSpec

@@ -8,7 +8,9 @@ A surge is followed until it has ended, because its replacement is ready before 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from plimsoll.framework import ClusterObjects, Pod
 from plimsoll.model.kinds.deployment import SURGED, deployment_name_of, mark_of
@@ -33,8 +35,7 @@ from plimsoll.rebalancing.moves.instructions import FollowReplacement, StopFollo
 from plimsoll.rebalancing.moves.sightings import Followed, facts_of
 
 
-@dataclass(slots=True)
-class SurgeSightings:
+class SurgeSightings(Struct):
     """Credits the pods of rollouts to the surges that started them.
 
     Attributes:

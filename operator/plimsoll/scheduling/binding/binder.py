@@ -16,7 +16,9 @@ pod that is not bound wastes room. Only the server's state decides, however long
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from plimsoll.framework import Pod
 from plimsoll.ports.clock import Clock

@@ -7,10 +7,10 @@ Source: kube-scheduler v1.36, ``dynamicresources.go`` (``bindClaim``).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
+from msgspec import Struct
 
 from plimsoll.framework.devices.ports import Booking
 from plimsoll.model.kinds.devices.resource_claim import (
@@ -59,8 +59,7 @@ class ClaimNotWritten(Exception):
     """A claim cannot be bound; the message has the reason in upstream's words."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimWrite:
+class ClaimWrite(Struct, frozen=True):
     """Writes one claim for one pod.
 
     Attributes:

@@ -17,8 +17,9 @@ Source: kube-scheduler v1.36, ``schedule_one.go`` (``bindingCycle``), ``framewor
 import asyncio
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from plimsoll.engine.plugin_calls import METER, called, calling, of_kind
 from plimsoll.engine.profile import Profile
@@ -52,8 +53,7 @@ from plimsoll.scheduling.binding.plugin_waits import CANCELLED, PluginWaits
 from plimsoll.scheduling.binding.volume_claims import ClaimBinder
 
 
-@dataclass(slots=True)
-class BindingAttempt:
+class BindingAttempt(Struct):
     """One attempt to bind one pod to one node.
 
     Attributes:
@@ -81,8 +81,7 @@ class BindingAttempt:
     has_skipped: bool = False
 
 
-@dataclass(slots=True)
-class _Port:
+class _Port(Struct):
     """Passes bindings of DefaultBinder to the API server and remembers the response."""
 
     binder: ConfirmedBinder

@@ -12,11 +12,11 @@ Source: kube-scheduler v1.36, ``dynamicresources/dynamicresources.go`` (``Unrese
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
+from msgspec import Struct, field
 
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.contested import contested
@@ -47,8 +47,7 @@ T = TypeVar("T")
 CLAIMS = "resourceclaims"
 
 
-@dataclass(slots=True, eq=False)
-class _Attempt:
+class _Attempt(Struct, eq=False):
     """The claim writes of one pod.
 
     Attributes:

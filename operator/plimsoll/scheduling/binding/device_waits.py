@@ -4,8 +4,9 @@ Source: kube-scheduler v1.36, ``dynamicresources.go`` (``PreBind``), ``pkg/sched
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from plimsoll.framework import PodInfo
 from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
@@ -23,8 +24,7 @@ class WaitOutcome(StrEnum):
     TIMEOUT = "timeout"
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceWait:
+class DeviceWait(Struct, frozen=True):
     """The wait of one pod.
 
     Attributes:

@@ -6,8 +6,9 @@ fails like any other.
 
 import asyncio
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import SUCCESS, Plugin, PluginError, PodInfo, Status
@@ -41,8 +42,7 @@ class Attempt(Protocol):
         """Its profile."""
 
 
-@dataclass(frozen=True, slots=True)
-class PluginWaits:
+class PluginWaits(Struct, frozen=True):
     """Waits for calls of plugins."""
 
     _clock: Clock

@@ -8,7 +8,7 @@ While it is open, every request fails immediately with the last failure's senten
 extender back off without waiting for it, and pods that can ignore it are not delayed.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from plimsoll.timing.signal import Signal
 
@@ -19,8 +19,7 @@ FAILURES, PAUSE_S = 3, 5.0
 SENTENCE = 500
 
 
-@dataclass(slots=True)
-class _Record:
+class _Record(Struct):
     failures: int = 0
     sentence: str = ""
     closed_until: float = 0.0

@@ -15,7 +15,9 @@ its further members are placed individually.
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Group, shortage

@@ -8,15 +8,15 @@ Source: kube-scheduler v1.36, ``backend/queue/active_queue.go`` (inFlightPods, i
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
+
+from msgspec import Struct
 
 from plimsoll.framework import ClusterEvent
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
 
-@dataclass(frozen=True, slots=True)
-class Happened:
+class Happened(Struct, frozen=True):
     """An event and the pods that it concerns.
 
     Attributes:

@@ -4,7 +4,8 @@ Source: kube-scheduler v1.36, ``framework/types.go`` (QueuedPodInfo), ``backend/
 """
 
 import math
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plimsoll.framework import PodInfo
 
@@ -17,8 +18,7 @@ STALLED_S, STALLED_ERRORS = 600.0, 5
 ASIDE_S, MAX_ASIDE_S = 60.0, 3600.0
 
 
-@dataclass(slots=True)
-class QueuedPod:
+class QueuedPod(Struct):
     """A waiting pod and its history.
 
     Attributes:

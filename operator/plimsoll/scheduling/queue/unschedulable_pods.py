@@ -4,14 +4,14 @@ All pods of a group get the same result from most hints, so an event costs one c
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plimsoll.framework import PodTemplate
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(Struct, frozen=True):
     """Why pods of one template, compared by identity, wait; some plugins wait for outside events."""
 
     template: PodTemplate

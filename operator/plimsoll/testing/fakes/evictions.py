@@ -1,10 +1,10 @@
 """Fakes of the ports that move pods: evictions, EvictionRequests, closed nodes, rollouts, records."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from plimsoll.model.kinds.deployment import SURGED, Deployment
 from plimsoll.model.kinds.pod import Pod

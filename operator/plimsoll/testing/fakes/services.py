@@ -1,6 +1,5 @@
 """Fakes of services around decisions: extenders, usage, rights, leases, policy status."""
 
-import dataclasses
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -146,7 +145,7 @@ class FakeLeases:
         if lease.version != (self.lease.version if self.lease else ""):
             return WriteResult(WriteOutcome.CONFLICT, "the lease has been modified"), None
         self._version += 1
-        self.lease = dataclasses.replace(lease, version=str(self._version))
+        self.lease = msgspec.structs.replace(lease, version=str(self._version))
         return DONE, self.lease
 
 

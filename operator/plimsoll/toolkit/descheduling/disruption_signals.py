@@ -10,10 +10,11 @@ Longer than 400 lines because the table and its only readers are one subject.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 from enum import StrEnum
+
+from msgspec import Struct
 
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.kinds.node import Node
@@ -65,8 +66,7 @@ class Reading(StrEnum):
     ANY = "any value"
 
 
-@dataclass(frozen=True, slots=True)
-class DisruptionSignal:
+class DisruptionSignal(Struct, frozen=True):
     """A row of the table.
 
     Attributes:

@@ -14,7 +14,8 @@ each alone brings the node below the line.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.measurements import Protected
@@ -29,8 +30,7 @@ BAND = 5.0
 Amounts = Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class FewestMoves:
+class FewestMoves(Struct, frozen=True):
     """Decides the order in which pods leave one node after the other.
 
     Attributes:

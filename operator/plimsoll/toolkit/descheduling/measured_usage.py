@@ -4,7 +4,8 @@ Units, edges and source: see :mod:`plimsoll.toolkit.descheduling.node_usage`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.measurements import Measurements
@@ -31,8 +32,7 @@ MEASURED = frozenset({"cpu", "memory"})
 Amounts = Mapping[str, Mapping[str, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """The origin of readings, for messages and for the time before there is a load book.
 
     Attributes:

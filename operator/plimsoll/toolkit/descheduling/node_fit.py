@@ -8,7 +8,8 @@ Source: descheduler v0.36, ``pkg/descheduler/node/node.go`` (NodeFit) and ``pkg/
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.model.kinds.node import Node
@@ -19,8 +20,7 @@ from plimsoll.model.taints import untolerated
 from plimsoll.toolkit.descheduling.node_usage import BASIC, exact_requests, requested, rounded
 
 
-@dataclass(frozen=True, slots=True)
-class AntiAffinityTerm:
+class AntiAffinityTerm(Struct, frozen=True):
     """A required anti-affinity term as upstream reads it: only names of namespaces and the selector."""
 
     namespaces: frozenset[str]

@@ -15,8 +15,8 @@ planner does not. With a load book, few large pods leave instead of many small o
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from pydantic import Field, StrictFloat, StrictInt, StrictStr
 
 from plimsoll.framework.args import PluginArgs
@@ -80,8 +80,7 @@ def why_idle(under: Sequence[NodeUsage], nodes: Sequence[NodeUsage], number_of_n
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Draining:
+class Draining(Struct, frozen=True):
     """How pods are evicted from the source nodes, in order, and where they may go.
 
     Attributes:

@@ -16,10 +16,10 @@ KEP-3243 (matchLabelKeys).
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 
 from plimsoll.framework import ABSENT
 from plimsoll.framework.descheduling.complaints import Gravity
@@ -38,8 +38,7 @@ Covers = Callable[[PodInfo], bool]
 """Whether pods like this one count."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpreadConstraint:
+class SpreadConstraint(Struct, frozen=True):
     """A spread constraint reduced to the fields that distinguish it; hashable.
 
     Attributes:
@@ -122,8 +121,7 @@ class SpreadRule(NamedTuple):
 MISSING = "\0"
 
 
-@dataclass(slots=True)
-class DomainSizes:
+class DomainSizes(Struct):
     """A constraint with the number of matching pods in each domain.
 
     Attributes:
@@ -178,8 +176,7 @@ class DomainSizes:
                 self.sizes[entered] -= 1
 
 
-@dataclass(frozen=True, slots=True)
-class Population:
+class Population(Struct, frozen=True):
     """Constraints of one namespace that share pods, and all pods that any of them counts, by uid."""
 
     namespace: str
@@ -230,8 +227,7 @@ def sizes_of(
         yield DomainSizes(rule, domain_of, templates, sizes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
+class _Rules(Struct, frozen=True):
     """The rules of a namespace, with the templates that declare each."""
 
     lookup: SelectorLookup[SpreadRule]

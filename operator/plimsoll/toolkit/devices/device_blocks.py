@@ -4,8 +4,9 @@ The groups of a node are found one by one, each by the search that a claim for s
 counted group can therefore be allocated. Counts are cached until a pool of the node changes.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from plimsoll.devices.allocator import first_found
 from plimsoll.devices.book import DeviceBook
@@ -27,8 +28,7 @@ from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.node import Node
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceGroup:
+class DeviceGroup(Struct, frozen=True):
     """A kind of group of devices that are useful together.
 
     Attributes:

@@ -8,7 +8,8 @@ pods without labels.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo
@@ -18,8 +19,7 @@ from plimsoll.model.selectors import Selector, SelectorError, compile_selector
 Selecting = tuple[PodDisruptionBudget, Selector]
 
 
-@dataclass(slots=True)
-class _Compiled:
+class _Compiled(Struct):
     version: int = -1
     by_namespace: dict[str, list[Selecting]] = field(default_factory=dict)
 

@@ -22,8 +22,9 @@ pod then fits there.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
+
+from msgspec import Struct, field
 
 from plimsoll.framework.extension_points import NodeTrial, Plugin
 from plimsoll.model.columns.pods_by_importance import started
@@ -45,8 +46,7 @@ EPSILON = 1e-9
 LARGEST_WEIGHT = 65_535
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """The input of one queue: the requests of its placed and waiting pods, its weight and its capability.
 
     Resources that the capability does not name are unlimited.
@@ -57,8 +57,7 @@ class Claim:
     capability: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Division:
+class Division(Struct, frozen=True):
     """The cluster's resources, the usage of each queue, and the deserved dominant share of each."""
 
     total: Mapping[str, int]
@@ -171,8 +170,7 @@ class FairQueues(Plugin, Protocol):
         """A queue's dominant share divided by its weight, among a scheduler's pods: the lowest goes first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reclaimable:
+class Reclaimable(Struct, frozen=True):
     """Pods that leave together: one pod, or all members of a group.
 
     Attributes:

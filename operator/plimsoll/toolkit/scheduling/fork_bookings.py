@@ -4,10 +4,11 @@ Results of searches change as further pods take devices there, so the bookings a
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from itertools import count
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plimsoll.devices.book import DeviceBook
 from plimsoll.framework.cycle_state import CycleState
@@ -18,8 +19,7 @@ from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.toolkit.scheduling.pod_devices import PodDevices
 
 
-@dataclass(frozen=True, slots=True)
-class DecidedBookings:
+class DecidedBookings(Struct, frozen=True):
     """The bookings of a pod that was placed on a fork together with others, stored in its cycle state.
 
     Attributes:

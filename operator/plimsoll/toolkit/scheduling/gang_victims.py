@@ -11,9 +11,9 @@ the group needs, may be victims by themselves.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from plimsoll.framework.extension_points import NodeTrial, WhatIf
 from plimsoll.framework.status import Status
@@ -42,8 +42,7 @@ def _have_members(snapshot: Snapshot) -> BoolArray:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Portion:
+class _Portion(Struct, frozen=True):
     """The pods of one group, or one single pod, that may leave the node.
 
     Attributes:

@@ -9,9 +9,9 @@ Source: kube-scheduler v1.36, ``defaultpreemption`` (SelectVictimsOnNode) and ``
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from plimsoll.framework.extension_points import WhatIf
@@ -28,8 +28,7 @@ PRIORITY_OFFSET = 2**31
 CANDIDATE, UNKNOWN, NONE_LOWER = 0, -1, -2
 
 
-@dataclass(frozen=True, slots=True)
-class VictimsFound:
+class VictimsFound(Struct, frozen=True):
     """One candidate: a row, its victims (the most important first), and how many violate a budget.
 
     Attributes:

@@ -5,9 +5,9 @@ Source: kube-scheduler v1.36, ``volumebinding/binder.go``.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from plimsoll.framework import BoolArray, ClusterObjects, IntArray, PluginError, Snapshot, all_feasible
 from plimsoll.model.kinds.storage import (
@@ -44,8 +44,7 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 PROVISION = -1
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeChoice:
+class VolumeChoice(Struct, frozen=True):
     """The choice for a delayed claim on each node: the index of a candidate, or PROVISION; shape (N,)."""
 
     claim: PersistentVolumeClaim
