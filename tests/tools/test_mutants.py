@@ -13,7 +13,7 @@ import pytest
 from mutants.equivalents import PLACE, Equivalent, Equivalents
 from mutants.functions import Functions
 from mutants.hunt import Outcome, Verdict
-from mutants.mutant import Mutant, drawn, is_sound, modules, mutants_of, shares, text_with
+from mutants.mutant import Mutant, drawn, found_again, is_sound, modules, mutants_of, shares, text_with
 from mutants.results import Results
 
 ROOT = Path(__file__).parents[2]
@@ -144,6 +144,14 @@ def test_known_mutants_are_not_drawn() -> None:
     first = drawn(TEXTS, 20, 1)
     again = drawn(TEXTS, 20, 1, frozenset(each.key for each in first))
     assert not {each.key for each in first} & {each.key for each in again}
+
+
+def test_mutants_are_found_again_where_their_lines_moved_and_not_where_they_are_gone() -> None:
+    path, text = next(iter(TEXTS.items()))
+    moved = [replace(each, line=each.line + 2, last=each.last + 2) for each in mutants_of(path, text)]
+    found = found_again(mutants_of(path, text), {path: f"\n\n{text}"})
+    assert {each.key: each.line for each in found} == {each.key: each.line for each in moved}
+    assert not found_again(moved, {path: "def f(): pass\n"})
 
 
 @pytest.mark.parametrize(

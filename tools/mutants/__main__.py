@@ -57,7 +57,7 @@ def main() -> int:
     add("--floor", type=float, default=0.0, help="fail when fewer percent are caught")
     add("--jobs", type=int, default=os.cpu_count() or 1)
     add("--results", type=Path, default=FOLDER / "results.json", help="what is there is not tried again")
-    add("--again", action="store_true", help="try those again that survived")
+    add("--again", action="store_true", help="draw nothing; try those of the results again that survived")
     given = parser.parse_args()
     packages = [each for each in given.package.split(",") if each]
     if given.since:
@@ -66,12 +66,14 @@ def main() -> int:
             sys.stdout.write("No package of plimsoll differs.\n")
             return 0
     texts = mutants.modules(ROOT, packages)
-    wanted = mutants.drawn(texts, given.count, given.seed)
-    portion = [each for each in given.portion.split(",") if each]
-    wanted = [each for each in wanted if not portion or each.package in portion]
     results = Results(given.results, Equivalents.read(), sys.stdout.write)
     if given.again:
+        wanted = mutants.found_again(results.mutants(), texts)
         results.forget_survivors()
+    else:
+        wanted = mutants.drawn(texts, given.count, given.seed)
+    portion = [each for each in given.portion.split(",") if each]
+    wanted = [each for each in wanted if not portion or each.package in portion]
     waiting = results.waiting(wanted)
     if waiting:
         errors = os.dup(2)  # pytest captures the other one

@@ -149,6 +149,18 @@ def drawn(
     ]
 
 
+def found_again(earlier: Iterable[Mutant], texts: dict[str, str]) -> list[Mutant]:
+    """Mutants in modules as they are now, at the place that is nearest; those whose text is gone are left out."""
+    now: dict[str, list[Mutant]] = {}
+    found = []
+    for each in earlier:
+        if each.path in texts:
+            alike = now.setdefault(each.path, mutants_of(each.path, texts[each.path]))
+            places = [other for other in alike if other.key == each.key]
+            found += [min(places, key=lambda other: abs(other.line - each.line))] if places else []
+    return sorted(found, key=lambda each: (each.path, each.line))
+
+
 def shares(sizes: dict[str, int], count: int) -> dict[str, int]:
     """How many mutants each package gets: by its size, and :data:`FEWEST` if there are enough."""
     least = min(FEWEST, count // max(1, len(sizes)))

@@ -34,6 +34,10 @@ class Results:
             for each in msgspec.json.decode(self.place.read_bytes(), type=list[Verdict]):
                 self._verdicts[each.mutant.key] = each
 
+    def mutants(self) -> list[Mutant]:
+        """Those with a verdict."""
+        return [each.mutant for each in self._verdicts.values()]
+
     def forget_survivors(self) -> None:
         """Forget what was not caught."""
         caught = {key: each for key, each in self._verdicts.items() if each.outcome is Outcome.CAUGHT}
