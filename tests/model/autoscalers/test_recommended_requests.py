@@ -76,7 +76,8 @@ def admitted(
 @pytest.mark.parametrize("mode", ["", "Auto", "Initial", "Recreate", "InPlaceOrRecreate"])
 def test_in_every_mode_but_off_new_pods_get_the_recommendation(mode: str) -> None:
     """Whether that is more than the pod has, or less; no mode is Recreate."""
-    autoscaler = an_autoscaler(**({"updateMode": mode} if mode else {}))
+    update: Any = {"updateMode": mode} if mode else {}
+    autoscaler = an_autoscaler(**update)
 
     assert admitted(a_pod({"cpu": "500m", "memory": "1Gi"}), autoscaler) == {"cpu": "2", "memory": "1Gi"}
     assert admitted(a_pod({"cpu": "4"}), autoscaler) == {"cpu": "2"}
