@@ -30,8 +30,7 @@ from plimsoll.inspection.still_time import StillClock
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.planning.history import UnreadyReplacement
-from plimsoll.planning.moves import PlanningContext, RebalancingConfig
-from plimsoll.planning.search_time import Monotonic, standing
+from plimsoll.planning.moves import Monotonic, PlanningContext, RebalancingConfig, standing
 from plimsoll.planning.surges import Deployments
 from plimsoll.policies.judgement import PolicyChecks, PolicyVerdict, divide
 from plimsoll.ports.observer import Observer

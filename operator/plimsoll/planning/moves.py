@@ -1,7 +1,7 @@
 """Input and output of planners: the policy as plain values, the context, moves and rejected candidates."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 
@@ -22,7 +22,6 @@ from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.selectors import EVERYTHING, Selector
 from plimsoll.planning.history import Memory, UnreadyReplacement
 from plimsoll.planning.limits import Limits, Workload, workload_key
-from plimsoll.planning.search_time import Monotonic, standing
 from plimsoll.planning.surges import Deployments, Surge
 from plimsoll.toolkit.descheduling.disruption_signals import removal
 
@@ -126,6 +125,15 @@ class RebalancingConfig(Struct, frozen=True):
         if self.targets.is_empty or self.targets.matches(node.labels):
             return removal(node)
         return "is excluded by the policy's target selector"
+
+
+#: Monotonic seconds. Planning reads no clock of its own: the caller of a plan gives it one.
+Monotonic = Callable[[], float]
+
+
+def standing() -> float:
+    """A clock that stands still: then only what the parts of a search report takes time."""
+    return 0.0
 
 
 class PlanningContext(Struct, frozen=True):

@@ -25,7 +25,7 @@ def an_autoscaler(
     name: str = "web",
     kind: str = "ReplicaSet",
     created: str = EARLY,
-    **update: str,
+    **update: Any,
 ) -> VerticalPodAutoscaler:
     """One of the controller web that recommends 2 cpu for the container app."""
     recommendation = {"containerName": "app", "target": {"cpu": "2"} if target is None else target}

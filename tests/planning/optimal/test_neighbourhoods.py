@@ -5,6 +5,7 @@ from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -19,8 +20,9 @@ from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import EvictionPlan, Goal, PlanningContext, RebalancingConfig, replacement_of
 from plimsoll.planning.optimal import neighbourhoods, walk
+from plimsoll.planning.optimal.problem import Solution
+from plimsoll.planning.optimal.search_time import SearchTime
 from plimsoll.planning.planners import make_plan
-from plimsoll.planning.search_time import SearchTime
 from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
@@ -219,6 +221,32 @@ def test_a_walk_ends(tries: int, seconds: float, expected: int, monkeypatch: Any
     walk.walk_to(Any, setting, book, {}, SearchTime(seconds, Ticking()))  # type: ignore[arg-type] # what it reads
 
     assert len(tried) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "solved"),
+    [
+        pytest.param(1, 0, id="over before the first program"),
+        pytest.param(4, 1, id="over after the first"),
+        pytest.param(1e9, 2, id="as many as there are"),
+    ],
+)
+def test_neighbourhoods_are_searched_within_the_time(seconds: float, solved: int, monkeypatch: Any) -> None:
+    """None of the programs finds anything, and the clock is a second later at each look."""
+    programs = []
+
+    def solve(problem: Any, within: float, _start: Any = None) -> Solution:
+        programs.append(within)
+        nothing = np.zeros(len(problem.stocks), dtype=np.int64)
+        return Solution(nothing, np.zeros_like(problem.most), 1.0, 0.0, 0.0)
+
+    monkeypatch.setattr(neighbourhoods, "solve", solve)
+    cluster = a_row_of_moves()
+    context = replace(around(a_pod("ten", cpu="10"), cluster=cluster), monotonic=Ticking())
+
+    make_plan(replace(serving(), goal=Goal(seconds=seconds)), cluster, context)
+
+    assert len(programs) == solved
 
 
 @pytest.mark.parametrize("seed", range(6))

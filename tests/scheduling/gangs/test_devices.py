@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from devices.builders import DRIVER, a_claim, a_class, a_device, a_slice
+from plimsoll.engine import gang
 from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.devices.resource_slice import ResourceSlice
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded
@@ -16,6 +17,7 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.gangs.status import ROUND_S
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeClaims
+from plimsoll.toolkit.scheduling.gang_claims import MOST_TURNS
 from scheduling.binding.devices import gpus
 from scheduling.gangs.gang_scene import GangScene
 
@@ -124,6 +126,24 @@ async def test_members_for_which_there_is_no_room_by_the_shared_devices_all_wait
     assert message.startswith("2 of 3 members fit, 3 must; 1 lack a node: 0/2 nodes are available: 1 ")
     assert later == attempts == [1, 1, 1]
     assert scene.binder.bound == {f"default/m{number}": "n2" for number in range(3)}
+
+
+async def test_a_gang_tries_a_bounded_number_of_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of twelve nodes has room for two members: the devices of eight are tried, then with preemption."""
+    tried: list[int] = []
+    one_by_one = gang._one_by_one
+
+    def counting(*args: Any, **options: Any) -> Any:
+        tried.append(len(tried))
+        return one_by_one(*args, **options)
+
+    monkeypatch.setattr(gang, "_one_by_one", counting)
+    async with sharing(*(a_node(f"n{number}", cpu="2") for number in range(12))) as scene:
+        await scene.pods(*three(cpu="1"))
+        await scene.see()
+
+        assert scene.bound == []
+        assert len(tried) == 2 * MOST_TURNS
 
 
 async def test_members_whose_sibling_cannot_allocate_give_up() -> None:

@@ -38,9 +38,9 @@ from plimsoll.planning.moves import RebalancingConfig, replacement_of, replaceme
 from plimsoll.planning.optimal.encoding import Setting
 from plimsoll.planning.optimal.milp import solve
 from plimsoll.planning.optimal.problem import Solution
+from plimsoll.planning.optimal.search_time import SearchTime
 from plimsoll.planning.proven.bundles import judge
 from plimsoll.planning.proven.plan_builder import PlanBuilder
-from plimsoll.planning.search_time import SearchTime
 
 #: Nodes of a neighbourhood on which room is sought, and the maximum number of nodes that receive their pods.
 FOCUS = 16

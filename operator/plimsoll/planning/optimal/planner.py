@@ -43,6 +43,7 @@ from plimsoll.planning.optimal.load_encoding import lacks_readings, loads_of
 from plimsoll.planning.optimal.milp import solve
 from plimsoll.planning.optimal.neighbourhoods import NeighbourhoodSearch
 from plimsoll.planning.optimal.problem import VIOLATION, Solution, value_of
+from plimsoll.planning.optimal.search_time import SearchTime
 from plimsoll.planning.optimal.spread_repair import mend_exactly
 from plimsoll.planning.optimal.walk import walk_to
 from plimsoll.planning.optimal.wishes import Wish, wishes_of
@@ -50,7 +51,6 @@ from plimsoll.planning.proven.bundles import hear
 from plimsoll.planning.proven.bundles import judge as judged
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
 from plimsoll.planning.proven.planner import plan
-from plimsoll.planning.search_time import SearchTime
 from plimsoll.toolkit.descheduling.disruption_signals import not_emptied
 
 #: How often the program is solved again when filters reject what it allowed.

@@ -19,11 +19,11 @@ from plimsoll.planning.moves import Goal, Move, Objective, PlanningContext, Reba
 from plimsoll.planning.optimal.encoding import Setting
 from plimsoll.planning.optimal.milp import solve
 from plimsoll.planning.optimal.problem import Solution, value_of
+from plimsoll.planning.optimal.search_time import SearchTime
 from plimsoll.planning.optimal.solver import INSTALL_SOLVER, has_solver
 from plimsoll.planning.optimal.walk import walk_to
 from plimsoll.planning.proven.bundles import judge
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
-from plimsoll.planning.search_time import SearchTime
 
 #: Maximum seconds of one search, and its repetitions without arrivals that the filters reject.
 MOST_S, ROUNDS = 5.0, 4

@@ -10,10 +10,10 @@ from plimsoll.framework.descheduling.proposals import Candidate, Verdict
 from plimsoll.planning.moves import Move
 from plimsoll.planning.optimal.encoding import Setting
 from plimsoll.planning.optimal.problem import Solution
+from plimsoll.planning.optimal.search_time import SearchTime
 from plimsoll.planning.optimal.wishes import Wish
 from plimsoll.planning.proven.bundles import judge
 from plimsoll.planning.proven.plan_builder import PlanBuilder
-from plimsoll.planning.search_time import SearchTime
 
 #: Maximum number of attempts to move, in all and in addition for each leaving pod; an order needs few.
 TRIES, TRIES_A_POD = 1_000, 5

@@ -1,6 +1,7 @@
 """The time of a search is what its parts report, or what elapses, whichever is more."""
 
-from plimsoll.planning.search_time import SearchTime, standing
+from plimsoll.planning.moves import standing
+from plimsoll.planning.optimal.search_time import SearchTime
 
 
 def test_with_a_clock_that_stands_still_only_reports_count() -> None:

@@ -1,14 +1,6 @@
 """SearchTime is the time that a search has left; each step of a search looks at it."""
 
-from collections.abc import Callable
-
-#: Monotonic seconds. Planning reads no clock of its own: the caller of a plan gives it one.
-Monotonic = Callable[[], float]
-
-
-def standing() -> float:
-    """A clock that stands still: then only what the parts of a search report takes time."""
-    return 0.0
+from plimsoll.planning.moves import Monotonic
 
 
 class SearchTime:
