@@ -109,7 +109,7 @@ def test_nodes_must_match_selector_and_required_terms(wishes: dict[str, Any], fe
                     {"matchFields": [*names("In", "n1")["matchFields"], *names("In", "n2")["matchFields"]]}
                 )
             },
-            unresolvable("pod affinity terms conflict"),
+            unresolvable("pod affinity terms conflict", no_node_helps=True),
             id="conflict",
         ),
         pytest.param({"affinity": required()}, SUCCESS, id="no-term"),

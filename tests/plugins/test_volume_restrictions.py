@@ -110,7 +110,7 @@ def test_a_missing_claim_rejects_the_pod() -> None:
 
     status = PLUGIN.pre_filter(CycleState(), info, Snapshot(cluster))
 
-    assert status == unresolvable('persistentvolumeclaim "gone" not found')
+    assert status == unresolvable('persistentvolumeclaim "gone" not found', no_node_helps=True)
 
 
 def test_refusals_are_worded_as_upstream_words_them() -> None:

@@ -79,12 +79,14 @@ def test_claims_that_can_have_no_volume_reject_the_pod(claim: dict[str, Any] | N
     if claim is not None:
         a_claim(cluster, **claim)
 
-    assert status_of(cluster, "data") == unresolvable(reason)
+    assert status_of(cluster, "data") == unresolvable(reason, no_node_helps=True)
 
 
 def test_a_claim_without_a_name_rejects_the_pod() -> None:
     """The API does not allow it, upstream answers it nevertheless."""
-    assert status_of(a_cluster([a_node("n1")]), "") == unresolvable("PersistentVolumeClaim had no name")
+    assert status_of(a_cluster([a_node("n1")]), "") == unresolvable(
+        "PersistentVolumeClaim had no name", no_node_helps=True
+    )
 
 
 def test_volumes_without_zones_and_claims_that_wait_are_skipped() -> None:

@@ -159,7 +159,8 @@ MEANINGS: Mapping[str, tuple[str, str, str]] = {
         "`PodScheduled=False` of a pod",
         (
             "no node takes the pod, nor would a new one: its queue has no capability left, its group is not"
-            " complete, or a claim or its class does not exist; autoscalers do not act on it (KEP-5501)"
+            " complete, a claim of it, its volume or class does not exist or is not bound, or the node that"
+            " it names does not exist; autoscalers do not act on it (KEP-5501)"
         ),
         "see the message; `plimsoll explain pod`",
     ),

@@ -224,7 +224,7 @@ def _breakable(units: GangUnits, cluster: Cluster, priority: int, ours: Collecti
         unit
         for unit in found.values()
         if all(
-            each.priority < priority and uid not in ours and not budgets.covering(each)
+            each.priority < priority and uid not in ours and not budgets.cover(each)
             for uid, each in unit.members.items()
         )
     ]

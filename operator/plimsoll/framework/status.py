@@ -97,7 +97,8 @@ class Diagnosis(Struct, frozen=True):
         plugins: Plugins that rejected the pod; they decide which events requeue it.
         pre_filter_message: Set when PreFilter rejected the pod for all nodes; replaces the counts.
         post_filter_message: PostFilter's addition, normally preemption's part.
-        no_node_helps: Whether PreFilter rejected the pod whatever nodes there are.
+        no_node_helps: Whether PreFilter rejected the pod whatever nodes there are, or named nodes that do
+            not exist.
     """
 
     node_count: int

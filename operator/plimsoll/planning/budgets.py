@@ -14,6 +14,7 @@ from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.model.selectors import Requirement, Selector, SelectorError, compile_selector
+from plimsoll.toolkit.scheduling.disruption_budgets import counts_against, is_behind, needs_no_budget
 
 DISRUPTED_PODS = 2000
 """The eviction API refuses while it has granted so many evictions that the controller has not seen yet."""
@@ -43,7 +44,7 @@ class BudgetLedger:
 
         One disruption of the budget ``given_back`` was taken and ends before this one begins.
         """
-        if _needs_none(pod):
+        if needs_no_budget(pod):
             return None
         budgets = self.over(pod)
         if len(budgets) > 1:
@@ -52,11 +53,11 @@ class BudgetLedger:
                 "SeveralBudgets",
                 f"more than one PodDisruptionBudget covers the pod, which none allows: {names}",
             )
-        if not budgets or budgets[0].key == given_back or not self._takes(budgets[0], pod):
+        if not budgets or budgets[0].key == given_back or not counts_against(budgets[0], pod):
             return None
         budget = budgets[0]
         status = budget.status
-        if status.observed_generation < budget.metadata.generation:
+        if is_behind(budget):
             return Refusal(
                 "Budget", f"PodDisruptionBudget {budget.key} has changed and is still being processed"
             )
@@ -82,7 +83,7 @@ class BudgetLedger:
         """
         for budget in self.over(pod):
             status = budget.status
-            if status.observed_generation < budget.metadata.generation:
+            if is_behind(budget):
                 return Refusal(
                     "Budget", f"PodDisruptionBudget {budget.key} has changed and is still being processed"
                 )
@@ -109,22 +110,9 @@ class BudgetLedger:
         budgets = self.over(pod)
         if not budgets:
             return ""
-        if budgets[0].key != given_back and not _needs_none(pod) and self._takes(budgets[0], pod):
+        if budgets[0].key != given_back and not needs_no_budget(pod) and counts_against(budgets[0], pod):
             self._spent[budgets[0].key] = self._spent.get(budgets[0].key, 0) + 1
         return budgets[0].key
-
-    def _takes(self, budget: PodDisruptionBudget, pod: PodInfo) -> bool:
-        """Whether the pod's eviction counts against the budget."""
-        if pod.pod.is_ready:
-            return True
-        if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
-            return False
-        status = budget.status
-        return not (status.desired_healthy > 0 and status.current_healthy >= status.desired_healthy)
-
-
-def _needs_none(pod: PodInfo) -> bool:
-    return pod.pod.is_terminal or pod.pod.status.phase == "Pending" or pod.is_terminating
 
 
 #: Namespace, key and value of a label that a budget requires; key and value are "" if it requires none.

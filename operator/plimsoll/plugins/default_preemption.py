@@ -31,7 +31,7 @@ from pydantic import Field, NonNegativeInt, model_validator
 
 from plimsoll import framework as fwk
 from plimsoll.framework.columns import GangMembers, GangUnits, PodsByImportance, RowArray
-from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
+from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets, is_behind
 from plimsoll.toolkit.scheduling.gang_victims import have_members, victims_in_gangs
 from plimsoll.toolkit.scheduling.victims import (
     CANDIDATE,
@@ -84,18 +84,24 @@ class PreemptionSearch(Struct):
     is_walled: bool = False
 
     def leave_protected(self) -> None:
-        """Drop nodes where a victim's budget is exhausted, or where several budgets cover one victim.
+        """Drop nodes with victims whose eviction the Eviction API would refuse because of a budget.
 
-        The Eviction API would refuse these evictions.
+        Deletion knows fewer rules: pods that are not ready may be evicted although their budget is used up.
         """
         budgets = DisruptionBudgets(self.snapshot.objects)
         if not budgets.protect_anybody:
             return
         candidates = self.rows[self.kept.kinds[self.rows] == CANDIDATE]
-        self._leave(candidates[self.kept.costs[0][candidates] > 0].tolist())
-        self._leave([each.row for each in self.found if each.violations])
-        while (best := self.best()) is not None and any(budgets.covering(each) > 1 for each in best.victims):
+        violating = [
+            *map(self._kept_at, candidates[self.kept.costs[0][candidates] > 0].tolist()),
+            *(each for each in self.found if each.violations),
+        ]
+        self._leave([each.row for each in violating if budgets.refuse(each.victims)])
+        while (best := self.best()) is not None and budgets.refuse(best.victims):
             self._leave([best.row])
+
+    def _kept_at(self, row: int) -> VictimsFound:
+        return self.kept.at(row, self.snapshot)
 
     def _leave(self, rows: list[int]) -> None:
         self.rows = self.rows[~np.isin(self.rows, rows)]
@@ -249,11 +255,15 @@ class DefaultPreemption(fwk.PostFilterPlugin, fwk.EnqueueExtensions):
 
 
 def _allows_more(_: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """The budget allows more disruptions than before, or was deleted."""
+    """The budget allows more disruptions than before, protects other pods, or was deleted."""
     if change.new is None:
         return fwk.QueueingHint.QUEUE
-    before, now = change.old.status, change.new.status
-    return fwk.QueueingHint.of(now.disruptions_allowed > before.disruptions_allowed)
+    old, new = change.old, change.new
+    return fwk.QueueingHint.of(
+        new.status.disruptions_allowed > old.status.disruptions_allowed
+        or new.spec != old.spec
+        or (is_behind(old) and not is_behind(new))
+    )
 
 
 def _ineligible(pod: fwk.PodInfo, snapshot: fwk.Snapshot, rejections: fwk.Rejections) -> str:

@@ -50,6 +50,8 @@ from plimsoll.toolkit.scheduling.pod_devices import (
 NOT_SERVED = "resource claims are not served by this scheduler; remove spec.resourceClaims or use another"
 IN_FLIGHT = "is in the process of being allocated"
 STILL_USED = "is still allocated to pods that are leaving"
+#: Plugins of upstream that may reject a pod before this one.
+EARLIER = frozenset({"NodeAffinity", "VolumeRestrictions", "VolumeBinding", "VolumeZone", "InterPodAffinity"})
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
 NOT_FOUND = "claim allocation not found for node"
 STILL_NOT_SCHEDULABLE = "still not schedulable"
@@ -267,7 +269,8 @@ class DynamicResources(
         devices = state.find(PodDevices)
         if devices is None:
             # Upstream's word after every rejection that precedes its own PreFilter; it explains nothing.
-            return fwk.Nomination(fwk.error() if rejections.absent.no_node_helps else fwk.error("not found"))
+            is_ours = rejections.absent.no_node_helps and rejections.absent.plugin not in EARLIER
+            return fwk.Nomination(fwk.error() if is_ours else fwk.error("not found"))
         if devices.is_empty:
             return fwk.Nomination(fwk.unschedulable(NOTHING_TO_DEALLOCATE))
         # Other plugins' refusals come first, and another claim would not change them.

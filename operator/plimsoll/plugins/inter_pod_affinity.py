@@ -112,7 +112,7 @@ class InterPodAffinity(
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """SKIP if the pod has no required terms and no placed pod's anti-affinity matches it."""
         if pod.template.terms_error:
-            return fwk.unresolvable(f"parsing pod: {pod.template.terms_error}")
+            return fwk.unresolvable(f"parsing pod: {pod.template.terms_error}", no_node_helps=True)
         own = _own_terms(pod.template, snapshot.objects)
         if own.affinity is not None or own.anti_affinity or _keeping_away(pod, snapshot):
             return fwk.SUCCESS

@@ -126,7 +126,7 @@ class NodeAffinity(
         nodes = _named_nodes(required)
         if nodes is None:
             return fwk.SUCCESS
-        return fwk.PreFilterResult(nodes) if nodes else fwk.unresolvable(CONFLICT)
+        return fwk.PreFilterResult(nodes) if nodes else fwk.unresolvable(CONFLICT, no_node_helps=True)
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """1 where the added affinity does not match, 2 where the pod's own does not, shape (N,)."""

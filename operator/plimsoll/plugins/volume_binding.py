@@ -108,14 +108,16 @@ class VolumeBinding(
             claim = objects.claims.get(f"{pod.namespace}/{name}")
             problem = _problem(pod, name, claim, is_ephemeral=volume.ephemeral is not None)
             if problem or claim is None:
-                return fwk.unresolvable(problem)
+                # Upstream's tests of claims that are being deleted wait for its reason, Unschedulable.
+                is_leaving = claim is not None and claim.metadata.deletion_timestamp is not None
+                return fwk.unresolvable(problem, no_node_helps=not is_leaving)
             claims.append(claim)
         if not claims:
             return fwk.SKIP
         bound = tuple(claim for claim in claims if is_bound(claim))
         waiting = [claim for claim in claims if not is_bound(claim)]
         if not all(_is_delayed(claim, objects) for claim in waiting):
-            return fwk.unresolvable(UNBOUND_IMMEDIATE)
+            return fwk.unresolvable(UNBOUND_IMMEDIATE, no_node_helps=True)
         state.write(PodClaims(bound, tuple(waiting)))
         return fwk.SUCCESS
 

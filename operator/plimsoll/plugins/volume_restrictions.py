@@ -59,7 +59,7 @@ class VolumeRestrictions(
         for name in mounted_claims(pod):
             claim = objects.claims.get(f"{pod.namespace}/{name}")
             if claim is None:
-                return fwk.unresolvable(claim_not_found(name))
+                return fwk.unresolvable(claim_not_found(name), no_node_helps=True)
             if ONE_POD in claim.spec.access_modes:
                 claims.add(name)
         users = snapshot.index(VolumeUsers)

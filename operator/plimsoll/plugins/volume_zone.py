@@ -125,25 +125,25 @@ def _topology(  # noqa: PLR0911 - upstream's checks in upstream's order
 ) -> list[tuple[str, frozenset[str]]] | fwk.Status:
     """The topology labels of a claim's volume, or why the pod cannot be scheduled."""
     if not name:
-        return fwk.unresolvable("PersistentVolumeClaim had no name")
+        return _hopeless("PersistentVolumeClaim had no name")
     claim = objects.claims.get(f"{namespace}/{name}")
     if claim is None:
-        return fwk.unresolvable(claim_not_found(name))
+        return _hopeless(claim_not_found(name))
     if not claim.spec.volume_name:
         class_name = claim_class(claim)
         if not class_name:
-            return fwk.unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
+            return _hopeless("PersistentVolumeClaim had no pv name and storageClass name")
         storage_class = objects.storage_classes.get(class_name)
         if storage_class is None:
-            return fwk.unresolvable(f'storageclass.storage.k8s.io "{class_name}" not found')
+            return _hopeless(f'storageclass.storage.k8s.io "{class_name}" not found')
         if storage_class.volume_binding_mode is None:
-            return fwk.unresolvable(f'VolumeBindingMode not set for StorageClass "{class_name}"')
+            return _hopeless(f'VolumeBindingMode not set for StorageClass "{class_name}"')
         if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
             return []
-        return fwk.unresolvable("PersistentVolume had no name")
+        return _hopeless("PersistentVolume had no name")
     volume = objects.volumes.get(claim.spec.volume_name)
     if volume is None:
-        return fwk.unresolvable(f'persistentvolume "{claim.spec.volume_name}" not found')
+        return _hopeless(f'persistentvolume "{claim.spec.volume_name}" not found')
     labels = volume.metadata.labels
     found = []
     for key in TOPOLOGY_LABELS:
@@ -153,3 +153,8 @@ def _topology(  # noqa: PLR0911 - upstream's checks in upstream's order
             if "" not in values:
                 found.append((key, values))
     return found
+
+
+def _hopeless(reason: str) -> fwk.Status:
+    """A refusal whatever nodes there are."""
+    return fwk.unresolvable(reason, no_node_helps=True)

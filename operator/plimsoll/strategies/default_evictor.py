@@ -17,8 +17,9 @@ Differs: only under the planners Proven and Optimal, which put safety first. The
 if its value is ``"true"``, but never mirror, static or terminating pods; ``"false"`` forbids the pod's
 eviction (reason ``NeverEvict``). The priority threshold applies independently of SystemCriticalPods. What
 others write on pods and nodes is read (``docs/reference/signals.md``). Of several owners the controller
-counts, or each if none is one. If ``minReplicas`` is 2 or more, the only ready pod of an owner stays. The
-proof checks node fit; failed and succeeded pods need no other node there.
+counts, or each if none is one. If ``minReplicas`` is 2 or more, the only ready pod of an owner stays, and so
+do all while their controller is being deleted. The proof checks node fit; failed and succeeded pods need no
+other node there.
 """
 
 from datetime import timedelta
@@ -59,6 +60,7 @@ from plimsoll.toolkit.descheduling.protections import (
     PodProtectionsArg,
     PriorityThresholdArg,
     duration,
+    not_replaced,
 )
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -223,11 +225,9 @@ class DefaultEvictor(Evictor):
         hard = self._untouchable(pod)
         if not context.is_exact:
             hard = hard or _left_to_others(pod, context)
-            if hard is not None:
+            if hard is not None or annotations.get(EVICT) == "true":
                 return hard
-            if annotations.get(EVICT) == "true":
-                return None
-            hard = opted_out(pod.pod, context.now)
+            hard = opted_out(pod.pod, context.now) or not_replaced(pod, context.objects)
             if hard is not None:
                 return hard
         if self.args.no_eviction_policy == "Mandatory" and PREFER_NO_EVICTION in annotations:

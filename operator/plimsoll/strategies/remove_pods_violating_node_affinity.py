@@ -13,7 +13,8 @@ strategy with a message.
 Source: descheduler v0.36, ``removepodsviolatingnodeaffinity``.
 Differs: under planner Upstream the pod must have a required node affinity, its node not match it or its node
 selector, and the pod fit some node by descheduler's own check, which for preferences may be its own; a pod
-that has only a ``nodeSelector`` stays, and unknown types are ignored. Upstream compares with the best node
+that has only a ``nodeSelector`` stays, unknown types are ignored, and pods come in the order in which they
+are listed. Upstream compares with the best node
 even if the pod does not fit there, and then evicts endlessly (issues 1707, 1920).
 """
 
@@ -33,6 +34,7 @@ from plimsoll.framework.descheduling.complaints import (
 )
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations, until_closed
 from plimsoll.framework.selectors import NodeAffinityTerms, NodeTerm, compile_node_term
+from plimsoll.toolkit.descheduling.eviction_order import cheapest_candidates_first
 from plimsoll.toolkit.descheduling.filter_answers import is_refused, refused_nodes
 from plimsoll.toolkit.descheduling.node_fit import fits_some_node
 from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
@@ -68,7 +70,7 @@ class RemovePodsViolatingNodeAffinity(Strategy):
         self.args = args
 
     def candidates(self, context: StrategyContext) -> Candidates:
-        """Pods by type and node."""
+        """Pods by type and node, the least important first."""
         unknown = [kind for kind in self.args.node_affinity_type if kind not in (REQUIRED, PREFERRED)]
         if unknown and not context.is_exact:
             raise CannotJudgeError(
@@ -78,7 +80,8 @@ class RemovePodsViolatingNodeAffinity(Strategy):
             if kind not in (REQUIRED, PREFERRED):
                 continue
             for name in context.nodes:
-                yield from until_closed(list(self._violating(kind, name, context)))
+                found = list(self._violating(kind, name, context))
+                yield from until_closed(cheapest_candidates_first(found, context))
 
     def _violating(self, kind: str, name: str, context: StrategyContext) -> Iterable[Candidate]:
         node = context.node(name)

@@ -10,7 +10,8 @@ Edges: ``includedTaints: []`` includes none; the cordon's taint counts only if `
 The controller manager deletes pods because of NoExecute as well, without a budget or a proven place.
 Source: descheduler v0.36, ``removepodsviolatingnodetaints``.
 Differs: under planner Upstream NoExecute does not count, a cordon drains the node unless excluded, and the
-numeric operators of tolerations count, which the scheduler ignores.
+numeric operators of tolerations count, which the scheduler ignores; pods come in the order in which they
+are listed.
 """
 
 from typing import ClassVar, Self
@@ -35,6 +36,7 @@ from plimsoll.framework.selectors import (
     Taint,
     untolerated,
 )
+from plimsoll.toolkit.descheduling.eviction_order import cheapest_candidates_first
 from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
 
 
@@ -72,7 +74,7 @@ class RemovePodsViolatingNodeTaints(Strategy):
         self._exact_effects = frozenset((NO_SCHEDULE, *soft))
 
     def candidates(self, context: StrategyContext) -> Candidates:
-        """Node by node."""
+        """Node by node, the least important pods first."""
         for name in context.nodes:
             taints = self._relevant(context.node(name), context)
             if not taints:
@@ -85,7 +87,7 @@ class RemovePodsViolatingNodeTaints(Strategy):
                 reason = f"the pod does not tolerate taint {written(taint)} of its node"
                 if context.may_go(pod, reason):
                     found.append(Candidate(pod, name, reason, destinations=self._destinations(pod, context)))
-            yield from until_closed(found)
+            yield from until_closed(cheapest_candidates_first(found, context))
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
         """Pods that do not tolerate a taint of their node, 1 each."""

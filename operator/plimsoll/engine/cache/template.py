@@ -369,13 +369,16 @@ class TemplateCache:
                 (self._refusal(plugin, kind, pod), count)
                 for kind, count in zip(kinds, np.bincount(which).tolist(), strict=True)
             ]
-        counted.append((self.absent, int(np.count_nonzero(failed == EXCLUDED))))
+        excluded = int(np.count_nonzero(failed == EXCLUDED))
+        counted.append((self.absent, excluded))
+        # The nodes that are named do not exist, and a new one has another name.
+        is_nowhere = self.rejected.is_success and bool(self.narrowing) and excluded == len(failed)
         diagnosis = Diagnosis(
             node_count=len(failed),
             reasons={reason: count for reason, count in count_reasons(counted).items() if count},
             plugins=frozenset(plugins - {""}),
             pre_filter_message=self.rejected.message,
-            no_node_helps=self.rejected.no_node_helps,
+            no_node_helps=self.rejected.no_node_helps or is_nowhere,
         )
         if not len(overrides):
             self._diagnosis = diagnosis

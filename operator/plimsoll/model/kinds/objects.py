@@ -111,11 +111,24 @@ class ClusterObjects:
 
     def above(self, pod: Pod) -> OwnerReference | None:
         """The controller of the pod's ReplicaSet; None while it is unknown."""
+        found = self.controller_of(pod)
+        return found.metadata.controller if isinstance(found, ReplicaSet) else None
+
+    def controller_of(self, pod: Pod) -> ReplicaSet | StatefulSet | ReplicationController | None:
+        """The pod's controller; None while it is unknown, and if it is of another kind."""
         owner = pod.metadata.controller
-        found = self.replica_sets.get(f"{pod.namespace}/{owner.name}") if owner is not None else None
-        if owner is None or found is None or found.metadata.uid != owner.uid:
+        if owner is None:
             return None
-        return found.metadata.controller
+        key = f"{pod.namespace}/{owner.name}"
+        found: ReplicaSet | StatefulSet | ReplicationController | None = None
+        match owner.kind:
+            case "ReplicaSet":
+                found = self.replica_sets.get(key)
+            case "StatefulSet":
+                found = self.stateful_sets.get(key)
+            case "ReplicationController":
+                found = self.replication_controllers.get(key)
+        return found if found is not None and found.metadata.uid == owner.uid else None
 
     def derived(self, key: Hashable, build: Callable[[], T]) -> T:
         """The value computed from these objects under ``key``, computed again after any change of them."""

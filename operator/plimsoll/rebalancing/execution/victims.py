@@ -56,7 +56,7 @@ class VictimEvictions(Struct, frozen=True, kw_only=True):
         if not self.keeper.is_recovered:
             return False  # a record written now would be taken for an earlier process's
         budgets = DisruptionBudgets(self.cache.cluster.objects)
-        for victim in sorted(victims, key=lambda each: not budgets.covering(each)):
+        for victim in sorted(victims, key=lambda each: not budgets.cover(each)):
             evicted = await self._evicted_already(victim.uid)
             present = self.cache.cluster.pods.get(victim.uid)
             if present is None or present.is_terminating:

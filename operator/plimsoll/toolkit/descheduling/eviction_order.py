@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.pod_indexes import is_serving
+from plimsoll.framework.descheduling.proposals import Candidate
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.priority import PREFER_NO_EVICTION, importance, low_to_high
 from plimsoll.toolkit.descheduling.disruption_signals import cost
@@ -47,6 +48,11 @@ def least_important_first(pods: Iterable[PodInfo], context: StrategyContext) -> 
     if context.is_exact:
         return in_turn(((importance(pod.pod), pod) for pod in pods), context)
     return sorted(pods, key=cheapest_first)
+
+
+def cheapest_candidates_first(found: list[Candidate], context: StrategyContext) -> list[Candidate]:
+    """Candidates of one node, the least important and cheapest first; in exact mode as listed."""
+    return found if context.is_exact else sorted(found, key=lambda each: cheapest_first(each.pod))
 
 
 def _group(pod: PodInfo) -> tuple[str, str, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Arguments of DefaultEvictor that name protections, and a parser of Go's durations."""
+"""Arguments of DefaultEvictor that name protections, one that has none, and a parser of Go's durations."""
 
 import re
 from datetime import timedelta
@@ -6,7 +6,8 @@ from fractions import Fraction
 
 from pydantic import Field, StrictInt, StrictStr
 
-from plimsoll.framework import PluginArgs
+from plimsoll.framework import ClusterObjects, PluginArgs, PodInfo
+from plimsoll.framework.descheduling.proposals import Refusal
 
 DEFAULTS = ("SystemCriticalPods", "FailedBarePods", "PodsWithLocalStorage", "DaemonSetPods")
 
@@ -68,6 +69,15 @@ class PodProtectionsArg(PluginArgs):
         default=(), description=f"Further protections to switch on: {', '.join(EXTRAS)}."
     )
     config: ProtectionsConfigArg | None = Field(default=None, description="Arguments of single protections.")
+
+
+def not_replaced(pod: PodInfo, objects: ClusterObjects) -> Refusal | None:
+    """Why no other pod would replace this one: controllers that are being deleted make none."""
+    found = objects.controller_of(pod.pod)
+    if found is None or found.metadata.deletion_timestamp is None:
+        return None
+    kind = type(found).__name__
+    return Refusal("OwnerLeaving", f"{kind} {found.name} is being deleted, and replaces no pod")
 
 
 def duration(text: str) -> timedelta:

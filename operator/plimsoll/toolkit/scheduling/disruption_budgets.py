@@ -7,6 +7,7 @@ Source: kube-scheduler v1.38, ``defaultpreemption`` (filterPodsWithPDBViolation)
 pods without labels.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct, field
@@ -56,14 +57,49 @@ class DisruptionBudgets:
             violating.append(violates)
         return violating
 
-    def covering(self, pod: PodInfo) -> int:
-        """The number of budgets that cover a pod; the Eviction API rejects an eviction with several."""
-        return sum(1 for _ in self._of(pod))
+    def cover(self, pod: PodInfo) -> bool:
+        """Whether any budget covers a pod."""
+        return any(True for _ in self._of(pod))
+
+    def refuse(self, pods: Iterable[PodInfo]) -> bool:
+        """Whether the Eviction API would refuse one of these evictions, one after the other."""
+        taken: Counter[str] = Counter()
+        for pod in pods:
+            covering = [] if needs_no_budget(pod) else list(self._of(pod))
+            if len(covering) > 1:
+                return True
+            for budget in covering:
+                if not counts_against(budget, pod):
+                    continue
+                taken[budget.key] += 1
+                if is_behind(budget) or taken[budget.key] > budget.status.disruptions_allowed:
+                    return True
+        return False
 
     def _of(self, pod: PodInfo) -> Iterator[PodDisruptionBudget]:
         for budget, selector in self._by_namespace.get(pod.namespace, ()):
             if selector.matches(pod.labels) and pod.name not in budget.status.disrupted_pods:
                 yield budget
+
+
+def needs_no_budget(pod: PodInfo) -> bool:
+    """Whether the Eviction API evicts the pod without a look at budgets."""
+    return pod.pod.is_terminal or pod.pod.status.phase == "Pending" or pod.is_terminating
+
+
+def counts_against(budget: PodDisruptionBudget, pod: PodInfo) -> bool:
+    """Whether the pod's eviction takes a disruption: not always if the pod is not ready."""
+    if pod.pod.is_ready:
+        return True
+    if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
+        return False
+    status = budget.status
+    return not (status.desired_healthy > 0 and status.current_healthy >= status.desired_healthy)
+
+
+def is_behind(budget: PodDisruptionBudget) -> bool:
+    """Whether the status is of an earlier spec: the Eviction API then takes no disruption."""
+    return budget.status.observed_generation < budget.metadata.generation
 
 
 def _by_namespace(budgets: Iterable[PodDisruptionBudget]) -> dict[str, list[Selecting]]:
