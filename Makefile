@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted chaos upstream-e2e fuzz vectors headlamp bench bench-e2e bench-one-object bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-replicas bench-descheduling bench-devices benchmarks devices-race whole-groups shared-rules pictures
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted chaos upstream-e2e fuzz vectors headlamp bench bench-e2e bench-one-object bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race whole-groups shared-rules pictures
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -186,9 +186,6 @@ bench-scale: $(STAMP) ## CPU and memory of the operator in clusters of growing s
 
 soak: $(STAMP) ## two operators for hours under pod events, flaps and fail-overs, and whether they stay flat: [HOURS=2] [FOLDER=.soak] [ARGS="--nodes 200 --deletions 9.0"]
 	PYTHONPATH=operator:devcluster/src:tests:tools $(BIN)/python -m soak $(if $(HOURS),--hours $(HOURS)) $(if $(FOLDER),--folder $(FOLDER)) $(ARGS)
-
-bench-replicas: $(STAMP) ## two replicas that share the work against one: ARGS="--nodes 500 --pods 6000 --pairs 3"
-	PYTHONPATH=benchmarks:benchmarks/end_to_end $(BIN)/python benchmarks/replicas.py $(ARGS)
 
 bench-during-plan: $(STAMP) ## how long pods wait during a plan, and without one: ARGS="--nodes 5000 --pods 100000 --rate 30"
 	$(BIN)/python benchmarks/during_a_plan.py $(ARGS)

@@ -68,7 +68,7 @@ async def test_what_the_first_lists_bring_is_no_garbage_collectors_business(tmp_
     async with built(tmp_path) as operator:
         pods = [PodAdded(a_pod(f"p{number}")) for number in range(100)]
         gc.unfreeze()
-        waiting = asyncio.create_task(operator.startup.until_elected())
+        waiting = asyncio.create_task(operator.startup.until_leading())
         try:
             await settled()
             operator.startup._ingest("pods", pods)
@@ -88,7 +88,7 @@ async def test_what_the_first_lists_bring_is_no_garbage_collectors_business(tmp_
 async def test_a_process_that_ends_before_its_lists_collects_garbage_again(tmp_path: Path) -> None:
     """Whatever ends the wait."""
     async with built(tmp_path) as operator:
-        waiting = asyncio.create_task(operator.startup.until_elected())
+        waiting = asyncio.create_task(operator.startup.until_leading())
         await settled()
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)

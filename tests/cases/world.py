@@ -348,7 +348,7 @@ class World:
         """One after the other."""
         return [await self.bind(pod, node) for pod, node in bindings]
 
-    async def bind(self, pod: Pod, node: str, *, as_seen: bool = False) -> WriteResult:
+    async def bind(self, pod: Pod, node: str) -> WriteResult:
         """The pod is on its node and runs."""
         self._note("bound", pod.key, node)
         document = copy.deepcopy(self._documents["Pod", pod.key])

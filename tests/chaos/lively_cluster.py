@@ -167,7 +167,7 @@ class ChaosExtenders(Extenders):
     """Extenders that listen, for a scheduler name of their own: no pod that they place is moved."""
 
     def __init__(self, cluster: Any, random: Random, server: Any) -> None:
-        super().__init__(cluster, random, server, may_bind=False)
+        super().__init__(cluster, random, server)
         self._urls: dict[str, str] = server.urls
 
     def begin(self) -> None:

@@ -20,7 +20,6 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.inspection.operator_memory import PodMemory
 from plimsoll.kube.session.pod_proxy import PORT, TOKEN_S
-from plimsoll.leadership.role_elections import GROUP
 from plimsoll.plugins import IN_TREE
 from plimsoll.ports.audience import AUDIENCE, HEADER, READER
 
@@ -71,11 +70,11 @@ def test_reasons_and_plugins_are_those_of_the_code() -> None:
 
 
 def test_the_operator_is_asked_as_the_command_asks_it() -> None:
-    """Audience, header, account, port and group are those of `plimsoll explain`."""
+    """Audience, header, account and port are those of `plimsoll explain`."""
     asking = text("explanation/operatorMemory.ts")
     said = dict(re.findall(r"const ([A-Z_]+) = '?([^';]+)'?;", asking))
 
-    expected = {"AUDIENCE": AUDIENCE, "HEADER": HEADER, "READER": READER, "GROUP": GROUP}
+    expected = {"AUDIENCE": AUDIENCE, "HEADER": HEADER, "READER": READER}
     assert expected.items() <= said.items()
     assert (said["TOKEN_S"], said["PORT"]) == (str(TOKEN_S), str(PORT))
 

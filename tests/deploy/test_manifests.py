@@ -164,19 +164,10 @@ def test_a_dry_run_can_change_nothing_but_what_it_says(objects: list[Obj]) -> No
 
 @every_installation
 def test_the_lease_may_be_written_by_its_name_and_in_its_namespace_only(objects: list[Obj]) -> None:
-    """Of other leases, such as kube-scheduler's, the operator can neither read nor change any.
-
-    Where replicas share the work, the names have scheduler names in them: the namespace must do.
-    """
+    """Of other leases, such as kube-scheduler's, the operator can neither read nor change any."""
     roles = [
         each for each in of_kind(objects, "Role", "ClusterRole") if "leases" in json.dumps(each["rules"])
     ]
-    shared = [each for each in roles if each["metadata"]["name"].endswith("-sharing")]
-    assert bool(shared) is ("--share-work=true" in operator(objects)["args"])
-    for each in shared:
-        roles.remove(each)
-        assert (each["kind"], each["metadata"]["namespace"]) == ("Role", NAME)
-        assert [rule["verbs"] for rule in each["rules"]] == [["get", "create", "update"]]
     if "--leader-elect=false" in operator(objects)["args"]:
         assert roles == []
         return
@@ -555,14 +546,14 @@ def test_the_operator_reviews_callers_only_where_it_is_asked_to() -> None:
     assert caller["metadata"]["name"] not in {each["metadata"]["name"] for each in plain}
 
 
-def test_those_who_ask_may_find_the_replica_of_a_role() -> None:
-    """Any lease of the operator's namespace may be read, for scheduler names are part of their names."""
+def test_those_who_ask_may_read_the_lease_of_the_operator_and_no_other() -> None:
+    """It names the pod that leads."""
     documents = yaml.safe_load_all((DEPLOY / "components/explain/reader.yaml").read_text(encoding="utf-8"))
     (asking,) = [each for each in documents if each["kind"] == "Role"]
 
     assert (asking["metadata"]["name"], asking["metadata"]["namespace"]) == ("plimsoll-asking", NAME)
-    leases = [rule for rule in asking["rules"] if "leases" in rule["resources"]]
-    assert leases == [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]}]
+    (leases,) = [rule for rule in asking["rules"] if "leases" in rule["resources"]]
+    assert (leases["resourceNames"], leases["verbs"]) == (["plimsoll"], ["get"])
 
 
 def test_the_control_plane_component_changes_the_place_and_nothing_else() -> None:

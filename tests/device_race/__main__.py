@@ -1,6 +1,6 @@
 """Two schedulers allocate from the same slices, in two processes, and are judged from outside.
 
-make devices-race MINUTES=10    on the development cluster; replicas share the work, each has a scheduler
+make devices-race MINUTES=10    on the development cluster; each operator serves one scheduler name
 make devices-race MINUTES=2 ARGS="--planted ignores_rivals"    a planted bug, which must be found
 make devices-race KUBECONFIG=file    any test cluster: nodes, with kubelets that are played, are made there
 make devices-race KUBECONFIG=file RIVAL=default-scheduler    one operator, against a scheduler that runs there
@@ -156,7 +156,7 @@ class Race:
                 stack.push_async_callback(world.clear)
             await world.make(plan.ours, simulates_nodes=not plane.plays_kubelets)
             for name in plan.ours:
-                self._start(stack, name, self._operator(plane.kubeconfig))
+                self._start(stack, name, self._operator(plane.kubeconfig, name))
             if plan.rival and plan.programs is not None:
                 self._start(stack, plan.rival, self._kube_scheduler(plane.kubeconfig))
             file = stack.enter_context(
@@ -194,11 +194,12 @@ class Race:
         await asyncio.to_thread(_until_there, kubeconfig)
         return Plane(kubeconfig, plays_kubelets=False)
 
-    def _operator(self, kubeconfig: Path) -> list[str]:
-        words = [sys.executable, "-m", "plimsoll"]
+    def _operator(self, kubeconfig: Path, name: str) -> list[str]:
+        words = [sys.executable, "-m", "e2e.one_name", name]
         if self._plan.planted:
-            words = [sys.executable, "-m", "device_race.planted_operator", self._plan.planted]
-        words += ["run", "--kubeconfig", str(kubeconfig), "--share-work", "true", "--log-format", "text"]
+            words = [sys.executable, "-m", "device_race.planted_operator", self._plan.planted, name]
+        words += ["run", "--kubeconfig", str(kubeconfig), "--log-format", "text"]
+        words += ["--leader-elect-resource-name", f"plimsoll-{name}"]
         return [*words, "--metrics-port", "0", "--health-port", "0", "--bind-address", "127.0.0.1"]
 
     def _kube_scheduler(self, kubeconfig: Path) -> list[str]:
@@ -227,7 +228,7 @@ class Race:
         stack.callback(end, subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT))
 
     async def _ready(self, speaker: Speaker) -> None:
-        """Until each operator has a role."""
+        """Until each operator has its lease."""
         deadline = self.now() + READY_S
         while self.now() < deadline:
             await asyncio.sleep(0.5)
@@ -235,12 +236,12 @@ class Race:
             holders = {
                 each["spec"]["holderIdentity"]
                 for each in leases
-                if any(name in each["metadata"]["name"] for name in self._plan.ours)
+                if each["metadata"]["name"].removeprefix("plimsoll-") in self._plan.ours
                 and each["spec"].get("holderIdentity")
             }
             if len(holders) == len(self._plan.ours):
                 return
-        raise RuntimeError(f"not each operator serves a profile of its own: {self._plan.folder}")
+        raise RuntimeError(f"not each operator leads: {self._plan.folder}")
 
     async def _pass(self, seconds: float, tasks: list[asyncio.Task[None]]) -> None:
         until = self.now() + seconds

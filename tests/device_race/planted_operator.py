@@ -1,10 +1,11 @@
-"""An operator with a planted bug, as a command: its name, then what ``plimsoll`` takes."""
+"""An operator with a planted bug, as a command: its name, then what ``e2e.one_name`` takes."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 
+from e2e.one_name import serve_only
 from plimsoll.scheduling.binding import device_claims
 
 
@@ -17,6 +18,7 @@ PLANTED: dict[str, Callable[[], None]] = {"ignores_rivals": ignores_rivals}
 
 if __name__ == "__main__":
     PLANTED[sys.argv.pop(1)]()
+    serve_only(sys.argv.pop(1))
     from plimsoll.cli import main
 
     main()

@@ -68,6 +68,8 @@ class Operator:
     health_port: int = field(default_factory=free_port)
     environment: dict[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
+    #: A module with the operator's command, and what it takes before its arguments.
+    program: tuple[str, ...] = ("plimsoll",)
     #: An unpacked image, to run it in place of this checkout: ``PLIMSOLL_E2E_BUNDLE`` names it for all tests.
     bundle: Path | None = field(default_factory=lambda: optional_path("PLIMSOLL_E2E_BUNDLE"))
     _process: Forked | Container | None = None
@@ -81,7 +83,7 @@ class Operator:
             with self.log.open("ab") as sink:
                 self._process = self._contained(self.bundle, args, sink)
         else:
-            self._process = Forked("plimsoll", *args, output=self.log, environment=self.environment)
+            self._process = Forked(*self.program, *args, output=self.log, environment=self.environment)
         return self
 
     def _contained(self, bundle: Path, args: list[str], output: IO[bytes]) -> Container:

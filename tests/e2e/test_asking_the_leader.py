@@ -17,7 +17,6 @@ from cli.commands import say
 from e2e.polls import eventually
 from e2e.speaker import MERGE
 from plimsoll.cli.callers import leader
-from plimsoll.leadership.role_elections import GROUP
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -97,21 +96,6 @@ async def test_the_leader_is_found_and_asked(
     assert "operator" not in await explained(scene, defined, "--operator", "none")
     assert await status_for(scene, pod, operator, "plimsoll.dev") == 200
     assert await status_for(scene, pod, operator, "another.dev") == 401
-
-
-async def test_the_replica_that_places_a_pod_is_asked(scene: Scene, defined: Path) -> None:
-    """Where replicas share the work, by the lease of the pod's scheduler name."""
-    leases = LEASE.rpartition("/")[0]
-    for name, holder in {"": GROUP, f"-scheduler-{scene.scheduler}": "the-one_1"}.items():
-        metadata, spec = {"name": f"{scene.name}{name}"}, {"holderIdentity": holder}
-        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
-        await scene.make(leases, lease)
-        scene.remember(f"{leases}/{metadata['name']}")
-    await scene.pod("big", cpu="3")
-
-    why = (await explained(scene, defined, "--lease", f"kube-system/{scene.name}"))["unknown"][0]
-
-    assert "the-one, which holds the lease, is no pod of namespace kube-system" in why
 
 
 async def status_for(scene: Scene, pod: str, operator: Operator, audience: str) -> int:

@@ -4,27 +4,71 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
 
+from e2e.conftest import define
+from e2e.operator_process import Operator
 from e2e.polls import eventually
+from e2e.scene import Scene
+from e2e.speaker import speaking
 from e2e.test_devices import GROUP, claim, devices_of, using, with_claim, with_class
-from e2e.test_sharing_work import two_replicas
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from e2e.scene import Obj, Scene
+    from e2e.scene import Obj
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 #: Devices in the cluster, which every node reaches.
 DEVICES = 6
 
+#: Counts pods by the operator that has scheduled them.
+ATTEMPTS = "plimsoll_scheduler_schedule_attempts_total"
+
 #: Pods, one after the other, of each scheduler name.
 PODS = 20
+
+
+@asynccontextmanager
+async def two_operators(kubeconfig: Path, folder: Path) -> AsyncIterator[tuple[Scene, Operator, Operator]]:
+    """Two operators with a scheduler name and a lease each; neither knows what the other has in mind."""
+    async with speaking(kubeconfig) as speaker:
+        await define(speaker)
+        scene = await Scene(speaker).begin()
+        operators = [
+            Operator(
+                kubeconfig,
+                folder / f"{suffix}.log",
+                options=("--leader-elect-resource-name", f"{scene.name}-{suffix}"),
+                program=("e2e.one_name", f"{scene.name}-{suffix}"),
+                bundle=None,
+            )
+            for suffix in ("a", "b")
+        ]
+        try:
+            for each in operators:
+                each.start()
+            for number in range(5):
+                await scene.node(f"n{number}", cpu="2", allocatable={"pods": "100"}, runs_pods=False)
+            for suffix in ("a", "b"):
+                await scene.policy({"scheduling": {"schedulerName": f"{scene.name}-{suffix}"}}, suffix)
+            for each in operators:
+                await asyncio.to_thread(each.until_ready)
+            yield scene, *operators  # type: ignore[misc] # two
+        finally:
+            for each in operators:
+                each.kill()
+            await scene.end()
+            for suffix in ("a", "b"):
+                await speaker.request("DELETE", f"{LEASES}/{scene.name}-{suffix}")
 
 
 @dataclass(slots=True)
@@ -96,7 +140,7 @@ async def one_after_the_other(scene: Scene, suffix: str, room: asyncio.Semaphore
 
 async def test_two_processes_hand_no_device_out_twice(vacant: Path, tmp_path: Path) -> None:
     """More pods than devices at every moment, of two schedulers that know nothing of each other's plans."""
-    async with two_replicas(vacant, tmp_path) as (scene, first, second):
+    async with two_operators(vacant, tmp_path) as (scene, first, second):
         await with_class(scene)
         await with_network_devices(scene)
         judge = Judge(scene)
@@ -115,3 +159,5 @@ async def test_two_processes_hand_no_device_out_twice(vacant: Path, tmp_path: Pa
         assert judge.seen > 0
         assert await eventually(held, lambda found: not found) == []
         assert (first.status, second.status) == (None, None)
+        for each in (first, second):
+            assert each.metric(ATTEMPTS, result="scheduled") == PODS, each.said()

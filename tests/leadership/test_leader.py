@@ -408,22 +408,3 @@ async def test_an_election_that_makes_no_step_is_overdue() -> None:
         task.cancel()
         await clock.advance(10)
         assert one.leadership.overdue_s() > 7
-
-
-@pytest.mark.parametrize("asked", ["", "they"])
-@pytest.mark.parametrize("times", [1, 2])
-async def test_giving_up_keeps_who_asked_for_the_lease(asked: str, times: int) -> None:
-    """The request has come since the last renewal; the lease that is left names it, each time."""
-    clock, leases = FakeClock(), FakeLeases()
-    for _ in range(times):
-        one = Candidate(clock, leases)
-        async with one.running():
-            assert one.leadership.acquired.is_set()
-        assert leases.lease is not None
-        leases.lease = replace(leases.lease, wanted_by=asked, version=f"{leases.lease.version}-asked")
-
-        await one.leadership.give_up()
-
-        assert leases.lease is not None
-        assert (leases.lease.holder, leases.lease.wanted_by) == ("", asked)
-        await clock.advance(5)

@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 
 import plimsoll
-from plimsoll.leadership.role_elections import GROUP
-from plimsoll.leadership.roles import NODE_ROLES, REBALANCING, scheduler_role
 from plimsoll.ports.leases import Lease
 from plimsoll.preflight.findings import Level
 from plimsoll.preflight.leases import judged_leases, lease_of
@@ -127,17 +125,3 @@ def test_a_lease_as_the_server_has_it() -> None:
 
     assert lease_of({"spec": spec}).renewed == moment.timestamp()
     assert lease_of({}) == Lease("", 0, 0.0, 0.0)
-
-
-def test_the_roles_of_replicas_that_share_the_work() -> None:
-    """By replica; a role without a holder is an error, but that of a scheduler name may be over."""
-    leases = {OURS: held(GROUP)}
-    for number, role in enumerate((REBALANCING, *NODE_ROLES, scheduler_role("gpu"), scheduler_role("old"))):
-        is_old = role.name in ("5", "old")
-        leases["plimsoll", role.lease("plimsoll")] = held(f"r{number % 2}_x", ago=300 if is_old else 1)
-
-    assert judged(leases, deployment())[1:] == [
-        ("lease plimsoll/plimsoll-nodes-5", "no replica holds the role nodes 5", Level.ERROR),
-        ("replica r0", "it holds nodes 1, nodes 3, rebalancing", Level.OK),
-        ("replica r1", "it holds nodes 0, nodes 2, nodes 4, scheduler gpu", Level.OK),
-    ]

@@ -26,7 +26,6 @@ from promises.protections import ProtectionPromise
 from promises.record_book import RecordBook
 from promises.records import RecordPromise
 from promises.rest import RestPromise
-from promises.shared_election import SharedElectionPromise
 from promises.statuses import StatusPromise
 from promises.view import View
 
@@ -45,7 +44,6 @@ class Checker:
         lease: Namespace and name of the operator's lease.
         lease_s: Seconds after which it has expired.
         stale_s: Seconds that what the operator sees may be behind.
-        shares: Whether replicas share the work.
     """
 
     def __init__(
@@ -53,14 +51,11 @@ class Checker:
         lease: tuple[str, str] = LEASE,
         lease_s: float = 15.0,
         stale_s: float = 30.0,
-        *,
-        shares: bool = False,
     ) -> None:
         self.view = View(stale_s)
         self._findings = findings = Findings()
         lives, book = PodLives(), RecordBook()
-        election = SharedElectionPromise if shares else ElectionPromise
-        self._election = election(findings, lease, lease_s)
+        self._election = ElectionPromise(findings, lease, lease_s)
         self._records = RecordPromise(self.view, findings, lives, book)
         self._final = FinalStatePromise(self.view)
         self._gangs = GangPromise(self.view, findings)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from promises.streams import LEASES, Stream, a_cluster
+from promises.streams import Stream, a_cluster
 
 MEMBER: dict[str, Any] = {"metadata": {"labels": {"plimsoll.dev/pod-group": "train"}}}
 FOREIGN: dict[str, Any] = {"metadata": {"labels": {"scheduling.x-k8s.io/pod-group": "train"}}}
@@ -89,46 +89,6 @@ def test_a_group_is_whole_or_absent(bound: tuple[str, ...], said: list[str]) -> 
 
     assert left(stream) == said
     assert left(stream, calm_since=100.0) == []
-
-
-@pytest.mark.parametrize(
-    ("reason", "early_s", "said"),
-    [
-        ("NoRoom", 0.0, []),
-        ("NoRoom", 5.0, []),
-        ("NoRoom", 5.1, ["1 of 2 members of train have a node since 105"]),
-        ("NotAnswered", 0.0, PART),
-    ],
-)
-def test_a_member_that_another_replica_refuses_does_not_break_a_group(
-    reason: str, early_s: float, said: list[str]
-) -> None:
-    """The replica of its node has no room, when its sibling is bound; silence is no such answer."""
-    stream = a_gang()
-    asked = {"type": "plimsoll.dev/BindingRequested", "status": "False", "reason": reason}
-    stream.change("pods", "m-1", {"status": {"conditions": [asked]}}, stream.by())
-    stream.wait(early_s)
-    stream.bind("m-0", "n2")
-
-    assert left(stream) == said
-
-
-@pytest.mark.parametrize(
-    ("silent_s", "said"), [(14.9, ["1 of 2 members of train have a node since 115"]), (15.0, [])]
-)
-def test_a_member_that_asks_a_dead_replica_does_not_break_a_group(silent_s: float, said: list[str]) -> None:
-    """The holder of node-5, which is in share 0, wrote its lease so long ago; the living must answer."""
-    stream = a_gang()
-    name = {"metadata": {"name": "plimsoll-nodes-0", "namespace": "kube-system"}}
-    stream.put(LEASES, {**name, "spec": {"holderIdentity": stream.by().identity}}, stream.by())
-    stream.put(LEASES, {**name, "spec": {"holderIdentity": stream.by().identity}}, stream.by(name="blue"))
-    stream.wait(silent_s)
-    stream.put(LEASES, {**name, "spec": {"holderIdentity": stream.by().identity}}, stream.by(name="blue"))
-    asked = {"type": "plimsoll.dev/BindingRequested", "status": "True", "message": "node-5"}
-    stream.change("pods", "m-1", {"status": {"conditions": [asked]}}, stream.by())
-    stream.bind("m-0", "n2")
-
-    assert left(stream) == said
 
 
 def test_a_group_that_was_whole_may_lose_a_member() -> None:

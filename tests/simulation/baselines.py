@@ -103,7 +103,7 @@ def leftovers(operator: Operator, records: Collection[str]) -> Iterator[str]:
         yield f"{operator.fence.under_way} writes wait for their answers"
     if problem := operator.unready():
         yield f"it is not ready: {problem}"
-    elif operator.sharing is None:
+    else:
         yield from idle_leader(operator.fence.seconds_left(), leads=operator.leadership.acquired.is_set())
 
 

@@ -69,9 +69,8 @@ GROUPS = (
     Group((Feature.APPROVALS, Feature.SLOW_STARTS), _SUCCEEDED, range(14, 16), 240.0),
     Group((Feature.DEVICES,), (FaultKind.AT_CLAIM_STATUS,), range(1, 5)),
     Group((), (FaultKind.LEASE_MEDDLED,), range(1, 21), 120.0),
-    Group((Feature.SHARED_WORK,), (FaultKind.LEASE_MEDDLED, FaultKind.REPLICA_KILLED), range(1, 16)),
-    Group((Feature.SHARED_WORK,), (FaultKind.LEASE_MEDDLED, FaultKind.REPLICA_KILLED), range(6, 9), 240.0),
-    Group((Feature.SHARED_WORK,), _REFUSED, range(1, 9), 120.0),
+    Group((), (FaultKind.LEASE_MEDDLED, FaultKind.REPLICA_KILLED), range(1, 9)),
+    Group((), _REFUSED, range(1, 5), 120.0),
 )
 
 

@@ -28,9 +28,9 @@ Fresh = Mapping[str, Counter[str]]
 
 
 def part_of(life: Life) -> str:
-    """What a process does: it leads, stands by, or shares the work."""
+    """What a process does: it leads, or stands by."""
     operator = life.operator
-    if operator is None or operator.sharing is not None:
+    if operator is None:
         return ""
     return "leader" if operator.leadership.acquired.is_set() else "standby"
 

@@ -154,8 +154,7 @@ class Simulation:
         self.features = drawn_features(self._world_source, plan.features)
         if plan.features is None:
             self.features |= later_features(plan.seed)
-        self._shares = Feature.SHARED_WORK in self.features
-        self.checker = Checker(shares=self._shares)
+        self.checker = Checker()
         self.transitions: Counter[str] = Counter()
         self._latest = 0.0  #: the time of the operator's last write that is no lease and no report
         self._problem: Exception | None = None  #: why an operator could not be broken as planned
@@ -280,7 +279,7 @@ class Simulation:
         with self._created(cluster.api):
             cluster.populate()
             world.begin()
-        settings = Settings(seed=1, share_work=self._shares)
+        settings = Settings(seed=1)
         working = self.loop.create_task(cluster.run(), name="controllers and kubelets")
         self.replicas += [
             Replica(name, network, self._source(), settings, extenders, self._mutate) for name in REPLICAS

@@ -143,8 +143,7 @@ class Tally:
             ("cells of the move machine in which something is decided", of_moves(), "move"),
             ("cells of the move machine for late events", of_late_events(), "move"),
             ("cells of the move machine that are met rarely", RARE_MOVES, "move"),
-            ("steps of elections", of_elections(is_shared=False), "election"),
-            ("steps of elections of shared roles", of_elections(is_shared=True), "election"),
+            ("steps of elections", of_elections(), "election"),
         ):
             seen = self._of(what)
             yield f"{title}: {sum(name in seen for name in known)} of {len(known)}"
@@ -170,11 +169,10 @@ class Tally:
 
     def strange(self) -> dict[str, list[str]]:
         """What has happened and is not enumerated, by what: the enumeration, or a proof, is wrong."""
-        alone, shared = of_elections(is_shared=False), of_elections(is_shared=True)
         return {
             "records": sorted(self._of("record").keys() & NO_RECORDS.keys()),
             "moves": sorted(self._of("move").keys() - of_moves() - of_late_events() - RARE_MOVES),
-            "elections": sorted(self._of("election").keys() - alone - shared),
+            "elections": sorted(self._of("election").keys() - of_elections()),
         }
 
     def never(self) -> dict[str, list[str]]:
@@ -195,14 +193,12 @@ class Tally:
         """How often each has happened that must, by what."""
         elections = self._of("election")
         records, moves = self._of("record"), self._of("move")
-        alone, shared = of_elections(is_shared=False), of_elections(is_shared=True)
         return {
             "faults": {kind.name: self.faults[kind.name] for kind in self._kinds()},
             "happenings": {each.name: self.happened[each.name] for each in Happening},
             "records": {name: records[name] for name in sorted(of_records())},
             "moves": {name: moves[name] for name in sorted(of_moves())},
-            "elections": {name: elections[name] for name in sorted(alone)},
-            "elections of shared roles": {name: elections[name] for name in sorted(shared)},
+            "elections": {name: elections[name] for name in sorted(of_elections())},
         }
 
     def _kinds(self) -> list[StrEnum]:

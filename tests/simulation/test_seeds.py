@@ -17,7 +17,6 @@ from simulation.planted_bugs import FEATURED, NARROW, PLANTED, found, planned
 from simulation.regressions import REGRESSIONS
 from simulation.run import Outcome, Plan, Simulation, fresh_tasks, simulated
 from simulation.wire.faults import WireFaultKind
-from simulation.world.features import Feature
 
 ROOT = Path(__file__).parents[2]
 CHEAP = ("takes_the_lease_early", "binds_any_pod_of_the_name")
@@ -80,11 +79,10 @@ def test_plans_can_be_sent_to_other_processes() -> None:
 def test_a_seed_is_the_same_run_to_the_byte_in_another_process_with_another_hash_seed() -> None:
     """Else a failure could not be run again; whether the story is kept makes no difference."""
     seed = SEEDS[0]
-    shared = "Plan(3, features=(Feature.SHARED_WORK,), faulty_s=5.0, peace_s=5.0)"  # its roles are sets
     program = (
         "from simulation.run import Feature, Plan, simulated\n"
         "from simulation.wire.faults import WireFaultKind\n"
-        f"for plan in (Plan({seed}, peace_s={PEACE_S}), {shared}, Plan({OF_BYTES})):\n"
+        f"for plan in (Plan({seed}, peace_s={PEACE_S}), Plan({OF_BYTES})):\n"
         "    print(simulated(plan).digest)"
     )
     paths = [ROOT / "operator", ROOT / "devcluster/src", ROOT / "tests"]
@@ -93,8 +91,7 @@ def test_a_seed_is_the_same_run_to_the_byte_in_another_process_with_another_hash
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
 
-    replicas = simulated(Plan(3, features=(Feature.SHARED_WORK,), faulty_s=5.0, peace_s=5.0))
-    assert done.stdout.split() == [outcome(seed).digest, replicas.digest, outcome_of_bytes().digest]
+    assert done.stdout.split() == [outcome(seed).digest, outcome_of_bytes().digest]
     assert outcome(SEEDS[1]).digest != outcome(seed).digest
 
 

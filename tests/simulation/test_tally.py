@@ -78,7 +78,7 @@ def test_enough_seeds_lack_what_has_never_happened() -> None:
 
 def test_nothing_is_lacking_when_all_has_happened() -> None:
     """Faults of bytes are required of seeds on the wire alone."""
-    steps = of_elections(is_shared=False) | of_elections(is_shared=True)
+    steps = of_elections()
     made = replace(
         OUTCOME,
         faults=Counter(FaultKind),
@@ -126,9 +126,8 @@ def test_transitions_come_from_the_state_machines() -> None:
     assert "REPLACING + ReplacementReady" in of_moves()
     assert "COMMITTING + RecordAnswered (surge)" in of_moves()
     assert "CLOSED + StopPressed" in of_late_events()
-    assert "stands: another's lease -> Rest" in of_elections(is_shared=False)
-    assert "leads: no lease -> Resign" not in of_elections(is_shared=False)
-    assert "stands (shared): Failed -> Read" in of_elections(is_shared=True)
+    assert "stands: another's lease -> Rest" in of_elections()
+    assert "leads: no lease -> Resign" not in of_elections()
 
 
 def test_steps_of_elections_are_counted() -> None:

@@ -114,12 +114,11 @@ def of_late_events() -> frozenset[str]:
 
 def standing(election: Election, at: float) -> str:
     """The state of an election, in words."""
-    shared = " (shared)" if election._is_shared else ""
     if election.is_leading(at):
-        return f"leads{shared}"
+        return "leads"
     if election._has_led:
-        return f"has led{shared}"
-    return f"{'stands' if election.stands else 'observes'}{shared}"
+        return "has led"
+    return "stands" if election.stands else "observes"
 
 
 def of_election(before: str, event: Event, instruction: Instruction, identity: str) -> str:
@@ -151,12 +150,12 @@ _DELAYS_S = (0.01, 9.0, 30.0)
 
 
 @cache
-def of_elections(*, is_shared: bool) -> frozenset[str]:
+def of_elections() -> frozenset[str]:
     """All steps of an election: each answer to each instruction, in time or late, until nothing new comes."""
     begun = []
-    for stands, patience_s in itertools.product((False, True), (0.0,) if is_shared else (0.0, 5.0)):
-        election = Election("we", Terms(), stands=stands, is_shared=is_shared)
-        election.patience_s = patience_s
+    for stands, was_led in itertools.product((False, True), (False, True)):
+        election = Election("we", Terms(), stands=stands)
+        election.was_led = was_led
         begun.append(_Moment(election, 0.0, Rest(0.0)))
     found: set[str] = set()
     known: set[tuple[Any, ...]] = set()
@@ -187,7 +186,7 @@ def _events(moment: _Moment, version: str) -> Iterator[tuple[Event, float, bool]
                 yield Due(), max(at, until) + delay_s, False
                 yield Due(), at + 0.01, True
         case Read():
-            seen = election.observed
+            seen = election._observed
             leases = [None, Lease("", 1, 0.0, 0.0, version=version)]
             leases += [Lease(who, 15, 0.0, 0.0, version=version) for who in ("we", "they")]
             leases += [] if seen is None else [seen]
@@ -209,10 +208,10 @@ def _essence(election: Election, at: float) -> tuple[Any, ...]:
         election._writes,
         election._reads_again,
         election.holder,
-        election.live_holder(at),
-        election.observed is None,
+        election.is_leading(at) or at < election._expiry(),
+        election._observed is None,
         election._free is None,
-        election.patience_s,
+        election.was_led,
     )
 
 

@@ -52,7 +52,6 @@ KEYS: Mapping[str, str] = {
     "plimsoll.dev/stop": "annotation of the operator's namespace: `true` stops the moves of all policies",
     "plimsoll.dev/strategy": "label of a record: the strategy that wants the move",
     "plimsoll.dev/surged": "annotation of a pod template: changed to start a rollout that moves a pod",
-    "plimsoll.dev/wanted-by": "annotation of a lease: the replica that asks for the role",
 }
 
 #: Phase of a record.

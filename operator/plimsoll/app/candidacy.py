@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from plimsoll.app.machine.machine import SideLoop
-from plimsoll.app.replica.leadership import SharedLeadership
 from plimsoll.app.settings import Settings
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.app.supervision import Supervision
@@ -18,11 +17,7 @@ from plimsoll.kube.session.session import Session
 from plimsoll.leadership.election import Election
 from plimsoll.leadership.fence import Fence
 from plimsoll.leadership.leader import Elected, ElectedProcess, Leadership, Unchallenged
-from plimsoll.leadership.role_elections import GROUP, RoleElections
 from plimsoll.leadership.work_under_way import WorkUnderWay
-from plimsoll.ports.events import EventNote
-from plimsoll.ports.leases import LeasePort
-from plimsoll.ports.observer import Observer
 
 #: The file in which Kubernetes stores a pod's namespace.
 OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -83,69 +78,8 @@ class ThreadedLeadership:
         await self._thread.run(self._elected.release())
 
 
-class GroupObserver(Observer):
-    """Forwards failures and delays of the group's lease; no process is its leader."""
-
-    def __init__(self, observer: Observer) -> None:
-        self._observer = observer
-
-    def failed(self, what: str, problem: str) -> None:
-        """Forward a failure."""
-        self._observer.failed(what, problem)
-
-    def renewal_delayed(self, name: str, late_s: float, why: str) -> None:
-        """Forward a late renewal."""
-        self._observer.renewal_delayed(name, late_s, why)
-
-
-class NoEvents:
-    """Records no events."""
-
-    def record(self, note: EventNote) -> None:
-        """Drop an event."""
-
-
 def _identity(parts: SharedParts) -> str:
     return f"{parts.machine.hostname}_{parts.machine.unique()}"
-
-
-def shared_leadership(
-    settings: Settings,
-    session: Session,
-    parts: SharedParts,
-    thread: SideLoop,
-    supervision: Supervision,
-    fence: Fence,
-) -> SharedLeadership:
-    """Share the work with other replicas; the arguments are those of :func:`candidacy`."""
-    name, terms, clock = settings.leader_elect_resource_name, settings.terms, parts.clock
-    notify = asyncio.get_running_loop().call_soon_threadsafe
-    process = ElectedProcess(supervision.hindrance, supervision.pressure, notify)
-    quiet = GroupObserver(parts.observer)
-
-    def leases(lease: str) -> LeaseStore:
-        return LeaseStore(session, namespace_of(settings), lease, terms.request_s)
-
-    def elect(election: Election, lease: LeasePort) -> Elected:
-        is_group = election.identity == GROUP
-        recorder, observer = (NoEvents(), quiet) if is_group else (parts.recorder, parts.observer)
-        chance = parts.machine.randomness(None)
-        return Elected(election, lease, fence, process, clock, chance, recorder, observer)
-
-    leadership = SharedLeadership(thread)
-    leadership.enter(
-        RoleElections(
-            _identity(parts),
-            terms,
-            leases(name),
-            lambda role: leases(role.lease(name)),
-            elect,
-            notify,
-            leadership.spare,
-            clock,
-        )
-    )
-    return leadership
 
 
 def candidacy(

@@ -25,14 +25,14 @@ LOADING = "load"
 
 
 @cache
-def _installed() -> metadata.EntryPoints:
+def _installed() -> tuple[metadata.EntryPoint, ...]:
     """All entry points of this Python environment: the metadata of every package is read for them."""
-    return metadata.entry_points()
+    return tuple(each for found in metadata.distributions() for each in found.entry_points)
 
 
 def installed(group: str) -> Iterable[metadata.EntryPoint]:
     """The entry points of one group in this Python environment."""
-    return _installed().select(group=group)
+    return [each for each in _installed() if each.group == group]
 
 
 def load(

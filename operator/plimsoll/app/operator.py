@@ -15,11 +15,10 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.pod_group import PodGroupResourceStatus
 from plimsoll.app import extensions
-from plimsoll.app.candidacy import candidacy, namespace_of, shared_leadership
+from plimsoll.app.candidacy import candidacy, namespace_of
 from plimsoll.app.machine.machine import Machine, SideLoop
 from plimsoll.app.memory.answers import MemoryAnswers
 from plimsoll.app.rebalancing_wing import rebalancing_wing
-from plimsoll.app.replica.node_holder import NodeHolder
 from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.app.settings import Settings
 from plimsoll.app.shared_parts import SharedParts
@@ -36,7 +35,7 @@ from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.kube.access_reviews import AccessReviews, CallerReviews, permissions
 from plimsoll.kube.custom_resources import NamespacedResources, PolicyResources
 from plimsoll.kube.events import EventPoster
-from plimsoll.kube.pods import PodDocuments, PodPreemptor, PodStatusPatcher
+from plimsoll.kube.pods import PodBinder, PodDocuments, PodPreemptor, PodStatusPatcher
 from plimsoll.kube.resource_claims import ResourceClaims
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.usage.metrics_api import UsageMeter
@@ -146,12 +145,10 @@ class Operator:
         )
         elections = lease_session.observed(self.observer)
         self.callers = CallerReviews(elections)
-        candidate = settings, elections, parts, thread, self.supervision, self.fence
-        self.sharing = shared_leadership(*candidate) if settings.share_work else None
         work = WorkUnderWay()
-        self.leadership: Leadership = self.sharing or candidacy(*candidate, work)
-        self.nodes = nodes = NodeHolder(parts, self.fence, is_shared=self.sharing is not None)
-        parts = nodes.rebalancing_parts
+        self.leadership: Leadership = candidacy(
+            settings, elections, parts, thread, self.supervision, self.fence, work
+        )
         self.load = parts.load
         statuses = RetriedStatuses(PolicyResources(parts.session), self.clock)
         forecast = build_profile(ProfileConfig("default-scheduler"), registry, defaults)
@@ -165,13 +162,12 @@ class Operator:
             clock=self.clock,
             observer=self.observer,
             conditions=self.conditions,
-            may_bind=self.sharing is None,
         )
         group_resources = NamespacedResources(session, "podgroups", PodGroupResourceStatus)
         self.wing = SchedulingWing(
             parts.book,
             PodPorts(
-                binder=nodes.binder,
+                binder=PodBinder(session),
                 volumes=VolumePatcher(session),
                 claims=ResourceClaims(session),
                 preemptor=PodPreemptor(session, self.clock),
@@ -188,7 +184,6 @@ class Operator:
                 gangs=GangParts(parts.groups, group_resources, self.timer),
                 extending=extending,
                 fair_share=True,
-                shares=nodes.home,
                 refreshed=self.load.refreshed,
                 left=work,
             ),
@@ -226,11 +221,9 @@ class Operator:
         self.start_check = StartCheck(
             session, access, self.cache.cluster, self.orphans, self.policies.degrade, self.observer
         )
-        answers = nodes.answers(self.wing)
-        others = (*self.rebalancing.subscribers, self.orphans, *nodes.subscribers(answers))
+        others = (*self.rebalancing.subscribers, self.orphans)
         was_led = functools.partial(self.policies.were_served, PolicyResources(session))
         self.startup = Startup(parts, self.leadership, self.wing, self.rebalancing, others, was_led)
-        self.duties = nodes.duties(self.startup, self.wing, answers)
         self.metrics.register(StateCollector(self._sources()))
 
     @property
@@ -279,13 +272,7 @@ class Operator:
     def _serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
         self.load.is_scored = any(each.profile.scores_load for each in schedulers.values())
         self.rebalancing.serve({name: each.profile for name, each in schedulers.items()})
-        if self.sharing is None:
-            self.wing.serve(schedulers)
-            return
-        self.duties.serve(schedulers)
-        self.sharing.serve(
-            schedulers, [name for name, each in schedulers.items() if each.profile.via_eviction]
-        )
+        self.wing.serve(schedulers)
 
     def unready(self) -> str:
         """Why the operator is not ready, "" when it is ready."""
@@ -313,26 +300,8 @@ class Operator:
             **self.startup.work,
             "status of policies": self.policies.run(),
             "comparison of policies": policies,
-            **(
-                {"decisions": self._decide()}
-                if self.sharing is None
-                else {"decisions": self._decide_by_roles(), "roles": self.sharing.share(self.duties)}
-            ),
+            "decisions": self._decide(),
         }
-
-    async def _decide_by_roles(self) -> None:
-        await self.access.begin()
-        await self.startup.until_elected()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self.timer.run(), name="timer")
-            group.create_task(self.access.run(), name="access reviews")
-            group.create_task(self.wing.run(), name="scheduling wing")
-            group.create_task(self.rebalancing.read(), name="readings of usage")
-            await self.nodes.rebalances.wait()
-            self.conditions.notify()  # a standby writes no status
-            group.create_task(self.start_check.run())
-            group.create_task(self.orphans.run(self.policies.claimed), name="orphaned pods")
-            group.create_task(self.rebalancing.run(), name="rebalancing")
 
     async def _decide(self) -> None:
         await self.access.begin()

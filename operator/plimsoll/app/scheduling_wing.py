@@ -5,13 +5,12 @@ Gangs, extenders and fair share are optional: a disabled one has no objects, and
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
 from plimsoll.access.rights import Access
 from plimsoll.cluster.ingestion import EventSubscriber, Ingestion, Mirror, OfTypes
-from plimsoll.cluster.node_shares import NodeShares
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.scheduler import ProfileScheduler
@@ -92,7 +91,6 @@ class WingParts(Struct, frozen=True):
         gangs: Decides which pods start together; None to schedule each pod by itself.
         extending: Calls the extenders of profiles; None if profiles have none.
         fair_share: Whether FairShare plugins order what the queue pops.
-        shares: The nodes that this replica binds to; None for all.
         refreshed: Notified when the load book has been refreshed; None without a load book.
         left: The work at which earlier processes have ended; the wing tells it about its own.
     """
@@ -102,7 +100,6 @@ class WingParts(Struct, frozen=True):
     gangs: GangParts | None = None
     extending: Extending | None = None
     fair_share: bool = False
-    shares: NodeShares | None = None
     refreshed: Signal | None = None
     left: WorkUnderWay = field(default_factory=WorkUnderWay)
 
@@ -127,7 +124,7 @@ class SchedulingWing:
     ) -> None:
         parts = parts or WingParts()
         self._clock, self._cache = clock, book.cache
-        self.served = ServedProfiles(parts.shares)
+        self.served = ServedProfiles()
         self.mirror = Mirror(book.cache, observer)
         work = Signal()
         self.explanations = Explanations(ports.statuses, ports.recorder, clock, observer, self._is_waiting)
@@ -162,7 +159,7 @@ class SchedulingWing:
         self.reports: GroupReports | None = None
         oversight: GangOversight | None = None
         if gangs is not None and gang_gate is not None:
-            self.reports = GroupReports(gangs.groups, gangs.writer, clock, observer, self.served.is_elsewhere)
+            self.reports = GroupReports(gangs.groups, gangs.writer, clock, observer)
             oversight = GangOversight(
                 gangs.groups,
                 self.queue,
@@ -256,12 +253,9 @@ class SchedulingWing:
             and not self._cache.node_of(uid)
         )
 
-    def serve(
-        self, schedulers: Mapping[str, ProfileScheduler], others: Collection[str] = frozenset()
-    ) -> None:
-        """Set the served profiles; other replicas place the pods of some of them."""
-        self.served.replace(schedulers, others)
-        schedulers = self.served.schedulers
+    def serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
+        """Set the served profiles."""
+        self.served.replace(schedulers)
         hints, changed = self._plugins.serve(schedulers)
         self.queue.use(hints, changed, self._clock.monotonic())
         self._plugins.sort_by_profiles()
@@ -274,9 +268,9 @@ class SchedulingWing:
                 self._plugins.release(pod)
         self._feed.requeue_all()
 
-    def take_over(self, scheduler: str | None = None) -> None:
-        """Begin to lead; with a scheduler name, for that name only."""
-        self._feed.take_over(scheduler)
+    def take_over(self) -> None:
+        """Begin to lead."""
+        self._feed.take_over()
         for uid, ends in self._left.left.items():
             self._set_aside(uid, ends)
 
@@ -292,14 +286,6 @@ class SchedulingWing:
             "SchedulerError",
             f"the operator ended {times} while it tried this pod; other pods go first, and it is tried later",
         )
-
-    async def until_settled(self, scheduler: str) -> None:
-        """Wait until nothing is under way for a scheduler name that is no longer served."""
-        pods = self._cache.cluster.pods
-        for uid in [uid for uid in self._cache.assumed if pods[uid].pod.spec.scheduler_name == scheduler]:
-            self.cycle.call_off(uid, "", "another replica places pods of this scheduler name")
-        if self.pipeline.tasks:
-            await asyncio.wait(set(self.pipeline.tasks))
 
     async def run(self) -> None:
         """Place pods until cancelled."""

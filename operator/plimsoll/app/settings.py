@@ -50,14 +50,6 @@ class Settings(BaseModel):
     )
 
     ui: bool = Field(default=False, description="Whether /ui shows the operator to people.")
-    share_work: bool = Field(default=False, description="Share it with other replicas, a Lease a role.")
-
-    @field_validator("share_work")
-    @classmethod
-    def _is_among_the_elected(cls, given: bool, info: ValidationInfo) -> bool:
-        if given and not info.data.get("leader_elect", True):
-            raise ValueError("replicas that share the work hold leases: leaderElect must be true")
-        return given
 
     @field_validator("leader_elect_lease_duration")
     @classmethod

@@ -19,7 +19,6 @@ from plimsoll.leadership.leader import Leadership
 from plimsoll.model.kinds.watch_event import PodUpdated, WatchEvent
 from plimsoll.rebalancing.wing import RebalancingWing
 from plimsoll.scheduling.outdated_nodes import OutdatedNodes
-from plimsoll.scheduling.shared_nodes.pods_elsewhere import PodsElsewhere
 
 PODS, NODES = "pods", "nodes"
 
@@ -56,8 +55,6 @@ class Startup:
         outdated = OutdatedNodes(wing.served, parts.clock, self._list_nodes)
         subscribers = (*subscribers, OfTypes((PodUpdated,), (outdated,)))
         self._ingestion = wing.ingestion(subscribers, parts.observer)
-        machine = rebalancing.executor.machine
-        self._elsewhere = PodsElsewhere(wing.served, parts.book.cache, machine.open)
         sinks: dict[WatchedResource, Sink] = {
             resource: functools.partial(self._ingest, resource.name) for resource in WATCHED
         }
@@ -91,7 +88,7 @@ class Startup:
 
     def _ingest(self, resource: str, events: list[WatchEvent]) -> None:
         began = self._clock.monotonic()
-        self._ingestion.apply(self._elsewhere.sifted(events) if resource == PODS else events)
+        self._ingestion.apply(events)
         self._observer.batch_taken_in(resource, len(events), self._clock.monotonic() - began)
 
     def _list_nodes(self) -> None:
@@ -100,10 +97,6 @@ class Startup:
             if each.resource.name == NODES:
                 each.list_since(self._clock.monotonic())
 
-    def pass_on_pods(self) -> None:
-        """Emit the pods again after a change of the served scheduler names: some may now be ours."""
-        self._ingestion.apply(self._elsewhere.released())
-
     def unready(self) -> str:
         """The missing lists, "" when all are complete."""
         missing = {resource.name for resource in WATCHED} - self._wing.mirror.synced
@@ -111,17 +104,13 @@ class Startup:
 
     async def until_leading(self) -> None:
         """Wait until the cluster is known and this process leads, then for all writes of earlier leaders."""
-        await self.until_elected()
-        await self.until_listed(self._leadership.since or 0.0)
-        self._wing.take_over()
-
-    async def until_elected(self) -> None:
-        """Wait until the cluster is known, then until this process leads."""
         with _uncollected():
             await self._wing.mirror.listed.until(lambda: not self.unready())
         await asyncio.gather(self._devices.until_settled(), self._autoscalers.until_settled())
         self._leadership.stand(was_led=await self._was_led())
         await self._leadership.acquired.wait()
+        await self.until_listed(self._leadership.since or 0.0)
+        self._wing.take_over()
 
     async def until_listed(self, since: float) -> None:
         """Wait for everything that other processes wrote before this monotonic time."""

@@ -24,7 +24,6 @@ class Cache:
         cluster: The columns, for all readers.
         assumed: Node name by uid, for pods whose binding is not confirmed.
         waiting: Pods without a node by uid, as the watch shows them; written by the mirror.
-        elsewhere: Pods that wait for other replicas and are not read by this one; not in ``waiting``.
         nodes_changed: Notified when the watch has shown an added, changed or deleted node.
         volumes_changed: Notified when the watch has shown an added, changed or deleted claim or volume.
     """
@@ -33,7 +32,6 @@ class Cache:
         self.cluster = cluster or Cluster()
         self.assumed: dict[str, str] = {}
         self.waiting: dict[str, Pod] = {}
-        self.elsewhere: dict[str, Pod] = {}
         self.nodes_changed = Signal()
         self.volumes_changed = Signal()
 

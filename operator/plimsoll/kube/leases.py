@@ -1,8 +1,4 @@
-"""Reads, creates and replaces one Lease (coordination.k8s.io/v1).
-
-A replica that shares the work has ten Leases and renews or reads each every two seconds. The models of the
-typed client would account for most of the time this takes.
-"""
+"""Reads, creates and replaces one Lease (coordination.k8s.io/v1)."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -18,10 +14,6 @@ from plimsoll.ports.leases import Lease
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 API = "coordination.k8s.io/v1"
-
-#: The annotation in which a replica requests a lease from its holder. The API's own field,
-#: ``preferredHolder``, is behind a feature gate and made for coordinated elections.
-WANTED_BY = "plimsoll.dev/wanted-by"
 
 #: The annotation with the pod whose attempt has been under way since an earlier renewal.
 IN_WORK = "plimsoll.dev/in-work"
@@ -117,10 +109,9 @@ class LeaseStore:
         given = metadata.pop("annotations", None)
         annotations = dict(given) if isinstance(given, dict) else {}
         in_work = "" if self._work is None or not lease.holder else self._work.noted()
-        for key, value in ((WANTED_BY, lease.wanted_by), (IN_WORK, in_work)):
-            annotations.pop(key, None)
-            if value:
-                annotations[key] = value
+        annotations.pop(IN_WORK, None)
+        if in_work:
+            annotations[IN_WORK] = in_work
         if annotations:
             metadata["annotations"] = annotations
         spec = {
@@ -146,7 +137,6 @@ def _lease(found: _Document) -> Lease:
         transitions=spec.lease_transitions or 0,
         version=str(metadata.get("resourceVersion", "")),
         metadata=metadata,
-        wanted_by=_annotation(metadata, WANTED_BY),
     )
 
 

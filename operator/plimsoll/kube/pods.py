@@ -20,7 +20,7 @@ from plimsoll.model.decoding import DecodeError, decode, read_with
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.clock import Clock
-from plimsoll.ports.pods import BINDING_REQUESTED, ConditionUpdate
+from plimsoll.ports.pods import ConditionUpdate
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.toolkit.descheduling.disruption_signals import EVICTION_IN_PROGRESS, REQUEST_EVICT_ONLY
 
@@ -69,15 +69,9 @@ class PodBinder:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def bind(self, pod: Pod, node: str, *, as_seen: bool = False) -> WriteResult:
-        """Bind this very pod: the uid prevents binding a later pod of the same name.
-
-        The API server also refuses a resourceVersion other than the pod's.
-        """
-        body = _binding(pod, node)
-        if as_seen:
-            body["metadata"]["resourceVersion"] = pod.metadata.resource_version
-        return await self._session.write("POST", _binding_path(pod), body)
+    async def bind(self, pod: Pod, node: str) -> WriteResult:
+        """Bind this very pod: the uid prevents binding a later pod of the same name."""
+        return await self._session.write("POST", _binding_path(pod), _binding(pod, node))
 
     async def bind_together(self, bindings: Sequence[tuple[Pod, str]]) -> Sequence[WriteResult | None]:
         """Bind several pods, where possible with pipelined requests over one connection."""
@@ -341,32 +335,8 @@ class PodStatusPatcher:
         return await _patch_status(self._session, pod, {"nominatedNodeName": node})
 
 
-class PodRequester:
-    """Writes requests to bind a pod, and their results."""
-
-    def __init__(self, session: Session, clock: Clock) -> None:
-        self._session = session
-        self._clock = clock
-
-    async def request(
-        self, pod: Pod, reason: str, message: str, *, is_open: bool, as_seen: bool = False
-    ) -> WriteResult:
-        """Set the condition of this very pod; it is true while ``is_open``."""
-        condition = {
-            "type": BINDING_REQUESTED,
-            "status": "True" if is_open else "False",
-            "reason": str(reason),
-            "message": message,
-            "lastTransitionTime": timestamp(self._clock.now()),
-        }
-        return await _patch_status(self._session, pod, {"conditions": [condition]}, as_seen=as_seen)
-
-
-async def _patch_status(
-    session: Session, pod: Pod, status: Mapping[str, Any], *, as_seen: bool = False
-) -> WriteResult:
-    """Merge into the status of this very pod (by uid); ``as_seen`` requires the version that was seen."""
-    version = {"resourceVersion": pod.metadata.resource_version} if as_seen else {}
-    body = {"metadata": {"uid": pod.uid, **version}, "status": status}
+async def _patch_status(session: Session, pod: Pod, status: Mapping[str, Any]) -> WriteResult:
+    """Merge into the status of this very pod (by uid)."""
+    body = {"metadata": {"uid": pod.uid}, "status": status}
     path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
     return await session.write("PATCH", path, body, content_type=STRATEGIC_PATCH)

@@ -135,23 +135,15 @@ class Election:
         was_led: Whether another process may have led before this one began. If so, a missing lease may have
             been
             deleted without its last holder noticing yet.
-        has_looked: Whether it knows who holds the lease.
-        patience_s: Seconds for which it leaves a free or expired lease to others, until it leads.
-        hurries_until: Until this monotonic time it reads ten times as often, because it was promised the
-            lease.
     """
 
-    def __init__(self, identity: str, terms: Terms, *, stands: bool = True, is_shared: bool = False) -> None:
+    def __init__(self, identity: str, terms: Terms, *, stands: bool = True) -> None:
         self.identity = identity
         self.terms = terms
         self.held_until = -math.inf
         self.led_from = math.inf
         self.stands = stands
         self.was_led = False
-        self.has_looked = False
-        self.patience_s = 0.0
-        self.hurries_until = -math.inf
-        self._is_shared = is_shared  #: other candidates use the same identity and renew the lease as well
         self._free: tuple[str, float] | None = None  #: version of a lease without holder, and since when
         self._observed: Lease | None = None
         self._observed_at = -math.inf
@@ -165,20 +157,6 @@ class Election:
     def holder(self) -> str:
         """The last observed holder of the lease, "" when it is free or was not read yet."""
         return self._observed.holder if self._observed else ""
-
-    @property
-    def is_claiming(self) -> bool:
-        """Whether it awaits the response to a claim or a renewal; it may lead by then."""
-        return self._writes
-
-    @property
-    def observed(self) -> Lease | None:
-        """The last observed lease; None before the first read, and while it does not exist."""
-        return self._observed
-
-    def live_holder(self, monotonic: float) -> str:
-        """The last observed holder, "" when the lease is free or has expired."""
-        return self.holder if self.is_leading(monotonic) or monotonic < self._expiry() else ""
 
     def is_leading(self, monotonic: float) -> bool:
         """Whether the lease is certainly ours."""
@@ -202,9 +180,8 @@ class Election:
         match event:
             case Due():
                 leads = self.is_leading(now.monotonic)
-                self._reads_again = leads or self._is_shared
-                # A shared lease has always changed meanwhile, because others renew it.
-                if leads and not self._is_shared and self._observed is not None:
+                self._reads_again = leads
+                if leads and self._observed is not None:
                     return WriteLease(self._claim(self._observed, now))
                 return Read()
             case LeaseFound(lease):
@@ -220,33 +197,27 @@ class Election:
                 self.held_until = sent + self.terms.renew_deadline_s
                 self._has_led = True
             case Failed() if self._writes and self._reads_again:
-                # Another client may have written it, or the response to our write was lost. Candidates that
-                # share a
-                # lease and run in step would lose against the same one each time.
+                # Another client may have written it, or the response to our write was lost.
                 self._reads_again = False
                 return Read()
         return self._rest(now)
 
     def _found(self, lease: Lease | None, now: Now) -> Instruction:
-        self.has_looked = True
         self._note_free(lease, now)
-        # A leader takes its lease back immediately; a candidate that never saw a holder would take it too.
-        patience_s = 0.0 if self.is_leading(now.monotonic) else self.patience_s
         if lease is None:
             self._note_ousted()
-            since = self._free[1] if self._free is not None else now.monotonic
             if self._awaits_the_ousted(now):
                 return Rest(min(self._rest(now).until, self._ousted_until))
+            if not self.stands:
+                return self._rest(now)
             if self.was_led and self._observed is None:
                 # The last holder, which this process never saw, may still lead.
-                patience_s = max(patience_s, self.terms.lease_duration_s)
-            if self.stands and now.monotonic >= since + patience_s:
-                return WriteLease(self._claim(None, now))
-            turn = self._rest(now).until
-            return Rest(min(turn, since + patience_s) if self.stands else turn)
-        if self._observed is not None and _is_only_asked_for(self._observed, lease):
-            self._observed = lease  # its holder need not be alive, so its expiry stays unchanged
-        elif self._observed is None or self._observed.version != lease.version:
+                since = self._free[1] if self._free is not None else now.monotonic
+                noticed = since + self.terms.lease_duration_s
+                if now.monotonic < noticed:
+                    return Rest(min(self._rest(now).until, noticed))
+            return WriteLease(self._claim(None, now))
+        if self._observed is None or self._observed.version != lease.version:
             self._observe(lease, now)
         is_ours = lease.holder == self.identity
         if lease.holder and not is_ours:
@@ -257,21 +228,14 @@ class Election:
             return self._rest(now)
         if not is_ours and self._awaits_the_ousted(now):
             return Rest(min(self._rest(now).until, self._ousted_until))
-        since = self._free[1] if self._free is not None else self._expiry()
-        if not is_ours and now.monotonic < since + patience_s:
-            return Rest(min(self._rest(now).until, since + patience_s))
         return WriteLease(self._claim(lease, now))
 
     def _note_free(self, lease: Lease | None, now: Now) -> None:
-        """Remember since when the lease has been free; its last holder's last write was before that.
-
-        A shared lease counts as free for the candidates that share it. A change in its number of transitions
-        shows that a different candidate held it in between.
-        """
-        if lease is not None and lease.holder and not (self._is_shared and lease.holder == self.identity):
+        """Remember since when the lease has been free; its last holder's last write was before that."""
+        if lease is not None and lease.holder:
             self._free = None
             return
-        version = ABSENT if lease is None else str(lease.transitions) if self._is_shared else lease.version
+        version = ABSENT if lease is None else lease.version
         if self._free is None or self._free[0] != version:
             self._free = (version, now.monotonic)
 
@@ -304,23 +268,13 @@ class Election:
             return ours
         ours = replace(ours, version=lease.version, metadata=lease.metadata)
         if lease.holder == self.identity:
-            kept = replace(ours, acquired=lease.acquired, transitions=lease.transitions)
-            return replace(kept, wanted_by=lease.wanted_by)
+            return replace(ours, acquired=lease.acquired, transitions=lease.transitions)
         transitions = 0 if lease.transitions >= TRANSITIONS_AT_MOST else lease.transitions + 1
         return replace(ours, transitions=transitions)
 
     def _rest(self, now: Now) -> Rest:
         if self._has_led:
             return Rest(min(now.monotonic + self.terms.retry_period_s, self.held_until))
-        if now.monotonic < self.hurries_until:
-            return Rest(now.monotonic + self.terms.retry_period_s / 10)
         turn = now.monotonic + self.terms.retry_period_s * (1 + JITTER_FACTOR * now.fraction)
         expiry = self._expiry()
         return Rest(min(turn, expiry) if self.holder and expiry > now.monotonic else turn)
-
-
-def _is_only_asked_for(before: Lease, lease: Lease) -> bool:
-    """Whether a candidate has requested the lease and its holder has not written it since."""
-    return before.wanted_by != lease.wanted_by and lease == replace(
-        before, version=lease.version, wanted_by=lease.wanted_by, metadata=lease.metadata
-    )

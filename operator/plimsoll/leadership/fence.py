@@ -6,30 +6,9 @@ the certain time, so that no write is under way afterwards either.
 """
 
 import math
-from collections.abc import Callable, Mapping
 
 from plimsoll.ports.clock import Clock
 from plimsoll.timing.signal import Signal
-
-
-class RoleFence:
-    """The fence for writes that belong to one role of a process; closed while the role is not held."""
-
-    def __init__(self, fence: "Fence", is_held: Callable[[], bool]) -> None:
-        self._fence = fence
-        self._is_held = is_held
-
-    def seconds_left(self) -> float:
-        """Seconds that a write sent now may take; 0 when no write may be sent."""
-        return self._fence.seconds_left() if self._is_held() else 0.0
-
-    def begin(self) -> None:
-        """Count a write that is being sent."""
-        self._fence.begin()
-
-    def end(self, *, answered: bool) -> None:
-        """Count off a write that was answered, or whose caller has stopped waiting."""
-        self._fence.end(answered=answered)
 
 
 class Fence:
@@ -38,26 +17,15 @@ class Fence:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._until = -math.inf
-        self._leases: Mapping[str, float] = {}
         self._is_shut = False
         self.under_way = 0
         self._unheard_at = -math.inf
         self._ended = Signal()
 
-    def open(self, until: float, lease: str = "") -> None:
-        """Let writes pass until this monotonic time, as far as this lease is concerned.
-
-        A process with several leases writes only while it certainly holds all of them.
-        """
+    def open(self, until: float) -> None:
+        """Let writes pass until this monotonic time."""
         if not self._is_shut:
-            self._leases = {**self._leases, lease: until}
-            self._until = min(self._leases.values())
-
-    def leave(self, lease: str) -> None:
-        """Drop a lease that is given away after its last write; the remaining leases decide."""
-        if not self._is_shut:
-            self._leases = {name: until for name, until in self._leases.items() if name != lease}
-            self._until = min(self._leases.values(), default=-math.inf)
+            self._until = until
 
     def shut(self) -> None:
         """Close permanently."""
@@ -84,10 +52,6 @@ class Fence:
         """Wait until no write awaits its response; call it in the thread that sends them."""
         await self._ended.until(lambda: not self.under_way)
 
-    def is_answered(self, for_s: float) -> bool:
-        """Whether every write that ended in the last ``for_s`` seconds was answered."""
-        return self._clock.monotonic() - self._unheard_at >= for_s
-
     def is_quiet(self, for_s: float) -> bool:
         """Whether no write is under way, and none lost its response in the last ``for_s`` seconds."""
-        return not self.under_way and self.is_answered(for_s)
+        return not self.under_way and self._clock.monotonic() - self._unheard_at >= for_s

@@ -15,7 +15,6 @@ from functools import partial
 from typing import Protocol
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.leadership.election import (
@@ -257,7 +256,7 @@ class Elected:
                 self._observer.renewal_delayed(self._name, late_s, why)
             self._problem = ""
             self._renewed = event.sent
-            self._fence.open(self._election.held_until, self._name)
+            self._fence.open(self._election.held_until)
             if self.since is None:
                 self._become_leader()
         elif isinstance(event, LeaseFound):
@@ -288,23 +287,6 @@ class Elected:
         lease = self._election.released(self._now())
         if lease is not None and self._fence.is_quiet(self._election.terms.margin_s):
             await self._leases.write(lease)
-
-    async def give_up(self) -> None:
-        """Give the lease to another replica after ``run``; the process continues with other leases.
-
-        All writes under this lease have been answered.
-        """
-        self._fence.leave(self._name)
-        lease = self._election.released(self._now())
-        if lease is None:
-            return
-        answer, _ = await self._leases.write(lease)
-        if answer.is_done:
-            return
-        _, found = await self._leases.read()  # a request, or our last renewal, changed it
-        if found is not None and found.holder == self._election.identity:
-            kept = replace(lease, version=found.version, metadata=found.metadata)
-            await self._leases.write(replace(kept, wanted_by=found.wanted_by))
 
 
 class Unchallenged:

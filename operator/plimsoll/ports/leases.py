@@ -19,7 +19,6 @@ class Lease(Struct, frozen=True):
         transitions: Number of changes of the holder.
         version: ``resourceVersion``, "" before the lease exists.
         metadata: The metadata from the API server; other clients' entries are preserved.
-        wanted_by: Identity of a candidate that requests the lease from its holder, "" for none.
     """
 
     holder: str
@@ -29,7 +28,6 @@ class Lease(Struct, frozen=True):
     transitions: int = 0
     version: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    wanted_by: str = ""
 
 
 class LeasePort(Protocol):

@@ -13,8 +13,8 @@ from plimsoll.ports.writes import WriteResult
 class PodBinding(Protocol):
     """Binds pods."""
 
-    async def bind(self, pod: Pod, node: str, *, as_seen: bool = False) -> WriteResult:
-        """POST the binding of this very pod (by uid); with ``as_seen``, CONFLICT if the pod has changed."""
+    async def bind(self, pod: Pod, node: str) -> WriteResult:
+        """POST the binding of this very pod (by uid)."""
 
     async def bind_together(self, bindings: Sequence[tuple[Pod, str]]) -> Sequence[WriteResult | None]:
         """POST the bindings of several pods with fewer system calls; returns one outcome each.
@@ -71,22 +71,6 @@ class PodStatusWriter(Protocol):
 
     async def nominate(self, pod: Pod, node: str) -> WriteResult:
         """Set ``status.nominatedNodeName``: the pod is to be bound there, but cannot be bound yet."""
-
-
-#: The condition by which a replica requests a binding from the replica that binds to the node.
-BINDING_REQUESTED = "plimsoll.dev/BindingRequested"
-
-
-class PodRequests(Protocol):
-    """Writes the condition by which replicas request bindings from each other."""
-
-    async def request(
-        self, pod: Pod, reason: str, message: str, *, is_open: bool, as_seen: bool = False
-    ) -> WriteResult:
-        """Set the condition of this very pod; it is true while ``is_open``.
-
-        With ``as_seen``, CONFLICT if the pod has changed.
-        """
 
 
 class PodReader(Protocol):

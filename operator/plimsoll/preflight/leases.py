@@ -5,8 +5,6 @@ from datetime import datetime
 from typing import Any
 
 import plimsoll
-from plimsoll.leadership.role_elections import GROUP
-from plimsoll.leadership.roles import NODE_ROLES, REBALANCING, RoleKind, scheduler_role
 from plimsoll.ports.leases import Lease
 from plimsoll.preflight.findings import Area, Finding, Level, Unread, unchecked
 from plimsoll.preflight.workloads import Installation
@@ -70,8 +68,6 @@ def judged_leases(
     for key in ours:
         deployments = [each for each in known if each.elects and each.lease == key]
         yield _judged(key, found.get(key), deployments, now)
-        if key in found and found[key].holder == GROUP:
-            yield from _judged_roles(key, found, now)
     for each in known:
         if not each.elects:
             yield _without_election(each)
@@ -127,35 +123,6 @@ def _judged(
         )
     said = f", version {version}" if version else ", of a version that is not known"
     return Finding(Area.LEASE, Level.OK, subject, held + said)
-
-
-def _judged_roles(group: tuple[str, str], found: Leases, now: float) -> Iterator[Finding]:
-    """Findings about replicas that share the work: their roles, and roles without a holder."""
-    namespace, base = group
-    names = {role.lease(base): role for role in (REBALANCING, *NODE_ROLES)}
-    schedulers = f"{base}-{RoleKind.SCHEDULER}-"
-    names |= {
-        name: scheduler_role(name.removeprefix(schedulers))
-        for where, name in found
-        if where == namespace and name.startswith(schedulers)
-    }
-    held: dict[str, list[str]] = {}
-    for name, role in sorted(names.items(), key=lambda each: each[1]):
-        lease = found.get((namespace, name))
-        if lease is not None and is_renewed(lease, now):
-            held.setdefault(pod_of(lease.holder), []).append(str(role))
-        elif (
-            role.kind is not RoleKind.SCHEDULER
-        ):  # the lease of a scheduler name remains when the name is no longer served
-            yield Finding(
-                Area.LEASE,
-                Level.ERROR,
-                f"lease {namespace}/{name}",
-                f"no replica holds the role {role}",
-                "look again in 20 s: then another replica has it; else read the logs of the replicas",
-            )
-    for pod, roles in sorted(held.items()):
-        yield Finding(Area.LEASE, Level.OK, f"replica {pod}", f"it holds {', '.join(roles)}")
 
 
 def _without_election(each: Installation) -> Finding:

@@ -1,9 +1,8 @@
 """Builds planning contexts: the input of a plan or judgement in addition to the placed pods."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from plimsoll.cluster.cache import Cache
@@ -55,22 +54,21 @@ class PendingPods(PlacedPodsSubscriber):
 
     def infos(self) -> list[PodInfo]:
         """All of them."""
-        return [self._cache.info(pod) for pod in self._all() if not self._cache.node_of(pod.uid)]
+        return [self._cache.info(pod) for pod in self._unplaced.values() if not self._cache.node_of(pod.uid)]
 
     def find(self, uid: str) -> PodInfo | None:
         """A pod by uid, placed or not."""
         placed = self._cache.cluster.pods.get(uid)
         if placed is not None:
             return placed
-        pod = self._unplaced.get(uid) or self._cache.elsewhere.get(uid)
+        pod = self._unplaced.get(uid)
         return None if pod is None or self._cache.node_of(uid) else self._cache.info(pod)
 
     def waiting(self) -> list[Pod]:
         """The pods that need a place."""
-        return [pod for pod in self._all() if not pod.is_terminal and not self._cache.node_of(pod.uid)]
-
-    def _all(self) -> Iterable[Pod]:
-        return chain(self._unplaced.values(), self._cache.elsewhere.values())
+        return [
+            pod for pod in self._unplaced.values() if not pod.is_terminal and not self._cache.node_of(pod.uid)
+        ]
 
     def waits(self, uid: str) -> PodInfo | None:
         """The pod if it still waits for a node, None if it does not."""

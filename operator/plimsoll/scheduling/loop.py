@@ -14,7 +14,6 @@ from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.plugin_calls import OverBudgetError, called
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError, PodInfo, Snapshot
-from plimsoll.model.columns.columns import BoolArray
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.attempt import AttemptFailures
@@ -132,11 +131,6 @@ class SchedulingLoop:
             self._queue.resumed(pod.uid)
         return True
 
-    def _home(self, scheduler: ProfileScheduler) -> BoolArray | None:
-        """The nodes to which this replica binds; None if it binds to all."""
-        shares = self._served.shares
-        return None if shares is None else shares.home(scheduler.cluster)
-
     def _attempt(self, queued: QueuedPod) -> bool:
         """Try one pod; returns whether a binding took over the slot. Errors do not affect other pods."""
         pod = queued.pod
@@ -153,7 +147,7 @@ class SchedulingLoop:
                 budget = self._timer.budget
                 budget.begin(pod.uid)
                 try:
-                    decision = schedule(scheduler, pod, self._home(scheduler))
+                    decision = schedule(scheduler, pod)
                 except Exception as exc:  # noqa: BLE001 - likewise
                     self._failures.crashed(queued, scheduler, exc, began)
                     return False

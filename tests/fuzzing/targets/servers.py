@@ -110,7 +110,7 @@ async def _leased(session: Session) -> object:
 
 
 def _check_lease(lease: Lease) -> None:
-    if not all(isinstance(each, str) for each in (lease.holder, lease.version, lease.wanted_by)):
+    if not all(isinstance(each, str) for each in (lease.holder, lease.version)):
         raise Broken(f"a lease of other types: {lease}"[:300])
     if not all(map(math.isfinite, (lease.acquired, lease.renewed, lease.duration_s))):
         raise Broken("a lease without end")
@@ -210,7 +210,11 @@ METRICS = {
     ],
 }
 LEASE = {
-    "metadata": {"name": "plimsoll", "resourceVersion": "7", "annotations": {"plimsoll.dev/wanted-by": "me"}},
+    "metadata": {
+        "name": "plimsoll",
+        "resourceVersion": "7",
+        "annotations": {"plimsoll.dev/in-work": "u/1"},
+    },
     "spec": {
         "holderIdentity": "pod-1_abc",
         "leaseDurationSeconds": 15,

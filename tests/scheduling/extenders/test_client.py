@@ -522,26 +522,6 @@ def test_an_invalid_certificate_is_refused_with_its_field() -> None:
         extending.check(spec)
 
 
-def test_an_extender_that_binds_is_refused_where_replicas_share_the_nodes() -> None:
-    """It would not ask the node's holder; one that only filters is accepted."""
-    clock = FakeClock()
-    extending = Extending(
-        FakeExtenders(),
-        FakePods(),
-        fence=Fence(clock),
-        clock=clock,
-        observer=Observer(),
-        conditions=Signal(),
-        may_bind=False,
-    )
-    extending.check(SchedulingSpec.from_wire({"schedulerName": "x", "extenders": [FILTER]}))
-
-    with pytest.raises(
-        ConfigurationError, match=r"extenders\[1\]\.bindVerb: an extender that binds does not"
-    ):
-        extending.check(SchedulingSpec.from_wire({"schedulerName": "x", "extenders": [FILTER, BIND]}))
-
-
 def test_a_key_is_in_no_text_about_an_endpoint() -> None:
     """Such as a log line."""
     tls = {"certData": "Y2VydA==", "keyData": "c2VjcmV0"}

@@ -12,7 +12,6 @@ from functools import partial
 
 import orjson
 
-from plimsoll.leadership.role_elections import GROUP
 from roadstead.store.api import Write
 from roadstead.values.copies import copied
 from roadstead.values.resources import Obj
@@ -31,7 +30,7 @@ THIEF = "somebody-else"
 #: end of what it has just written; or after both.
 BETWEEN_S, BEYOND_S = (8.1, 9.9), (10.5, 13.0)
 
-#: Share of the reads of a shared lease that may be meddled with, in addition to that of renewals.
+#: Share of the reads of a stolen lease that may be meddled with, in addition to that of renewals.
 READS = 0.6
 
 #: Share of the delays in which the answer is taken in, and then a step takes long. In the others the process
@@ -64,27 +63,24 @@ class LeaseFaults:
                 self._at_write(exchange, found["ns"], name, is_first=is_first)
 
     def _at_read(self, exchange: Exchange, namespace: str, name: str) -> None:
-        """One that follows a failed renewal; a lease that replicas share is read before each."""
+        """One that follows a failed renewal, or that finds a stolen lease."""
         read = (exchange.sender, name)
         if read in self._awaited:
             self._awaited.discard(read)
             if self._random.random() < 0.4:  # a write would make it again
                 self._meddle(namespace, name, among=("it is deleted",))
             self._delay(exchange, BEYOND_S)
-            return
-        holder = _holder(self._scene.found(LEASES, namespace, name) or {})
-        if (
-            holder not in (GROUP, THIEF)
-            or self._random.random() > READS
-            or not self._scene.faults.at_write(FaultKind.LEASE_MEDDLED)
+        elif (
+            _holder(self._scene.found(LEASES, namespace, name) or {}) == THIEF
+            and self._random.random() <= READS
+            and self._scene.faults.at_write(FaultKind.LEASE_MEDDLED)
         ):
-            return
-        if read not in self._claimed:
-            self._meddle(namespace, name, among=("it is stolen",) if holder == GROUP else ("it is deleted",))
-            return
-        if self._random.random() < 0.7:
-            self._meddle(namespace, name)
-        self._delay(exchange, BEYOND_S)
+            if read not in self._claimed:
+                self._meddle(namespace, name, among=("it is deleted",))
+                return
+            if self._random.random() < 0.7:
+                self._meddle(namespace, name)
+            self._delay(exchange, BEYOND_S)
 
     def _at_write(self, exchange: Exchange, namespace: str, name: str, *, is_first: bool) -> None:
         """A first claim is answered late; a renewal is, or it fails, and the read after it may be late."""
@@ -128,8 +124,8 @@ class LeaseFaults:
             replica.slow_step(seconds, reads=1)
 
     def _claims(self, exchange: Exchange) -> bool:
-        """Whether the sender claims or renews the lease; it may also ask for it, or give it away."""
-        return _holder(_body(exchange)) in (self._identity(exchange.sender), GROUP)
+        """Whether the sender claims or renews the lease; it may also give it away."""
+        return _holder(_body(exchange)) == self._identity(exchange.sender)
 
     def _identity(self, sender: str) -> str:
         lives = (life for replica in self._scene.replicas for life in replica.lives)

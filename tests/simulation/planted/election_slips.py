@@ -11,9 +11,9 @@ from simulation.planted.surgery import replaced, tampered_session
 
 
 def _elected(operator: Operator) -> Any:
-    """What takes part in the election; None for a replica that shares the work: it has ten of them."""
+    """What takes part in the election."""
     leadership: Any = operator.leadership
-    return leadership._elected if operator.sharing is None else None
+    return leadership._elected
 
 
 def fence_without_end(operator: Operator) -> None:
@@ -36,7 +36,7 @@ def believes_other_clocks(operator: Operator) -> None:
 
         def made(expiry: Any) -> Any:
             def by_wall_clock() -> float:
-                lease = election.observed
+                lease = election._observed
                 if lease is None or not lease.holder:
                     return float(expiry())
                 return clock.monotonic() + lease.renewed + lease.duration_s - clock.now()

@@ -15,23 +15,16 @@ HOSTS = ("one.simulated", "two.simulated")
 
 
 class Extenders(Part):
-    """One or two.
+    """One or two."""
 
-    Args:
-        may_bind: Whether one may bind: not where replicas share the work.
-    """
-
-    def __init__(
-        self, cluster: SimulatedCluster, random: Random, server: ExtenderServer, *, may_bind: bool
-    ) -> None:
+    def __init__(self, cluster: SimulatedCluster, random: Random, server: ExtenderServer) -> None:
         super().__init__(cluster, random)
         self._server = server
-        self._may_bind = may_bind
 
     def begin(self) -> None:
         """The policy names them."""
         hosts = HOSTS[: self.random.randint(1, 2)]
-        binds = self.random.choice(hosts) if self._may_bind and self.random.random() < 0.7 else ""
+        binds = self.random.choice(hosts) if self.random.random() < 0.7 else ""
         serve = copied(self.api.get(POLICIES, None, "serve"))
         serve["spec"]["scheduling"]["extenders"] = [
             self._extender(host, binds=host == binds, manages=position > 0)

@@ -21,7 +21,6 @@ class Feature(StrEnum):
     PAUSES = "people stop, suspend and run policies"
     PLANS = "policies with drawn strategies, planners, limits and protections"
     PROFILES = "a second scheduler name, with changed plugins"
-    SHARED_WORK = "two replicas that share the work"
     ODDITIES = "odd objects that the API accepts"
     DEFINITIONS = "custom resource definitions deleted and created again"
     NAMESPACES = "a second namespace, deleted in the middle of moves and created again"

@@ -40,8 +40,6 @@ class Happening(StrEnum):
     BUNDLE = "moves made all or none"
     OPTIMISED = "runs of the planner Optimal with moves"
     SECOND_BOUND = "pods of a second scheduler name bound"
-    ASKED_OTHER = "bindings requested from the other replica"
-    ROLE_TAKEN = "roles taken by a replica"
     ODD_ACCEPTED = "odd objects accepted"
     DEFINITION_DELETED = "custom resource definitions deleted"
     OPEN_RECORD_DELETED = "records of open moves deleted"
@@ -93,8 +91,6 @@ def of_pod(pod: Obj, before: Obj) -> list[Happening]:
     reason, former = (_condition(each, "DisruptionTarget") for each in (pod, before))
     if reason == "PreemptionByScheduler" != former:
         found.append(Happening.PREEMPTED)
-    if _has(pod, "plimsoll.dev/BindingRequested") and not _has(before, "plimsoll.dev/BindingRequested"):
-        found.append(Happening.ASKED_OTHER)
     spec = pod["spec"]
     if not spec.get("nodeName") or not before or before["spec"].get("nodeName"):
         return found
@@ -197,13 +193,6 @@ def of_policy(policy: Obj, before: Obj) -> list[Happening]:
     return found
 
 
-def of_lease(lease: Obj, before: Obj) -> list[Happening]:
-    """Who leads what."""
-    name = lease["metadata"]["name"]
-    holder, former = ((each.get("spec") or {}).get("holderIdentity") or "" for each in (lease, before))
-    return [Happening.ROLE_TAKEN] if name.startswith("plimsoll-") and holder not in ("", former) else []
-
-
 LOOKS = {
     "pods": of_pod,
     "podgroups.plimsoll.dev": of_group,
@@ -213,7 +202,6 @@ LOOKS = {
     "evictionrequests.lifecycle.k8s.io": of_request,
     "evictions.plimsoll.dev": of_record,
     "schedulingpolicies.plimsoll.dev": of_policy,
-    "leases.coordination.k8s.io": of_lease,
 }
 
 

@@ -40,7 +40,7 @@ def test_features_that_are_given_are_not_drawn() -> None:
 def test_all_strategies_and_features_have_their_place() -> None:
     """A new strategy is drawn as well."""
     assert {each.name for each in IN_TREE} == set(STRATEGIES)
-    others = {Feature.PREEMPTION, Feature.EVICTED_VICTIMS, Feature.SHARED_WORK}
+    others = {Feature.PREEMPTION, Feature.EVICTED_VICTIMS}
     others |= {Feature.EXTENDERS, Feature.PAGES}
     assert set(PARTS) == set(Feature) - others
 

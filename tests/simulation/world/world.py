@@ -94,9 +94,8 @@ class World:
         # They end first: what they bring back, others put in order.
         self._parts[:0] = [PARTS[one](cluster, source_of(one, seed)) for one in later]
         if Feature.EXTENDERS in features:
-            may_bind = Feature.SHARED_WORK not in features
             source = source_of(Feature.EXTENDERS, seed)
-            self._parts.append(Extenders(cluster, source, extenders, may_bind=may_bind))
+            self._parts.append(Extenders(cluster, source, extenders))
         self._parts += [PARTS[one](cluster, source_of(one, seed)) for one in LAST if one in features]
 
     def begin(self) -> None:

@@ -2,7 +2,7 @@ import { recorded } from '../testing/recorded';
 import { lines } from './memoryLines';
 import { askOperator, DEFAULT_LEASE, type Send } from './operatorMemory';
 
-const POD = { namespace: 'shop', name: 'big', schedulerName: 'plimsoll' };
+const POD = { namespace: 'shop', name: 'big' };
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plimsoll/leases';
 const PODS = '/api/v1/namespaces/plimsoll/pods';
 const TOKEN = '/api/v1/namespaces/plimsoll/serviceaccounts/plimsoll-reader/token';
@@ -35,18 +35,6 @@ it('asks the pod that the lease names, and shows it a token of its own alone', a
   expect(await askOperator(send, DEFAULT_LEASE, POD)).toEqual(recorded.podMemory);
   expect(asked.map(each => each.path)).toEqual(Object.keys(objects));
   expect(asked[3]?.headers).toEqual({ 'Plimsoll-Authorization': 'Bearer short-lived' });
-});
-
-it('asks the replica that places the pod where replicas share the work', async () => {
-  const { asked, send } = server({
-    ...objects,
-    [`${LEASES}/plimsoll`]: held('replicas-that-share-the-work'),
-    [`${LEASES}/plimsoll-scheduler-plimsoll`]: held('plimsoll-7d9_f00'),
-  });
-
-  await askOperator(send, DEFAULT_LEASE, POD);
-
-  expect(asked[1]?.path).toBe(`${LEASES}/plimsoll-scheduler-plimsoll`);
 });
 
 it.each([

@@ -52,10 +52,7 @@ const TOKEN_S = 600;
 /** The metrics port of a pod that names none. */
 const PORT = 8081;
 
-/** The holder of the lease where replicas share the work. */
-const GROUP = 'replicas-that-share-the-work';
-
-/** Names that are part of a lease's name as they are. */
+/** Names that are a part of a path as they are. */
 const PLAIN = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 
 /**
@@ -67,19 +64,10 @@ const PLAIN = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 export async function askOperator(
   send: Send,
   lease: LeaseName,
-  pod: { namespace: string; name: string; schedulerName: string }
+  pod: { namespace: string; name: string }
 ): Promise<PodMemory> {
   const { namespace } = lease;
-  let holder = await holderOf(send, lease);
-  if (holder === GROUP) {
-    if (!PLAIN.test(pod.schedulerName)) {
-      throw new NotAsked(`scheduler name "${pod.schedulerName}" is not part of a lease's name`);
-    }
-    holder = await holderOf(send, {
-      namespace,
-      name: `${lease.name}-scheduler-${pod.schedulerName}`,
-    });
-  }
+  const holder = await holderOf(send, lease);
   const at = holder.lastIndexOf('_');
   const operator = at > 0 ? holder.slice(0, at) : holder;
   const port = await portOf(send, namespace, operator);

@@ -10,14 +10,11 @@ from typing import Any
 from urllib.parse import quote
 
 from plimsoll.cli.options import Options
-from plimsoll.cluster.node_shares import share_of
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.kube.pauses import LEASES
 from plimsoll.kube.session.errors import APIError, NotFound, Unauthorized
 from plimsoll.kube.session.pod_proxy import PodAnswer, ask_pod, port_of, token_of
 from plimsoll.kube.session.session import Session, connected
-from plimsoll.leadership.role_elections import GROUP
-from plimsoll.leadership.roles import NODE_ROLES, Role, scheduler_role
 from plimsoll.ports.audience import READER
 from plimsoll.preflight.leases import lease_of, pod_of
 
@@ -67,9 +64,6 @@ def leader_memory(options: Options, lease: str, names: tuple[str, ...]) -> bytes
 async def _asked(session: Session, lease: str, names: tuple[str, ...]) -> bytes:
     path = f"/explain/{'/'.join(quote(each, safe='') for each in names)}"
     namespace, pod = await _holder(session, lease)
-    if pod == GROUP:
-        role = await _role(session, names)
-        namespace, pod = await _holder(session, f"{namespace}/{role.lease(lease.rpartition('/')[2])}")
     try:
         port = await port_of(session, namespace, pod)
     except NotFound as exc:
@@ -89,15 +83,6 @@ async def _asked(session: Session, lease: str, names: tuple[str, ...]) -> bytes:
     if answer.refusal is not None:
         raise answer.refusal
     return _body(answer, f"{namespace}/{pod}")
-
-
-async def _role(session: Session, names: tuple[str, ...]) -> Role:
-    """The role whose holder knows most about a pod or node."""
-    if names[0] != "pods":
-        return NODE_ROLES[share_of(names[1])]
-    where, name = (quote(each, safe="") for each in names[1:])
-    pod = await session.object("GET", f"/api/v1/namespaces/{where}/pods/{name}")
-    return scheduler_role(str(pod.get("spec", {}).get("schedulerName") or "default-scheduler"))
 
 
 def _body(answer: PodAnswer, pod: str) -> bytes:

@@ -53,10 +53,6 @@ def run(  # noqa: PLR0913 - cli/parameters.py reads the options from the paramet
     leader_elect_resource_namespace: Annotated[
         str, Option(help="Its namespace; left out: the pod's own, or kube-system outside of a cluster.")
     ] = "",
-    share_work: Annotated[
-        str,
-        Option(metavar="true|false", help="Share the work with other replicas, with a Lease for each role."),
-    ] = "false",
     ui: Annotated[
         str, Option(metavar="true|false", help="Serve /ui on the metrics port: the operator, live.")
     ] = "false",

@@ -52,29 +52,22 @@ class ConfirmedBinder:
         return await self._binder.bind_together(bindings)
 
     async def bind(
-        self,
-        pod: Pod,
-        node: str,
-        first: WriteResult | None = None,
-        *,
-        is_open: bool = False,
-        as_seen: bool = False,
+        self, pod: Pod, node: str, first: WriteResult | None = None, *, is_open: bool = False
     ) -> WriteResult:
         """POST the binding; CONFLICT when the pod is on another node by now.
 
-        It also returns CONFLICT when the pod has changed although it must be ``as_seen``. ``first`` is the
-        response to a binding that was already posted. ``is_open`` means that an extender may have bound the
-        pod and its response was lost.
+        ``first`` is the response to a binding that was already posted. ``is_open`` means that an extender may
+        have bound the pod and its response was lost.
         """
         if first is None:
-            first = await self._binder.bind(pod, node, as_seen=as_seen)
+            first = await self._binder.bind(pod, node)
         if first.is_done:
             return first
         lost_at = self._clock.monotonic() if is_open else None
 
         async def send() -> WriteResult:
             nonlocal lost_at, first
-            answer = await self._binder.bind(pod, node, as_seen=as_seen) if first is None else first
+            answer = await self._binder.bind(pod, node) if first is None else first
             first = None
             if answer.verdict is WriteOutcome.UNKNOWN:
                 lost_at = self._clock.monotonic()

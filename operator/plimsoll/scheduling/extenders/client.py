@@ -62,19 +62,8 @@ class _Served(Struct, frozen=True):
     binding: Turns
 
 
-#: Why an extender may not bind.
-NOT_SHARED = (
-    "an extender that binds does not ask the replica that holds the node, so nodes could be over-committed;"
-    " remove it, or run without --share-work"
-)
-
-
 class Extending(BindingHook):
-    """The extenders of all profiles; notifies ``conditions`` when one begins or ceases to fail.
-
-    Args:
-        may_bind: Whether extenders may bind pods; False where other replicas bind to some of the nodes.
-    """
+    """The extenders of all profiles; notifies ``conditions`` when one begins or ceases to fail."""
 
     def __init__(
         self,
@@ -85,7 +74,6 @@ class Extending(BindingHook):
         clock: Clock,
         observer: Observer,
         conditions: Signal,
-        may_bind: bool = True,
     ) -> None:
         self.health = ExtenderHealth(conditions)
         self._port = port
@@ -95,17 +83,14 @@ class Extending(BindingHook):
         self._observer = observer
         self._served: dict[str, _Served] = {}
         self._documents = NodeDocuments()
-        self._may_bind = may_bind
 
     def check(self, spec: SchedulingSpec) -> None:
         """Validate what the API server could not.
 
         Raises:
-            ConfigurationError: A certificate is invalid, or the extender may not bind; names the field.
+            ConfigurationError: A certificate is invalid; names the field.
         """
         for position, each in enumerate(spec.extenders):
-            if each.bind_verb and not self._may_bind:
-                raise ConfigurationError(f"spec.scheduling.extenders[{position}].bindVerb", NOT_SHARED)
             problem = self._port.problem_of(endpoint_of(each))
             if problem:
                 raise ConfigurationError(f"spec.scheduling.extenders[{position}].tlsConfig", problem)

@@ -5,14 +5,13 @@ All state is in the API server: a new process continues from there.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from plimsoll.api.schema.conditions import Condition, ConditionStatus, with_condition
 from plimsoll.api.v1alpha1.pod_group import SCHEDULED, GroupPhase, PodGroupResourceStatus
 from plimsoll.cluster.pod_groups import Group, Groups
-from plimsoll.framework import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
@@ -45,13 +44,11 @@ class GroupReports:
         writer: PodGroupStatusWriter,
         clock: Clock,
         observer: Observer,
-        elsewhere: Callable[[Pod], bool] = lambda _: False,
     ) -> None:
         self._groups = groups
         self._writer = writer
         self._clock = clock
         self._observer = observer
-        self._elsewhere = elsewhere  #: whether another replica schedules a pod and its group
         self._due: dict[str, None] = {}
         self._news = asyncio.Event()
         self._written: dict[str, tuple[str, Mapping[str, Any]]] = {}
@@ -85,9 +82,6 @@ class GroupReports:
         """Write a group's status if it has changed; a failed write is in the next round already."""
         group = self._groups.find(key)
         if group is None or group.object is None:
-            self._written.pop(key, None)
-            return WriteResult(WriteOutcome.DONE)
-        if any(map(self._elsewhere, group.members.values())):
             self._written.pop(key, None)
             return WriteResult(WriteOutcome.DONE)
         metadata = group.object.metadata

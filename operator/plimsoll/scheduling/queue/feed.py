@@ -38,8 +38,6 @@ class QueueFeed(PlacedPodsSubscriber):
                     self._take_over_nomination(pod)
             case PodUpdated(old, pod):
                 self._set_pod(pod, now)
-                if self._served.is_elsewhere(pod):
-                    self._mind_nomination(pod)
                 self._forgo_nomination(old, pod, now)
             case PodDeleted(pod):
                 self._book.release_uid(pod.uid)
@@ -68,15 +66,11 @@ class QueueFeed(PlacedPodsSubscriber):
         """Handle a change that comes from no watch; the cache has it already."""
         self._move(change, self._clock.monotonic())
 
-    def take_over(self, scheduler: str | None = None) -> None:
-        """Take over as leader: nominations are read from the pods, whatever was recorded before.
-
-        With a scheduler name, only for that one.
-        """
+    def take_over(self) -> None:
+        """Take over as leader: nominations are read from the pods, whatever was recorded before."""
         for pod in self._book.cache.waiting.values():
-            if scheduler in (None, pod.spec.scheduler_name):
-                self._book.release_uid(pod.uid)
-                self._take_over_nomination(pod)
+            self._book.release_uid(pod.uid)
+            self._take_over_nomination(pod)
 
     def requeue_all(self) -> None:
         """Review every pod without a node after the profiles changed."""
@@ -99,9 +93,6 @@ class QueueFeed(PlacedPodsSubscriber):
             self._set_waiting(pod, now)
 
     def _set_waiting(self, pod: Pod, now: float) -> None:
-        if self._served.is_elsewhere(pod):
-            self._queue.remove(pod.uid)
-            return
         try:
             info = self._book.cache.info(pod)
         except Exception as exc:  # noqa: BLE001 - whatever one pod holds, the others go on
@@ -131,20 +122,8 @@ class QueueFeed(PlacedPodsSubscriber):
         tried, no attempt would end it.
         """
         node = "" if pod.spec.scheduling_gates else pod.nominated_node_name
-        is_theirs = self._served.is_elsewhere(pod) and not self._book.cache.node_of(pod.uid)
-        if node and (pod.uid in self._queue or is_theirs):
+        if node and pod.uid in self._queue:
             self._book.nominate(self._book.cache.info(pod), node, pod.spec.scheduler_name)
-
-    def _mind_nomination(self, pod: Pod) -> None:
-        """Respect the nomination of another replica's pod: none of our pods takes its room."""
-        if pod.node_name or pod.is_terminal or self._book.cache.node_of(pod.uid):
-            return
-        held = self._book.held_by_uid(pod.uid)
-        if pod.nominated_node_name != ("" if held is None else held.node):
-            self._book.release_uid(pod.uid)
-            if pod.nominated_node_name:
-                info = self._book.cache.info(pod)
-                self._book.nominate(info, pod.nominated_node_name, pod.spec.scheduler_name)
 
     def _forgo_nomination(self, old: Pod, new: Pod | None, now: float) -> None:
         """Requeue other pods when a pod's nomination ended or moved to another node."""
