@@ -1,4 +1,4 @@
-"""The time of a search is what its parts report, or what elapses, whichever is more."""
+"""The time of a search is the greater of what its parts report and what elapses."""
 
 from plimsoll.planning.moves import standing
 from plimsoll.planning.optimal.search_time import SearchTime
