@@ -181,14 +181,18 @@ class Comparison:
         return [_cell(results.get(spec, "did not run")) for results in self.runs.values()]
 
     def on_page(self, present: str) -> str:
-        """A page with this suite's section in place of the one that it has, or before those of results."""
+        """A page with this suite's section in place of the one that it has; the newest version is first."""
         about, *sections = re.split(r"^(?=## \S+ \d)", present, flags=re.MULTILINE)
         heading = f"## {self.suite}\n"
-        section = f"{heading}\n{self.summary()}\n\n{self.table()}\n"
-        places = [at for at, each in enumerate(sections) if each.startswith(heading)]
-        at = places[0] if places else 0
-        sections[at : at + len(places)] = [section]
-        return "\n\n".join(each.rstrip() for each in (about, *sections)) + "\n"
+        others = [each for each in sections if not each.startswith(heading)]
+        made = f"{heading}\n{self.summary()}\n\n{self.table()}"
+        ordered = sorted([made, *others], key=_place)
+        return "\n\n".join(each.rstrip() for each in (about, *ordered)) + "\n"
+
+
+def _place(section: str) -> tuple[str, list[int]]:
+    _, suite, version = section.split()[:3]
+    return suite, [-int(number) for number in re.findall(r"\d+", version)]
 
 
 def _cell(text: str) -> str:
