@@ -18,12 +18,13 @@ def syntax_trees(paths: Iterable[Path]) -> dict[Path, ast.Module]:
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        return {path: _syntax_tree(path) for path in paths}
+        return {path: syntax_tree(path) for path in paths}
     finally:
         if was_enabled:
             gc.enable()
 
 
 @cache
-def _syntax_tree(path: Path) -> ast.Module:
+def syntax_tree(path: Path) -> ast.Module:
+    """The tree of one module's file."""
     return ast.parse(path.read_text(encoding="utf-8"), str(path))

@@ -45,7 +45,7 @@ STARTS: dict[str, set[str]] = {
     "explain pod --no-such-flag": set(),
     "completion bash": set(),
     "explain pod web": READS,
-    "run": READS | {"aiohttp", "moves", "prometheus", "rich", "structlog"},
+    "run": READS | {"aiohttp", "moves", "prometheus", "structlog"},
 }
 
 #: Runs a command, and prints the modules that are there at its end; the operator ends as it begins to watch.

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from kubernetes_asyncio import client, config
 
 from plimsoll.kube.session.http_client import opened_client
@@ -89,7 +90,7 @@ class Speaker:
             async for chunk in response.content.iter_any():
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
-                    yield json.loads(line)
+                    yield msgspec.json.decode(line)
         finally:
             if response.connection and response.connection.transport:
                 response.connection.transport.abort()  # TLS would wait for the other end to say goodbye
@@ -154,7 +155,7 @@ async def speaking(kubeconfig: Path) -> AsyncIterator[Speaker]:
 def _parsed(content: bytes) -> dict[str, Any]:
     """A body; plain text, as for paths that are not served yet, counts as the message."""
     try:
-        body: dict[str, Any] = json.loads(content)
-    except ValueError:
+        body: dict[str, Any] = msgspec.json.decode(content)
+    except msgspec.DecodeError:
         return {"message": content.decode(errors="replace")}
     return body

@@ -13,7 +13,7 @@ def graph_of(modules: Sequence[Module]) -> dict[str, set[str]]:
 
 
 def _imported(module: Module, names: set[str]) -> Iterator[str]:
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in names)
         elif isinstance(node, ast.ImportFrom):

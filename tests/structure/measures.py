@@ -93,7 +93,7 @@ def probes(modules: Iterable[Module]) -> list[str]:
 
 
 def _probed(module: Module) -> Iterator[str]:
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         match node:
             case ast.Call(
                 func=ast.Name(id="getattr" | "hasattr"), args=[_, ast.Constant(value=str(name)), *_]
@@ -121,7 +121,7 @@ def late_callbacks(modules: Sequence[Module]) -> list[str]:
     called = {
         node.target.attr
         for module in modules
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.AnnAssign)
         and isinstance(node.target, ast.Attribute)
         and ast.unparse(node.annotation).startswith(("Callable[", "list[Callable["))
@@ -129,7 +129,7 @@ def late_callbacks(modules: Sequence[Module]) -> list[str]:
     return [
         f"{module.name}:{target.attr}"
         for module in modules
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Assign)
         for each in node.targets
         for target in (each.elts if isinstance(each, ast.Tuple) else [each])

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from syntax_trees import syntax_trees
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 OPERATOR = ROOT / "operator"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Module:
     """A module.
 
@@ -27,6 +27,11 @@ class Module:
     package: bool
     lines: int
     tree: ast.Module
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of the tree."""
+        return tuple(ast.walk(self.tree))
 
     @property
     def folder(self) -> str:

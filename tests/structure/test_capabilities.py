@@ -10,6 +10,7 @@ import plimsoll
 from plimsoll import plugins, strategies
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
+from syntax_trees import syntax_tree
 
 PRODUCT = Path(plimsoll.__file__).parent
 
@@ -44,7 +45,7 @@ def probes(tree: Module) -> set[str]:
 @pytest.mark.parametrize("path", modules(NO_PROBING))
 def test_no_module_probes_for_an_attribute(path: Path) -> None:
     """Capabilities are protocols of ``framework``; a constant name in getattr() is a hidden one."""
-    assert probes(ast.parse(path.read_text())) <= OF_LIBRARIES
+    assert probes(syntax_tree(path)) <= OF_LIBRARIES
 
 
 @pytest.mark.parametrize("path", modules(NO_NAMES))
@@ -52,7 +53,7 @@ def test_no_module_names_a_plugin_or_strategy(path: Path) -> None:
     """What is special about a plugin is a capability that other plugins may have, too."""
     constants = {
         each.value
-        for each in ast.walk(ast.parse(path.read_text()))
+        for each in ast.walk(syntax_tree(path))
         if isinstance(each, ast.Constant) and isinstance(each.value, str)
     }
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 #: The start page, whose sections are the parts of the site and whose list items are the pages of a part.
@@ -84,8 +86,9 @@ def as_page(path: str | None, known: set[str]) -> str | None:
     return next((each for each in (path, f"{path}/README.md", f"{path}.md") if each in known), None)
 
 
-def all_pages(root: Path) -> list[str]:
-    """Returns every page of the site, as paths from the repository's root."""
+@cache
+def all_pages(root: Path) -> Sequence[str]:
+    """Returns every page of the site, as paths from the repository's root; looked for once in a process."""
     own = sorted(path.relative_to(root).as_posix() for path in (root / "docs").rglob("*.md"))
     return own + sorted(OTHERS)
 

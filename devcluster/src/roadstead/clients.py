@@ -350,7 +350,7 @@ class RunningCluster:
 @functools.lru_cache(maxsize=16)
 def _read(kubeconfig: Path, _changed_ns: int) -> JsonObject:
     """The file's content; a cache keyed by modification time rereads a changed file."""
-    config: JsonObject = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
+    config: JsonObject = yaml.load(kubeconfig.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     return config
 
 
@@ -363,7 +363,7 @@ def _objects(sources: Iterable[Source]) -> Iterator[JsonObject]:
         if isinstance(source, Mapping):
             yield dict(source)
             continue
-        for document in yaml.safe_load_all(Path(source).read_text(encoding="utf-8")):
+        for document in yaml.load_all(Path(source).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader):
             if document:
                 yield document
 

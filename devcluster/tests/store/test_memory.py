@@ -49,6 +49,7 @@ def kept() -> Counter[str]:
 
 def test_a_cluster_keeps_nothing_of_pods_that_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Changes are kept for so many versions, Events for their time; all else goes with the pod."""
+    gc.freeze()  # what other tests left is not looked at
     monkeypatch.setattr(store, "SPAN", 200)
     monkeypatch.setattr(event_recorder, "_REMEMBERED", 20)
     simulation = Simulation().with_controllers().with_kubelets(start_s=(0.1, 0.1), heartbeats=True)

@@ -25,14 +25,15 @@ LOADING = "load"
 
 
 @cache
-def _installed() -> tuple[metadata.EntryPoint, ...]:
+def _installed() -> Any:
     """All entry points of this Python environment: the metadata of every package is read for them."""
-    return tuple(each for found in metadata.distributions() for each in found.entry_points)
+    return metadata.entry_points()
 
 
 def installed(group: str) -> Iterable[metadata.EntryPoint]:
     """The entry points of one group in this Python environment."""
-    return [each for each in _installed() if each.group == group]
+    found: Iterable[metadata.EntryPoint] = _installed().select(group=group)
+    return found
 
 
 def load(

@@ -15,10 +15,10 @@ from contextlib import AsyncExitStack
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-import structlog
 from prometheus_client import disable_created_metrics
 
 import plimsoll
+import plimsoll.telemetry  # first: it decides what structlog imports
 from plimsoll.app.endpoints import PROBES, Endpoints, serving
 from plimsoll.app.machine.descriptors import raise_limit
 from plimsoll.app.machine.garbage import collect_until
@@ -34,7 +34,7 @@ from plimsoll.inspection.operator_memory import NodeMemory, PodMemory
 from plimsoll.kube.extenders import HTTPExtenders
 from plimsoll.kube.session.session import connected
 from plimsoll.leadership.leader import LeadershipLost
-from plimsoll.telemetry import exposition
+from plimsoll.telemetry import exposition, structlog
 from plimsoll.telemetry.logs import configure
 from plimsoll.telemetry.outages import KopfLines
 

@@ -20,8 +20,8 @@ def main() -> None:
 
     What a command imports lives as long as the command, and a collector would look through it a dozen times.
     Commands that read a cluster, or that run for long, enable the collector. Libraries that are imported
-    later neither start threads for products of large matrices, which we have none of, nor search all packages
-    for extensions of models.
+    later start no threads for products of large matrices, which we have none of, and do not search all
+    packages for extensions of models.
     """
     gc.disable()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -216,7 +216,7 @@ def _contents(paths: str) -> list[Mapping[str, Any]]:
         raise ValueError("there is no such file" if len(named) == 1 else "none of the files exists")
     contents: list[Mapping[str, Any]] = []
     for path in files:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
         if not isinstance(content, dict) or not all(isinstance(content.get(name), list) for name in LISTS):
             raise ValueError(f"this is not a kubeconfig: it has no lists of {' and '.join(LISTS)}")
         contents.append(content)

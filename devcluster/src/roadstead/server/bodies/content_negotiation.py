@@ -122,7 +122,7 @@ def decoded(body: bytes, media: str) -> Any:
         except orjson.JSONDecodeError:
             pass
         try:
-            return yaml.safe_load(body)
+            return yaml.load(body, Loader=yaml.CSafeLoader)
         except yaml.YAMLError as error:
             raise bad_request(f"error decoding YAML: {error}") from error
     if media == MEDIA_TYPE:
