@@ -32,7 +32,7 @@ from plimsoll.scheduling.binding.binder import ConfirmedBinder
 from plimsoll.scheduling.shared_nodes.answers import RequestAnswers
 from plimsoll.scheduling.shared_nodes.binder import SharedNodeBinder
 from plimsoll.scheduling.shared_nodes.pods_elsewhere import PodsElsewhere
-from plimsoll.scheduling.shared_nodes.request import ANSWER_S, refusal, requested_node
+from plimsoll.scheduling.shared_nodes.request import ANSWER_S, RequestReason, refusal, requested_node
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     FakeClaims,
@@ -310,6 +310,44 @@ async def test_a_pod_that_is_deleted_while_it_waits_leaves_nothing_behind(
 
         assert pod.uid not in one.wing.queue
         assert one.wing.mirror.cache.node_of(pod.uid) == ""
+
+
+@pytest.mark.parametrize(
+    ("what", "verdict"),
+    [
+        pytest.param("bound", WriteOutcome.DONE, id="bound"),
+        pytest.param("bound elsewhere", WriteOutcome.CONFLICT, id="bound-elsewhere"),
+        pytest.param("refused", WriteOutcome.CONFLICT, id="refused"),
+        pytest.param("deleted", WriteOutcome.GONE, id="deleted"),
+        pytest.param("made again", WriteOutcome.GONE, id="made-again-under-its-name"),
+    ],
+)
+async def test_the_answer_to_a_request_is_what_became_of_the_pod(
+    full_home: tuple[Any, ...], what: str, verdict: WriteOutcome
+) -> None:
+    """And a second pod under its name answers nothing."""
+    server, clock, one, pod = full_home
+    node, other = [each for each in NODES if share_of(each) != share_of("n0")][:2]
+    await one.look()
+    one.shares.held = frozenset()
+    binding = asyncio.ensure_future(one.binder.bind(pod, node))
+    await settled()
+    await one.look()
+    assert not binding.done()
+    begun = clock.monotonic()
+    if what in ("deleted", "made again"):
+        server.delete(pod.uid)
+    if what == "made again":
+        server.add(a_pod("late", uid="another", schedulerName="a", node=node))
+    elif what == "refused":
+        await server.request(pod, RequestReason.REFUSED, f"{node}: no room", is_open=False)
+    elif what != "deleted":
+        await server.bind(pod, node if what == "bound" else other)
+    await one.look()
+
+    assert binding.done()
+    assert (await binding).verdict is verdict
+    assert clock.monotonic() == begun
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from hypothesis import Phase, settings
 from forked import NURSERY
 from mutants.forks import BROKEN, DONE, End, Forks, Work
 from mutants.functions import Functions
-from mutants.mutant import Mutant
+from mutants.mutant import PRODUCT, Mutant
 from mutants.reach import Reach, Reached, Recorder
 from workers import become_worker
 
@@ -228,12 +228,13 @@ class Hunt:
         known = {name: each for name, each in reaching.items() if name not in self._broken}
         near = {name for name, each in known.items() if each.lines[mutant.path] & bits}
         files = {name.partition("::")[0] for name in near}
-        stem = Path(mutant.path).stem
+        inner = Path(mutant.path.removeprefix(f"{PRODUCT}/"))
+        homes = [f"tests/{inner.parent}/", f"tests/{mutant.package}/"]
 
         def order(name: str) -> tuple[object, ...]:
             file = name.partition("::")[0]
-            at_home = stem in file or file.startswith(f"tests/{mutant.package}/")
-            return name not in near, file not in files, not at_home, known[name].cost_s
+            at_home = [not file.startswith(each) for each in homes]
+            return name not in near, file not in files, inner.stem not in file, *at_home, known[name].cost_s
 
         ordered = sorted(known, key=order)
         taken = [each for each in ordered if each in near]
