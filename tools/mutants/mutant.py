@@ -154,7 +154,7 @@ def _chance(seed: int, package: str) -> random.Random:
 
 
 def found_again(earlier: Iterable[Mutant], texts: dict[str, str]) -> list[Mutant]:
-    """Mutants in modules as they are now, at the place that is nearest; those whose text is gone are left out."""
+    """Mutants in modules as they are now, at the nearest place; those whose text is gone are left out."""
     now: dict[str, list[Mutant]] = {}
     found = []
     for each in earlier:
