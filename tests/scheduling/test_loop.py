@@ -13,7 +13,7 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.engine.plugin_calls import METER
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import SUCCESS, Code, NodeFilter, Registry, Status, error, unresolvable, unschedulable
+from plimsoll.framework import SUCCESS, Code, NodeFilter, Registry, Status, error, unschedulable
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
@@ -98,8 +98,7 @@ class Heavy(NodeFilter):
         calls = METER.get()
         if pod.labels.get("heavy") and calls is not None:
             calls.budget.spent = calls.budget.attempt
-        answers = {"unschedulable": unschedulable("too heavy"), "unresolvable": unresolvable("too heavy")}
-        return answers.get(pod.labels.get("heavy"), SUCCESS)
+        return unschedulable("too heavy") if pod.labels.get("heavy") == "unschedulable" else SUCCESS
 
 
 @pytest.fixture
@@ -611,18 +610,17 @@ async def test_a_pod_is_bound_after_what_was_being_written_about_it(stage: Calla
 
 
 @pytest.mark.parametrize(
-    ("heavy", "nodes", "where"),
+    ("heavy", "where"),
     [
-        pytest.param("yes", 2, "given up before preScore plugin NodeAffinity: ", id="between-plugins"),
-        pytest.param("unschedulable", 2, "given up before filter plugin Heavy: ", id="between-its-calls"),
-        pytest.param("unresolvable", 1, "given up: ", id="in-its-last-call"),
+        pytest.param("yes", "given up before preScore plugin NodeAffinity: ", id="between-plugins"),
+        pytest.param("unschedulable", "given up before filter plugin Heavy: ", id="between-its-calls"),
     ],
 )
 async def test_a_pod_that_takes_too_much_is_set_aside(
-    stage: Callable[..., Any], heavy: str, nodes: int, where: str
+    stage: Callable[..., Any], heavy: str, where: str
 ) -> None:
     """Its condition says where, it waits for longer each time, and no plugin is blamed; others are bound."""
-    one = await stage(Heavy, nodes=nodes)
+    one = await stage(Heavy)
 
     await one.pods(our_pod("p", labels={"heavy": heavy}), our_pod("q"))
 
