@@ -71,7 +71,7 @@ class Limits:
     """Seconds of processor time for the tests of a mutant.
 
     Attributes:
-        line_s: For those that reach its line.
+        line_s: For the cheapest of those that reach its line, and for the dearest.
         module_s: For others that reach its module.
     """
 
@@ -222,7 +222,10 @@ class Hunt:
         return following
 
     def trial_of(self, mutant: Mutant) -> Trial:
-        """The tests for a mutant: first those that reach its line, then those that reach its module."""
+        """The tests for a mutant: those that reach its line, the nearest first, and others of its module.
+
+        The dearest of its package follow the cheapest: models look at more than a hundred small tests.
+        """
         reaching = self._reaching.get(mutant.path, {})
         bits = sum(1 << line for line in range(mutant.line, mutant.last + 1))
         known = {name: each for name, each in reaching.items() if name not in self._broken}
@@ -239,6 +242,8 @@ class Hunt:
         ordered = sorted(known, key=order)
         taken = [each for each in ordered if each in near]
         tests = self._affordable(taken, self.limits.line_s)
+        dear = sorted(set(taken).difference(tests), key=lambda name: -known[name].cost_s)
+        tests += self._affordable([each for each in dear if each.startswith(homes[1])], self.limits.line_s)
         left = len(taken) - len(tests)
         if taken:
             tests += self._affordable([each for each in ordered if each not in near], self.limits.module_s)
