@@ -107,6 +107,15 @@ def test_each_extender_is_given_what_those_before_it_left() -> None:
     assert decision.node == "c"
 
 
+@pytest.mark.parametrize("order", [(SCORE, FILTER), (FILTER, SCORE)])
+def test_an_extender_that_only_scores_ends_no_filtering(order: Any) -> None:
+    """Those after it are asked, too."""
+    answers = Answers(filter=only("b", "c"), prioritize=[{"Host": "c", "Score": 9}])
+
+    assert decide(three(), a_pod("p"), answers, *order).node == "c"
+    assert answers.points == ["filter", "prioritize"]
+
+
 def test_an_extender_without_a_node_cache_is_sent_the_nodes() -> None:
     """As documents of the API; and answers with such."""
     whole = Extender("http://w", filter_verb="filter")

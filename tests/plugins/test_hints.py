@@ -532,6 +532,8 @@ ROWS = [
     check("DynamicResources", DEVICES, of_claim(a_claim(), a_claim()), SLEEPS, "same-status"),
     check("DynamicResources", DEVICES, generated(DEVICES), WAKES, "claims-were-made"),
     check("DynamicResources", DEVICES, generated(info("other")), SLEEPS, "of-another-pod"),
+    check("DynamicResources", DEVICES, generated(info(uid="later")), SLEEPS, "of-a-later-pod-of-the-name"),
+    check("DynamicResources", DEVICES, generated(info(namespace="far")), SLEEPS, "of-its-name-elsewhere"),
     check("NodeDeclaredFeatures", info(), node(None, OPEN), WAKES, "new"),
     check(
         "NodeDeclaredFeatures",

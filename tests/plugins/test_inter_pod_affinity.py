@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plimsoll.framework import SKIP, SUCCESS, CycleState, Snapshot
 from plimsoll.model.columns.cluster import Cluster
@@ -272,3 +274,37 @@ class TestScoreConformance(ScorePluginConformance):
     """The laws of score plugins."""
 
     plugin = PLUGIN
+
+
+SOME_TERMS = st.lists(st.sampled_from(["web", "db"]), max_size=2, unique=True)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["a1", "a2", "b1", "bare"]), st.sampled_from(["web", "db"]), SOME_TERMS),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_rivalries_refuse_a_placed_pod_where_the_filter_would(
+    drawn: list[tuple[str, str, list[str]]],
+) -> None:
+    """Its own node, with the pod taken off: by its own terms, and by those of others against it."""
+    pods = [
+        a_web_pod(f"p{at}", node, app, affinity=far(*map(term, against)))
+        for at, (node, app, against) in enumerate(drawn)
+    ]
+    cluster = a_cluster_of(A | B, *pods)
+    for pod in pods:
+        info, row = cluster.templates.info(pod), cluster.rows[pod.node_name]
+        found = PLUGIN.rivalries(info, Snapshot(cluster))
+        refusing = {each.is_own for each in found if each.refused([row], Snapshot(cluster))[0]}
+        fork = cluster.fork()
+        fork.displace(pod.uid)
+        state = CycleState()
+        code = OPEN
+        if PLUGIN.pre_filter(state, info, Snapshot(fork)).is_success:
+            code = int(PLUGIN.filter(state, info, Snapshot(fork))[row])
+        assert bool(refusing) == (code in (ANTI, EXISTING))
+        assert code != ANTI or True in refusing
+        assert code != EXISTING or False in refusing

@@ -2,15 +2,19 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from plimsoll.framework import SKIP, SUCCESS, CycleState
+from plimsoll.framework import SKIP, SUCCESS, CycleState, Snapshot
 from plimsoll.plugins.node_resources_balanced_allocation import (
+    FEW,
     NodeResourcesBalancedAllocation,
     NodeResourcesBalancedAllocationArgs,
 )
-from plimsoll.testing.builders import a_node, a_pod, a_snapshot, the_info
+from plimsoll.testing.builders import a_cluster, a_node, a_pod, a_snapshot, the_info
 from plimsoll.testing.conformance import ScorePluginConformance
 
 GPU = "example.com/gpu"
@@ -129,3 +133,24 @@ class TestThreeResourcesConformance(ScorePluginConformance):
     """The laws every score plugin obeys, with nodes that lack some of the resources."""
 
     plugin = over("cpu", "memory", GPU)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, FEW + 2), st.integers(0, 6000), st.integers(0, 9000)), min_size=1, max_size=6
+    )
+)
+def test_points_after_each_placement_are_those_of_a_new_look(placed: list[tuple[int, int, int]]) -> None:
+    """Kept sums are renewed for the nodes that changed, also where these are over-committed."""
+    nodes = [a_node(f"n{at}", cpu="4", memory=5000 + at) for at in range(FEW + 3)]
+    cluster = a_cluster(nodes)
+    pod = cluster.templates.info(a_pod(cpu="1", memory=1000))
+    PLUGIN.score(CycleState(), pod, Snapshot(cluster))
+    for number, (node, cpu, memory) in enumerate(placed):
+        other = a_pod(f"p{number}", node=f"n{node}", cpu=f"{cpu}m", memory=memory)
+        cluster.place(cluster.templates.info(other), other.node_name)
+        kept = PLUGIN.score(CycleState(), pod, Snapshot(cluster)).tolist()
+        rows = [cluster.rows[each.name] for each in nodes]
+        alone = [PLUGIN.score(CycleState(), pod, Snapshot(cluster).at(np.array([row])))[0] for row in rows]
+
+        assert [kept[row] for row in rows] == alone

@@ -13,7 +13,12 @@ from plimsoll.framework.status import Status
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
-from plimsoll.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
+from plimsoll.plugins.node_resources_fit import (
+    FIRST_RESOURCE,
+    OTHERS,
+    NodeResourcesFit,
+    NodeResourcesFitArgs,
+)
 from plimsoll.testing.builders import a_cluster, a_node, a_pod, a_snapshot, the_info
 from plimsoll.testing.conformance import FilterPluginConformance, ScorePluginConformance
 from plimsoll.toolkit.scheduling.resource_points import EXACT, divided
@@ -338,3 +343,21 @@ def test_points_are_those_of_integers_wherever_doubles_are_used(
     assert points.tolist() == [
         (of_cpu * weights[0] + of_memory * weights[1]) // sum(weights) for of_cpu, of_memory in shares
     ]
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        pytest.param(1, "Insufficient example.com/r{last}", id="one"),
+        pytest.param(2, "Insufficient one of 2 further resources", id="two"),
+        pytest.param(5, "Insufficient one of 5 further resources", id="five"),
+    ],
+)
+def test_resources_beyond_those_with_a_bit_are_named_or_counted(more: int, expected: str) -> None:
+    """A pod of sixty resources, none of which the node has."""
+    named = OTHERS - FIRST_RESOURCE
+    requests = {f"example.com/r{number:02}": "1" for number in range(named + more)}
+    status = verdict(with_args(), the_info(a_pod(requests=requests)), a_snapshot(a_node()))
+
+    assert len(status.reasons) == named + 1
+    assert status.reasons[-1] == expected.format(last=f"{named:02}")

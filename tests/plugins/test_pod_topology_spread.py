@@ -12,6 +12,7 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import LabelMapSpec, Service
 from plimsoll.plugins.pod_topology_spread import (
+    FEW_DOMAINS,
     LABEL_MISSING,
     SKEWED,
     PodTopologySpread,
@@ -395,3 +396,36 @@ class TestScoreConformance(ScorePluginConformance):
     """The laws of score plugins."""
 
     plugin = PLUGIN
+
+
+def test_nodes_without_a_required_key_have_no_points_of_other_constraints() -> None:
+    """Neither before nor after they are normalised: a node of a zone, without the rack that is asked for."""
+    rack = "example.com/rack"
+    nodes = [a_node("n1", labels={ZONE: "a", rack: "r"}), a_node("n2", labels={ZONE: "b"})]
+    cluster = a_cluster(nodes, placed(n1=1, n2=3))
+    pod = a_web_pod(spread(ZONE, when="ScheduleAnyway"), spread(rack, when="ScheduleAnyway"))
+
+    raw, normalised = points(cluster, pod)
+
+    assert raw[0] > 0
+    assert (raw[1], normalised[1]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("zones", "is_kept"),
+    [pytest.param(2, True, id="few-domains"), pytest.param(FEW_DOMAINS + 2, False, id="many-domains")],
+)
+def test_an_edition_stays_while_no_domain_crosses_its_limit(zones: int, is_kept: bool) -> None:
+    """So what is known of a template is not asked again; of many domains no edition is made."""
+    nodes = [a_node(f"n{at}", labels={ZONE: f"z{at % zones}"}) for at in range(2 * zones)]
+    cluster = a_cluster(nodes, placed(n0=1, n1=1))
+    info = cluster.templates.info(a_web_pod(spread(skew=5)))
+    before = PLUGIN.edition(info.template, Snapshot(cluster))
+    for more in placed(n0=2)[1:]:
+        cluster.place(cluster.templates.info(more), "n0")
+    after = PLUGIN.edition(info.template, Snapshot(cluster))
+
+    assert (before is not None and before == after) is is_kept
+    for more in placed(n0=9)[2:]:
+        cluster.place(cluster.templates.info(more), "n0")
+    assert before is None or PLUGIN.edition(info.template, Snapshot(cluster)) != before

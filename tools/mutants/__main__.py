@@ -49,8 +49,8 @@ def main() -> int:
     add(
         "--line-s",
         type=float,
-        default=6.0,
-        help="seconds of processor time for tests that reach a mutant's line",
+        default=4.0,
+        help="seconds of processor time for the cheapest tests that reach a line, and for the dearest",
     )
     add("--module-s", type=float, default=2.0, help="the same for others that reach its module")
     add("--files", type=int, default=0, help="so many test files at most, the nearest; 0: all")

@@ -24,7 +24,7 @@ from hypothesis import Phase, settings
 from forked import NURSERY
 from mutants.forks import BROKEN, DONE, End, Forks, Work
 from mutants.functions import Functions
-from mutants.mutant import Mutant
+from mutants.mutant import PRODUCT, Mutant
 from mutants.reach import Reach, Reached, Recorder
 from workers import become_worker
 
@@ -71,7 +71,7 @@ class Limits:
     """Seconds of processor time for the tests of a mutant.
 
     Attributes:
-        line_s: For those that reach its line.
+        line_s: For the cheapest of those that reach its line, and for the dearest.
         module_s: For others that reach its module.
     """
 
@@ -222,22 +222,28 @@ class Hunt:
         return following
 
     def trial_of(self, mutant: Mutant) -> Trial:
-        """The tests for a mutant: first those that reach its line, then those that reach its module."""
+        """The tests for a mutant: those that reach its line, the nearest first, and others of its module.
+
+        The dearest of its package follow the cheapest: models look at more than a hundred small tests.
+        """
         reaching = self._reaching.get(mutant.path, {})
         bits = sum(1 << line for line in range(mutant.line, mutant.last + 1))
         known = {name: each for name, each in reaching.items() if name not in self._broken}
         near = {name for name, each in known.items() if each.lines[mutant.path] & bits}
         files = {name.partition("::")[0] for name in near}
-        stem = Path(mutant.path).stem
+        inner = Path(mutant.path.removeprefix(f"{PRODUCT}/"))
+        homes = [f"tests/{inner.parent}/", f"tests/{mutant.package}/"]
 
         def order(name: str) -> tuple[object, ...]:
             file = name.partition("::")[0]
-            at_home = stem in file or file.startswith(f"tests/{mutant.package}/")
-            return name not in near, file not in files, not at_home, known[name].cost_s
+            at_home = [not file.startswith(each) for each in homes]
+            return name not in near, file not in files, inner.stem not in file, *at_home, known[name].cost_s
 
         ordered = sorted(known, key=order)
         taken = [each for each in ordered if each in near]
         tests = self._affordable(taken, self.limits.line_s)
+        dear = sorted(set(taken).difference(tests), key=lambda name: -known[name].cost_s)
+        tests += self._affordable([each for each in dear if each.startswith(homes[1])], self.limits.line_s)
         left = len(taken) - len(tests)
         if taken:
             tests += self._affordable([each for each in ordered if each not in near], self.limits.module_s)

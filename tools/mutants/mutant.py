@@ -145,8 +145,12 @@ def drawn(
     return [
         mutant
         for package, number in sorted(wanted.items())
-        for mutant in _some(by_package[package], number, random.Random(f"{seed} {package}"), texts)  # noqa: S311 - the same for the same seed
+        for mutant in _some(by_package[package], number, _chance(seed, package), texts)
     ]
+
+
+def _chance(seed: int, package: str) -> random.Random:
+    return random.Random(f"{seed} {package}")  # noqa: S311 - the same for the same seed
 
 
 def found_again(earlier: Iterable[Mutant], texts: dict[str, str]) -> list[Mutant]:

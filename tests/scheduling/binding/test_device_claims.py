@@ -17,7 +17,7 @@ from plimsoll.model.kinds.devices.resource_claim import (
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.resource_claims import FINALIZER, ClaimAnswer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.testing.builders import a_node
+from plimsoll.testing.builders import a_node, a_pod
 from scheduling.binding.devices import DeviceScene, gpus
 
 CONFLICT = WriteResult(WriteOutcome.CONFLICT, "the object has been modified")
@@ -309,6 +309,24 @@ def out_of_reach() -> ResourceClaim:
     plain = msgspec.to_builtins(claim.status.allocation)
     allocation = convert(AllocationResult, {**plain, "nodeSelector": selector})
     return msgspec.structs.replace(claim, status=ResourceClaimStatus(allocation=allocation))
+
+
+async def test_a_reservation_for_an_earlier_pod_of_the_name_is_not_the_pod_s() -> None:
+    """Made again, it has another uid: it is reserved the claim itself, in the server's view and in ours."""
+    earlier = a_pod("pod", uid="earlier")
+    scene = DeviceScene(allocated(a_claim(), "d0", earlier))
+    pod = scene.wants()
+    seen: list[Any] = []
+
+    async def look(_pod: Pod, _node: str) -> None:
+        seen.extend(each.uid for each in scene.claims.claims["default/mine"].status.reserved_for)
+
+    scene.binder.before = look
+    async with scene:
+        await scene.later(15)
+
+    assert "default/pod" in scene.binder.bound
+    assert pod.uid in seen
 
 
 async def test_an_unused_allocation_that_keeps_a_pod_from_every_node_is_taken_back() -> None:

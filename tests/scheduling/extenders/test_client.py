@@ -21,6 +21,7 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.ports.extenders import TLSSettings
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.extenders.client import TURNS, Extending, endpoint_of
@@ -530,3 +531,17 @@ def test_a_key_is_in_no_text_about_an_endpoint() -> None:
     )
 
     assert "c2VjcmV0" not in repr(endpoint_of(spec.extenders[0]))
+
+
+def test_every_setting_of_tls_reaches_the_endpoint() -> None:
+    """Each is its own; left out, none is set."""
+    tls = {"serverName": "n", "caData": "Y2E=", "certData": "Y2VydA==", "keyData": "a2V5"}
+    settings: list[dict[str, Any]] = [{"tlsConfig": tls}, {}, {"tlsConfig": {"insecure": True}}]
+    extenders = [{"urlPrefix": f"https://c{at}", **each} for at, each in enumerate(settings)]
+    spec = SchedulingSpec.from_wire({"schedulerName": "x", "extenders": extenders})
+
+    assert [endpoint_of(each).tls for each in spec.extenders] == [
+        TLSSettings(server_name="n", ca_data="Y2E=", cert_data="Y2VydA==", key_data="a2V5"),
+        TLSSettings(),
+        TLSSettings(insecure=True),
+    ]

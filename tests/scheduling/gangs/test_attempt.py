@@ -200,6 +200,24 @@ async def test_a_gang_preempts_as_a_whole() -> None:
         assert len(one.bound) == 3
 
 
+async def test_members_without_a_part_in_a_preemption_wait_and_start_when_there_is_room() -> None:
+    """Two must start and get the room of the victim; none of the other three is lost."""
+    async with gang_scene(nodes=1, cpu="2") as one:
+        low = a_pod("low", cpu="2", node="n0")
+        await one.pods(low)
+        await one.group(members=2)
+        await one.pods(*members(5, priority=10))
+        assert one.preemptor.victims == ["low"]
+        assert sorted(each.pod.name for each in one.queue) == [f"train-{number}" for number in range(5)]
+
+        await one.see(PodDeleted(low))
+        await one.clock.advance(3)
+        assert len(one.bound) == 2
+        await one.see(NodeAdded(a_node("more", cpu="3")))
+        await one.clock.advance(12)
+        assert len(one.bound) == 5
+
+
 async def test_a_member_does_not_preempt_its_sibling() -> None:
     """One of two runs; the other one is more important, and would fit in its place: that starts no gang."""
     async with gang_scene(nodes=1, cpu="1") as one:

@@ -16,6 +16,7 @@ from plimsoll.framework import (
     Status,
     unresolvable,
 )
+from plimsoll.framework.registry import EXTENSION_POINTS
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo
@@ -422,3 +423,14 @@ def test_the_cost_of_an_event_does_not_rise_with_the_pods_of_a_shape() -> None:
         )
 
     assert len(asked) == 1000
+
+
+@pytest.mark.parametrize("point", EXTENSION_POINTS)
+def test_one_point_at_which_it_can_reject_makes_every_event_count_for_a_plugin_that_declares_none(
+    point: str,
+) -> None:
+    """Its pods would sleep otherwise until the next flush."""
+    plugin: Any = type("Silent", (), {"name": "Silent", **dict.fromkeys(EXTENSION_POINTS[point], print)})()
+    assert hints_of([plugin]).mean(node_added()) is (
+        point in {"preEnqueue", "preFilter", "filter", "reserve", "permit"}
+    )
