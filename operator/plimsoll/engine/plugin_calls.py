@@ -21,7 +21,6 @@ from plimsoll.framework import (
     PluginError,
     PodInfo,
     PostFilterPlugin,
-    PreFilterPlugin,
     ScorePlugin,
     Snapshot,
 )
@@ -202,16 +201,8 @@ def answered(plugin: str, point: str, function: Callable[..., Status], *args: ob
     return status if status is SUCCESS or status is SKIP else of_kind(status, Status, plugin, point)
 
 
-def pre_filtered(
-    plugin: PreFilterPlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot
-) -> Status | PreFilterResult:
-    """The same for PreFilter, which may also return the nodes that it allows."""
-    name = plugin.name
-    answer = called(name, "preFilter", plugin.pre_filter, state, pod, snapshot)
-    return answer if answer is SUCCESS or answer is SKIP else _pre_filter_answer(name, answer)
-
-
-def _pre_filter_answer(plugin: str, answer: Status | PreFilterResult) -> Status | PreFilterResult:
+def pre_filter_answer(plugin: str, answer: Status | PreFilterResult) -> Status | PreFilterResult:
+    """PreFilter's answer, by that plugin: a Status, or the nodes that it allows; PluginError for others."""
     if isinstance(answer, PreFilterResult):
         nodes: Any = answer.nodes
         if not isinstance(nodes, frozenset | set) or not all(map(_is_text, nodes)):
@@ -219,7 +210,7 @@ def _pre_filter_answer(plugin: str, answer: Status | PreFilterResult) -> Status 
                 plugin, "preFilter", f"returned {shown(answer)}; expected the names of nodes as a frozenset"
             )
         return answer
-    return of_kind(answer, Status, plugin, "preFilter")
+    return of_kind(answer, Status, plugin, "preFilter").by(plugin)
 
 
 def nominated(source: PostFilterPlugin, cluster: Cluster, *args: Any) -> Nomination:

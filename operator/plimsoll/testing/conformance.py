@@ -15,7 +15,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plimsoll.engine.plugin_calls import answered, called, checked, pre_filtered
+from plimsoll.engine.plugin_calls import answered, called, checked, pre_filter_answer
 from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.extension_points import (
     MAX_SCORE,
@@ -174,7 +174,8 @@ class _Laws:
         """State after PreFilter; None if the plugin skips or rejects the pod, or excludes all nodes."""
         state, info, snapshot = CycleState(), cluster.templates.info(pod), Snapshot(cluster)
         if isinstance(self.plugin, PreFilterPlugin):
-            answer = pre_filtered(self.plugin, state, info, snapshot)
+            answer = called(self.plugin.name, "preFilter", self.plugin.pre_filter, state, info, snapshot)
+            answer = pre_filter_answer(self.plugin.name, answer)
             if not isinstance(answer, PreFilterResult) and not answer.is_success:
                 return None
         return state, info, snapshot

@@ -102,6 +102,7 @@ def compiled_totals(
     columns: ColumnAddresses,
     state: CycleState,
     pod: PodInfo,
+    snapshot: Snapshot,
 ) -> Callable[[int | IntArray], CompiledTotals] | None:
     """Create the totals if the rest of the sum is constant; None where numpy computes.
 
@@ -110,7 +111,6 @@ def compiled_totals(
     """
     if columns.kernel is None or not plugins:
         return None
-    snapshot = Snapshot(columns.cluster)
     allocation: tuple[AllocationRule, int] | None = None
     balance: tuple[BalanceRule, int] | None = None
     usage: tuple[UsageRule, int] | None = None
