@@ -15,7 +15,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plimsoll.engine.plugin_calls import answered, called, checked, pre_filter_answer
+from plimsoll.engine.plugin_calls import answered, called
 from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.extension_points import (
     MAX_SCORE,
@@ -27,6 +27,7 @@ from plimsoll.framework.extension_points import (
     Reads,
     ScorePlugin,
 )
+from plimsoll.framework.judging import checked, pre_filter_answer
 from plimsoll.framework.registry import Registry
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot

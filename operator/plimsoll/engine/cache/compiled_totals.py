@@ -12,8 +12,9 @@ import numpy as np
 from plimsoll.engine.cache.filter_results import FilterResults
 from plimsoll.engine.kernel.library import MOST_CHANGES, ColumnAddresses
 from plimsoll.engine.kernel.points import CompiledPoints
-from plimsoll.engine.plugin_calls import asked, counted, named
+from plimsoll.engine.plugin_calls import asked, counted
 from plimsoll.framework import CycleState, IntArray, PodInfo, ScorePlugin, Snapshot
+from plimsoll.framework.judging import named
 from plimsoll.framework.resource_rules import AllocationRule, BalanceRule, RuledScore, UsageRule
 from plimsoll.model.columns.columns import RowArray
 

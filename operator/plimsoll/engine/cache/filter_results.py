@@ -16,10 +16,11 @@ import numpy as np
 from plimsoll.engine.cache.frames import FramedVerdicts
 from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.kernel.room import OTHER_VERDICTS, SOME_REFUSED, CompiledRoom
-from plimsoll.engine.plugin_calls import are_any, called, checked, counted, named
+from plimsoll.engine.plugin_calls import are_any, called, counted
 from plimsoll.engine.plugin_reach import StandingVerdicts
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import CycleState, FilterPlugin, IntArray, PodInfo, Snapshot
+from plimsoll.framework.judging import checked, named
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PositionArray, RowArray
 

@@ -19,7 +19,7 @@ from plimsoll.engine.cache.compiled_totals import CompiledTotals, compiled_total
 from plimsoll.engine.cache.filter_results import FilterResults
 from plimsoll.engine.cache.frames import FrameAnswers, FramedSums
 from plimsoll.engine.cache.node_columns import NodeColumns
-from plimsoll.engine.plugin_calls import asked, called, checked, in_range, of_kind
+from plimsoll.engine.plugin_calls import asked, called, in_range
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     MAX_SCORE,
@@ -33,6 +33,7 @@ from plimsoll.framework import (
     ScorePlugin,
     Snapshot,
 )
+from plimsoll.framework.judging import checked, of_kind
 from plimsoll.framework.status import SKIP, SUCCESS, Status
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray

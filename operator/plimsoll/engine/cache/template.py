@@ -17,7 +17,7 @@ from plimsoll.engine.cache.marks import Marks
 from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.cache.scores import ScoreTable, TemplateScores
 from plimsoll.engine.kernel.library import MOST_CHANGES
-from plimsoll.engine.plugin_calls import answered, called, named, pre_filter_answer
+from plimsoll.engine.plugin_calls import answered, called
 from plimsoll.engine.plugin_reach import StandingVerdicts
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.row_statuses import RowStatuses
@@ -37,6 +37,7 @@ from plimsoll.framework import (
     unresolvable,
 )
 from plimsoll.framework.capabilities import Dated, Edition
+from plimsoll.framework.judging import named, pre_filter_answer
 from plimsoll.framework.status import count_reasons
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PositionArray, RowArray, told_apart
