@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.kernel.library import MOST_CHANGES
-from plimsoll.engine.plugin_calls import pre_filtered
 from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import CycleState, PreFilterResult, Registry, Snapshot
@@ -32,9 +31,9 @@ def plainly(profile: Profile, cluster: Cluster, pod: Pod) -> dict[str, int] | No
     state, info, snapshot = CycleState(), cluster.templates.info(pod), Snapshot(cluster)
     names, skipped = {node.name for node in cluster.nodes}, set()
     for first in profile.pre_filter:
-        answer = pre_filtered(first, state, info, snapshot)
+        answer = first.pre_filter(state, info, snapshot)
         if isinstance(answer, PreFilterResult):
-            names &= answer.node_names
+            names &= answer.nodes
         elif answer.is_skip:
             skipped.add(first.name)
         elif not answer.is_success:

@@ -112,14 +112,14 @@ def a_cache_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def a_quadratic_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = NodeResourcesFit._listed
+    compiled = NodeResourcesFit._compiled
 
     def slowly(self: NodeResourcesFit, requests: dict[str, int]) -> Any:
         names = list(requests)
         assert all(names.index(each) == names.index(each) for each in names)
-        return listed(self, requests)
+        return compiled(self, requests)
 
-    monkeypatch.setattr(NodeResourcesFit, "_listed", slowly)
+    monkeypatch.setattr(NodeResourcesFit, "_compiled", slowly)
 
 
 NODES = (

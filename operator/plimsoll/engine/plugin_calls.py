@@ -1,7 +1,7 @@
-"""Calls plugins, judges what they return or raise, and counts their calls.
+"""Calls plugins for attempts: counts, times and bounds the calls, and has the answers judged.
 
-Nothing else of the package judges a plugin: whatever it raises (SystemExit and KeyboardInterrupt too, but for
-the cancellation of an awaited call) and whatever it returns of a wrong type, shape or range is a PluginError.
+:mod:`plimsoll.framework.judging` judges; nothing else of the package does. An awaited call's cancellation is
+not the plugin's.
 """
 
 from collections import defaultdict
@@ -14,27 +14,22 @@ import numpy as np
 
 from plimsoll.framework import (
     MAX_SCORE,
-    Code,
     CycleState,
     IntArray,
     Nomination,
     PluginError,
     PodInfo,
     PostFilterPlugin,
-    PreFilterPlugin,
     ScorePlugin,
     Snapshot,
 )
-from plimsoll.framework.errors import CannotJudgeError
-from plimsoll.framework.extension_points import MIN_SCORE, PreFilterResult
+from plimsoll.framework.extension_points import MIN_SCORE
+from plimsoll.framework.judging import checked, named, of_kind, shown
 from plimsoll.framework.status import SKIP, SUCCESS, Status
 from plimsoll.model.columns.cluster import Cluster
 
 #: Seconds of processor time that an attempt may take.
 BUDGET_S = 2.0
-
-#: Characters of an answer that an error shows.
-SHOWN = 200
 
 #: Receives a timed call: plugin, extension point, whether it raised, seconds.
 Timed = Callable[[str, str, bool, float], None]
@@ -202,26 +197,6 @@ def answered(plugin: str, point: str, function: Callable[..., Status], *args: ob
     return status if status is SUCCESS or status is SKIP else of_kind(status, Status, plugin, point)
 
 
-def pre_filtered(
-    plugin: PreFilterPlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot
-) -> Status | PreFilterResult:
-    """The same for PreFilter, which may also return the nodes that it allows."""
-    name = plugin.name
-    answer = called(name, "preFilter", plugin.pre_filter, state, pod, snapshot)
-    return answer if answer is SUCCESS or answer is SKIP else _pre_filter_answer(name, answer)
-
-
-def _pre_filter_answer(plugin: str, answer: Status | PreFilterResult) -> Status | PreFilterResult:
-    if isinstance(answer, PreFilterResult):
-        nodes: Any = answer.nodes
-        if not isinstance(nodes, frozenset | set) or not all(map(_is_text, nodes)):
-            raise PluginError(
-                plugin, "preFilter", f"returned {shown(answer)}; expected the names of nodes as a frozenset"
-            )
-        return answer
-    return of_kind(answer, Status, plugin, "preFilter")
-
-
 def nominated(source: PostFilterPlugin, cluster: Cluster, *args: Any) -> Nomination:
     """PostFilter's answer; PluginError for parts of wrong types, a node or a victim that there is not."""
     plugin = source.name
@@ -237,19 +212,6 @@ def nominated(source: PostFilterPlugin, cluster: Cluster, *args: Any) -> Nominat
     for pod in answer.victims:
         if pod.uid not in cluster.pods:
             raise PluginError(plugin, "postFilter", f"named the victim {pod.key}, which is on no node")
-    return answer
-
-
-def of_kind(answer: object, kind: type[AnswerT], plugin: str, point: str) -> AnswerT:
-    """A plugin's answer; PluginError if it is of another type, or if it is a Status with wrong parts."""
-    if not isinstance(answer, kind):
-        raise PluginError(plugin, point, f"returned {shown(answer)}; expected a {kind.__name__}")
-    if isinstance(answer, Status):
-        code: Any = answer.code
-        reasons: Any = answer.reasons
-        if not (isinstance(code, Code) and isinstance(reasons, tuple) and all(map(_is_text, reasons))):
-            problem = f"returned {shown(answer)}; expected a Code, and a tuple of texts as reasons"
-            raise PluginError(plugin, point, problem)
     return answer
 
 
@@ -279,19 +241,6 @@ def _form_of(key: object) -> object:
     return "text" if isinstance(key, str) else None
 
 
-def shown(answer: object) -> str:
-    """A plugin's answer in an error: short, whatever it is."""
-    try:
-        text = repr(answer)
-    except BaseException as exc:  # noqa: BLE001 - the plugin's class may raise anything here as well
-        text = f"a {type(answer).__name__} whose repr raises {type(exc).__name__}"
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
 def asked(plugin: ScorePlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
     """The plugin's raw scores of the snapshot's nodes, shape (N,)."""
     scores = called(plugin.name, "score", plugin.score, state, pod, snapshot)
@@ -314,32 +263,9 @@ def counted(calls: Sequence[tuple[str, str]]) -> bool:
     return False
 
 
-def named(plugin: str, point: str, raised: BaseException) -> PluginError:
-    """The plugin's exception as an error that names the plugin."""
-    kind = "" if isinstance(raised, CannotJudgeError) else f"{type(raised).__name__}: "
-    try:
-        text = str(raised)
-    except BaseException:  # noqa: BLE001 - the plugin's class may raise anything here as well
-        text = "an exception that cannot be written as text"
-    return PluginError(plugin, point, f"{kind}{text}")
-
-
 def are_any(values: IntArray) -> bool:
     """Whether some value is not 0; cheaper than numpy's ``any`` for a short array."""
     return bool(values.size) and bool(values.item(values.argmax()) or values.item(values.argmin()))
-
-
-def checked(values: IntArray, length: int, plugin: str, point: str) -> IntArray:
-    """The array that a plugin returned; PluginError unless it has one integer per node."""
-    if not isinstance(values, np.ndarray):
-        raise PluginError(
-            plugin, point, f"returned {shown(values)}; expected an array of integers, shape ({length},)"
-        )
-    if values.shape != (length,) or values.dtype.kind not in "iu":
-        raise PluginError(
-            plugin, point, f"returned {values.dtype} of shape {values.shape}; expected integers ({length},)"
-        )
-    return values
 
 
 def in_range(scores: IntArray, plugin: str) -> IntArray:

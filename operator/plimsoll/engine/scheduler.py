@@ -22,7 +22,7 @@ from plimsoll.engine.extenders.extender import EXTENDER
 from plimsoll.engine.kernel.library import KERNEL, Kernel
 from plimsoll.engine.nominated_requests import NominatedRequestsCache
 from plimsoll.engine.nominator import Nominator
-from plimsoll.engine.plugin_calls import called, nominated, of_kind
+from plimsoll.engine.plugin_calls import called, nominated
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.row_statuses import NONE, RowStatuses
 from plimsoll.engine.trial import Trial
@@ -37,6 +37,7 @@ from plimsoll.framework import (
     Status,
     unresolvable,
 )
+from plimsoll.framework.judging import of_kind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.kinds.deployment import SURGED, deployment_name_of, node_of

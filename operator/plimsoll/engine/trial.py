@@ -9,7 +9,7 @@ from copy import copy
 
 import numpy as np
 
-from plimsoll.engine.plugin_calls import answered, called, checked
+from plimsoll.engine.plugin_calls import answered, called
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     SUCCESS,
@@ -21,6 +21,7 @@ from plimsoll.framework import (
     Snapshot,
     Status,
 )
+from plimsoll.framework.judging import checked
 from plimsoll.model.columns.cluster import Cluster
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from plimsoll.engine.cache.filter_results import FEASIBLE
 from plimsoll.engine.cache.template import TemplateCache
 from plimsoll.engine.nominated_requests import NominatedRequests
-from plimsoll.engine.plugin_calls import answered, called, calling, checked
+from plimsoll.engine.plugin_calls import answered, called, calling
 from plimsoll.engine.row_statuses import NONE, RowStatuses
 from plimsoll.engine.trial import Trial
 from plimsoll.framework import (
@@ -27,6 +27,7 @@ from plimsoll.framework import (
     Status,
     unresolvable,
 )
+from plimsoll.framework.judging import checked
 from plimsoll.model.columns.columns import RowArray, told_apart
 
 #: Follows the reasons of a node that has room but for what is reserved there. Nodes that only nominated pods

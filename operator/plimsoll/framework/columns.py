@@ -25,6 +25,8 @@ from plimsoll.model.columns.snapshot import MEMORY as MEMORY
 from plimsoll.model.columns.snapshot import PODS as PODS
 from plimsoll.model.columns.snapshot import STORAGE as STORAGE
 from plimsoll.model.columns.snapshot import Capacity as Capacity
+from plimsoll.model.columns.term_counts import NOTHING_CONCERNS as NOTHING_CONCERNS
+from plimsoll.model.columns.term_counts import Concerning as Concerning
 from plimsoll.model.columns.term_counts import Counted as Counted
 from plimsoll.model.columns.term_counts import TermCounts as TermCounts
 from plimsoll.model.gang_members import GangMembers as GangMembers

@@ -27,7 +27,7 @@ Longer than 400 lines because filter, scores and editions read the same domains.
 """
 
 from collections.abc import Collection, Hashable, Sequence
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -35,7 +35,9 @@ from pydantic import Field
 
 from plimsoll import framework as fwk
 from plimsoll.framework.columns import (
+    NOTHING_CONCERNS,
     ClassCounts,
+    DomainSums,
     PodClass,
     PodCounts,
     PodTerm,
@@ -125,31 +127,27 @@ class InterPodAffinity(
             return NOTHING
         own = _own_terms(template, snapshot.objects)
         concerning = of_placed.concerning(template, _namespace_labels(template, snapshot.objects))
-        if own is NO_TERMS and not concerning and not template.terms_error:
+        if own is NO_TERMS and concerning is NOTHING_CONCERNS and not template.terms_error:
             return NOTHING
         said: list[Hashable] = []
         by_row = scores = False
-        terms: list[tuple[str, ClassCounts]] = []
-        for term, counts in concerning:
-            if not counts.total:
-                continue
-            if term.kind is TermKind.REQUIRED_ANTI_AFFINITY:
-                terms.append((term.topology_key, counts))
-            elif not scores and self._weight_of_existing(term):
+        for term, counts in concerning.others:
+            if counts.total and not scores and self._weight_of_existing(term):
                 scores = counts.sums(term.topology_key, snapshot).occupied > 0
         index = snapshot.index(PodCounts)
-        for key, pods in own.anti_affinity:
-            terms.append((key, index.of(pods)))
+        terms = concerning.keeping_away
+        if own.anti_affinity:
+            terms += tuple([(key, index.of(pods)) for key, pods in own.anti_affinity])
         domains = _domains_with(terms, snapshot)
         if own.affinity is not None:
             near = [(key, index.of(own.affinity).sums(key, snapshot)) for key in own.affinity_keys]
             said.append(any(each.occupied for _, each in near))
-            domains += [(key, each.sums, each.is_single, each.occupied > 0) for key, each in near]
-        for key, sums, is_single, is_any in domains:
-            if len(sums) <= FEW_DOMAINS:
-                said.append((key, (sums > 0).tobytes()))
-            elif is_single:
-                said.append((key, is_any))
+            domains += near
+        for key, each in domains:
+            if len(each.sums) <= FEW_DOMAINS:
+                said.append((key, (each.sums > 0).tobytes()))
+            elif each.is_single:
+                said.append((key, each.occupied > 0))
                 by_row = True
             else:
                 return None
@@ -163,10 +161,10 @@ class InterPodAffinity(
         """The index of the refusal plus 1, shape (N,)."""
         own = _own_terms(pod.template, snapshot.objects)
         codes = fwk.all_feasible(snapshot)
-        for key, sums, _, _ in _keeping_away(pod, snapshot):
-            codes[(sums > 0)[snapshot.label_ids(key)]] = 3
-        for key, sums, _, _ in _far(own, snapshot):
-            codes[(sums > 0)[snapshot.label_ids(key)]] = 2
+        for key, domains in _keeping_away(pod, snapshot):
+            codes[(domains.sums > 0)[snapshot.label_ids(key)]] = 3
+        for key, domains in _far(own, snapshot):
+            codes[(domains.sums > 0)[snapshot.label_ids(key)]] = 2
         if own.affinity is not None:
             counts_of = snapshot.index(PodCounts).of(own.affinity)
             by_key = {key: counts_of.sums(key, snapshot) for key in own.affinity_keys}
@@ -189,8 +187,8 @@ class InterPodAffinity(
                 itself = int(pods.matches(pod.namespace, pod.labels))
                 found.append(Rivalry(key, domains.sums, itself, is_own=True))
         labels = _namespace_labels(pod, snapshot.objects)
-        for term, counts in snapshot.index(TermCounts).concerning(pod.template, labels):
-            if term.kind is TermKind.REQUIRED_ANTI_AFFINITY and counts.total:
+        for term, counts in snapshot.index(TermCounts).concerning(pod.template, labels).anti_affinity:
+            if counts.total:
                 domains = counts.sums(term.topology_key, snapshot)
                 if domains.occupied:
                     itself = pod.template.terms.count(term)
@@ -213,9 +211,8 @@ class InterPodAffinity(
         by_key: dict[str, fwk.IntArray] = {}
         for key, pods, weight in own.preferred:
             _add_points(by_key, key, snapshot.index(PodCounts).of(pods), weight, snapshot)
-        for term, counts in snapshot.index(TermCounts).concerning(
-            pod.template, _namespace_labels(pod, snapshot.objects)
-        ):
+        labels = _namespace_labels(pod, snapshot.objects)
+        for term, counts in snapshot.index(TermCounts).concerning(pod.template, labels).others:
             weight = self._weight_of_existing(term)
             if weight:
                 _add_points(by_key, term.topology_key, counts, weight, snapshot)
@@ -378,24 +375,27 @@ def _add_points(
             by_key[key][domain] += count * weight
 
 
-Occupied: TypeAlias = tuple[str, fwk.IntArray, bool, bool]
-"""Domains with pods of some terms: the topology key; sums, shape (D + 1,), above 0 where there are some;
-whether each domain is a node; whether any domain has some."""
+class _Marked(NamedTuple):
+    """Domains with pods of some of many terms; the attributes are those of DomainSums.
+
+    Attributes:
+        sums: Shape (D + 1,): above 0 where there are some.
+        occupied: Number of such domains.
+        is_single: Whether no two nodes are in one domain.
+    """
+
+    sums: fwk.IntArray
+    occupied: int
+    is_single: bool
 
 
-def _keeping_away(pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> list[Occupied]:
+def _keeping_away(pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> "list[tuple[str, DomainSums | _Marked]]":
     """Domains of placed pods whose required anti-affinity matches this pod."""
     labels = _namespace_labels(pod, snapshot.objects)
-    concerning = snapshot.index(TermCounts).concerning(pod.template, labels)
-    if not concerning:
-        return []
-    kind = TermKind.REQUIRED_ANTI_AFFINITY
-    return _domains_with(
-        [(term.topology_key, counts) for term, counts in concerning if term.kind is kind], snapshot
-    )
+    return _domains_with(snapshot.index(TermCounts).concerning(pod.template, labels).keeping_away, snapshot)
 
 
-def _far(own: OwnTerms, snapshot: fwk.Snapshot) -> list[Occupied]:
+def _far(own: OwnTerms, snapshot: fwk.Snapshot) -> "list[tuple[str, DomainSums | _Marked]]":
     """Domains of placed pods that the pod's own required anti-affinity matches."""
     if not own.anti_affinity:
         return []
@@ -403,18 +403,20 @@ def _far(own: OwnTerms, snapshot: fwk.Snapshot) -> list[Occupied]:
     return _domains_with([(key, index.of(pods)) for key, pods in own.anti_affinity], snapshot)
 
 
-def _domains_with(terms: Sequence[tuple[str, ClassCounts]], snapshot: fwk.Snapshot) -> list[Occupied]:
-    """Domains with pods of a term, without terms that have none; of many terms, one for each key.
+def _domains_with(
+    terms: Sequence[tuple[str, ClassCounts]], snapshot: fwk.Snapshot
+) -> "list[tuple[str, DomainSums | _Marked]]":
+    """Topology keys and domains with pods of a term, if there are any; of many terms, one for each key.
 
     A pod may have thousands of terms, each of which matches few pods: these are looked up by row.
     """
     if len(terms) <= FEW_TERMS:
-        occupied: list[Occupied] = []
+        occupied: list[tuple[str, DomainSums | _Marked]] = []
         for key, counts in terms:
             if counts.total:
                 domains = counts.sums(key, snapshot)
                 if domains.occupied:
-                    occupied.append((key, domains.sums, domains.is_single, True))
+                    occupied.append((key, domains))
         return occupied
     found: dict[str, fwk.IntArray] = {}
     for key, counts in terms:
@@ -430,9 +432,9 @@ def _domains_with(terms: Sequence[tuple[str, ClassCounts]], snapshot: fwk.Snapsh
     for each in found.values():
         each[-1] = 0
     return [
-        (key, each, has_single_domains(key, snapshot), True)
+        (key, _Marked(each, some, has_single_domains(key, snapshot)))
         for key, each in found.items()
-        if np.count_nonzero(each)
+        if (some := int(np.count_nonzero(each)))
     ]
 
 
@@ -444,9 +446,17 @@ def _namespace_labels(pod: fwk.PodInfo | fwk.PodTemplate, objects: fwk.ClusterOb
 def _own_terms(template: fwk.PodTemplate, objects: fwk.ClusterObjects) -> OwnTerms:
     if not template.terms:
         return NO_TERMS
+    own = template.memo(InterPodAffinity.name, lambda: _lasting(template, objects))
+    if own is not None:
+        return own
+    return objects.derived_of(template, InterPodAffinity, lambda: _compiled(template, objects))
+
+
+def _lasting(template: fwk.PodTemplate, objects: fwk.ClusterObjects) -> OwnTerms | None:
+    """The terms of a template; None if they select namespaces, and so change with them."""
     if any(term.namespace_selector is not None for term in template.terms):
-        return objects.derived_of(template, InterPodAffinity, lambda: _compiled(template, objects))
-    return template.memo(InterPodAffinity.name, lambda: _compiled(template, objects))
+        return None
+    return _compiled(template, objects)
 
 
 def _compiled(template: fwk.PodTemplate, objects: fwk.ClusterObjects) -> OwnTerms:

@@ -26,10 +26,10 @@ instead of wrapping.
 Longer than 400 lines because filter and scores share the resources that a pod requests.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -109,17 +109,6 @@ class _Wanted:
     by_bit: tuple[tuple[int, str, int], ...]
     scalar: tuple[tuple[int, str, int], ...]
 
-    @classmethod
-    def of(cls, resources: Iterable[tuple[str, int]]) -> Self:
-        """The same from names and amounts."""
-        by_bit = tuple(
-            [
-                (min(position, OTHERS), name, amount)
-                for position, (name, amount) in enumerate(resources, FIRST_RESOURCE)
-            ]
-        )
-        return cls(by_bit, tuple([each for each in by_bit if each[1] not in NATIVE_NAMES]))
-
     @cached_property
     def least(self) -> fwk.IntArray:
         """Minimum free amount of each fixed resource, shape (4, 1); ANY for unrequested resources."""
@@ -184,18 +173,21 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
 
     def _wanted(self, pod: fwk.PodInfo) -> _Wanted:
         key = ("NodeResourcesFit.wanted", self._ignored, self._ignored_groups)
-        return pod.template.memo(key, lambda: _Wanted.of(self._listed(pod.template.requests)))
+        return pod.template.memo(key, lambda: self._compiled(pod.template.requests))
 
-    def _listed(self, requests: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    def _compiled(self, requests: Mapping[str, int]) -> _Wanted:
+        native = [name for name in NATIVE if requests.get(name, 0) > 0]
+        by_bit = [(bit, name, requests[name]) for bit, name in enumerate(native, FIRST_RESOURCE)]
         if requests.keys() <= NATIVE_NAMES:  # most pods
-            return tuple([(name, requests[name]) for name in NATIVE if requests.get(name, 0) > 0])
-        scalar = sorted(
+            return _Wanted(tuple(by_bit), ())
+        names = sorted(
             name
             for name, amount in requests.items()
             if amount > 0 and name not in NATIVE_NAMES and not self._is_ignored(name)
         )
-        wanted = ((name, requests.get(name, 0)) for name in (*NATIVE, *scalar))
-        return tuple((name, amount) for name, amount in wanted if amount > 0)
+        first = FIRST_RESOURCE + len(native)
+        scalar = [(min(bit, OTHERS), name, requests[name]) for bit, name in enumerate(names, first)]
+        return _Wanted(tuple(by_bit + scalar), tuple(scalar))
 
     def _is_ignored(self, name: str) -> bool:
         if not (self._ignored or self._ignored_groups) or not is_extended(name):

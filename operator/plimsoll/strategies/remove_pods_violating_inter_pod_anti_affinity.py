@@ -35,9 +35,10 @@ from plimsoll.framework.descheduling.pod_indexes import NeighbourRule
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates
 from plimsoll.framework.selectors import SelectorLookup
 from plimsoll.toolkit.descheduling.eviction_order import least_important_first
+from plimsoll.toolkit.descheduling.filter_answers import answer_of
 from plimsoll.toolkit.descheduling.node_fit import AntiAffinityTerm, anti_affinity_terms
 from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
-from plimsoll.toolkit.scheduling.rivalries import KeepsApart, Rivalry
+from plimsoll.toolkit.scheduling.rivalries import KeepsApart, Rivalry, rivalries_of
 
 
 class Rivals:
@@ -210,9 +211,16 @@ def _namespace_labels(pod: PodInfo, context: StrategyContext) -> Mapping[str, st
 
 def _rivalries(pod: PodInfo, context: StrategyContext) -> tuple[Rivalry, ...]:
     """What the plugin of the pod's scheduler says; nothing if no profile with that plugin places the pod."""
-    filters = context.prospects.filters(pod)
-    plugin: object = None if filters is None else filters.get("InterPodAffinity")
-    return plugin.rivalries(pod, context.snapshot) if isinstance(plugin, KeepsApart) else ()
+    snapshot = context.snapshot
+
+    def question(plugin: KeepsApart) -> tuple[Rivalry, ...]:
+        return rivalries_of(plugin, pod, snapshot)
+
+    return answer_of(pod, "InterPodAffinity", _keeps_apart, question, context) or ()
+
+
+def _keeps_apart(plugin: object) -> KeepsApart | None:
+    return plugin if isinstance(plugin, KeepsApart) else None
 
 
 def _refused_pods(

@@ -15,7 +15,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plimsoll.engine.plugin_calls import answered, called, checked, pre_filtered
+from plimsoll.engine.plugin_calls import answered, called
 from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.extension_points import (
     MAX_SCORE,
@@ -27,6 +27,7 @@ from plimsoll.framework.extension_points import (
     Reads,
     ScorePlugin,
 )
+from plimsoll.framework.judging import checked, pre_filter_answer
 from plimsoll.framework.registry import Registry
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot
@@ -174,7 +175,8 @@ class _Laws:
         """State after PreFilter; None if the plugin skips or rejects the pod, or excludes all nodes."""
         state, info, snapshot = CycleState(), cluster.templates.info(pod), Snapshot(cluster)
         if isinstance(self.plugin, PreFilterPlugin):
-            answer = pre_filtered(self.plugin, state, info, snapshot)
+            answer = called(self.plugin.name, "preFilter", self.plugin.pre_filter, state, info, snapshot)
+            answer = pre_filter_answer(self.plugin.name, answer)
             if not isinstance(answer, PreFilterResult) and not answer.is_success:
                 return None
         return state, info, snapshot

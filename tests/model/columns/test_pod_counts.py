@@ -193,7 +193,7 @@ def test_terms_are_found_by_the_labels_they_mean_and_swept_when_unused() -> None
         cluster.displace(info.uid)
 
     assert len(terms._counted) == 2
-    ((term, counts),) = terms.concerning(web, {})
+    ((term, counts),) = terms.concerning(web, {}).anti_affinity
     assert term.topology_key == ZONE
     assert counts.total == 1
 

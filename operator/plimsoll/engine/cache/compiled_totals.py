@@ -12,8 +12,9 @@ import numpy as np
 from plimsoll.engine.cache.filter_results import FilterResults
 from plimsoll.engine.kernel.library import MOST_CHANGES, ColumnAddresses
 from plimsoll.engine.kernel.points import CompiledPoints
-from plimsoll.engine.plugin_calls import asked, counted, named
+from plimsoll.engine.plugin_calls import asked, counted
 from plimsoll.framework import CycleState, IntArray, PodInfo, ScorePlugin, Snapshot
+from plimsoll.framework.judging import named
 from plimsoll.framework.resource_rules import AllocationRule, BalanceRule, RuledScore, UsageRule
 from plimsoll.model.columns.columns import RowArray
 
@@ -102,6 +103,7 @@ def compiled_totals(
     columns: ColumnAddresses,
     state: CycleState,
     pod: PodInfo,
+    snapshot: Snapshot,
 ) -> Callable[[int | IntArray], CompiledTotals] | None:
     """Create the totals if the rest of the sum is constant; None where numpy computes.
 
@@ -110,7 +112,6 @@ def compiled_totals(
     """
     if columns.kernel is None or not plugins:
         return None
-    snapshot = Snapshot(columns.cluster)
     allocation: tuple[AllocationRule, int] | None = None
     balance: tuple[BalanceRule, int] | None = None
     usage: tuple[UsageRule, int] | None = None

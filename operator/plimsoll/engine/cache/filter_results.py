@@ -16,10 +16,11 @@ import numpy as np
 from plimsoll.engine.cache.frames import FramedVerdicts
 from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.kernel.room import OTHER_VERDICTS, SOME_REFUSED, CompiledRoom
-from plimsoll.engine.plugin_calls import are_any, called, checked, counted, named
+from plimsoll.engine.plugin_calls import are_any, called, counted
 from plimsoll.engine.plugin_reach import StandingVerdicts
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import CycleState, FilterPlugin, IntArray, PodInfo, Snapshot
+from plimsoll.framework.judging import checked, named
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PositionArray, RowArray
 
@@ -51,6 +52,7 @@ class FilterResults:
         self._far_loud: set[str] = set()
         self._row_loud: set[str] = set()
         self._refuses_none = False
+        self._skipped = frozenset[str]()
         self._row_live: list[tuple[int, FilterPlugin]] = []
         self._far_live: list[tuple[int, FilterPlugin]] = []
         self._room: CompiledRoom | None = None  #: for the only live filter that reads a node's pods
@@ -67,15 +69,17 @@ class FilterResults:
         self._far_loud.clear()
         self._row_loud.clear()
 
-    def leave_out(self, plugins: Iterable[str]) -> None:
-        """Leave out the filters of plugins whose PreFilter returned SKIP."""
-        if not self._codes:
-            return
-        for name in plugins:
+    def _leave_out(self, plugins: frozenset[str]) -> bool:
+        """Drop the results of these plugins; returns whether they are others than the last time."""
+        if plugins is self._skipped or plugins == self._skipped:
+            return False
+        self._skipped = plugins
+        for name in plugins if self._codes else ():
             self._codes.pop(name, None)
             self.quiet.discard(name)
             self._far_loud.discard(name)
             self._row_loud.discard(name)
+        return True
 
     def exclude_all(self) -> None:
         """Exclude all nodes; PreFilter rejected the pod."""
@@ -100,11 +104,11 @@ class FilterResults:
         self,
         state: CycleState,
         pod: PodInfo,
+        snapshot: Snapshot,
         *,
         skipped: frozenset[str],
         part: Snapshot | None,
         node_part: Snapshot | None,
-        again: bool,
         allowed: frozenset[str] | None,
         standing: StandingVerdicts,
     ) -> None:
@@ -113,15 +117,14 @@ class FilterResults:
         Args:
             state: The cycle state that PreFilter wrote.
             pod: The pod.
-            skipped: Plugins that take no part.
+            snapshot: All nodes.
+            skipped: Plugins that take no part: their PreFilter returned SKIP.
             part: The rows that changed; None: all.
             node_part: Those whose node object changed; None: all.
-            again: Whether other plugins take part than the last time.
             allowed: Names of the nodes that PreFilter allowed; None: all.
             standing: Plugins that read more than the node and whose results still hold.
         """
-        snapshot = Snapshot(self._cluster)
-        again = again or part is None or not self._codes
+        again = self._leave_out(skipped) or part is None or not self._codes
         framed = None
         if again or node_part is None or len(node_part):
             if not self._codes:
@@ -148,7 +151,7 @@ class FilterResults:
                 self._row_loud.add(plugin.name)
                 self._refuses_none = False
                 refusing.append((position, codes))
-        far = self._renew_far(state, pod, skipped, part, standing)
+        far = self._renew_far(state, pod, snapshot, skipped, part, standing)
         if part is None or again:
             self._combine_near(framed)
         else:
@@ -242,13 +245,13 @@ class FilterResults:
         self,
         state: CycleState,
         pod: PodInfo,
+        snapshot: Snapshot,
         skipped: frozenset[str],
         part: Snapshot | None,
         standing: StandingVerdicts,
     ) -> list[Refusing]:
         """Run the filters that read more than the node, unless their results hold; the rejecting ones."""
         far: list[Refusing] = []
-        snapshot = Snapshot(self._cluster)
         self._far_live = [each for each in self._stages.far_filter if each[1].name not in skipped]
         for position, plugin in self._far_live:
             name = plugin.name

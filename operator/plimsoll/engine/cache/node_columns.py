@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from plimsoll.engine.cache.frames import Frames
 from plimsoll.engine.kernel.library import KERNEL, ColumnAddresses, Kernel
-from plimsoll.engine.plugin_calls import called, checked, named
+from plimsoll.engine.plugin_calls import called
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     CycleState,
@@ -24,6 +24,7 @@ from plimsoll.framework import (
     ScorePlugin,
     Snapshot,
 )
+from plimsoll.framework.judging import checked, named
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 

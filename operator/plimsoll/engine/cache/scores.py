@@ -19,7 +19,7 @@ from plimsoll.engine.cache.compiled_totals import CompiledTotals, compiled_total
 from plimsoll.engine.cache.filter_results import FilterResults
 from plimsoll.engine.cache.frames import FrameAnswers, FramedSums
 from plimsoll.engine.cache.node_columns import NodeColumns
-from plimsoll.engine.plugin_calls import answered, asked, called, checked, in_range
+from plimsoll.engine.plugin_calls import asked, called, in_range
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     MAX_SCORE,
@@ -33,6 +33,8 @@ from plimsoll.framework import (
     ScorePlugin,
     Snapshot,
 )
+from plimsoll.framework.judging import checked, of_kind
+from plimsoll.framework.status import SKIP, SUCCESS, Status
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 
@@ -205,8 +207,10 @@ class TemplateScores:
         """Run PreScore; returns the plugins that skip."""
         unscored = []
         for plugin in plugins:
-            status = answered(plugin.name, "preScore", plugin.pre_score, state, pod, feasible)
-            if status.is_skip:
+            status = called(plugin.name, "preScore", plugin.pre_score, state, pod, feasible)
+            if status is SUCCESS:
+                continue
+            if status is SKIP or of_kind(status, Status, plugin.name, "preScore").is_skip:
                 unscored.append(plugin.name)
             elif not status.is_success:
                 raise PluginError(plugin.name, "preScore", status.message or status.code.value)
@@ -248,7 +252,7 @@ class TemplateScores:
         if rows is None or not len(rows):
             return
         if part is None or part.rows is not rows:
-            part = Snapshot(self._cluster, rows)
+            part = Snapshot(self._cluster).at(rows)
         base = self._base
         totals = base if isinstance(base, int) else base[rows]
         raw = self._raw
@@ -325,7 +329,8 @@ class TemplateScores:
     def _settle(self, state: CycleState, pod: PodInfo, rows: RowArray) -> bool:  # noqa: PLR0912 - one sum, by kind of summand
         """Compute the kept parts of the scores; returns whether totals can be kept."""
         snapshot = Snapshot(self._cluster)
-        unscored, framed = self._near_unscored(state, pod, snapshot.at(rows))
+        feasible = snapshot if len(rows) == len(snapshot) else snapshot.at(rows)
+        unscored, framed = self._near_unscored(state, pod, feasible)
         self._base = 0
         self._summands.clear()
         self._varying = []
@@ -333,7 +338,7 @@ class TemplateScores:
         compiled = None
         if not snapshot.is_large:
             plugins = [each for each in self._stages.row_score if each[0].name not in unscored]
-            compiled = compiled_totals(plugins, self._ruled, self._shared.addresses, state, pod)
+            compiled = compiled_totals(plugins, self._ruled, self._shared.addresses, state, pod, snapshot)
         sums = None if framed is None else framed.sums
         taking_part = self._stages.node_score_names.difference(unscored)
         if sums is not None and sums.plugins == taking_part:

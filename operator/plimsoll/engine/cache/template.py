@@ -17,7 +17,7 @@ from plimsoll.engine.cache.marks import Marks
 from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.cache.scores import ScoreTable, TemplateScores
 from plimsoll.engine.kernel.library import MOST_CHANGES
-from plimsoll.engine.plugin_calls import answered, named, pre_filtered
+from plimsoll.engine.plugin_calls import answered, called
 from plimsoll.engine.plugin_reach import StandingVerdicts
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.row_statuses import RowStatuses
@@ -37,6 +37,7 @@ from plimsoll.framework import (
     unresolvable,
 )
 from plimsoll.framework.capabilities import Dated, Edition
+from plimsoll.framework.judging import named, pre_filter_answer
 from plimsoll.framework.status import count_reasons
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PositionArray, RowArray, told_apart
@@ -104,33 +105,33 @@ class TemplateCache:
         self._refused.clear()
         part = node_part = None
         if rows is not None:
-            part = snapshot.at(rows)
+            part = Snapshot(cluster, rows)
             same = self._node_tick == cluster.node_tick
-            node_part = snapshot.at(rows[:0] if same else cluster.nodes_changed_since(rows, self._tick))
+            node_part = (
+                Snapshot(cluster, rows[:0])
+                if same
+                else snapshot.at(cluster.nodes_changed_since(rows, self._tick))
+            )
         if part is None:
             self.filters.forget()
         if node_part is None or len(node_part):
             self._scores.forget()
             self._answers.clear()
         elif rows is not None:
-            self._scores.note_stale(None if part is None else part.rows, self._tick)
+            self._scores.note_stale(rows, self._tick)
         editions = self._compare_editions(
             pod, snapshot, comparable=node_part is not None and not len(node_part)
         )
         self._scores.note_standing(self._standing)
-        skipped_before = self.skipped
         allowed = self._pre_filter(pod, snapshot)
         if self.rejected.is_success:
-            joined = self.skipped is not skipped_before and self.skipped != skipped_before
-            if joined:
-                self.filters.leave_out(self.skipped)
             self.filters.renew(
                 self.state,
                 pod,
+                snapshot,
                 skipped=self.skipped,
                 part=part,
                 node_part=node_part,
-                again=joined,
                 allowed=allowed,
                 standing=StandingVerdicts(self._standing, self._by_row),
             )
@@ -247,7 +248,9 @@ class TemplateCache:
                 if plugin.name in self.skipped:
                     skipped.append(plugin.name)
                 continue
-            answer = pre_filtered(plugin, self.state, pod, snapshot)
+            answer = called(plugin.name, "preFilter", plugin.pre_filter, self.state, pod, snapshot)
+            if answer is not SUCCESS and answer is not SKIP:
+                answer = pre_filter_answer(plugin.name, answer)
             if isinstance(answer, PreFilterResult):
                 return False
             if answer.code is Code.SKIP:
@@ -270,9 +273,9 @@ class TemplateCache:
         for plugin in self.profile.pre_filter if known is None else known.asked:
             answer = self._answers.get(plugin.name)
             if answer is None:
-                answer = pre_filtered(plugin, self.state, pod, snapshot)
-                if answer is not SKIP and not isinstance(answer, PreFilterResult):
-                    answer = answer.by(plugin.name)
+                answer = called(plugin.name, "preFilter", plugin.pre_filter, self.state, pod, snapshot)
+                if answer is not SUCCESS and answer is not SKIP:
+                    answer = pre_filter_answer(plugin.name, answer)
                 if plugin.name in self._stages.near_pre_filter:
                     self._answers[plugin.name] = answer
             if isinstance(answer, PreFilterResult):

@@ -41,16 +41,17 @@ class TemplateCaches:
 
     def use(self, template: PodTemplate) -> TemplateCache:
         """The lane of the template of a pod to schedule, created if it is missing."""
-        self._cluster.trim()  # between two attempts
+        lane = self._kept.get(template)
+        if lane is not None:
+            self._heavy = None
+            self._kept.move_to_end(template)
+            return lane
+        self._cluster.trim()  # between two attempts: only new templates name new labels
         if template.is_heavy:
             if self._heavy is None or self._heavy[0] is not template:
                 self._heavy = template, TemplateCache(self._profile, self._cluster, self._shared)
             return self._heavy[1]
         self._heavy = None
-        lane = self._kept.get(template)
-        if lane is not None:
-            self._kept.move_to_end(template)
-            return lane
         lane = self._probation.pop(template, None)
         if lane is None:
             lane = TemplateCache(self._profile, self._cluster, self._shared)

@@ -4,7 +4,7 @@ Nodes are ordered by name and the pods of a node by namespace and name. Upstream
 random order of its maps, so this is one of its possible results, always the same one.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import chain
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -26,6 +26,8 @@ from plimsoll.framework.descheduling.pod_indexes import (
 )
 from plimsoll.framework.descheduling.proposals import NoSurges, Refusal, SurgePermission
 from plimsoll.framework.descheduling.prospects import Nowhere, Prospects
+from plimsoll.framework.errors import PluginError
+from plimsoll.framework.judging import judged, of_kind
 from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot
@@ -77,6 +79,7 @@ class StrategyContext(Struct):
         classes: Node classes of utilization strategies; the planner collects them.
         remarks: Strategies' remarks about the run as a whole, such as why they propose nothing; the planner
             collects them, and the policy's status shows them.
+        failures: Plugins of schedulers that failed when strategies asked them; the planner collects them.
         kept: Data that strategies keep during the run, by keys of their own.
     """
 
@@ -93,6 +96,7 @@ class StrategyContext(Struct):
     protected: list[Protected] = field(default_factory=list)
     classes: list[NodeClasses] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    failures: list[PluginError] = field(default_factory=list)
     kept: dict[object, Any] = field(default_factory=dict)
     _considered: tuple[tuple[str, ...], frozenset[str]] = ((), frozenset())
 
@@ -235,14 +239,15 @@ class StrategyContext(Struct):
         A refusal is reported to the user with ``wanted``: why the strategy wants to move the pod, empty if it
         is only counting.
         """
-        answers = (evictor.filter(pod, self) for evictor in self.evictors)
+        answers = (_answer(each, "filter", each.filter, pod, self) for each in self.evictors)
         return self._passes(pod, wanted, chain(answers, map(self.bound_to_gang, (pod,))))
 
     def is_movable(self, pod: PodInfo, wanted: str = "") -> bool:
         """Whether the evictors' last checks before an eviction pass; the same arguments."""
-        return self._passes(
-            pod, wanted, (evictor.pre_eviction_filter(pod, self) for evictor in self.evictors)
+        answers = (
+            _answer(each, "preEvictionFilter", each.pre_eviction_filter, pod, self) for each in self.evictors
         )
+        return self._passes(pod, wanted, answers)
 
     def bound_to_gang(self, pod: PodInfo) -> Refusal | None:
         """Why a pod stays because other members of its group need it; None if they do not."""
@@ -267,6 +272,27 @@ class StrategyContext(Struct):
                     self.protected.append(Protected(pod, wanted, refusal))
                 return False
         return True
+
+
+def answers_of(evictor: Evictor, pod: PodInfo, context: StrategyContext) -> Iterator[Refusal | None]:
+    """Both of an evictor's answers about a pod.
+
+    Raises:
+        PluginError: It raised, or returned something else.
+    """
+    yield _answer(evictor, "filter", evictor.filter, pod, context)
+    yield _answer(evictor, "preEvictionFilter", evictor.pre_eviction_filter, pod, context)
+
+
+def _answer(
+    evictor: Evictor,
+    point: str,
+    function: Callable[[PodInfo, StrategyContext], Refusal | None],
+    pod: PodInfo,
+    context: StrategyContext,
+) -> Refusal | None:
+    answer = judged(evictor.name, point, function, pod, context)
+    return None if answer is None else of_kind(answer, Refusal, evictor.name, point)
 
 
 def bound_to_gang(pod: PodInfo, units: GangUnits, leaving: Container[str] = ()) -> Refusal | None:

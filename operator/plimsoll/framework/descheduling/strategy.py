@@ -18,6 +18,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.proposals import Candidates
+from plimsoll.framework.judging import judged, of_kind
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.structural import Structural
 
@@ -111,7 +112,7 @@ class MendsSpread(Strategy, Protocol):
 
 
 @runtime_checkable
-class MovesByLoad(Protocol, metaclass=Structural):
+class MovesByLoad(Strategy, Protocol):
     """A strategy that may move pods because of the load of nodes."""
 
     @property
@@ -127,8 +128,22 @@ def by_load(strategy: object) -> MovesByLoad | None:
     return strategy if isinstance(strategy, MovesByLoad) and strategy.moves_by_load else None
 
 
+def load_lines_of(strategy: MovesByLoad, context: StrategyContext) -> Mapping[str, float]:
+    """What ``load_lines`` returns.
+
+    Raises:
+        PluginError: It raised, or returned something else.
+    """
+    return of_kind(
+        judged(strategy.name, strategy.kind, strategy.load_lines, context),
+        Mapping,  # type: ignore[type-abstract] # for isinstance
+        strategy.name,
+        strategy.kind,
+    )
+
+
 @runtime_checkable
-class ReadsQueries(Protocol, metaclass=Structural):
+class ReadsQueries(Strategy, Protocol):
     """A strategy that may use the policy's queries, which may fill the load book as well."""
 
     def by_load_book(self) -> Strategy:
@@ -137,11 +152,13 @@ class ReadsQueries(Protocol, metaclass=Structural):
 
 def by_load_book(strategy: Strategy) -> Strategy:
     """The strategy to use in a policy whose queries fill the load book."""
-    return strategy.by_load_book() if isinstance(strategy, ReadsQueries) else strategy
+    if not isinstance(strategy, ReadsQueries):
+        return strategy
+    return judged(strategy.name, strategy.kind, strategy.by_load_book)
 
 
 @runtime_checkable
-class SparesPods(Protocol, metaclass=Structural):
+class SparesPods(Strategy, Protocol):
     """A strategy that leaves some pods in place, whatever their nodes use."""
 
     def spares(self, pod: PodInfo) -> bool:
@@ -150,7 +167,9 @@ class SparesPods(Protocol, metaclass=Structural):
 
 def spares(strategy: object, pod: PodInfo) -> bool:
     """Whether the strategy never moves the pod."""
-    return isinstance(strategy, SparesPods) and strategy.spares(pod)
+    return isinstance(strategy, SparesPods) and bool(
+        judged(strategy.name, strategy.kind, strategy.spares, pod)
+    )
 
 
 @runtime_checkable

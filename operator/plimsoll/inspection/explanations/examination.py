@@ -11,6 +11,7 @@ from msgspec import Struct
 from plimsoll.engine.cache.filter_results import EXCLUDED
 from plimsoll.engine.scheduler import Filtered, ProfileScheduler
 from plimsoll.framework import BoolArray, FilterPlugin, IntArray, PodInfo, Snapshot, Status
+from plimsoll.framework.judging import judged, of_kind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 
@@ -98,7 +99,8 @@ class Examination:
     def refusal(self, position: int, code: int) -> Status:
         """The status for a code of the plugin at a position."""
         plugin = self.plugins[position]
-        return plugin.refusal(code, self.found.lane.state, self.pod).by(plugin.name)
+        answer = judged(plugin.name, "filter", plugin.refusal, code, self.found.lane.state, self.pod)
+        return of_kind(answer, Status, plugin.name, "filter").by(plugin.name)
 
     def refusals(self, row: int) -> list[Status]:
         """All refusals of one node, in the order of the profile; none for a feasible node."""

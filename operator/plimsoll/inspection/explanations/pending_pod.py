@@ -6,6 +6,7 @@ from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import Decision
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import EnqueueExtensions, PodInfo
+from plimsoll.framework.judging import judged
 from plimsoll.inspection.answer import AnswerPart
 from plimsoll.inspection.explanations.examination import Examination, RefusalGroup
 from plimsoll.inspection.explanations.nearest import NearMiss, nearest_misses
@@ -182,6 +183,7 @@ def _wakes(scheduler: ProfileScheduler, decision: Decision) -> list[Wakening]:
             continue
         events = ["any event"]
         if isinstance(plugin, EnqueueExtensions):
-            events = [f"{each.resource}/{each.actions.label}" for each in plugin.events_to_register()]
+            registered = judged(plugin.name, "eventsToRegister", plugin.events_to_register)
+            events = [f"{each.resource}/{each.actions.label}" for each in registered]
         found.append(Wakening(plugin=plugin.name, events=events))
     return found

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError, PodInfo
-from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.descheduling.context import StrategyContext, answers_of
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.inspection.answer import AnswerPart
 from plimsoll.inspection.explanations.past_moves import PastMoveOfOwner
@@ -231,7 +231,7 @@ def _protections(config: RebalancingConfig, context: StrategyContext, pod: PodIn
             for each in config.evictors_of(position)
         ]
     for prefix, evictor in asked:
-        for refusal in (evictor.filter(pod, context), evictor.pre_eviction_filter(pod, context)):
+        for refusal in answers_of(evictor, pod, context):
             if refusal is not None:
                 yield replace(refusal, message=f"{prefix}{refusal.message}")
     bound = context.bound_to_gang(pod)

@@ -38,6 +38,12 @@ def read_only(array: NDArray[ScalarT]) -> NDArray[ScalarT]:
     return np.asarray(memoryview(buffer).toreadonly())
 
 
+def read_only_rows(rows: Iterable[int]) -> RowArray:
+    """An array of rows in memory that is not its own, and that nobody can write to."""
+    memory = array("q", rows).tobytes()
+    return np.frombuffer(memory, dtype=np.intp) if memory else NO_CHANGES
+
+
 class PodIndex(Protocol):
     """A summary of the placed pods that is updated at each pod event, never recomputed.
 
@@ -207,8 +213,8 @@ def columns_of(axes: Sequence[int]) -> slice | list[int]:
 
 
 def distinct(rows: Iterable[int]) -> RowArray:
-    """The distinct rows, ascending."""
-    return np.array(sorted(set(rows)), dtype=np.intp)
+    """The distinct rows, ascending; read-only, as plugins see them."""
+    return read_only_rows(sorted(set(rows)))
 
 
 def told_apart(values: IntArray) -> tuple[list[int], IntArray]:
@@ -221,6 +227,10 @@ def told_apart(values: IntArray) -> tuple[list[int], IntArray]:
 
 #: The log is halved when it exceeds this length; readers that lag behind it review all rows.
 LOG_LENGTH = 65_536
+
+
+#: The rows that changed when none did.
+NO_CHANGES: RowArray = np.frombuffer(bytes(8), dtype=np.intp)[:0]
 
 
 class ChangeLog:
@@ -254,7 +264,7 @@ class ChangeLog:
     def since(self, tick: int) -> RowArray | None:
         """Rows that changed after ``tick``, ascending; None if the log does not reach back."""
         if tick >= self.tick:
-            return np.empty(0, dtype=np.intp)
+            return NO_CHANGES
         if tick < self._start:
             return None
         return distinct(self._rows[tick - self._start :])

@@ -5,6 +5,7 @@ first of these nodes. Source: kube-scheduler v1.36, ``backend/cache`` (imageStat
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
@@ -19,59 +20,96 @@ class ImageState(Struct):
     rows: NodeRows = field(default_factory=NodeRows)
 
 
-class ImageTable:
-    """Image states, keyed by name. A fork shares them until either side writes."""
+class _OnOneNode(NamedTuple):
+    """The same of an image that one node has: a node may report a hundred thousand names of its own."""
 
-    __slots__ = ("_shared", "_states")
+    size_bytes: int
+    row: int
+
+
+class ImageTable:
+    """Image states, keyed by name. A fork shares each of them until either side changes it."""
+
+    __slots__ = ("_is_shared", "_own", "_states")
 
     def __init__(self) -> None:
-        self._states: dict[str, ImageState] = {}
-        self._shared = False
+        self._states: dict[str, ImageState | _OnOneNode] = {}
+        self._is_shared = False
+        self._own: set[str] = set()  #: names of states that no fork has
 
     def find(self, name: str) -> ImageState | None:
         """The state of an image name, as nodes report it; None if no node has it."""
-        return self._states.get(name)
+        found = self._states.get(name)
+        return _on_several(found) if isinstance(found, _OnOneNode) else found
 
     def add(self, row: int, images: Iterable[ContainerImage]) -> None:
         """Record the images of the node in this row."""
-        self._own()
+        states = self._writable()
         for image in images:
             for name in image.names:
-                state = self._states.get(name)
+                state = states.get(name)
                 if state is None:
-                    state = self._states[name] = ImageState(image.size_bytes)
-                state.rows.add(row)
+                    states[name] = _OnOneNode(image.size_bytes, row)
+                elif not isinstance(state, _OnOneNode) or state.row != row:
+                    self._rows(name, state).add(row)
 
     def remove(self, row: int, images: Iterable[ContainerImage]) -> None:
         """Remove the images of the node in this row."""
-        self._own()
+        states = self._writable()
         for image in images:
             for name in image.names:
-                state = self._states.get(name)
-                if state is not None:
-                    state.rows.discard(row)
-                    if not state.rows:
-                        del self._states[name]
+                state = states.get(name)
+                if isinstance(state, _OnOneNode):
+                    if state.row == row:
+                        del states[name]
+                elif state is not None:
+                    rows = self._rows(name, state)
+                    rows.discard(row)
+                    if not rows:
+                        del states[name]
+                        self._own.discard(name)
 
     def move_row(self, source: int, target: int, images: Iterable[ContainerImage]) -> None:
         """Move the node with these images to row ``target``, which has no images any more."""
-        self._own()
+        states = self._writable()
         for image in images:
             for name in image.names:
-                rows = self._states[name].rows
-                rows.discard(source)
-                rows.add(target)
+                state = states[name]
+                if isinstance(state, _OnOneNode):
+                    states[name] = _OnOneNode(state.size_bytes, target)
+                else:
+                    rows = self._rows(name, state)
+                    rows.discard(source)
+                    rows.add(target)
 
     def fork(self) -> "ImageTable":
         """A copy, as lazily as possible."""
         twin = ImageTable()
         twin._states = self._states
-        twin._shared = self._shared = True
+        twin._is_shared = self._is_shared = True
+        self._own = set()
         return twin
 
-    def _own(self) -> None:
-        if self._shared:
-            self._states = {
-                name: ImageState(state.size_bytes, state.rows.copy()) for name, state in self._states.items()
-            }
-            self._shared = False
+    def _writable(self) -> dict[str, ImageState | _OnOneNode]:
+        if self._is_shared:
+            self._states = dict(self._states)
+            self._is_shared = False
+        return self._states
+
+    def _rows(self, name: str, state: ImageState | _OnOneNode) -> NodeRows:
+        """The rows of a state, to be changed."""
+        if name not in self._own:
+            if isinstance(state, _OnOneNode):
+                state = _on_several(state)
+            else:
+                state = ImageState(state.size_bytes, state.rows.copy())
+            self._states[name] = state
+            self._own.add(name)
+        assert isinstance(state, ImageState)
+        return state.rows
+
+
+def _on_several(state: _OnOneNode) -> ImageState:
+    found = ImageState(state.size_bytes)
+    found.rows.add(state.row)
+    return found

@@ -10,6 +10,7 @@ Axis letters: N nodes, D topology domains.
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Protocol
 
+import msgspec
 import numpy as np
 
 from plimsoll.model.columns.columns import IntArray, grown
@@ -32,35 +33,21 @@ LARGEST_KEPT = 64
 FEW = 16
 
 
-class PodClass:
+class PodClass(msgspec.Struct, frozen=True, cache_hash=True):
     """Pods that satisfy every one of some conditions, each a set of namespaces (None: all) and a selector.
 
     With ``living``, pods that are terminating are left out. A heavy class is so large that it is counted when
     it is requested, and not kept.
     """
 
-    __slots__ = ("_hash", "is_heavy", "living", "wanted")
+    wanted: tuple[tuple[frozenset[str] | None, Selector], ...]
+    living: bool = False
 
-    def __init__(
-        self, wanted: tuple[tuple[frozenset[str] | None, Selector], ...], *, living: bool = False
-    ) -> None:
-        self.wanted = wanted
-        self.living = living
-        self.is_heavy = (
-            sum(len(each or ()) + len(selector.requirements) for each, selector in wanted) > LARGEST_KEPT
-        )
-        self._hash = hash((wanted, living))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, PodClass)
-            and self._hash == other._hash
-            and self.living == other.living
-            and self.wanted == other.wanted
-        )
+    @property
+    def is_heavy(self) -> bool:
+        """Whether it is too large to be kept."""
+        size = sum(len(each or ()) + len(selector.requirements) for each, selector in self.wanted)
+        return size > LARGEST_KEPT
 
     def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Whether a pod of that namespace and labels belongs to the class."""

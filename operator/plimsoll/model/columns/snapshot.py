@@ -68,7 +68,13 @@ EXACT_AMOUNT = 2**46
 
 
 class Snapshot:
-    """A window on a cluster. Valid until the cluster changes; a new one costs nothing."""
+    """A window on a cluster. Valid until the cluster changes; a new one costs nothing.
+
+    Args:
+        cluster: The cluster.
+        rows: Indices of the nodes, as ``Cluster.changed_since`` returns them: plugins see this array. For
+            others, there is ``at``.
+    """
 
     __slots__ = (
         "_allocatable",
@@ -79,13 +85,11 @@ class Snapshot:
         "_nonzero_requested",
         "_requested",
         "_rows",
-        "_shown_rows",
     )
 
     def __init__(self, cluster: Cluster, rows: RowArray | None = None) -> None:
         self._cluster = cluster
         self._rows = rows
-        self._shown_rows: RowArray | None = None
         self._length = len(cluster.nodes if rows is None else rows)
         self._allocatable: IntArray | None = None
         self._requested: IntArray | None = None
@@ -108,7 +112,7 @@ class Snapshot:
 
     def at(self, rows: RowArray) -> "Snapshot":
         """The nodes of those rows (indices into the whole cluster), in that order."""
-        return Snapshot(self._cluster, rows)
+        return Snapshot(self._cluster, read_only(rows))
 
     def if_requested(self, requested: IntArray) -> "Snapshot":
         """The same nodes, as if the pods on them requested that much; shape (N, R)."""
@@ -122,9 +126,7 @@ class Snapshot:
         """Shape (N,): the row of each node in the whole cluster."""
         if self._rows is None:
             return np.arange(len(self._cluster), dtype=np.intp)
-        if self._shown_rows is None:
-            self._shown_rows = read_only(self._rows)
-        return self._shown_rows
+        return self._rows
 
     @property
     def tick(self) -> int:
@@ -201,7 +203,7 @@ class Snapshot:
         Call it before ``allocatable`` and ``requested``, as the axis may grow.
         """
         axis = self._cluster.axis_of(resource)
-        if axis is not None and self._requested is not None and axis >= self._requested.shape[1]:
+        if self._requested is not None and axis is not None and axis >= self._requested.shape[1]:
             if self._is_supposed:
                 return None
             self._allocatable = self._requested = None
@@ -241,9 +243,9 @@ class Snapshot:
         """
         if self._rows is not None or self._is_supposed:
             return compute(self)
-        cluster = self._cluster
+        cluster, whole = self._cluster, self
         return cluster.kept.column(
-            key, cluster, lambda rows: compute(Snapshot(cluster, rows)), of_nodes=of_nodes
+            key, cluster, lambda rows: compute(whole if rows is None else whole.at(rows)), of_nodes=of_nodes
         )
 
     def capacity(self, axes: tuple[int, ...]) -> Capacity:
@@ -338,6 +340,10 @@ class Snapshot:
         """A column of the cluster or of an index, shape (capacity, ...), cut to (N, ...)."""
         if self._rows is None:
             return read_only(column)[: len(self._cluster)]
+        if column.ndim == 1:
+            window = column.take(self._rows)
+            window.flags.writeable = False  # a copy for this caller alone
+            return window
         # Columns lie in memory one after the other: each is gathered separately.
         window = column.T.take(self._rows, axis=-1)
         window.flags.writeable = False

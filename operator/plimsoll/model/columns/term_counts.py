@@ -6,15 +6,33 @@ share one counter; the terms that may match a pod's labels are found by label.
 Axis letters: N nodes, D topology domains.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from plimsoll.model.columns.pod_counts import ClassCounts, HasCapacity
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
-from plimsoll.model.kinds.pod_terms import PodTerm
+from plimsoll.model.kinds.pod_terms import PodTerm, TermKind
 from plimsoll.model.selector_lookup import SelectorLookup
 
 #: A term and its counts.
 Counted = tuple[PodTerm, ClassCounts]
+
+
+class Concerning(NamedTuple):
+    """The terms of placed pods that match some pod, with their counts.
+
+    Attributes:
+        anti_affinity: The required anti-affinity terms.
+        keeping_away: Topology key and counts of each of these.
+        others: All other terms.
+    """
+
+    anti_affinity: tuple[Counted, ...]
+    keeping_away: tuple[tuple[str, ClassCounts], ...]
+    others: tuple[Counted, ...]
+
+
+NOTHING_CONCERNS = Concerning((), (), ())
 
 #: Approximate number of templates whose matches are cached.
 REMEMBERED = 16_384
@@ -33,14 +51,14 @@ class TermCounts:
         self._unused = 0  #: terms that had no pod any more when their last one left
         self._lookup: SelectorLookup[PodTerm] = SelectorLookup()
         self._of_template: dict[PodTemplate, tuple[ClassCounts, ...]] = {}
-        self._concerning: dict[PodTemplate, tuple[int, Mapping[str, str], tuple[Counted, ...]]] = {}
+        self._concerning: dict[PodTemplate, tuple[int, Mapping[str, str], Concerning]] = {}
 
     @property
     def are_any(self) -> bool:
         """Whether some placed pod has, or lately had, a term."""
         return bool(self._counted)
 
-    def concerning(self, template: PodTemplate, namespace_labels: Mapping[str, str]) -> tuple[Counted, ...]:
+    def concerning(self, template: PodTemplate, namespace_labels: Mapping[str, str]) -> Concerning:
         """The terms of placed pods that match pods of this template, with their counts.
 
         Call it again after each change. A count may be 0: the last pod with the term has left.
@@ -48,10 +66,12 @@ class TermCounts:
         known = self._concerning.get(template)
         if known is not None and known[0] == self._generation and known[1] == namespace_labels:
             return known[2]
-        found = tuple(
-            (term, self._counted[term])
-            for term in self._lookup.candidates(template.labels)
-            if term.matches(template.namespace, template.labels, namespace_labels)
+        found = _sorted(
+            [
+                (term, self._counted[term])
+                for term in self._lookup.candidates(template.labels)
+                if term.matches(template.namespace, template.labels, namespace_labels)
+            ]
         )
         if not template.is_heavy:
             if len(self._concerning) >= REMEMBERED:
@@ -125,3 +145,14 @@ class TermCounts:
             self._lookup.add(term.selector, term)
         self._of_template = {}
         self._concerning = {}
+
+
+def _sorted(counted: Sequence[Counted]) -> Concerning:
+    if not counted:
+        return NOTHING_CONCERNS
+    anti_affinity = tuple([each for each in counted if each[0].kind is TermKind.REQUIRED_ANTI_AFFINITY])
+    return Concerning(
+        anti_affinity,
+        tuple([(term.topology_key, counts) for term, counts in anti_affinity]),
+        tuple([each for each in counted if each[0].kind is not TermKind.REQUIRED_ANTI_AFFINITY]),
+    )

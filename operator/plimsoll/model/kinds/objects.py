@@ -81,7 +81,8 @@ class ClusterObjects:
 
     ``version`` increases with each change, except for budgets, pod groups and autoscalers, which are read
     only for evictions: they have ``budget_version``.
-    ``derived`` keeps values computed from the objects until ``version`` increases.
+    ``derived`` keeps values computed from the objects until ``version`` increases. ``read_only`` has the same
+    objects for plugins: maps that cannot be changed, and no count of versions to set.
     """
 
     namespaces: dict[str, Namespace] = field(default_factory=dict)
@@ -107,7 +108,11 @@ class ClusterObjects:
     _of_heavy: WeakKeyDictionary[Weighty, tuple[int, dict[Hashable, Any]]] = field(
         default_factory=WeakKeyDictionary, repr=False, compare=False
     )
-    _shown: "ReadOnlyObjects | None" = field(default=None, repr=False, compare=False)
+    read_only: "ClusterObjects" = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Make the view for plugins once: every attempt reads it several times."""
+        self.read_only = ReadOnlyObjects(self)
 
     def above(self, pod: Pod) -> OwnerReference | None:
         """The controller of the pod's ReplicaSet; None while it is unknown."""
@@ -166,13 +171,6 @@ class ClusterObjects:
         """The same; None before its first use."""
         return self._ledgers.get(kind)
 
-    @property
-    def read_only(self) -> "ClusterObjects":
-        """The same objects for plugins: maps that cannot be changed, and no count of versions to set."""
-        if self._shown is None:
-            self._shown = ReadOnlyObjects(self)
-        return self._shown
-
     def fork(self) -> "ClusterObjects":
         """An independent shelf of the same objects."""
         copies: dict[str, Any] = {name: dict(getattr(self, name)) for name in SHELVES.values()}
@@ -196,6 +194,8 @@ class ReadOnlyObjects(ClusterObjects):
         for name in SHELVES.values():
             object.__setattr__(self, name, MappingProxyType(getattr(source, name)))
         object.__setattr__(self, "_source", source)
+        object.__setattr__(self, "_ledgers", source._ledgers)  # noqa: SLF001 - our own
+        object.__setattr__(self, "read_only", self)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"the objects of the cluster are read-only: {name} cannot be set")
@@ -210,11 +210,6 @@ class ReadOnlyObjects(ClusterObjects):
         """Increases with each change of a budget, an autoscaler, or the wanted state of a pod group."""
         return self._source.budget_version
 
-    @property
-    def read_only(self) -> ClusterObjects:
-        """These."""
-        return self
-
     def derived(self, key: Hashable, build: Callable[[], T]) -> T:
         """As there."""
         return self._source.derived(key, build)
@@ -224,14 +219,6 @@ class ReadOnlyObjects(ClusterObjects):
         if not template.is_heavy:
             return self._source.derived((key, template), build)
         return self._source.derived_of(template, key, build)
-
-    def ledger(self, kind: type[LedgerT]) -> LedgerT:
-        """As there."""
-        return self._source.ledger(kind)
-
-    def known_ledger(self, kind: type[LedgerT]) -> LedgerT | None:
-        """As there."""
-        return self._source.known_ledger(kind)
 
     def fork(self) -> ClusterObjects:
         """As there."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.measurements import NodeClasses
-from plimsoll.framework.descheduling.strategy import by_load, spares
+from plimsoll.framework.descheduling.strategy import by_load, load_lines_of, spares
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.readings import PER_COLUMN_UNIT
 from plimsoll.load.states import LoadState
@@ -84,7 +84,8 @@ class LoadEncoding:
         strategies = {each.name: each for each in self.rebalancing.strategies}
         points = self.points()
         for name, node in sorted(self.over):
-            line = {} if (moving := by_load(strategies[name])) is None else moving.load_lines(self.context)
+            moving = by_load(strategies[name])
+            line = {} if moving is None else load_lines_of(moving, self.context)
             used = dict(zip(RESOURCES, points[self._index[node]].tolist(), strict=True))
             sentence = ", ".join(
                 f"{resource} {used[resource]:.1f}% (target {percent:.1f}%)"
@@ -200,7 +201,7 @@ def loads_of(
     moving = {each.name: found for each in rebalancing.strategies if (found := by_load(each)) is not None}
     if context.load_book is None or not moving:
         return None
-    known = frozenset(name for name, each in moving.items() if each.load_lines(context))
+    known = frozenset(name for name, each in moving.items() if load_lines_of(each, context))
     load = builder.objections.load
     over = {(name, node) for name, found in classes if name in known for node in found.overutilized}
     over = {(name, node) for name, node in over if node in context.considered and not load.closes(name, node)}

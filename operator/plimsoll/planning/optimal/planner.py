@@ -150,6 +150,8 @@ def _make_room(
             search.run()
         except PluginError as exc:
             found.failures.append(exc)
+        found.failures += made.context.failures
+        made.context.failures.clear()
     found.waiting = len(known)
     return found
 

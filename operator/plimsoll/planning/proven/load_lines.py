@@ -21,7 +21,13 @@ from plimsoll.framework import BoolArray, PodInfo
 from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Refusal
-from plimsoll.framework.descheduling.strategy import AsksForGain, MovesByLoad, Strategy, by_load
+from plimsoll.framework.descheduling.strategy import (
+    AsksForGain,
+    MovesByLoad,
+    Strategy,
+    by_load,
+    load_lines_of,
+)
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.load_change import LoadChange, change_of
 from plimsoll.load.readings import PER_COLUMN_UNIT
@@ -184,7 +190,7 @@ class LoadLines:
         if self._lines is None:
             found: dict[str, float] = {}
             for strategy in self._by_load.values() if self._context.load_book is not None else ():
-                for name, line in strategy.load_lines(self._context).items():
+                for name, line in load_lines_of(strategy, self._context).items():
                     found[name] = min(line, found.get(name, line))
             self._lines = found
         return self._lines

@@ -6,7 +6,7 @@ from functools import cached_property, partial
 
 from msgspec.structs import replace
 
-from plimsoll.engine.plugin_calls import called, of_kind
+from plimsoll.engine.plugin_calls import called
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.complaints import Complaining
 from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
@@ -20,6 +20,7 @@ from plimsoll.framework.descheduling.strategy import (
     wants_even_spread,
     wants_restart,
 )
+from plimsoll.framework.judging import of_kind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.complaint_ledger import TOLERANCE, ComplaintWatcher, Conscience, Trip

@@ -65,6 +65,8 @@ def plan(
             book.context.classes.clear()
             remarks += [(name, said) for said in book.context.remarks]
             book.context.remarks.clear()
+            failures += book.context.failures
+            book.context.failures.clear()
     return EvictionPlan(
         tuple(book.moves), tuple(book.refused), tuple(failures), tuple(classes), tuple(remarks)
     )

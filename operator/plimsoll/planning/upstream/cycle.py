@@ -175,6 +175,10 @@ class UpstreamCycle:
         context.classes.clear()
         self.outcome.remarks += [(strategy.name, said) for said in context.remarks]
         context.remarks.clear()
+        self.outcome.failures += [
+            UpstreamStrategyFailure(profile, strategy.kind, each) for each in context.failures
+        ]
+        context.failures.clear()
         self.outcome.refused += [
             Refused(each.pod, strategy.name, each.wanted, each.refusal) for each in context.protected
         ]

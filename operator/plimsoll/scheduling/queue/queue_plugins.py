@@ -12,7 +12,7 @@ kube-scheduler; :mod:`plimsoll.policies.controller` enforces it.
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from plimsoll.engine.plugin_calls import answered, called, calling, of_kind, sortable
+from plimsoll.engine.plugin_calls import answered, called, calling, sortable
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
     SUCCESS,
@@ -30,6 +30,7 @@ from plimsoll.framework import (
 )
 from plimsoll.framework.capabilities import GatesByObjects, gate_of
 from plimsoll.framework.columns import Cluster
+from plimsoll.framework.judging import of_kind
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.queue.queueing_hints import QueueingHints, hints_of

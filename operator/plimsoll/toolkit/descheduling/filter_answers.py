@@ -4,18 +4,50 @@ A strategy has no reading of its own of what such a filter reads: what the sched
 and what it refuses is one.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import TypeVar
 
 from plimsoll.framework import (
     BoolArray,
     CycleState,
     FilterPlugin,
+    Plugin,
+    PluginError,
     PodInfo,
     PreFilterPlugin,
     PreFilterResult,
     Snapshot,
 )
 from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.judging import checked, judged, pre_filter_answer
+
+PluginT = TypeVar("PluginT", bound=Plugin)
+AnswerT = TypeVar("AnswerT")
+
+
+def answer_of(
+    pod: PodInfo,
+    plugin: str,
+    kind: Callable[[FilterPlugin], PluginT | None],
+    question: Callable[[PluginT], AnswerT],
+    context: StrategyContext,
+) -> AnswerT | None:
+    """What a filter plugin of the profile that places the pod answers; None if the profile has none.
+
+    Also None from a plugin that fails: it is named among the failures of the plan, and not asked again in it.
+    ``kind`` returns the plugin if it can be asked.
+    """
+    filters = context.prospects.filters(pod)
+    found = None if filters is None else filters.get(plugin)
+    known = None if found is None else kind(found)
+    if known is None or (answer_of, id(found)) in context.kept:
+        return None
+    try:
+        return judged(plugin, "filter", question, known)
+    except PluginError as exc:
+        context.kept[answer_of, id(found)] = exc
+        context.failures.append(exc)
+        return None
 
 
 def refused_nodes(pod: PodInfo, plugin: str, context: StrategyContext) -> BoolArray | None:
@@ -30,7 +62,10 @@ def refused_nodes(pod: PodInfo, plugin: str, context: StrategyContext) -> BoolAr
         return None
     key = (refused_nodes, id(asked), pod.template)
     if key not in context.kept:
-        context.kept[key] = _refused(asked, pod, context.snapshot)
+        snapshot = context.snapshot
+        context.kept[key] = answer_of(
+            pod, plugin, lambda each: each, lambda each: _refused(each, pod, snapshot), context
+        )
     found: BoolArray | None = context.kept[key]
     return found
 
@@ -45,14 +80,16 @@ def _refused(plugin: FilterPlugin, pod: PodInfo, snapshot: Snapshot) -> BoolArra
     state = CycleState()
     allowed: frozenset[str] | None = None
     if isinstance(plugin, PreFilterPlugin):
-        answer: Any = plugin.pre_filter(state, pod, snapshot)
+        answer = judged(plugin.name, "preFilter", plugin.pre_filter, state, pod, snapshot)
+        answer = pre_filter_answer(plugin.name, answer)
         if isinstance(answer, PreFilterResult):
             allowed = answer.nodes
         elif answer.is_rejected:
             allowed = frozenset()
         elif not answer.is_success:
             return None
-    refused: BoolArray = plugin.filter(state, pod, snapshot) != 0
+    codes = judged(plugin.name, "filter", plugin.filter, state, pod, snapshot)
+    refused: BoolArray = checked(codes, len(snapshot), plugin.name, "filter") != 0
     if allowed is not None:
         for row, node in enumerate(snapshot.nodes):
             refused[row] |= node.name not in allowed

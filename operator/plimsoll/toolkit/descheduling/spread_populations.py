@@ -32,7 +32,14 @@ from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.selector_lookup import SelectorLookup
 from plimsoll.model.selectors import NodeMatcher, Selector, SelectorError
 from plimsoll.model.taints import untolerated
-from plimsoll.toolkit.scheduling.topology_spread import Constraint, Included, SpreadsPods, selector_of
+from plimsoll.toolkit.descheduling.filter_answers import answer_of
+from plimsoll.toolkit.scheduling.topology_spread import (
+    Constraint,
+    Included,
+    SpreadsPods,
+    constraints_of,
+    selector_of,
+)
 
 Covers = Callable[[PodInfo], bool]
 """Whether pods like this one count."""
@@ -119,6 +126,7 @@ class SpreadRule(NamedTuple):
 
 #: A domain that no node is in: present where there are fewer domains than ``minDomains``.
 MISSING = "\0"
+SPREADING = "PodTopologySpread"
 
 
 class DomainSizes(Struct):
@@ -258,23 +266,21 @@ def _with_constraints(
     yield from context.templates_with(namespace, NeighbourRule.SPREAD)
     for template, pods in context.templates_of(namespace):
         if not template.sample.spec.topology_spread_constraints:
-            plugin = _plugin(next(iter(pods.values())), context)
-            if plugin is not None and plugin.gives_constraints:
+            pod = next(iter(pods.values()))
+            if answer_of(pod, SPREADING, _spreads, lambda each: each.gives_constraints, context):
                 yield template, pods
 
 
-def _plugin(pod: PodInfo, context: StrategyContext) -> SpreadsPods | None:
-    filters = context.prospects.filters(pod)
-    plugin: object = None if filters is None else filters.get("PodTopologySpread")
+def _spreads(plugin: object) -> SpreadsPods | None:
     return plugin if isinstance(plugin, SpreadsPods) else None
 
 
 def _rules_of(pod: PodInfo, wanted: tuple[str, ...], context: StrategyContext) -> tuple[SpreadRule, ...]:
     """The constraints of the wanted kinds that the scheduler reads for the pod."""
-    plugin = _plugin(pod, context)
-    if plugin is None:
+    template, objects = pod.template, context.objects
+    read = answer_of(pod, SPREADING, _spreads, lambda each: constraints_of(each, template, objects), context)
+    if read is None:
         return ()
-    read = plugin.constraints(pod.template, context.objects)
     kinds = {
         "DoNotSchedule": (read.hard, Gravity.RULE),
         "ScheduleAnyway": (read.soft, Gravity.PREFERENCE),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from plimsoll.framework.extension_points import Plugin
+from plimsoll.framework.judging import judged, of_kind
 from plimsoll.model.columns.columns import BoolArray, IntArray
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo
@@ -38,3 +39,14 @@ class KeepsApart(Plugin, Protocol):
 
     def rivalries(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Rivalry, ...]:
         """The terms that refuse nodes to pods of this pod's template; valid until a pod comes or goes."""
+
+
+def rivalries_of(plugin: KeepsApart, pod: PodInfo, snapshot: Snapshot) -> tuple[Rivalry, ...]:
+    """What the plugin answers.
+
+    Raises:
+        PluginError: It raised, or returned something else.
+    """
+    answer = judged(plugin.name, "filter", plugin.rivalries, pod, snapshot)
+    found = of_kind(answer, tuple, plugin.name, "filter")
+    return tuple([of_kind(each, Rivalry, plugin.name, "filter") for each in found])

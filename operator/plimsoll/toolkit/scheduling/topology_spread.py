@@ -9,6 +9,7 @@ import numpy as np
 
 from plimsoll.framework import ABSENT, BoolArray, ClusterObjects, Plugin, PodInfo, PodTemplate, Snapshot
 from plimsoll.framework.columns import DomainSums, PodClass, PodCounts
+from plimsoll.framework.judging import judged, of_kind
 from plimsoll.framework.selectors import (
     NodeMatcher,
     ReplicaSet,
@@ -122,6 +123,16 @@ class SpreadsPods(Plugin, Protocol):
 
     def constraints(self, template: PodTemplate, objects: ClusterObjects) -> Constraints:
         """The constraints of a template's pods, without those that are built in."""
+
+
+def constraints_of(plugin: SpreadsPods, template: PodTemplate, objects: ClusterObjects) -> Constraints:
+    """What the plugin answers.
+
+    Raises:
+        PluginError: It raised, or returned something else.
+    """
+    answer = judged(plugin.name, "filter", plugin.constraints, template, objects)
+    return of_kind(answer, Constraints, plugin.name, "filter")
 
 
 def own_constraints(template: PodTemplate, own: Iterable[TopologySpreadConstraint]) -> Constraints:
