@@ -130,7 +130,7 @@ def test_a_value_that_cannot_be_read_protects_and_is_said(
 
 
 def test_values_of_all_other_rows_can_be_read() -> None:
-    """Whatever they are: a timestamp, an empty text; of names those are told that no volume has."""
+    """Whatever they are: a timestamp, an empty text; of names, those that no volume has are named."""
     others = [each for each in SIGNALS if each.reading not in UNREADABLE]
 
     assert {each.reading for each in others} == {Reading.ANY, Reading.NAMES}

@@ -323,7 +323,7 @@ def cost(annotations: Mapping[str, str]) -> int:
 
 
 def unreadable_cost(annotations: Mapping[str, str]) -> str:
-    """The sentence about a cost that cannot be read; "" if there is none."""
+    """The sentence about a cost that cannot be read, "" for all others."""
     for signal in _COSTS if annotations else ():
         value = annotations.get(signal.key)
         if value is not None:
