@@ -9,6 +9,7 @@ import pytest
 
 from cases.test_cases import decide
 from plimsoll.toolkit.descheduling.disruption_signals import (
+    REQUEST_EVICT_ONLY,
     SIGNALS,
     Bearer,
     DisruptionSignal,
@@ -155,6 +156,12 @@ def test_each_row_has_its_effect(signal: DisruptionSignal) -> None:
         set() if signal.bearer is Bearer.NAMESPACE else with_it
     )
     assert bare(signal.effect, signal.bearer) == without
+
+
+def test_no_row_is_without_a_test() -> None:
+    """A new effect needs one here, or in one of the two files that the test above names."""
+    assert {*EXPECTED, Effect.NOT_EMPTIED, Effect.CARRIED_OUT} == set(Effect)
+    assert [each.key for each in SIGNALS if each.effect is Effect.CARRIED_OUT] == [REQUEST_EVICT_ONLY]
 
 
 @pytest.mark.parametrize(

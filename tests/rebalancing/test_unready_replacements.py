@@ -147,3 +147,37 @@ async def test_its_record_is_kept_and_the_owner_stays_until_it_is_ready() -> Non
         await scene.run()
 
     assert scene.evictor.evicted == ["web-1"]
+
+
+@pytest.mark.parametrize(
+    ("phase", "evicted"),
+    [
+        pytest.param("Running", ["web-5"], id="it crashes"),
+        pytest.param("Failed", ["web-5", "web-6"], id="it has ended"),
+    ],
+)
+async def test_a_strategy_that_wants_a_fresh_pod_may_restart_the_replacement(
+    phase: str, evicted: list[str]
+) -> None:
+    """But no other pod of the owner, though that has been restarted as often, before the first has ended."""
+    scene = Scene()
+    since = datetime.fromtimestamp(scene.clock.now() - 300, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    an_earlier_move(scene, before=600.0, policy=POLICY)
+    restarted = {"containerStatuses": [{"name": "app", "restartCount": 200}]}
+
+    def crashing(name: str, node: str, created: str, **status: Any) -> Pod:
+        metadata = {"creationTimestamp": created}
+        return a_pod(
+            name, owner="ReplicaSet/web", node=node, metadata=metadata, status={**restarted, **status}
+        )
+
+    sibling = crashing("web-6", "good", "2025-12-31T00:00:00Z", phase="Running", conditions=READY)
+    replacement = crashing("web-5", "good", since, phase=phase)
+    strategy = {"name": "RemovePodsHavingTooManyRestarts", "args": {"podRestartThreshold": 100}}
+    limits = {"perWorkload": "100%"}
+    async with scene.running(a_policy(strategies=[strategy], evictor={"minReplicas": 0}, limits=limits)):
+        scene.tell(PodAdded(replacement), PodAdded(sibling))
+        await scene.run()
+        await scene.clock.advance(2)
+
+    assert sorted(scene.evictor.evicted) == evicted

@@ -60,6 +60,10 @@ class MeasuredByArg(PluginArgs):
     source: Literal["KubernetesMetrics"] = Field(description="The metrics API.")
 
 
+#: Maximum number of nodes that remarks name.
+REMARKS = 3
+
+
 class HighNodeUtilizationArgs(PluginArgs):
     """Arguments, as in descheduler v1alpha2, and ``metricsUtilization``, which is our own."""
 
@@ -117,6 +121,12 @@ class HighNodeUtilization(Strategy):
         context.classes.append(
             NodeClasses(tuple(each.name for each in sources), tuple(each.name for each in destinations))
         )
+        if not context.is_exact:
+            context.remarks += [
+                f"node {each.name} is not emptied: {not_emptied(each.node)}"
+                for each in nodes
+                if self._is_under(each) and not_emptied(each.node)
+            ][:REMARKS]
         idle = why_idle(sources, nodes, self.args.number_of_nodes)
         if idle or not destinations:
             context.remarks.append(idle or "no node is available to schedule the pods, nothing to do here")

@@ -1,10 +1,12 @@
 """The groups that a pod names, by the marks of each system."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plimsoll.model.kinds.gang_marks import Gang, gangs_of
+from plimsoll.model.kinds.gang_marks import ANNOTATIONS, LABELS, Gang, gangs_of
+from plimsoll.model.kinds.pod_group import GROUP_LABEL, UPSTREAM_GROUP_LABEL
 from plimsoll.testing.builders import a_pod
 
 LWS = "leaderworkerset.sigs.k8s.io"
@@ -90,3 +92,14 @@ def test_a_pod_may_be_in_several_groups() -> None:
     labels = {"plimsoll.dev/pod-group": "g", "jobset.sigs.k8s.io/jobset-name": "j"}
 
     assert [each.kind for each in gangs_of(a_pod(labels=labels))] == ["PodGroup", "JobSet"]
+
+
+def test_the_page_names_each_mark() -> None:
+    """docs/gangs.md has a table of them; the second label of a LeaderWorkerSet is shortened."""
+    page = Path(__file__).parents[3].joinpath("docs/gangs.md").read_text(encoding="utf-8")
+    written = {*(key for each in (*LABELS, *ANNOTATIONS) for key in (*each.keys, each.size) if key)}
+    written = (written | {GROUP_LABEL, UPSTREAM_GROUP_LABEL}) - {f"{LWS}/group-index"}
+
+    assert [key for key in sorted(written) if f"`{key}`" not in page] == []
+    assert "`spec.schedulingGroup.podGroupName`" in page
+    assert "`spec.workloadRef`" in page

@@ -15,6 +15,7 @@ from plimsoll.inspection.explanations.planned_room import planned_rooms
 from plimsoll.inspection.explanations.pod_group import GroupExplanation, explain_group
 from plimsoll.inspection.operator_memory import PodMemory
 from plimsoll.inspection.state import ClusterState
+from plimsoll.toolkit.descheduling.disruption_signals import unreadable_cost
 
 #: Facts that only the operator's memory has.
 MEMORY_UNKNOWN = (
@@ -109,7 +110,9 @@ def explain_pod(state: ClusterState, namespace: str, name: str) -> PodExplanatio
         placed=placed,
         unknown=unknown,
     )
-    return found.model_copy(update={"summary": _summary(found, is_served=served is not None)})
+    summary = _summary(found, is_served=served is not None)
+    cost = "" if placed is None else unreadable_cost(pod.pod.metadata.annotations)
+    return found.model_copy(update={"summary": [*summary, *([cost] if cost else [])]})
 
 
 def _unknown(state: ClusterState, pod: PodInfo, scheduler: ProfileScheduler, *, is_served: bool) -> list[str]:

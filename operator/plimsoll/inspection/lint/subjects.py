@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.metadata import ObjectMeta
@@ -125,9 +127,11 @@ class Neighbourhood:
     Attributes:
         unknown: Why a fact is unknown, keyed by one of the names above.
         schedulers: Valid values of ``schedulerName``.
+        pods: Pods with annotations or labels that the newest pod of their workload does not have: only these.
     """
 
     workloads: tuple[LintedWorkload, ...] = ()
+    pods: tuple[LintedObject, ...] = ()
     budgets: tuple[LintedBudget, ...] = ()
     nodes: tuple[Node, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
@@ -160,6 +164,7 @@ class Neighbourhood:
             yield LintedObject(
                 Bearer.POD, each.kind, each.namespace, each.name, meta, spec.volumes, each.source
             )
+        yield from self.pods
         for node in self.nodes:
             yield LintedObject(Bearer.NODE, "Node", "", node.name, node.metadata)
         for space in self.namespaces:
@@ -219,8 +224,10 @@ def of_cluster(state: ClusterState) -> Neighbourhood:
     """Surroundings from a cluster with its workloads."""
     objects = state.cluster.objects
     pods = [info.pod for info in (*state.cluster.pods.values(), *state.objects.pending.infos())]
+    groups = _groups(pods, state)
     return Neighbourhood(
-        workloads=tuple(_workloads(pods, state)),
+        workloads=tuple(_workloads(groups, state)),
+        pods=tuple(each for group in groups.values() for each in _differing(group)),
         budgets=tuple(map(LintedBudget, objects.budgets.values())),
         nodes=tuple(state.cluster.nodes),
         namespaces=tuple(objects.namespaces.values()),
@@ -236,8 +243,8 @@ def of_cluster(state: ClusterState) -> Neighbourhood:
     )
 
 
-def _workloads(pods: Iterable[Pod], state: ClusterState) -> Iterable[LintedWorkload]:
-    """Pods grouped by workload; finished and terminating pods are left out."""
+def _groups(pods: Iterable[Pod], state: ClusterState) -> dict[tuple[str, str, str], list[Pod]]:
+    """Pods by namespace, kind and name of their workload; finished and terminating pods are left out."""
     found: dict[tuple[str, str, str], list[Pod]] = {}
     for pod in pods:
         if pod.is_terminal or pod.metadata.deletion_timestamp is not None:
@@ -246,14 +253,35 @@ def _workloads(pods: Iterable[Pod], state: ClusterState) -> Iterable[LintedWorkl
         kind, name = ("Pod", pod.name) if owner is None else (owner.kind, owner.name)
         if kind != "Node":  # a mirror pod of a static pod
             found.setdefault((pod.namespace, kind, name), []).append(pod)
+    return found
+
+
+def _newest(group: Iterable[Pod]) -> Pod:
+    return max(group, key=lambda pod: (str(pod.metadata.creation_timestamp or ""), pod.name))
+
+
+def _differing(group: Sequence[Pod]) -> Iterator[LintedObject]:
+    """Pods with annotations or labels that the newest one does not have, reduced to these."""
+    like = _newest(group).metadata
+    for pod in group:
+        meta = pod.metadata
+        annotations = dict(meta.annotations.items() - like.annotations.items())
+        labels = dict(meta.labels.items() - like.labels.items())
+        if annotations or labels:
+            own = msgspec.structs.replace(meta, annotations=annotations, labels=labels)
+            yield LintedObject(Bearer.POD, "Pod", pod.namespace, pod.name, own, pod.spec.volumes)
+
+
+def _workloads(
+    groups: Mapping[tuple[str, str, str], Sequence[Pod]], state: ClusterState
+) -> Iterable[LintedWorkload]:
     wanted = {
         (each.namespace, "Deployment", each.name): each.spec.replicas
         for each in state.objects.deployments.values()
     }
-    for key, group in sorted(found.items()):
+    for key, group in sorted(groups.items()):
         namespace, kind, name = key
-        newest = max(group, key=lambda pod: (str(pod.metadata.creation_timestamp or ""), pod.name))
-        yield LintedWorkload(kind, namespace, name, newest, max(len(group), wanted.get(key, 0)))
+        yield LintedWorkload(kind, namespace, name, _newest(group), max(len(group), wanted.get(key, 0)))
 
 
 #: Path of the pod template of each kind, and of its number of pods.

@@ -6,7 +6,8 @@ the policy controls. With RequestsAndLimits, a limit keeps its proportion to the
 several autoscalers of one controller the oldest counts; of equally old ones, that whose name sorts first.
 
 Differs: LimitRanges, the global caps of VPA's own flags, and its startup boost (alpha) are not read.
-Source: kubernetes/autoscaler, ``vertical-pod-autoscaler/pkg``: ``admission-controller``, ``utils/vpa``.
+Source: kubernetes/autoscaler 068565c8, ``vertical-pod-autoscaler/pkg``: ``admission-controller``,
+``utils/vpa``.
 """
 
 from datetime import UTC, datetime

@@ -29,6 +29,10 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.proven.bundles import hear, judge
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
+from plimsoll.toolkit.descheduling.disruption_signals import unreadable_cost
+
+#: Maximum number of pods whose costs remarks name.
+REMARKS = 3
 
 #: Plans and books moves that repair a topology spread only together; returns a remark, or "".
 SpreadRepair = Callable[[PlanBuilder, MendsSpread, RebalancingConfig, PlanningContext], str]
@@ -67,9 +71,23 @@ def plan(
             book.context.remarks.clear()
             failures += book.context.failures
             book.context.failures.clear()
+    remarks += _unreadable_costs(book)
     return EvictionPlan(
         tuple(book.moves), tuple(book.refused), tuple(failures), tuple(classes), tuple(remarks)
     )
+
+
+def _unreadable_costs(book: PlanBuilder) -> list[tuple[str, str]]:
+    """Remarks about costs that cannot be read, of the pods on nodes that others leave, one a pod."""
+    fork, found = book.fork, dict[str, tuple[str, str]]()
+    concerned = [(move.strategy, move.pod) for move in book.moves]
+    for strategy, node in dict.fromkeys((move.strategy, move.source) for move in book.moves):
+        concerned += [(strategy, pod) for pod in fork.pods_on(fork.rows[node]) if pod.stands_in_for is None]
+    for strategy, pod in concerned:
+        said = unreadable_cost(pod.pod.metadata.annotations)
+        if said:
+            found.setdefault(pod.key, (strategy, f"pod {pod.key}: {said}"))
+    return list(found.values())[:REMARKS]
 
 
 def revalidate(

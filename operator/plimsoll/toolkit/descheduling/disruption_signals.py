@@ -322,6 +322,16 @@ def cost(annotations: Mapping[str, str]) -> int:
     return 0
 
 
+def unreadable_cost(annotations: Mapping[str, str]) -> str:
+    """The sentence about a cost that cannot be read, "" for all others."""
+    for signal in _COSTS if annotations else ():
+        value = annotations.get(signal.key)
+        if value is not None:
+            known = _int32(value) is not None or signal.effect is not Effect.COST
+            return "" if known else f"{signal.unreadable(value)}, so the pod is moved after its equals"
+    return ""
+
+
 # -- nodes -----------------------------------------------------------------------------------------------
 
 
