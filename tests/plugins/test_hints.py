@@ -510,8 +510,12 @@ ROWS = [
             (term("db"), {}, node(None, a_node("n", labels={"zone": "a"})), WAKES, "new"),
             (term("db"), {}, node(None, OPEN), SLEEPS, "new-without-key"),
             (term("db", anti=True), {}, node(None, OPEN), WAKES, "new-for-the-shy"),
+            (None, {}, node(None, OPEN), WAKES, "new-for-those-kept-away"),
+            (None, {}, node(a_node("n", labels={"zone": "a"}), OPEN), WAKES, "left-zone-of-the-shy"),
+            (None, {}, node(OPEN, a_node("n", labels={"zone": "a"})), SLEEPS, "came-into-zone-of-the-shy"),
             (term("db"), {}, node(OPEN, a_node("n", labels={"zone": "a"})), WAKES, "key-gained"),
             (term("db"), {}, node(a_node("n", labels={"zone": "a"}), OPEN), SLEEPS, "key-lost"),
+            (term("db"), {}, node(a_node("n", labels={"rack": "a"}), OPEN), WAKES, "left-another-domain"),
             (term("db", anti=True), {}, node(a_node("n", labels={"zone": "a"}), OPEN), WAKES, "left-zone"),
             (
                 term("db", anti=True),
