@@ -300,7 +300,7 @@ def _after_relabelled(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.Queuein
 
 
 def _after_node(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """The node is in a domain that the pod has to be near to, and is new in it, or left another domain.
+    """The node is new or joined a domain that the pod has to be near to, or it left another domain.
 
     Anti-affinity terms of placed pods may have any key, so a new node helps, and so does one that left any
     domain.
