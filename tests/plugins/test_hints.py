@@ -20,6 +20,7 @@ from plimsoll.framework import (
 )
 from plimsoll.framework.columns import Cluster, LoadBook, LoadFall
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.devices.resource_slice import DeviceClass, DeviceClassSpec
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import ClusterObjects
@@ -139,6 +140,10 @@ ALLOCATED = a_claim("other", status={"allocation": {"devices": {"results": []}}}
 
 def devices(resource: EventResource, old: Any, new: Any) -> list[ClusterEvent]:
     return [ClusterEvent(resource, ActionType.ADD if old is None else ActionType.UPDATE, old, new, OBJECTS)]
+
+
+def serving(resource: str | None) -> DeviceClass:
+    return DeviceClass(metadata=ObjectMeta(name="c"), spec=DeviceClassSpec(extended_resource_name=resource))
 
 
 def of_claim(old: Any, new: Any) -> list[ClusterEvent]:
@@ -269,6 +274,16 @@ ROWS = [
     ),
     check("NodeResourcesFit", info(cpu="2"), own(info(cpu="4"), info(cpu="2")), WAKES, "own-shrank"),
     check("NodeResourcesFit", info(cpu="2"), own(info(cpu="1"), info(cpu="2")), SLEEPS, "own-grew"),
+    *(
+        check("NodeResourcesFit", info(requests={name: "1"}), thing(old, new), expected, case)
+        for name, old, new, expected, case in (
+            ("example.com/gpu", None, serving("example.com/gpu"), WAKES, "class-serves"),
+            ("example.com/gpu", serving(None), serving("example.com/gpu"), WAKES, "class-serves-now"),
+            ("example.com/gpu", serving("example.com/gpu"), serving("example.com/gpu"), SLEEPS, "class-same"),
+            ("example.com/gpu", None, serving("example.com/nic"), SLEEPS, "class-serves-others"),
+            ("deviceclass.resource.kubernetes.io/c", None, serving(None), WAKES, "class-by-its-name"),
+        )
+    ),
     check("NodeResourcesFit", info(cpu="2"), node(None, a_node("n", cpu="2")), WAKES, "new"),
     check("NodeResourcesFit", info(cpu="2"), node(None, a_node("n", cpu="1")), SLEEPS, "new-too-small"),
     check("NodeResourcesFit", info(cpu="2"), node(a_node("n", cpu="1"), a_node("n", cpu="2")), WAKES, "grew"),
@@ -510,8 +525,12 @@ ROWS = [
             (term("db"), {}, node(None, a_node("n", labels={"zone": "a"})), WAKES, "new"),
             (term("db"), {}, node(None, OPEN), SLEEPS, "new-without-key"),
             (term("db", anti=True), {}, node(None, OPEN), WAKES, "new-for-the-shy"),
+            (None, {}, node(None, OPEN), WAKES, "new-for-those-kept-away"),
+            (None, {}, node(a_node("n", labels={"zone": "a"}), OPEN), WAKES, "left-zone-of-the-shy"),
+            (None, {}, node(OPEN, a_node("n", labels={"zone": "a"})), SLEEPS, "came-into-zone-of-the-shy"),
             (term("db"), {}, node(OPEN, a_node("n", labels={"zone": "a"})), WAKES, "key-gained"),
             (term("db"), {}, node(a_node("n", labels={"zone": "a"}), OPEN), SLEEPS, "key-lost"),
+            (term("db"), {}, node(a_node("n", labels={"rack": "a"}), OPEN), WAKES, "left-another-domain"),
             (term("db", anti=True), {}, node(a_node("n", labels={"zone": "a"}), OPEN), WAKES, "left-zone"),
             (
                 term("db", anti=True),

@@ -142,12 +142,19 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         )
 
     def events_to_register(self) -> Sequence[fwk.EventWithHint]:
-        """Deletions of pods of the same queue, or of any queue where room is reclaimed."""
-        changes = fwk.ActionType.DELETE | fwk.ActionType.UPDATE_POD_SCALE_DOWN
-        return (fwk.EventWithHint(fwk.EventResource.ASSIGNED_POD, changes, self._frees, by_template=True),)
+        """Pods of the same queue that leave it or shrink, and other labels of the pod itself."""
+        label = fwk.ActionType.UPDATE_POD_LABEL
+        changes = fwk.ActionType.DELETE | fwk.ActionType.UPDATE_POD_SCALE_DOWN | label
+        return (
+            fwk.EventWithHint(fwk.EventResource.ASSIGNED_POD, changes, self._frees, by_template=True),
+            fwk.EventWithHint(fwk.EventResource.UNSCHEDULABLE_POD, label),
+        )
 
     def _frees(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-        return fwk.QueueingHint.of(self.queue_of(change.old) == self.queue_of(pod))
+        """The pod of the event was in the queue of the waiting pod, and left it or shrank."""
+        queue = self.queue_of(pod)
+        stays = change.action == fwk.ActionType.UPDATE_POD_LABEL and self.queue_of(change.new) == queue
+        return fwk.QueueingHint.of(self.queue_of(change.old) == queue and not stays)
 
     def post_filter(
         self,

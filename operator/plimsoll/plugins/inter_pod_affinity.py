@@ -297,20 +297,20 @@ def _after_relabelled(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.Queuein
 
 
 def _after_node(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-    """The node joined an affinity term's domain, or is new in or left an anti-affinity term's domain."""
-    near = pod.template.terms_of(TermKind.REQUIRED_AFFINITY)
+    """The node is new or joined a domain that the pod has to be near to, or it left another domain.
+
+    Anti-affinity terms of placed pods may have any key, so a new node helps, and so does one that left any
+    domain.
+    """
+    wanted = {term.topology_key for term in pod.template.terms_of(TermKind.REQUIRED_AFFINITY)}
     far = pod.template.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
     new = change.new.labels
     if change.old is None:
-        return fwk.QueueingHint.of(bool(far) or any(term.topology_key in new for term in near))
+        return fwk.QueueingHint.of(bool(far) or not wanted or any(key in new for key in wanted))
     old = change.old.labels
     return fwk.QueueingHint.of(
-        any(
-            term.topology_key in new and old.get(term.topology_key) != new[term.topology_key] for term in near
-        )
-        or any(
-            term.topology_key in old and old[term.topology_key] != new.get(term.topology_key) for term in far
-        )
+        any(key in new and old.get(key) != new[key] for key in wanted)
+        or any(value != new.get(key) for key, value in old.items() if key not in wanted)
     )
 
 

@@ -37,7 +37,7 @@ from pydantic import Field, field_validator
 
 from plimsoll import framework as fwk
 from plimsoll.framework.columns import PODS, Capacity, allocatable_of, columns_of, is_extended, is_scalar
-from plimsoll.framework.devices import is_served_by_devices
+from plimsoll.framework.devices import classes_by_resource, is_served_by_devices
 from plimsoll.framework.resource_rules import AllocationRule, RoomRule, ScoredRoom, WantedRoom
 from plimsoll.framework.selectors import is_label_key
 from plimsoll.toolkit.scheduling.resource_points import (
@@ -334,7 +334,7 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         return points
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
-        """Pods that left or shrank, and nodes with more allocatable."""
+        """Pods that left or shrank, nodes with more allocatable, and classes that serve a resource."""
         node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_ALLOCATABLE
         scale_down = fwk.ActionType.UPDATE_POD_SCALE_DOWN
         return (
@@ -344,6 +344,12 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
             ),
             fwk.EventWithHint(fwk.EventResource.UNSCHEDULABLE_POD, scale_down),
             fwk.EventWithHint(fwk.EventResource.NODE, node, self._after_node, by_template=True),
+            fwk.EventWithHint(
+                fwk.EventResource.DEVICE_CLASS,
+                fwk.ActionType.ADD | fwk.ActionType.UPDATE,
+                _after_class,
+                by_template=True,
+            ),
         )
 
     def _after_scale_down(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
@@ -405,6 +411,12 @@ def _taken(scored: _Scored, snapshot: fwk.Snapshot) -> fwk.IntArray:
     for position, column in scored.defaults:
         taken[:, position] = snapshot.nonzero_requested[:, column] + scored.amounts[position]
     return taken
+
+
+def _after_class(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+    """Devices of the class serve an extended resource that the pod requests, and did not before."""
+    old, new = (classes_by_resource([] if each is None else [each]) for each in (change.old, change.new))
+    return fwk.QueueingHint.of(any(name in pod.requests for name in new.keys() - old.keys()))
 
 
 def _bits(position: int, short: fwk.BoolArray, hopeless: fwk.BoolArray) -> fwk.IntArray:

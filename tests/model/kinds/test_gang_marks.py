@@ -24,6 +24,12 @@ KOORDINATOR = "gang.scheduling.koordinator.sh"
             "default/g",
             None,
         ),
+        (
+            {"labels": {"pod-group.scheduling.sigs.k8s.io/name": "g"}},
+            "pod group of scheduler-plugins",
+            "default/g",
+            None,
+        ),
         ({"annotations": {"scheduling.k8s.io/group-name": "g"}}, "PodGroup of Volcano", "default/g", None),
         (
             {"annotations": {"scheduling.volcano.sh/group-name": "g"}},

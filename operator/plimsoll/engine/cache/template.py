@@ -355,14 +355,13 @@ class TemplateCache:
         """Fold the rejections of all nodes into counts; ``overrides`` replace the lane's statuses by row."""
         if self._diagnosis is not None and not len(overrides):
             return self._diagnosis
-        counted: list[tuple[Status, int]] = []
-        plugins: set[str] = set(self.narrowing)
         failed = self.failed
         if len(overrides):
             failed = failed.copy()
             failed[overrides.rows] = FEASIBLE
-            counted += overrides.counted()
-            plugins |= {status.plugin for status, _ in counted}
+        excluded = int(np.count_nonzero(failed == EXCLUDED))
+        counted = [(self.absent, excluded), *overrides.counted()]
+        plugins = {*self.narrowing, *(status.plugin for status, _ in counted)}
         if not self.rejected.is_success:
             plugins = {self.rejected.plugin} if self.rejected.plugin else plugins
         for plugin, _, codes in self._refusals(failed):
@@ -372,8 +371,6 @@ class TemplateCache:
                 (self._refusal(plugin, kind, pod), count)
                 for kind, count in zip(kinds, np.bincount(which).tolist(), strict=True)
             ]
-        excluded = int(np.count_nonzero(failed == EXCLUDED))
-        counted.append((self.absent, excluded))
         # The nodes that are named do not exist, and a new one has another name.
         is_nowhere = self.rejected.is_success and bool(self.narrowing) and excluded == len(failed)
         diagnosis = Diagnosis(

@@ -2,6 +2,7 @@
 
 from plimsoll.devices.book import DeviceBook as DeviceBook
 from plimsoll.devices.book import is_served_by_devices as is_served_by_devices
+from plimsoll.devices.extended_resources import classes_by_resource as classes_by_resource
 from plimsoll.devices.extended_resources import may_be_served as may_be_served
 from plimsoll.devices.node_answers import ALL_OF_INVALID as ALL_OF_INVALID
 from plimsoll.devices.node_answers import ALL_OF_UPDATED as ALL_OF_UPDATED

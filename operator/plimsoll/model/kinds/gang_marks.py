@@ -53,6 +53,7 @@ class GangMark(NamedTuple):
 
 LABELS = (
     GangMark("PodGroup of scheduler-plugins", ("pod-group.scheduling.sigs.k8s.io",)),
+    GangMark("pod group of scheduler-plugins", ("pod-group.scheduling.sigs.k8s.io/name",)),
     GangMark(
         "pod group of Kueue", ("kueue.x-k8s.io/pod-group-name",), "kueue.x-k8s.io/pod-group-total-count"
     ),
