@@ -25,7 +25,6 @@ LONG = {
     "test_dashboards.py",
     "test_demo.py",
     "test_deploying.py",
-    "test_eviction_requests.py",
     "test_high_availability.py",
     "test_image.py",
     "test_installing.py",

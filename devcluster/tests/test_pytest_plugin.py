@@ -197,11 +197,10 @@ async def test_a_cluster_in_the_loop_of_the_test(roadstead_in_process: DevCluste
 
 def test_options_of_further_clusters(start_roadstead: StartRoadstead) -> None:
     """Words, numbers and switches of the command."""
-    cluster = start_roadstead(nodes=1, node_cpu="500m", controllers=False, eviction_requests=True)
+    cluster = start_roadstead(nodes=1, node_cpu="500m", controllers=False, heartbeats=True)
     cluster.apply(DEPLOYMENT)
 
     assert cluster.get("nodes/node-0001")["status"]["capacity"]["cpu"] == "500m"
-    assert cluster.list("evictionrequests") == []
     with pytest.raises(TimeoutError):
         cluster.wait_for("deploy/web", condition="Available", timeout_s=0.3)
 

@@ -12,7 +12,6 @@ from plimsoll.access.rights import (
     EVICT,
     MISSING_S,
     RECORD,
-    REQUEST,
     REVIEW_S,
     SPACING_S,
     SURGE,
@@ -163,7 +162,6 @@ def narrow(policy: SchedulingPolicy, *namespaces: str) -> SchedulingPolicy:
         pytest.param({"mode": "DryRun"}, {*RECORD}, set(), id="dry run"),
         pytest.param({"mode": "Approve"}, {*RECORD, EVICT}, set(), id="approve"),
         pytest.param({"mode": "Enforce"}, {*RECORD, EVICT}, set(), id="enforce"),
-        pytest.param({"evictBy": "EvictionRequest"}, {*RECORD, *REQUEST}, set(), id="by request"),
         pytest.param({"surge": True}, {*RECORD, EVICT}, {SURGE}, id="surge"),
         pytest.param(
             {"strategies": [{"name": "ConsolidateNodes"}]}, {*RECORD, EVICT}, {*TAINT}, id="closing nodes"

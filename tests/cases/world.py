@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from msgspec import structs
@@ -52,7 +51,6 @@ from plimsoll.policies.controller import Policies
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
 from plimsoll.policies.status import PolicyStatuses
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.config import Registries
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
@@ -65,7 +63,6 @@ from plimsoll.testing.fakes import (
     FakeAccessReviewer,
     FakeClaims,
     FakeClock,
-    FakeEvictionRequester,
     FakeExtenders,
     FakeMeter,
     FakePods,
@@ -169,7 +166,6 @@ class World:
                 LoadFeed(FakeMeter(), cache.cluster, self._clock),
                 FakeMeter(),
                 RolloutSurges(FakeRollouts(), cache.cluster.objects),
-                partial(EvictionsByRequest, FakeEvictionRequester()),
             ),
             Runtime(self._timer, self._clock, InlineComputer(), self._observer, conditions),
         )

@@ -440,22 +440,6 @@ def test_the_number_and_names_of_replicas_change_no_rights() -> None:
     assert operators_grants(of_chart("alone-values.yaml")) == grants("enforce") - leases
 
 
-def test_the_rights_to_evict_by_request_are_given_to_those_who_ask() -> None:
-    """By the component and by the chart alike: own requests, and a look at evictions; none in a dry run."""
-    asked = {
-        *(
-            (verb, "lifecycle.k8s.io", "evictionrequests")
-            for verb in ("create", "list", "watch", "patch", "delete")
-        ),
-        *((verb, "lifecycle.k8s.io", "evictions") for verb in ("list", "watch")),
-    }
-    option = ("--set", "evictionRequests=true")
-
-    assert grants_with("enforce", "eviction-requests") - grants("enforce") == asked
-    assert operators_grants(parsed(templated("enforce-values.yaml", *option))) - grants("enforce") == asked
-    assert operators_grants(parsed(templated("", *option))) == grants("dry-run")
-
-
 def test_the_rights_to_allocate_devices_are_given_to_those_who_ask() -> None:
     """By the component and by the chart alike; a dry run reads what there is, and writes nothing."""
     group = "resource.k8s.io"

@@ -51,11 +51,6 @@ def test_those_of_a_dry_run() -> None:
         ),
         pytest.param("deploy/components/surge", lambda: grants("surge") - grants("enforce"), id="surge"),
         pytest.param(
-            "deploy/components/eviction-requests",
-            lambda: grants_with("enforce", "eviction-requests") - grants("enforce"),
-            id="eviction requests",
-        ),
-        pytest.param(
             "deploy/components/devices",
             lambda: grants_with("enforce", "devices") - grants("enforce"),
             id="devices",

@@ -1,11 +1,12 @@
 """Slices, classes and claims for tests, as short as their difference."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.taken import Taken
 from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
+from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
 
 DRIVER = "gpu.example.com"
@@ -78,3 +79,11 @@ def fill(
         book.set_class(each)
     for claim in claims:
         book.set_claim(claim)
+
+
+def taken_by(allocations: Iterable[AllocationResult]) -> Taken:
+    """The devices of these allocations."""
+    taken = Taken()
+    for each in allocations:
+        taken.add(each)
+    return taken

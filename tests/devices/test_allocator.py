@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from devices.builders import DRIVER, a_book, a_claim, a_device, a_slice, exactly
+from devices.builders import DRIVER, a_book, a_claim, a_device, a_slice, exactly, taken_by
 from plimsoll.devices.allocator import Found, Search
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.contested import contested
@@ -14,7 +14,6 @@ from plimsoll.devices.pools import PooledDevice
 from plimsoll.devices.requests import Expression, wanted_claim
 from plimsoll.devices.results import allocations
 from plimsoll.devices.search_limits import AllocationError, StepLimit, UnusablePoolError
-from plimsoll.devices.taken import taken_by
 from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.testing.builders import a_node
 

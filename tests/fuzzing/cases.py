@@ -75,9 +75,6 @@ CASES = (
     Case("metrics", b'\x00{"items":7}', "TypeError from the meter"),
     Case("prometheus", b'{"a":%b}' % DEEP, "RecursionError from the query"),
     Case(
-        "eviction-requests", b'\x00{"resources":["a"],"items":[{"status":[]}]}', "AttributeError from offered"
-    ),
-    Case(
         "explain-requests",
         b"/explain/nodes/n\nAuthorization: Bearer \xff",
         "UnicodeEncodeError: status 500 and a traceback in the log",

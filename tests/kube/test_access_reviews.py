@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kube.scripted_server import ToldServer
-from plimsoll.access.rights import BIND, EVICT, LOOK_AT_DEPLOYMENTS, RECORD, REQUEST, STATUS, Access, Right
+from plimsoll.access.rights import BIND, EVICT, LOOK_AT_DEPLOYMENTS, RECORD, STATUS, Access, Right
 from plimsoll.kube.access_reviews import AccessReviews, permissions, right_of
 from plimsoll.kube.session.errors import Unauthorized
 from plimsoll.kube.session.session import Session
@@ -25,7 +25,7 @@ from plimsoll.testing.fakes import FakeAccessReviewer, FakeClock, RememberingObs
         ("DELETE", "/api/v1/namespaces/a/pods/b", Right("delete", "", "pods"), "a"),
         ("GET", "/api/v1/namespaces/a", Right("get", "", "namespaces"), ""),
         ("PUT", "/apis/x.io/v1/namespaces/a/leases/b", Right("update", "x.io", "leases"), "a"),
-        ("GET", "/apis/lifecycle.k8s.io/v1alpha1/evictionrequests?limit=1", REQUEST[1], ""),
+        ("GET", "/apis/x.io/v1/things?limit=1", Right("list", "x.io", "things"), ""),
         ("GET", "/api", Right("list", "", ""), ""),
     ],
 )

@@ -8,7 +8,6 @@ import pytest
 
 from fuzzing.told_session import ToldTransport, a_session
 from plimsoll.kube.custom_resources import PolicyResources
-from plimsoll.kube.eviction_requests import PodEvictionRequester
 from plimsoll.kube.leases import LATEST, LeaseStore
 from plimsoll.kube.lists import objects
 from plimsoll.kube.nodes import NodeTainter
@@ -17,10 +16,9 @@ from plimsoll.kube.pods import SIGN_WITHIN_S, PodBinder, PodEvictor
 from plimsoll.kube.session.errors import LONGEST_MESSAGE, APIError, answer_of, error_of
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.usage.metrics_api import UsageMeter
-from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_pod
-from plimsoll.testing.fakes import FakeClock, FakeRandomness, RememberingObserver
+from plimsoll.testing.fakes import FakeClock
 
 POD = a_pod("p")
 Call = Callable[[Session], Awaitable[Any]]
@@ -105,23 +103,6 @@ async def test_readings_that_make_no_sense_are_left_out(items: Any) -> None:
     )
 
 
-async def test_a_request_that_cannot_be_read_costs_no_other() -> None:
-    """It is reported."""
-    ours = {"requester": "plimsoll.dev/rebalancing", "target": {"pod": {"uid": "u"}}}
-    items = [
-        {"metadata": {"name": "bad"}, "spec": {"target": 7}},
-        {"metadata": {"name": "good"}, "spec": ours},
-    ]
-    observer = RememberingObserver()
-    requester = PodEvictionRequester(saying({"items": items}), FakeClock(), FakeRandomness(), observer)
-
-    answer, found = await requester.list()
-
-    assert answer.is_done
-    assert [each.name for each in found] == ["good"]
-    assert observer.skipped
-
-
 async def test_documents_without_a_name_are_no_policies() -> None:
     """What follows takes the name for granted."""
     named = {"metadata": {"name": "a"}}
@@ -150,13 +131,6 @@ async def test_a_command_says_that_an_answer_cannot_be_read(call: Call, body: An
     """Its caller prints the sentence of an APIError."""
     with pytest.raises(APIError, match="the answer cannot be read"):
         await call(saying(body))
-
-
-async def test_an_api_group_that_lists_no_objects_is_not_offered() -> None:
-    """Discovery of a server that is no API server."""
-    requester = PodEvictionRequester(saying({"resources": ["a"]}), FakeClock(), FakeRandomness(), Observer())
-
-    assert (await requester.offered()).verdict is WriteOutcome.GONE
 
 
 async def test_an_answer_that_is_no_list_deletes_no_policy() -> None:

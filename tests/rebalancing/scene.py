@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -23,7 +22,6 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.served_profiles import ServedProfiles
-from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.config import Registries
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
@@ -36,7 +34,6 @@ from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     FakeAccessReviewer,
     FakeClock,
-    FakeEvictionRequester,
     FakeEvictor,
     FakeMeter,
     FakeNodeCloser,
@@ -113,7 +110,6 @@ class Scene:
         rollouts: Any = None,
         computer: Any = None,
         surges: Any = None,
-        requests: Any = None,
         evictor: Any = None,
         forks: Any = None,
         meter: FakeMeter | None = None,
@@ -123,7 +119,6 @@ class Scene:
         kept = [each for each in documents if isinstance(each, FakeRecords)]
         self.records = kept[0] if kept else FakeRecords(*documents)
         self.evictor = evictor or FakeEvictor()
-        self.requester = FakeEvictionRequester()
         self.closer = FakeNodeCloser()
         self.rollouts = rollouts or FakeRollouts()
         self.recorder = FakeRecorder()
@@ -159,7 +154,6 @@ class Scene:
                 self.feed,
                 self.meter,
                 surges or RolloutSurges(self.rollouts, self.cache.cluster.objects),
-                requests or partial(EvictionsByRequest, self.requester),
             ),
             Runtime(self.timer, self.clock, self.computer, self.observer, self.conditions, "plimsoll", forks),
         )

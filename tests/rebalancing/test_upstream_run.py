@@ -387,20 +387,6 @@ async def test_where_no_server_answers_every_eviction_counts_as_accepted(mode: s
     assert phases(scene) == {"api-0": ["Predicted" if mode == "DryRun" else "Planned"]}
 
 
-async def test_evictions_by_request_count_when_they_are_asked_for() -> None:
-    """The pods stay until their responders act; the next run neither asks them again nor forgets them."""
-    scene = a_scene(api=2)
-
-    async with scene.running(exactly(evictBy="EvictionRequest", limits={"total": 2})):
-        await scene.run()
-        first = sorted(request.pod_uid for request in scene.requester.requests.values())
-        await scene.run()
-
-    assert first == ["uid-default-api-0", "uid-default-api-1"]
-    assert sorted(request.pod_uid for request in scene.requester.requests.values()) == first
-    assert scene.evictor.evicted == []
-
-
 async def test_an_eviction_that_is_not_answered_holds_up_its_own_run_only() -> None:
     """Asked again after half a second: the candidate after it waits, as in descheduler."""
     scene = a_scene(api=1)

@@ -1,22 +1,17 @@
-"""Surges and eviction requests can be left out: the rest is imported, built and moves pods without them."""
+"""Surges can be left out: the rest is imported, built and moves pods without them."""
 
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import pytest
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
-from plimsoll.model.kinds.watch_event import WatchEvent
 from plimsoll.planning.moves import Move
 from plimsoll.planning.surges import Deployments
-from plimsoll.rebalancing.execution.executor import Awaited, Immediate, MoveExecutor
+from plimsoll.rebalancing.execution.executor import Awaited, Immediate
 from plimsoll.rebalancing.moves.events import ProcessRestarted
 from plimsoll.rebalancing.moves.recovery import RecoveryRule
 from plimsoll.rebalancing.moves.sightings import Sightings
 from plimsoll.rebalancing.moves.transition import MoveTable, Step
-from plimsoll.rebalancing.ways import RequestNeeds, RequestProbe, WayWatch
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy
 from rebalancing.surges.surge_scene import SurgeScene, a_surging_policy
@@ -48,8 +43,10 @@ def _recovers_nothing(_step: Step, _event: ProcessRestarted) -> bool:
     return False
 
 
-class NoWay:
-    """Contributes nothing."""
+class WithoutSurges:
+    """No pod is moved by a rollout."""
+
+    trouble = ""
 
     def __init__(self) -> None:
         self.table = MoveTable(transitions={})
@@ -57,12 +54,6 @@ class NoWay:
         self.sightings: Sequence[Sightings] = ()
         self.immediate: Mapping[type, Immediate] = {}
         self.awaited: Mapping[type, Awaited] = {}
-
-
-class WithoutSurges(NoWay):
-    """No pod is moved by a rollout."""
-
-    trouble = ""
 
     async def deployments(self) -> Deployments:
         """None, and why."""
@@ -76,45 +67,9 @@ class WithoutSurges(NoWay):
         """Nothing is known of Deployments."""
 
 
-class WithoutRequests(NoWay):
-    """No pod leaves by request, and no policy that wants that evicts in another way."""
-
-    def __init__(self, _needs: RequestNeeds) -> None:
-        super().__init__()
-
-    @property
-    def probe(self) -> RequestProbe:
-        """The same."""
-        return self
-
-    def watch(self, executor: MoveExecutor) -> WayWatch:
-        """The same: there is nothing to watch."""
-        return self
-
-    def refusal(self) -> tuple[str, str]:
-        """Always."""
-        return "EvictionRequestsNotOffered", "built without eviction requests"
-
-    def troubles(self) -> Mapping[str, str]:
-        """The same."""
-        return dict([self.refusal()])
-
-    def policies_changed(self) -> None:
-        """Nothing follows."""
-
-    async def refresh(self, *, immediately: bool = False) -> None:
-        """Nothing changes."""
-
-    def observe(self, event: WatchEvent) -> None:
-        """Nothing follows."""
-
-    async def run(self) -> None:
-        """Nothing is to be done."""
-
-
 def test_nothing_else_of_rebalancing_imports_them() -> None:
-    """With the folder of each gone every other module is imported, the controller among them."""
-    packages = ["plimsoll.rebalancing.surges", "plimsoll.rebalancing.eviction_requests"]
+    """With their folder gone every other module is imported, the controller among them."""
+    packages = ["plimsoll.rebalancing.surges"]
 
     done = subprocess.run(
         [sys.executable, "-c", IMPORT_ALL, *packages], capture_output=True, text=True, check=False
@@ -127,17 +82,9 @@ def test_nothing_else_of_rebalancing_imports_them() -> None:
         assert package not in found
 
 
-@pytest.mark.parametrize(
-    "left_out",
-    [
-        pytest.param({"surges": WithoutSurges()}, id="without-surges"),
-        pytest.param({"requests": WithoutRequests}, id="without-eviction-requests"),
-        pytest.param({"surges": WithoutSurges(), "requests": WithoutRequests}, id="without-both"),
-    ],
-)
-async def test_moves_by_eviction_need_neither(left_out: dict[str, Any]) -> None:
+async def test_moves_by_eviction_need_no_surges() -> None:
     """Planned, evicted, replaced, settled."""
-    scene = Scene(**left_out)
+    scene = Scene(surges=WithoutSurges())
 
     async with scene.running(a_policy()):
         await scene.run()
@@ -173,17 +120,3 @@ async def test_without_surges_their_records_are_cancelled() -> None:
         await settled()
 
     assert (scene.record["status"]["phase"], scene.record["status"]["reason"]) == ("Cancelled", "Restarted")
-
-
-async def test_without_eviction_requests_a_policy_that_wants_them_evicts_nothing() -> None:
-    """Another way would break what it promises to the pods' responders; its condition says so."""
-    scene = Scene(requests=WithoutRequests)
-
-    async with scene.running(a_policy(evictBy="EvictionRequest")):
-        await scene.run()
-        troubles = dict(scene.rebalancers.troubles(POLICY))
-
-    assert scene.evictor.evicted == []
-    assert scene.records.documents == {}
-    assert list(troubles) == ["EvictionRequestsNotOffered"]
-    assert "built without eviction requests" in troubles["EvictionRequestsNotOffered"]

@@ -26,7 +26,6 @@ PATIENT = frozenset(
     {
         MoveStage.PROPOSED,
         MoveStage.WAITING,
-        MoveStage.REQUESTING,
         MoveStage.SURGING,
         MoveStage.REVERTING,
         MoveStage.REPLACING,
@@ -36,9 +35,6 @@ PATIENT = frozenset(
 
 #: Tasks without a name that may wait for something more than those of a fresh process do.
 WAITERS = 6
-
-#: Tasks that a process has, each once, where the cluster serves more than the fresh one's.
-OPTIONAL = ("watch evictionrequests", "watch evictions.lifecycle.k8s.io")
 
 #: What a walk through an operator's memory does not enter: it belongs to the program, or to the simulation.
 OUTSIDE = (
@@ -82,7 +78,7 @@ def stray_tasks(found: Counter[str], fresh: Counter[str]) -> Iterator[str]:
     for name in sorted(found.keys() | fresh.keys()):
         if name.startswith("(") or re.fullmatch(r"(red|blue)\.\d+", name):
             continue
-        if found[name] != fresh[name] and not (name in OPTIONAL and found[name] == 1):
+        if found[name] != fresh[name]:
             yield f"{found[name]} tasks {name!r}, where a fresh process has {fresh[name]}"
     waiting = [sum(count for name, count in of.items() if name.startswith("(")) for of in (found, fresh)]
     if waiting[0] > waiting[1] + WAITERS:

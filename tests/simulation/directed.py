@@ -56,11 +56,8 @@ GROUPS = (
     Group((Feature.SURGES, Feature.SLOW_STARTS), (FaultKind.MOVE_ANSWER_LATE,), range(1, 9)),
     Group((Feature.SURGES, Feature.SLOW_STARTS), _MEDDLED, range(1, 19), 240.0),
     Group((Feature.SURGES, Feature.SLOW_STARTS), (FaultKind.SURGE_TURNED_BACK,), (3, 5, 13, 14, 29), 480.0),
-    Group((Feature.REQUESTS, Feature.SLOW_STARTS), {*_MEDDLED, FaultKind.POD_DELETED}, range(1, 21)),
-    Group(
-        (Feature.REQUESTS, Feature.SLOW_STARTS), {*_MEDDLED, FaultKind.POD_DELETED}, (2, 5, 8, 14, 15), 240.0
-    ),
-    Group((Feature.REQUESTS,), (FaultKind.MOVE_MEDDLED, FaultKind.RECORD_DELETED), range(5, 10), 240.0),
+    Group((Feature.SLOW_STARTS,), {*_MEDDLED, FaultKind.POD_DELETED}, range(1, 9)),
+    Group((), (FaultKind.MOVE_MEDDLED, FaultKind.RECORD_DELETED), range(5, 10), 240.0),
     Group((Feature.BUNDLES, Feature.APPROVALS), _MEDDLED, range(1, 11)),
     Group((Feature.BUNDLES,), _MEDDLED, range(7, 27)),
     Group((Feature.BUNDLES,), _MEDDLED, (4, 5, 8, 9, 12, 21, 22), 480.0),

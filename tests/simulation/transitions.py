@@ -33,7 +33,6 @@ from plimsoll.leadership.election import (
     WriteLease,
 )
 from plimsoll.ports.leases import Lease
-from plimsoll.rebalancing.eviction_requests import transitions as requests
 from plimsoll.rebalancing.moves import eviction, preparation, recovery
 from plimsoll.rebalancing.moves.events import MovePlanned, ProcessRestarted, RecordAnswered
 from plimsoll.rebalancing.moves.machine import MoveMachine
@@ -42,7 +41,7 @@ from plimsoll.rebalancing.moves.transition import LATE, nothing
 from plimsoll.rebalancing.surges import transitions as surges
 
 #: What decides about moves in the operator; ``recovery`` needs rules that change nothing here.
-TABLES = (LATE, preparation.TABLE, eviction.TABLE, requests.TABLE, surges.TABLE, recovery.table())
+TABLES = (LATE, preparation.TABLE, eviction.TABLE, surges.TABLE, recovery.table())
 
 
 # -- records -------------------------------------------------------------------------------------------------

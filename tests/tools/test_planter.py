@@ -339,9 +339,9 @@ def test_tests_run_in_a_copy_of_the_tree(tree: Any, tmp_path_factory: Any) -> No
     assert scratch.failing(NEAR, cap_s=30) == ""
 
 
-def test_the_list_that_is_kept_is_of_sixty() -> None:
+def test_the_list_that_is_kept_spans_the_product() -> None:
     """Over nearly all packages, at different places."""
     kept = faults.read(ROOT / "tools" / "planter" / "faults.json")
 
-    assert len({(each.path, each.scope) for each in kept}) == 60
-    assert len({each.package for each in kept}) == 28
+    assert len({(each.path, each.scope) for each in kept}) == len(kept) >= 50
+    assert len({each.package for each in kept}) >= 27

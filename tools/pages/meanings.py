@@ -46,7 +46,6 @@ KEYS: Mapping[str, str] = {
     "plimsoll.dev/policy": "label of a record: the policy that moves the pod",
     "plimsoll.dev/prometheus-url": "annotation of a Secret: the address that its credentials are sent to",
     "plimsoll.dev/queue": "label of a pod: the queue of its policy's fair share",
-    "plimsoll.dev/rebalancing": "name of the operator as the requester of an EvictionRequest, and its label",
     "plimsoll.dev/replay-seconds": "annotation of a pod: how long it runs in a replay",
     "plimsoll.dev/run": "annotation of a policy: each new value starts a run",
     "plimsoll.dev/stop": "annotation of the operator's namespace: `true` stops the moves of all policies",

@@ -39,7 +39,6 @@ RETIRED = {
     "Holds": "Reservations",
     "Narrowing": "PreFilterResult",
     "Nominations": "Nominator",
-    "Offer": "EvictionRequestProbe",
     "Permission": "PermitResult",
     "Rebalancing": "RebalancingConfig",
     "RecordKeeper": "EvictionRecordStore",

@@ -7,7 +7,6 @@ next decision are the operator's; only the API server is played, as the recordin
 import asyncio
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 
 import msgspec
 from msgspec.structs import replace
@@ -33,7 +32,6 @@ from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.moves.state import TimerName
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.config import Registries
@@ -45,7 +43,6 @@ from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.testing.fakes import (
     FakeAccessReviewer,
     FakeClock,
-    FakeEvictionRequester,
     FakeMeter,
     FakeNodeCloser,
     FakePolicyStatuses,
@@ -128,7 +125,6 @@ class RecordedServer:
                 LoadFeed(meter, self._cache.cluster, self._clock),
                 meter,
                 RolloutSurges(FakeRollouts(), self._cache.cluster.objects),
-                partial(EvictionsByRequest, FakeEvictionRequester()),
             ),
             Runtime(self._timer, self._clock, InlineComputer(), Observer(), Signal()),
         )

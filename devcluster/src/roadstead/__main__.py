@@ -77,12 +77,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--heartbeats", action=switch, default=False, help="renew a Lease for each node every 10 s")
     add(
-        "--eviction-requests",
-        action=switch,
-        default=False,
-        help="serve the alpha API lifecycle.k8s.io/v1alpha1 of Kubernetes 1.37",
-    )
-    add(
         "--token-file",
         type=Path,
         metavar="FILE",
@@ -121,7 +115,6 @@ def main() -> None:
         controllers=options.controllers and not options.server_only,
         kubelets=settings if options.kubelets and not options.server_only else None,
         port=options.port,
-        eviction_requests=options.eviction_requests,
         token_file=options.token_file,
         event_ttl_s=options.event_ttl_seconds,
     )

@@ -24,7 +24,6 @@ from roadstead.certificates import loopback_identity
 from roadstead.controllers import make_context, start_controllers
 from roadstead.controllers.event_expiry import EVENT_TTL_S, EventExpiry
 from roadstead.controllers.work_queue import WorkQueue
-from roadstead.eviction_requests import offer_eviction_requests
 from roadstead.kubelets.devices import DeviceDriver
 from roadstead.kubelets.kubelets import Kubelets, KubeletSettings
 from roadstead.kubelets.nodes import make_node
@@ -121,7 +120,6 @@ class DevCluster:
         kubelets: the delays of simulated kubelets; None runs none.
         port: the port on 127.0.0.1; 0 selects a free one, None opens no port.
         token: the bearer token of its clients; random if empty.
-        eviction_requests: whether to serve lifecycle.k8s.io, an alpha API; see ``offer_eviction_requests``.
         token_file: further tokens, one per line; the file may be replaced at any time.
         clock: the time, with zone, of objects, controllers and kubelets.
         event_ttl_s: seconds from the last write of an Event to its deletion.
@@ -141,7 +139,6 @@ class DevCluster:
         kubelets: KubeletSettings | None = KubeletSettings(),  # noqa: B008 - frozen
         port: int | None = 0,
         token: str = "",
-        eviction_requests: bool = False,
         token_file: Path | None = None,
         clock: Callable[[], dt.datetime] = utc_now,
         event_ttl_s: float = EVENT_TTL_S,
@@ -162,7 +159,6 @@ class DevCluster:
         self._queue = WorkQueue(lambda: clock().timestamp())
         self._context = make_context(self.api, self._queue)
         self._event_expiry = EventExpiry(self._context, event_ttl_s)
-        self._eviction_requests = eviction_requests
         self._worker: asyncio.Task[None] | None = None
         self._built_in = {
             (name, key_of(entry.obj)): entry.revision for name, entry in self.api.store.everything()
@@ -173,8 +169,6 @@ class DevCluster:
         self._event_expiry.start()
         if self._with_controllers:
             start_controllers(context)
-        if self._eviction_requests:
-            self.offer_eviction_requests()
         if self._kubelet_settings is not None:
             Kubelets(context, self._kubelet_settings).start()
             MetricsApi(context).start()
@@ -226,10 +220,6 @@ class DevCluster:
             if self.api.find("nodes", None, node["metadata"]["name"]) is None:
                 self.api.create("nodes", node)
         self._queue.run_due()
-
-    def offer_eviction_requests(self, *, controllers: bool = True) -> None:
-        """Start to serve lifecycle.k8s.io, as after an upgrade; without controllers, as in 1.37.0."""
-        offer_eviction_requests(self._context, controllers=controllers)
 
     def write_kubeconfig(self, path: Path) -> None:
         """Write the kubeconfig of an administrator in one step."""

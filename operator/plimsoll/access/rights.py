@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
-from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode, RebalancingSpec
+from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.ports.clock import Clock
@@ -41,7 +41,7 @@ NOT_ALLOWED = "NotAllowed"
 #: Reported as the budget that blocks evictions while rights are missing.
 NO_RIGHTS = "rights of the operator"
 
-PLIMSOLL, REQUESTS = "plimsoll.dev", "lifecycle.k8s.io"
+PLIMSOLL = "plimsoll.dev"
 
 
 class Right(NamedTuple):
@@ -73,15 +73,6 @@ STATUS = Right("patch", PLIMSOLL, "schedulingpolicies/status")
 EVENTS = Right("create", "events.k8s.io", "events")
 LOOK_AT_DEPLOYMENTS = (Right("get", "apps", "deployments"), Right("list", "apps", "deployments"))
 SURGE = Right("patch", "apps", "deployments")
-REQUEST = tuple(
-    Right(verb, REQUESTS, resource)
-    for resource, verbs in (
-        ("evictionrequests", ("create", "list", "watch", "patch", "delete")),
-        ("evictions", ("list", "watch")),
-    )
-    for verb in verbs
-)
-
 DRA = "resource.k8s.io"
 READ_DEVICES = tuple(
     Right(verb, DRA, resource)
@@ -114,7 +105,6 @@ GRANTS: Grants = (
         frozenset({PREEMPT}),
     ),
     ("deploy/components/surge", "surge.enabled: true", frozenset({*LOOK_AT_DEPLOYMENTS, SURGE})),
-    ("deploy/components/eviction-requests", "evictionRequests: true", frozenset(REQUEST)),
 )
 
 #: Grants of rights that are reviewed only where the API server serves their group.
@@ -189,9 +179,7 @@ def _scheduling(spec: SchedulingSpec) -> Iterator[Need]:
 def _rebalancing(spec: RebalancingSpec, namespaces: tuple[str, ...]) -> Iterator[Need]:
     part, acts = Part.REBALANCING, spec.mode is not Mode.DRY_RUN
     yield Need(part, RECORD, namespaces, is_essential=True)
-    if acts and spec.evict_by is EvictBy.EVICTION_REQUEST:
-        yield Need(part, REQUEST, namespaces, is_essential=True)
-    elif acts:
+    if acts:
         yield Need(part, (EVICT,), namespaces, is_essential=True)
     if acts and any(each.name == "ConsolidateNodes" for each in spec.strategies):
         yield Need(part, TAINT)

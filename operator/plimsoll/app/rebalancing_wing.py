@@ -1,20 +1,16 @@
 """Provides the rebalancing wing with its adapters to the API server."""
 
-import functools
-
 from plimsoll.api.v1alpha1.eviction import EvictionStatus
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.engine.profile import Profile
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.kube.custom_resources import NamespacedResources
 from plimsoll.kube.deployments import DeploymentRollouts
-from plimsoll.kube.eviction_requests import PodEvictionRequester
 from plimsoll.kube.nodes import NodeTainter
 from plimsoll.kube.pods import PodEvictor
 from plimsoll.kube.usage.credentials import PrometheusCredentials
 from plimsoll.kube.usage.prometheus import PrometheusClient
 from plimsoll.policies.status import RetriedStatuses
-from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.config import Registries
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
@@ -31,7 +27,6 @@ def rebalancing_wing(
 ) -> RebalancingWing:
     """The wing with its adapters; ``forecast`` is the profile for pods of foreign schedulers."""
     session, clock, observer = parts.session, parts.clock, parts.observer
-    requester = PodEvictionRequester(session, clock, parts.machine.randomness(parts.seed), observer)
     return RebalancingWing(
         parts.book,
         parts.groups,
@@ -46,7 +41,6 @@ def rebalancing_wing(
             feed=parts.load,
             prometheus=PrometheusClient(PrometheusCredentials(session, namespace), observer),
             surges=RolloutSurges(DeploymentRollouts(session), parts.book.cache.cluster.objects),
-            requests=functools.partial(EvictionsByRequest, requester),
         ),
         Runtime(
             parts.timer,

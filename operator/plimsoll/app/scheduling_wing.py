@@ -205,7 +205,7 @@ class SchedulingWing:
                 )
             )
         if parts.extending is not None:
-            takers.append(ExtenderTaker(parts.extending, self.queue, failures, pipeline, clock))
+            takers.append(ExtenderTaker(parts.extending, self.served, self.queue, failures, pipeline, clock))
         self.timer = PluginTimer(clock, randomness, observer)
         self._left = parts.left
         self._left.attempt = self.timer.budget.under_way

@@ -79,14 +79,6 @@ class Taken:
         self.shared[device] = amounts  # copies have the former amounts
 
 
-def taken_by(allocations: Iterable[AllocationResult]) -> Taken:
-    """The devices of these allocations."""
-    taken = Taken()
-    for each in allocations:
-        taken.add(each)
-    return taken
-
-
 def device_of(result: AllocatedDevice) -> DeviceID:
     """The device of a result."""
     return DeviceID(result.driver, result.pool, result.device)

@@ -204,30 +204,10 @@ class ProfileScheduler:
         feasible: int = 1,
     ) -> Decision:
         """Place the pod on one of these equally good nodes; ``total`` is None if nothing was scored."""
-        return self.placed_by(found.lane, pod, best, total, feasible)
-
-    def placed_by(
-        self,
-        lane: TemplateCache,
-        pod: PodInfo,
-        best: Sequence[int] | RowArray,
-        total: int | None,
-        feasible: int,
-    ) -> Decision:
-        """The same without nominated pods."""
         row = int(best[self._choose(len(best)) if len(best) > 1 else 0])
         node = self.cluster.nodes[row].name
-        return Decision(pod, AttemptOutcome.SCHEDULED, node, total, feasible, len(best), state=lane.state)
-
-    def is_plain(self, pod: PodInfo) -> bool:
-        """Whether the lane alone decides: no nomination, named node or surge matters."""
-        raw = pod.pod
-        return (
-            bool(self.cluster.nodes)
-            and not self.nominator.by_node
-            and not raw.status.nominated_node_name
-            and not raw.spec.node_name
-            and SURGED not in raw.metadata.annotations
+        return Decision(
+            pod, AttemptOutcome.SCHEDULED, node, total, feasible, len(best), state=found.lane.state
         )
 
     def broken(self, pod: PodInfo, exc: PluginError) -> Decision:

@@ -25,8 +25,6 @@ from pydantic.alias_generators import to_camel
 from plimsoll.framework import ConfigurationError
 from plimsoll.framework.field_errors import field_errors
 
-API_VERSION = "descheduler/v1alpha2"
-KIND = "DeschedulerPolicy"
 KUBERNETES_METRICS = "KubernetesMetrics"
 PROMETHEUS = "Prometheus"
 

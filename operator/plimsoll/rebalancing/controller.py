@@ -80,13 +80,11 @@ class Rebalancers:
         self.policies[policy.metadata.name] = policy
         if known is not policy:
             self.executor.post(_changed(policy))
-            self.configs.breakers.probe.policies_changed()
 
     def drop(self, name: str) -> None:
         """Stop rebalancing for a policy."""
         del self.policies[name]
         self.executor.post(PolicyChanged(name, None))
-        self.configs.breakers.probe.policies_changed()
 
     def retain_predictions(self, policies: Collection[str]) -> None:
         """Keep predictions of these policies; those of others are deleted soon."""
@@ -148,5 +146,4 @@ def _changed(policy: SchedulingPolicy) -> PolicyChanged:
     spec = policy.spec.rebalancing
     if spec is None:
         return PolicyChanged(policy.metadata.name, None)
-    timeout_s = float(spec.eviction_request_timeout_seconds)
-    return PolicyChanged(policy.metadata.name, spec.mode, spec.evict_by, timeout_s)
+    return PolicyChanged(policy.metadata.name, spec.mode)

@@ -75,7 +75,7 @@ from plimsoll.rebalancing.runs.status import RunReports
 from plimsoll.rebalancing.runs.upstream_run import UpstreamEnforcement
 from plimsoll.rebalancing.runs.usage import UsageCollector
 from plimsoll.rebalancing.schedule import Timetable
-from plimsoll.rebalancing.ways import RequestNeeds, RequestWayFactory, SurgeWay
+from plimsoll.rebalancing.ways import SurgeWay
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
@@ -90,7 +90,6 @@ class RebalancingPorts(Struct, frozen=True):
     feed: LoadFeed  #: reads the metrics API, and updates the load book
     prometheus: PrometheusReader
     surges: SurgeWay
-    requests: RequestWayFactory
 
 
 class Runtime(Struct, frozen=True):
@@ -141,11 +140,7 @@ class RebalancingWing:
         )
         self.planning = PlanRunner(runtime.computer, clock, changed, runtime.forks)
         surges = ports.surges
-        requests = ports.requests(
-            RequestNeeds(policies, stop, cache, runtime.timer, clock, observer, changed)
-        )
-        self._probe = requests.probe
-        breakers = Breakers(stop, displacements, access, self._probe, self.planning)
+        breakers = Breakers(stop, displacements, access, self.planning)
         self.configs = configs = PolicyConfigs(policies, registries, objects, breakers, clock)
         scopes = ScopeReviews(policies, self.planning, clock)
         self._degraded = degraded = DegradedReasons(
@@ -171,9 +166,8 @@ class RebalancingWing:
             needless=lambda key: needs[key]() if key in needs else "",
             proposed=lambda specs: moves_of(specs, pending.find, empties),
             empties=empties,
-            cannot_request=self._probe.refusal,
         )
-        tables = (recovery.table([surges.recovered, requests.recovered]), surges.table, requests.table)
+        tables = (recovery.table([surges.recovered]), surges.table)
         machine = MoveMachine(around, tables)
         replacements = ReplacementSightings()
         contexts = PlanningContexts(
@@ -198,7 +192,7 @@ class RebalancingWing:
             runtime.timer,
             clock,
             observer,
-            sightings=(replacements, *surges.sightings, *requests.sightings),
+            sightings=(replacements, *surges.sightings),
             immediate={
                 CountMove: lambda order: reports.count(
                     order.policy, order.run, evicted=order.evicted, verified=order.verified
@@ -207,16 +201,13 @@ class RebalancingWing:
                 **targets.immediate,
                 **handlers.immediate,
                 **surges.immediate,
-                **requests.immediate,
             },
             awaited={
                 Revalidate: revalidator.judge,
                 **handlers.awaited,
                 **surges.awaited,
-                **requests.awaited,
             },
         )
-        self._requests = requests.watch(executor)
         self.approvals, self._missed = Approvals(executor), MissedDeletions(keeper, self._forget, clock)
         self._restart = Restart(
             keeper=keeper,
@@ -279,7 +270,6 @@ class RebalancingWing:
             OfTypes((PodUpdated, PodDeleted), (targets,)),
             OfTypes(nodes, (closed,)),
             executor,
-            OfTypes((PodUpdated, PodDeleted, *objects_of), (self._requests,)),
             OfTypes((*nodes, *objects_of), (self.rebalancers,)),
         )
 
@@ -332,7 +322,6 @@ class RebalancingWing:
         await self._restart.recover()
         self.rebalancers.announce()
         self.recovered.set()
-        await self._probe.refresh()
         self.rebalancers.start()
         work: Mapping[str, Coroutine[Any, Any, None]] = {
             "retention of records": self.retention.run(),
@@ -341,7 +330,6 @@ class RebalancingWing:
             "deleted records": self._missed.run(),
             "predictions": self._predictions.run(),
             "run status": self._reports.run(),
-            "eviction requests": self._requests.run(),
             "obstacles to rebalancing": self._degraded.run(),
             "usage": self._collector.run(),
             "rights of moves": self._follow_rights(),

@@ -8,7 +8,7 @@ from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.plugin_calls import OverBudgetError
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import Nomination, PodInfo
+from plimsoll.framework import Nomination
 from plimsoll.framework.columns import GangMembers
 from plimsoll.framework.devices.ports import DEALLOCATED, DELETED
 from plimsoll.policies.served_profiles import ServedProfiles
@@ -33,12 +33,6 @@ class AttemptFailures:
     _explanations: Explanations
     _clock: Clock
     _observer: Observer
-
-    def scheduler_of(self, pod: PodInfo) -> ProfileScheduler | None:
-        """The scheduler of a pod to try; None if it has a node, is terminating, or is not served."""
-        if pod.is_terminating or self._book.cache.node_of(pod.uid):
-            return None
-        return self._served.find(pod.pod.spec.scheduler_name)
 
     def crashed(self, queued: QueuedPod, scheduler: ProfileScheduler, exc: Exception, began: float) -> None:
         """Report an error of the cycle that no plugin can cause, and requeue the pod."""

@@ -98,19 +98,11 @@ class SchedulingLoop:
                 await asyncio.sleep(0)
                 turn = self._clock.monotonic()
 
-    def _scheduler_of(self, queued: QueuedPod) -> ProfileScheduler | None:
-        """The scheduler of a pod to try; None if it is terminating, has a node, or is not served."""
-        pod = queued.pod
-        scheduler = self._served.find(pod.pod.spec.scheduler_name)
-        if scheduler is None or pod.is_terminating or pod.uid in scheduler.cluster.pods:
-            return None
-        return scheduler
-
     async def _prepared(self, queued: QueuedPod) -> bool:
         """Prepare the attempt while other tasks run in between; returns whether to still try the pod."""
         pod, is_first = queued.pod, True
         try:
-            while (scheduler := self._scheduler_of(queued)) and _works_out(scheduler, queued.pod):
+            while (scheduler := self._served.to_try(pod)) and _works_out(scheduler, pod):
                 if is_first:
                     # The attempt sees the cluster as of its start, so earlier events need not be recorded.
                     self._queue.settled(pod.uid)
@@ -136,7 +128,7 @@ class SchedulingLoop:
         pod = queued.pod
         try:
             with self._timer.attempt(pod.pod.spec.scheduler_name):
-                scheduler = self._scheduler_of(queued)
+                scheduler = self._served.to_try(pod)
                 if scheduler is None:
                     self._queue.remove(pod.uid)
                     return False

@@ -15,7 +15,6 @@ from plimsoll.kube.access_reviews import AccessReviews, CallerReviews
 from plimsoll.kube.cluster_reader import read_cluster
 from plimsoll.kube.custom_resources import PolicyResources, shadowing_evictions
 from plimsoll.kube.deployments import DeploymentRollouts
-from plimsoll.kube.eviction_requests import PodEvictionRequester
 from plimsoll.kube.leases import LeaseStore
 from plimsoll.kube.lists import objects
 from plimsoll.kube.nodes import NodeTainter
@@ -26,12 +25,11 @@ from plimsoll.kube.session.session import Session
 from plimsoll.kube.usage.metrics_api import UsageMeter
 from plimsoll.model.kinds.deployment import Deployment
 from plimsoll.ports.leases import Lease
-from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteResult
 from plimsoll.preflight.check import judged
 from plimsoll.preflight.survey.cluster import survey
 from plimsoll.testing.builders import a_pod
-from plimsoll.testing.fakes import FakeClock, FakeRandomness
+from plimsoll.testing.fakes import FakeClock
 
 POD = a_pod("p", node="n1", cpu="1")
 STATUSES = (200, 201, 400, 401, 403, 404, 409, 410, 422, 429, 500, 503)
@@ -130,18 +128,6 @@ async def _measured(session: Session) -> object:
     return tuple(kinds)
 
 
-async def _requested(session: Session) -> object:
-    requester = PodEvictionRequester(session, FakeClock(), FakeRandomness(), Observer())
-    offered = await requester.offered()
-    answer, found = await requester.list()
-    for each in found:
-        if each.expected is not None and not math.isfinite(each.expected):
-            raise Broken("expected for ever")
-        if not all(isinstance(text, str) for text in (each.failure, each.message, each.responder, each.said)):
-            raise Broken("a request of other types")
-    return checked(offered), checked(answer), len(found)
-
-
 async def _listed(session: Session) -> object:
     found = [each async for each in objects(session, "/api/v1/pods")]
     return len(found)
@@ -223,28 +209,6 @@ LEASE = {
         "leaseTransitions": 3,
     },
 }
-EVICTION_REQUESTS = {
-    "resources": [{"name": "evictionrequests"}, {"name": "evictions"}],
-    "metadata": {},
-    "items": [
-        {
-            "metadata": {"name": "r", "namespace": "a"},
-            "spec": {
-                "requester": "plimsoll.dev",
-                "intent": "Eviction",
-                "target": {"pod": {"name": "p", "uid": "u"}},
-            },
-            "status": {
-                "observedGeneration": 1,
-                "conditions": [{"type": "Failed", "status": "True", "reason": "R", "message": "m"}],
-                "targetResponders": [{"name": "x", "state": "Active"}],
-                "responders": [
-                    {"name": "x", "message": "m", "expectedCompletionTime": "2026-01-01T00:00:00Z"}
-                ],
-            },
-        }
-    ],
-}
 POD_DOCUMENT = {
     "metadata": {"name": "p", "namespace": "default", "uid": POD.uid},
     "spec": {
@@ -301,13 +265,6 @@ TARGETS = (
         asked(_measured),
         _both(METRICS),
         (b'"usage":', b'"timestamp":'),
-    ),
-    Target(
-        "eviction-requests",
-        "kube.eviction_requests",
-        "EvictionRequests and Evictions of lifecycle.k8s.io",
-        asked(_requested),
-        _both(EVICTION_REQUESTS),
     ),
     Target(
         "deployments",

@@ -157,26 +157,6 @@ def test_when_nothing_more_may_be_evicted_no_eviction_follows() -> None:
     }
 
 
-def test_a_pod_that_was_only_requested_to_leave_stays_as_it_is_and_is_counted_once() -> None:
-    """Descheduler's evictions in background: accepted, seen as before, not asked a second time."""
-    asked = []
-    seen: list[Any] = []
-
-    class Looking(Balancing):
-        def candidates(self, context: Any) -> Iterator[Any]:
-            seen.extend(pod.is_terminating for pod in context.pods("n2"))
-            yield from super().candidates(context)
-
-    def server(eviction: UpstreamEviction) -> EvictionAnswer:
-        asked.append(eviction.pod.name)
-        return EvictionAnswer(EvictionResult.REQUESTED)
-
-    outcome = run(Named("q"), Looking(), limits={"total": Ceiling(count=4)}, server=server)
-
-    assert asked == names(outcome) == ["q", "p0", "p1"]
-    assert seen == [False]
-
-
 def test_an_evicted_pod_is_gone_or_terminating() -> None:
     """While it is terminating evicting it again succeeds, and counts again."""
     assert names(run(Named("q"), Balancing("q"))) == ["q"]

@@ -112,7 +112,7 @@ def test_a_pod_that_was_evicted_before_is_no_further_move() -> None:
     run = upstream_run(a_policy("p0", "p1"), crowded(), SURROUNDINGS)
 
     run.begin()
-    run.answer(EvictionAnswer(EvictionResult.REQUESTED, is_repeat=True))
+    run.answer(EvictionAnswer(EvictionResult.TERMINATING, is_repeat=True))
     assert run.answer(EvictionAnswer(EvictionResult.TERMINATING)) is None
 
     assert [move.pod.name for move in run.plan.moves] == ["p1"]

@@ -88,7 +88,6 @@ class Stage:
             needless=lambda key: needs[key]() if key in needs else "",
             proposed=lambda _: None,
             empties=lambda _: False,
-            cannot_request=lambda: None,
         )
         handlers = MoveHandlers(self.keeper, self.evictor, FakeRecorder(), closed, self.clock)
         self.executor = MoveExecutor(

@@ -30,16 +30,12 @@ class FakeSurroundings:
     """The world at the moment of an event."""
 
     pods: dict[str, PodFacts] = field(default_factory=dict)
-    problem: tuple[str, str] | None = None
 
     def pod(self, uid: str) -> Any:
         return self.pods.get(uid)
 
     def held_up(self, policy: Any) -> Any:
         return ""
-
-    def cannot_request(self) -> Any:
-        return self.problem
 
     def waits(self, uid: Any) -> Any:
         return True

@@ -86,7 +86,6 @@ class World:
     moves: dict[str, Move] = field(default_factory=dict)  #: by record
     waiting: set[str] = field(default_factory=set)
     hold_up: str = ""
-    problem: tuple[str, str] | None = None
     has_no_beneficiary: bool = False
     unwanted: set[str] = field(default_factory=set)
     emptied: bool = False
@@ -116,10 +115,6 @@ class World:
         """Whether a move empties its node."""
         return self.emptied
 
-    def cannot_request(self) -> tuple[str, str] | None:
-        """Why no EvictionRequest can be made."""
-        return self.problem
-
     @property
     def around(self) -> Surroundings:
         """The same as the machine reads it."""
@@ -130,7 +125,6 @@ class World:
             needless=self.needless,
             proposed=self.proposed,
             empties=self.empties,
-            cannot_request=self.cannot_request,
         )
 
 

@@ -26,7 +26,7 @@ from plimsoll.rebalancing.moves.instructions import (
 )
 from plimsoll.rebalancing.moves.outcomes import cancelled
 from plimsoll.rebalancing.moves.state import MoveStage, Way
-from rebalancing.moves.moves_world import DONE, LOST, POLICY, Play, a_move, a_replacement, facts_of, together
+from rebalancing.moves.moves_world import DONE, LOST, POLICY, Play, a_move, a_replacement, together
 
 REFUSED = WriteResult(WriteOutcome.REFUSED, "no")
 
@@ -350,17 +350,3 @@ def test_moves_of_a_proposal_are_counted_apart_from_its_run() -> None:
     make(play, first, play.world.moves[first])
 
     assert [each.evicted for each in ordered(play, Revalidate)] == [0, 1]
-
-
-def test_a_pod_that_was_asked_to_leave_is_not_moved_twice() -> None:
-    """Neither by another bundle nor by another way."""
-    play = Play()
-    move = a_move()
-    play.world.pods[move.pod.uid] = facts_of(move)
-    (key,) = play.plan(move)
-    play.tell(events.RecordAnswered(key, Phase.PLANNED, DONE))
-    play.world.problem = ("EvictionRequestsNotOffered", "the server does not offer them")
-
-    play.tell(events.Revalidated(key, move, Way.REQUEST))
-
-    assert ends(play)[key] == play.world.problem

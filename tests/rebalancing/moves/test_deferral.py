@@ -1,5 +1,6 @@
 """Evictions that another component carries out in its own time: one request, one record, the right end."""
 
+from math import inf
 from typing import Any
 
 import pytest
@@ -23,9 +24,9 @@ BUSY = WriteResult(WriteOutcome.BUSY, "too many requests")
 class Migration(Watched):
     """A virtual machine on node bad, whose eviction was answered."""
 
-    def __init__(self, answer: WriteResult = HANDED_OVER) -> None:
+    def __init__(self, answer: WriteResult = HANDED_OVER, timeout_s: float = inf) -> None:
         super().__init__(a_sibling("web-1", "bad"))
-        self.key = self.evicted(answer=answer)
+        self.key = self.evicted(answer=answer, timeout_s=timeout_s)
 
     @property
     def pod(self) -> str:
@@ -172,6 +173,17 @@ def test_it_has_the_time_that_the_policy_gives() -> None:
     play = Migration()
     play.mark()
     play.pass_time(deferral.LONGEST_S - 1)
+    assert play.end == ("Evicting", deferral.DEFERRED)
+    play.pass_time(2)
+
+    assert play.end == ("Failed", deferral.ABANDONED)
+
+
+def test_a_policy_may_give_less_time() -> None:
+    """``deferredEvictionTimeoutSeconds`` comes with the judgement of the move."""
+    play = Migration(timeout_s=600.0)
+    play.mark()
+    play.pass_time(599)
     assert play.end == ("Evicting", deferral.DEFERRED)
     play.pass_time(2)
 

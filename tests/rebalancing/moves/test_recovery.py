@@ -14,7 +14,6 @@ from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase, may_follow
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.eviction_requests import transitions as requests
 from plimsoll.rebalancing.moves.events import (
     ProcessRestarted,
     RolloutAnswered,
@@ -24,7 +23,6 @@ from plimsoll.rebalancing.moves.instructions import (
     CreateRecord,
     Evict,
     ReleaseTarget,
-    RequestEviction,
     ReserveTarget,
     StartRollout,
     WriteRecord,
@@ -101,8 +99,8 @@ def found(
 
 def a_machine(around: FakeSurroundings | None = None, *, is_whole: bool = True) -> MoveMachine:
     """All there is, or only what is not optional."""
-    rules = (surges.recovered, requests.recovered) if is_whole else ()
-    tables = (surges.TABLE, requests.TABLE) if is_whole else ()
+    rules = (surges.recovered,) if is_whole else ()
+    tables = (surges.TABLE,) if is_whole else ()
     return MoveMachine(around or FakeSurroundings(), (table(rules), *tables), validates=True)  # type: ignore[arg-type] # a fake has only what is used
 
 
@@ -127,18 +125,6 @@ LINES = [
     ("planned", found(Phase.PLANNED, STANDS), "Cl", CANCELLED),
     ("planned-and-gone", found(Phase.PLANNED), "Cl", CANCELLED),
     # -- Evicting ------------------------------------------------------------------------------------
-    (
-        "requested",
-        found(Phase.EVICTING, STANDS, "Requested"),
-        "Rq",
-        [
-            *AWAITED[:2],
-            "RetryAt takenUp +100",
-            "RetryAt requestTimeout +30",
-            "ReviewRequest",
-            "InspectRequest",
-        ],
-    ),
     ("evicting", found(Phase.EVICTING, STANDS), "Cl", CANCELLED),
     ("evicting-approved", found(Phase.EVICTING, STANDS, mode="Approve"), "Cl", CANCELLED),
     ("evicting-and-leaves", found(Phase.EVICTING, LEAVES), "Re", ["WriteRecord Evicted/Restarted", *AWAITED]),
@@ -171,18 +157,6 @@ LINES = [
         found(Phase.EVICTED, over_limit="policy tidy allows at most 1 eviction of ReplicaSet default/web"),
         "Re",
         ["EmitEvent RecordRefused", *AWAITED[1:]],
-    ),
-    (
-        "requested-over-the-limit",
-        found(Phase.EVICTING, STANDS, "Requested", over_limit="policy tidy allows no more"),
-        "Rq",
-        [
-            AWAITED[1],
-            "RetryAt takenUp +100",
-            "RetryAt requestTimeout +30",
-            "ReviewRequest",
-            "InspectRequest",
-        ],
     ),
     ("evicted-forecast", found(Phase.EVICTED, forecast=True), "Re", AWAITED[1:]),
     ("evicted-by-upstream", found(Phase.EVICTED, planner="Upstream"), "Re", AWAITED[1:]),
@@ -351,9 +325,7 @@ def test_whatever_a_record_says_it_is_carried_to_an_end(event: ProcessRestarted)
 
     phases = [event.status.phase, *(each.phase for each in ordered if isinstance(each, WriteRecord))]
     assert all(may_follow(before, after) for before, after in pairwise(phases))  # type: ignore[arg-type] # a fake has only what is used
-    assert not any(
-        isinstance(each, CreateRecord | Evict | RequestEviction | StartRollout) for each in ordered
-    )
+    assert not any(isinstance(each, CreateRecord | Evict | StartRollout) for each in ordered)
     state = machine.moves[KEY]
     assert state.phase is phases[-1]
     is_over = state.stage is MoveStage.CLOSED
@@ -376,8 +348,8 @@ def test_what_others_carry_out_goes_on(reason: str, in_progress: bool) -> None:
     (state,) = machine.moves.values()
     assert state.stage is MoveStage.EVICTING
     assert state.deferred
-    assert "RetryAt requestTimeout +3580" in orders
-    assert ("RetryAt takenUp +120" in orders) is not in_progress
+    assert "RetryAt deferral +3580" in orders
+    assert ("RetryAt sign +120" in orders) is not in_progress
     assert any(each.startswith("FollowReplacement") for each in orders)
 
 

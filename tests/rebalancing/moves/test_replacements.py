@@ -1,5 +1,6 @@
 """The machine and the sightings together: watch events on one side, the end of moves on the other."""
 
+from math import inf
 from typing import Any
 
 import pytest
@@ -50,11 +51,11 @@ class Watched(Play):
         for event in events:
             self.tell(*self.sightings.observe(event))
 
-    def evicted(self, number: Any = 1, answer: Any = DONE) -> Any:
+    def evicted(self, number: Any = 1, answer: Any = DONE, timeout_s: float = inf) -> Any:
         """A move whose eviction was answered; its key."""
         move = a_move(number)
         (key,) = self.plan(move)
-        self.tell(RecordAnswered(key, Phase.PLANNED, DONE), Revalidated(key, move, Way.EVICT))
+        self.tell(RecordAnswered(key, Phase.PLANNED, DONE), Revalidated(key, move, Way.EVICT, timeout_s))
         self.tell(RecordAnswered(key, Phase.EVICTING, DONE), EvictionAnswered(key, answer))
         return key
 

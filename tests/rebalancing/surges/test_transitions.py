@@ -7,7 +7,7 @@ import pytest
 from planning.surge_builders import an_only_pod
 from plimsoll.api.v1alpha1.eviction import EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
+from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteOutcome, WriteResult
@@ -369,12 +369,10 @@ INDIFFERENT = [
     events.RecordAnswered(KEY, Phase.SURGING, UNKNOWN),
     events.RecordDeleted(KEY),
     events.PolicyChanged("tidy", None),
-    events.PolicyChanged("tidy", Mode.ENFORCE, EvictBy.EVICTION_REQUEST),
+    events.PolicyChanged("tidy", Mode.ENFORCE),
     events.StopPressed("somebody pressed it"),
     events.MoveDropped(KEY, Landing(Phase.CANCELLED, "NotAll", "")),
     events.PodTerminating(KEY),
-    events.RequestProgressed(KEY, None),
-    events.RequestReviewed(KEY, None),
 ]
 
 

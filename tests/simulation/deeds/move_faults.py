@@ -30,13 +30,12 @@ REQUESTS = {
     "record": re.compile(f"POST {RECORD}"),
     "status": re.compile(rf"(PATCH|PUT) {RECORD}/(?P<record>[^/]+)/status"),
     "eviction": re.compile(r"POST /api/v1/namespaces/(?P<ns>[^/]+)/pods/(?P<pod>[^/]+)/eviction"),
-    "request": re.compile(r"POST /apis/lifecycle.k8s.io/[^/]+/namespaces/(?P<ns>[^/]+)/evictionrequests"),
     "rollout": re.compile(r"PATCH /apis/apps/v1/namespaces/(?P<ns>[^/]+)/deployments/(?P<deployment>[^/]+)"),
     "look": re.compile(r"GET /apis/apps/v1/namespaces/(?P<ns>[^/]+)/deployments/(?P<deployment>[^/]+)"),
 }
 
 #: Requests whose answers come late: the move goes on without them.
-SLOW = ("eviction", "request", "rollout", "look")
+SLOW = ("eviction", "rollout", "look")
 
 #: What there is only after the request; the others are also met right before it.
 MADE = ("record", "rollout")
@@ -65,7 +64,6 @@ OFTEN = {
     "eviction": 8 * (REJECTED, ERASED, POLICY_CHANGED),
     "look": 6 * (RECORD_DELETED, POLICY_CHANGED),
     "rollout": (*8 * (BACK, COMES_BACK), DELETED, DELETED),
-    "request": (GROWS, GROWS, "its workload is scaled up", DELETED),
 }
 
 #: What meets a move that still waits for the answer: this one comes late, too.
@@ -143,7 +141,7 @@ class MoveFaults:
             return self._scene.found(RECORDS, names["ns"], name)
         if kind == "status":
             return self._scene.found(RECORDS, names["ns"], names["record"])
-        pod = names.get("pod") or _target(exchange)
+        pod = names.get("pod")
 
         def is_it(one: Obj) -> bool:
             surge = one["spec"].get("surge") or {}
@@ -336,12 +334,6 @@ def _kind_of(exchange: Exchange) -> tuple[str, dict[str, str]] | None:
         if found := pattern.fullmatch(asked):
             return kind, found.groupdict()
     return None
-
-
-def _target(exchange: Exchange) -> str:
-    """The pod that an EvictionRequest names."""
-    target = (_body(exchange).get("spec") or {}).get("target") or {}
-    return str((target.get("pod") or {}).get("name", ""))
 
 
 def _body(exchange: Exchange) -> Obj:

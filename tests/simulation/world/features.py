@@ -15,7 +15,6 @@ class Feature(StrEnum):
     DEMANDS = "ports, affinities, hard spreading, init containers, overhead, extended resources"
     GANGS = "PodGroups"
     VOLUMES = "claims, late and immediate, attach limits and zones"
-    REQUESTS = "evictions by request"
     SURGES = "surges"
     APPROVALS = "moves that wait for approval"
     PAUSES = "people stop, suspend and run policies"

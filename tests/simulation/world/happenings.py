@@ -27,8 +27,6 @@ class Happening(StrEnum):
     CLAIM_SELECTED = "claims for which a node was selected"
     VOLUME_RESERVED = "existing volumes reserved for a claim"
     SELECTION_TAKEN_BACK = "provisioners that gave up"
-    REQUESTED = "evictions requested"
-    REQUEST_DONE = "pods that left by request"
     SURGE_BEGUN = "surges begun"
     SURGE_SETTLED = "surges that settled"
     APPROVED_MOVED = "approved moves made"
@@ -151,14 +149,6 @@ def of_volume(volume: Obj, before: Obj) -> list[Happening]:
     return [Happening.VOLUME_RESERVED] if reserved else []
 
 
-def of_request(request: Obj, before: Obj) -> list[Happening]:
-    """What has become of an EvictionRequest."""
-    if not before:
-        return [Happening.REQUESTED]
-    done = _has(request, "TargetEvicted") and not _has(before, "TargetEvicted")
-    return [Happening.REQUEST_DONE] if done else []
-
-
 def of_record(record: Obj, before: Obj) -> list[Happening]:
     """What has become of a move."""
     phase, spec = _phase(record), record["spec"]
@@ -199,7 +189,6 @@ LOOKS = {
     "persistentvolumeclaims": of_claim,
     "persistentvolumes": of_volume,
     "resourceclaims.resource.k8s.io": of_device_claim,
-    "evictionrequests.lifecycle.k8s.io": of_request,
     "evictions.plimsoll.dev": of_record,
     "schedulingpolicies.plimsoll.dev": of_policy,
 }

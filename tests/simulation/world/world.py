@@ -27,7 +27,6 @@ from simulation.world.pauses import Pauses
 from simulation.world.plans import Plans
 from simulation.world.priorities import Priorities
 from simulation.world.profiles import Profiles
-from simulation.world.requests import Requests
 from simulation.world.slow_starts import SlowStarts
 from simulation.world.surges import Surges
 from simulation.world.volumes import Volumes
@@ -36,13 +35,12 @@ from simulation.world.volumes import Volumes
 EVERY_S = 3.0
 
 #: Features whose policies look at taints.
-MAINTAINED = frozenset((Feature.REQUESTS, Feature.SURGES, Feature.APPROVALS, Feature.PLANS, Feature.PAUSES))
+MAINTAINED = frozenset((Feature.SURGES, Feature.APPROVALS, Feature.PLANS, Feature.PAUSES))
 
 PARTS: dict[Feature, Callable[[SimulatedCluster, Random], Part]] = {
     Feature.DEMANDS: Demands,
     Feature.GANGS: Gangs,
     Feature.VOLUMES: Volumes,
-    Feature.REQUESTS: Requests,
     Feature.SURGES: Surges,
     Feature.APPROVALS: Approvals,
     Feature.PLANS: Plans,

@@ -32,13 +32,6 @@ class PlannerName(StrEnum):
     OPTIMAL = "Optimal"
 
 
-class EvictBy(StrEnum):
-    """How pods are made to leave."""
-
-    EVICTION = "Eviction"
-    EVICTION_REQUEST = "EvictionRequest"
-
-
 class ObjectiveName(StrEnum):
     """What the Optimal planner brings about."""
 
@@ -135,19 +128,12 @@ class RebalancingSpec(Resource):
     optimizer: OptimizerSpec = Field(
         default=OptimizerSpec.model_construct(), description="What the planner Optimal is asked."
     )
-    evict_by: EvictBy = Field(
-        default=EvictBy.EVICTION,
-        description="Eviction calls the Eviction API, which evicts the pod immediately or not at all. "
-        "EvictionRequest creates an EvictionRequest (lifecycle.k8s.io/v1alpha1, alpha in Kubernetes 1.37) "
-        "and waits until those who respond for the pod have made it leave; where the server does not offer "
-        "that API the policy evicts nothing, and says so in its condition Degraded.",
-    )
-    eviction_request_timeout_seconds: int = Field(
+    deferred_eviction_timeout_seconds: int = Field(
         default=3600,
         ge=60,
         le=86400,
-        description="Seconds after which an EvictionRequest is withdrawn whose pod has not left; the target "
-        "is held for that long. Only used when evictBy is EvictionRequest.",
+        description="Seconds within which a pod must leave whose eviction another component carries out, "
+        "such as KubeVirt by a live migration; the target is held for that long.",
     )
     schedule: Schedule = Field(
         default=Schedule.model_construct(interval_seconds=300),

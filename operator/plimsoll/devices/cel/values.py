@@ -8,7 +8,6 @@ Source: cel-spec ``doc/langdef.md``; cel-go ``common/types``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
@@ -267,8 +266,3 @@ def is_less(left: Any, right: Any) -> bool:
 def is_number(value: Any) -> bool:
     """Whether a value is an int, a uint or a double."""
     return type(value) in _NUMBERS
-
-
-def is_nan(value: Any) -> bool:
-    """Whether a value is the double that is no number."""
-    return type(value) is float and math.isnan(value)

@@ -22,8 +22,6 @@ Document: TypeAlias = dict[str, Any]
 #: Priority classes that every API server has.
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
-#: Resources that decisions read and for which a LimitRange may set a default.
-_LIMITED = ("cpu", "memory", "ephemeral-storage")
 _UNREADY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOLERATED_S = 300
 

@@ -15,7 +15,6 @@ class Departure(StrEnum):
     """The way in which a pod leaves its node."""
 
     EVICTION = "Eviction"
-    EVICTION_REQUEST = "EvictionRequest"
     SURGE = "Surge"
 
 

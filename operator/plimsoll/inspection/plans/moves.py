@@ -21,7 +21,7 @@ def moves_in_order(made: EvictionPlan, mode: Mode) -> list[Move]:
     return ordered
 
 
-def planned_moves(made: EvictionPlan, mode: Mode, *, by_request: bool) -> Iterator[PlannedMove]:
+def planned_moves(made: EvictionPlan, mode: Mode) -> Iterator[PlannedMove]:
     """The moves in the form of an answer."""
     for position, move in enumerate(moves_in_order(made, mode), start=1):
         yield PlannedMove(
@@ -38,14 +38,8 @@ def planned_moves(made: EvictionPlan, mode: Mode, *, by_request: bool) -> Iterat
             forecast=move.is_forecast,
             directed=move.is_directed,
             purpose=Purpose.RESTART if move.renews else Purpose.MOVE,
-            leaves_by=_departure(move, by_request=by_request),
+            leaves_by=Departure.EVICTION if move.surge is None else Departure.SURGE,
             budget=move.budget or None,
             bundle=move.bundle or None,
             beneficiary=move.beneficiary.pod.key if move.beneficiary else None,
         )
-
-
-def _departure(move: Move, *, by_request: bool) -> Departure:
-    if move.surge is not None:
-        return Departure.SURGE
-    return Departure.EVICTION_REQUEST if by_request else Departure.EVICTION

@@ -11,7 +11,6 @@ from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.rebalancing.runs.status import sentence_of
 from plimsoll.rebalancing.schedule import next_fire
-from plimsoll.rebalancing.ways import leaves_by_request
 
 #: The outcome of moves, by mode.
 _DEEDS = {
@@ -67,8 +66,6 @@ def notes(policy: SchedulingPolicy, made: EvictionPlan, memory: Memory) -> Itera
         )
     if planner is Planner.OPTIMAL:
         yield f"the search ends after {spec.optimizer.time_limit_seconds} s: a slower machine may find others"
-    if leaves_by_request(policy):
-        yield "pods leave by EvictionRequest: their responders decide when"
 
 
 def _duration(seconds: int) -> str:

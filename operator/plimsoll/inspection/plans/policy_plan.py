@@ -14,7 +14,6 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.moves import PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
 from plimsoll.rebalancing.runs.status import optimisation_status
-from plimsoll.rebalancing.ways import leaves_by_request
 
 #: Input of a run: the policy's configuration, a fork of the cluster, and the planning context.
 RunRead = tuple[RebalancingConfig, Cluster, PlanningContext]
@@ -37,7 +36,7 @@ def policy_plan(policy: SchedulingPolicy, read: RunRead, told: datetime | None =
         outlook=outlook(policy, len(made.moves), moment),
         notes=tuple(notes(policy, made, context.memory)),
         considered=made.considered,
-        moves=tuple(planned_moves(made, spec.mode, by_request=leaves_by_request(policy))),
+        moves=tuple(planned_moves(made, spec.mode)),
         refused=refusal_groups(made.refused),
         nodes=tuple(effect.nodes()),
         spread=tuple(effect.spread(rebalancing)),

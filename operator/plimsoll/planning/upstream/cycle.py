@@ -36,7 +36,6 @@ class EvictionResult(Enum):
 
     GONE = "gone"  #: accepted, and the pod no longer exists; every eviction of a dry run
     TERMINATING = "terminating"  #: accepted, and the pod exists until its grace period ends
-    REQUESTED = "requested"  #: accepted, and the pod stays unchanged until its responders act
     REFUSED = "refused"  #: the pod stays: a budget, another error, no such pod
     CLOSED = "closed"  #: the pod stays, and no other one may be evicted in this cycle
 
@@ -46,7 +45,7 @@ class EvictionAnswer(Struct, frozen=True):
 
     Attributes:
         refusal: Why the pod stays, for people; None if it does not.
-        is_repeat: Whether the pod had been evicted or requested before, so that nothing was sent now.
+        is_repeat: Whether the pod had been evicted before, so that nothing was sent now.
     """
 
     result: EvictionResult
@@ -126,7 +125,6 @@ class UpstreamCycle:
         self._cluster = cluster
         self._context = planning_context
         self._unplaced = UnplacedPods(planning_context.unplaced)
-        self._requested: set[str] = set()
         self._closed: Refusal | None = None
 
     @cached_property
@@ -193,8 +191,6 @@ class UpstreamCycle:
         pod, node = proposal.pod, proposal.node
         if not pod.uid:
             return Verdict.REFUSED
-        if pod.uid in self._requested:
-            return Verdict.ACCEPTED  # descheduler neither checks nor counts a second time
         workload = workload_of(pod)
         reached = tally.reached(node, pod.namespace, workload)
         if reached is not None:
@@ -232,9 +228,7 @@ class UpstreamCycle:
         """Apply the eviction's result to the pod on the fork."""
         fork, unplaced = self._fork, self._unplaced
         standing = fork.pods.get(pod.uid)
-        if result is EvictionResult.REQUESTED:
-            self._requested.add(pod.uid)
-        elif result is EvictionResult.GONE:
+        if result is EvictionResult.GONE:
             fork.displace(pod.uid)
             unplaced.discard(pod.uid)
         elif standing is None or not standing.is_terminating:

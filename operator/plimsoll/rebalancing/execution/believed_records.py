@@ -33,12 +33,13 @@ from plimsoll.rebalancing.records.contradictions import contradiction
 from plimsoll.rebalancing.records.history import is_victim
 from plimsoll.rebalancing.records.record import MOVING, Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.timing.retry import RetryPolicy, retry
 
 #: Maximum number of events about refused records in one pass; the log and a metric count all of them.
 MOST_EVENTS = 100
 
-#: Pauses in seconds before a pod that could not be read is read again.
-AGAIN_S = (0.2, 1.0)
+#: Retries of reading a pod that a record says was evicted.
+READING = RetryPolicy((0.2, 1.0), repeats=frozenset({WriteOutcome.BUSY}))
 
 
 class BelievedRecords(Struct, frozen=True, kw_only=True):
@@ -105,12 +106,7 @@ class BelievedRecords(Struct, frozen=True, kw_only=True):
         facts = facts_of(info.pod)
         if record.phase is not Phase.EVICTED or facts.terminating or facts.has_ended:
             return facts
-        answer = await self.standing(info.pod)
-        for pause_s in AGAIN_S:
-            if answer.verdict is not WriteOutcome.BUSY:
-                break
-            await self.clock.sleep(pause_s)
-            answer = await self.standing(info.pod)
+        answer = await retry(lambda: self.standing(info.pod), READING, self.clock)
         return replace(facts, terminating=answer.verdict is WriteOutcome.GONE)
 
     def over_limit(self, record: Record, pod: PodFacts | None) -> str:

@@ -218,7 +218,7 @@ def _unanswered(order: instructions.Instruction, problem: str) -> events.Event |
     match order:
         case instructions.CreateRecord(key, phase=phase) | instructions.WriteRecord(key, phase=phase):
             return events.RecordAnswered(key, phase, WriteResult(WriteOutcome.UNKNOWN, problem))
-        case instructions.Evict(key) | instructions.RequestEviction(key):
+        case instructions.Evict(key):
             answer = WriteResult(WriteOutcome.UNKNOWN, f"asking for the eviction broke: {problem}")
             return events.EvictionAnswered(key, answer, broke=True)
         case instructions.CloseNode(bundle):

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.api.v1alpha1.rebalancing import EvictBy, RebalancingSpec
+from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.framework.descheduling.context import bound_to_gang
 from plimsoll.framework.descheduling.measurements import Planner
@@ -90,26 +90,18 @@ class MoveRevalidator:
             return RevalidationRefused(order.key, cause)
         if isinstance(found, Landing):
             return RevalidationRefused(order.key, found)
-        spec, way = self.spec_of(record.spec.policy), self._way(found, record)
-        timeout_s = float("inf")
-        if way is not Way.SURGE and spec is not None:
-            timeout_s = float(spec.eviction_request_timeout_seconds)
-        return Revalidated(order.key, found, way, timeout_s)
-
-    def _way(self, move: Move, record: Record) -> Way:
-        """How the pod is made to leave."""
+        if found.surge is not None:
+            return Revalidated(order.key, found, Way.SURGE)
         spec = self.spec_of(record.spec.policy)
-        if move.surge is not None:
-            return Way.SURGE
-        is_requested = spec is not None and spec.evict_by is EvictBy.EVICTION_REQUEST
-        return Way.REQUEST if is_requested else Way.EVICT
+        timeout_s = float("inf") if spec is None else float(spec.deferred_eviction_timeout_seconds)
+        return Revalidated(order.key, found, Way.EVICT, timeout_s)
 
     async def _judged(self, order: Revalidate, record: Record) -> Move | Landing:
         move, evicted = order.move, order.evicted
         policy = record.spec.policy
         if self.configured(policy) is None:
             return POLICY_CHANGED
-        if self._way(move, record) is not Way.EVICT:  # the evictor reads the pod by itself
+        if move.surge is not None:  # the evictor reads the pod by itself
             standing = await self.standing(self.book.cache.cluster.pods.get(move.pod.uid, move.pod).pod)
             if not standing.is_done:
                 return unlike(standing)

@@ -6,7 +6,7 @@ room is released and its node is opened. A move that waits for another move of i
 bundle.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -55,7 +55,6 @@ class BundleView(Struct, frozen=True):
     moves: Mapping[str, MoveState]  #: all moves by key; moves without a record are dropped when they end
     around: Surroundings
     in_flight: Mapping[str, int]  #: moves before their replacement, by workload uid
-    is_asked: Callable[[str], bool]  #: whether an EvictionRequest for the pod exists
 
     @property
     def left(self) -> list[str]:
@@ -116,9 +115,7 @@ def _has_failed(here: BundleView) -> bool:
 
 
 def _is_needless(here: BundleView, move: MoveState) -> bool:
-    """Whether the pod has left its node by itself, or an earlier run has requested it to leave."""
-    if not move.recorded and here.is_asked(move.pod_uid):
-        return True
+    """Whether the pod has left its node by itself."""
     has_begun = len(here.left) + len(here.state.skipped) < len(here.state.members)
     pod = here.around.pod(move.pod_uid)
     return here.state.closed and has_begun and (pod is None or pod.node != move.spec.from_node)

@@ -45,8 +45,8 @@ def begin(step: Step, why: str) -> None:
     step.become(deferred=True, refusal=None)
     outcomes.count(step)
     step.write(Phase.EVICTING, DEFERRED, f"another component carries the eviction out: {why}")
-    limit = step.state.request_timeout_s
-    step.wait(TimerName.REQUEST_TIMEOUT, LONGEST_S if math.isinf(limit) else limit)
+    limit = step.state.deferral_timeout_s
+    step.wait(TimerName.DEFERRAL, LONGEST_S if math.isinf(limit) else limit)
     _await_sign(step)
 
 
@@ -63,7 +63,7 @@ def resumed(step: Step, event: events.ProcessRestarted) -> None:
         step.write(
             Phase.EVICTING, DEFERRED, "another component carries the eviction out: found after a restart"
         )
-    step.wait(TimerName.REQUEST_TIMEOUT, max(0.0, LONGEST_S - event.evicting_for_s))
+    step.wait(TimerName.DEFERRAL, max(0.0, LONGEST_S - event.evicting_for_s))
     _await_sign(step)
 
 
@@ -93,7 +93,7 @@ def late(step: Step, timer: TimerName) -> None:
     """Give up if nothing shows that the pod will leave, or time has run out."""
     step.wait_no_more(timer)
     state = step.state
-    if timer is TimerName.REQUEST_TIMEOUT:
+    if timer is TimerName.DEFERRAL:
         why = "the pod did not leave in time"
     elif state.mark is False:
         why = "the annotation that said so was removed, and the pod stays"
@@ -138,6 +138,6 @@ def _await_sign(step: Step) -> None:
     state = step.state
     is_expected = state.mark is False or (state.mark is None and state.replacement is None)
     if not is_expected:
-        step.wait_no_more(TimerName.TAKEN_UP)
-    elif TimerName.TAKEN_UP not in state.timers:
-        step.wait(TimerName.TAKEN_UP, SIGN_S)
+        step.wait_no_more(TimerName.SIGN)
+    elif TimerName.SIGN not in state.timers:
+        step.wait(TimerName.SIGN, SIGN_S)

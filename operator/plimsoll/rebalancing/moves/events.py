@@ -14,9 +14,8 @@ from msgspec import Struct, field
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
+from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.moves import Move
-from plimsoll.ports.eviction_requests import EvictionRequest
 from plimsoll.ports.writes import WriteResult
 from plimsoll.rebalancing.moves.state import BundleState, Landing, PodFacts, TimerName, Way
 
@@ -123,8 +122,6 @@ class PolicyChanged(Struct, frozen=True):
 
     policy: str
     mode: Mode | None  #: None when it no longer rebalances
-    evict_by: EvictBy | None = None
-    request_timeout_s: float = inf  #: time limit of an EvictionRequest, in seconds
 
 
 class StopPressed(Struct, frozen=True):
@@ -144,7 +141,7 @@ class TurnReached(MoveEvent, frozen=True):
 
 
 class MoveDropped(MoveEvent, frozen=True):
-    """A move is not made: another one of its bundle is not, or its pod has left or was requested to."""
+    """A move is not made: another one of its bundle is not, or its pod has left."""
 
     cause: Landing
 
@@ -162,7 +159,7 @@ class Revalidated(MoveEvent, frozen=True):
     answers: ClassVar[str] = "planner"
     move: Move  #: the move of the present pod
     way: Way
-    request_timeout_s: float = inf  #: time limit of what others carry out, in seconds
+    deferral_timeout_s: float = inf  #: time limit of an eviction that others carry out, in seconds
 
 
 class RevalidationRefused(MoveEvent, frozen=True):
@@ -173,29 +170,11 @@ class RevalidationRefused(MoveEvent, frozen=True):
 
 
 class EvictionAnswered(MoveEvent, frozen=True):
-    """The response of the Eviction API, or to the creation of an EvictionRequest."""
+    """The response of the Eviction API."""
 
     answers: ClassVar[str] = "eviction"
     answer: WriteResult
     broke: bool = False  #: whether the request raised; then there is no retry
-
-
-class RequestProgressed(MoveEvent, frozen=True):
-    """An EvictionRequest has changed, or is gone."""
-
-    answers: ClassVar[str] = "inspection"
-    request: EvictionRequest | None  #: its state; None when it was deleted
-    problem: tuple[str, str] | None = None  #: reason and sentence if the API is no longer served
-    is_known: bool = True  #: False if the API server could not be read; it is then read again
-
-
-class RequestReviewed(MoveEvent, frozen=True):
-    """The present reasons to cancel a move whose pod was requested to leave."""
-
-    mode: Mode | None  #: None if no policy of that name is known
-    evict_by: EvictBy | None = None
-    request_timeout_s: float = inf
-    call_off: Landing | None = None  #: set if the pod must stay whatever its policy says
 
 
 class RolloutAnswered(MoveEvent, frozen=True):

@@ -151,7 +151,7 @@ def _timed_out(step: Step, event: events.TimedOut) -> None:
                 outcomes.refused(step, step.state.refusal)
             else:
                 _send(step)
-        case MoveStage.EVICTING, TimerName.TAKEN_UP | TimerName.REQUEST_TIMEOUT:
+        case MoveStage.EVICTING, TimerName.SIGN | TimerName.DEFERRAL:
             deferral.late(step, event.timer)
         case MoveStage.REPLACING, TimerName.REPLACEMENT if _is_still_leaving(step):
             step.write(

@@ -110,29 +110,6 @@ class Evict(MoveInstruction, frozen=True):
     move: Move
 
 
-class RequestEviction(MoveInstruction, frozen=True):
-    """Create an EvictionRequest; ``EvictionAnswered`` has the response."""
-
-    asks: ClassVar[str] = "eviction"
-    move: Move
-
-
-class InspectRequest(MoveInstruction, frozen=True):
-    """Read an EvictionRequest as soon as that is possible; the result is ``RequestProgressed``."""
-
-    asks: ClassVar[str] = "inspection"
-
-
-class ReviewRequest(MoveInstruction, frozen=True):
-    """Collect reasons to cancel the move: policy, stop button, pod; the result is ``RequestReviewed``."""
-
-    spec: EvictionSpec
-
-
-class WithdrawRequest(MoveInstruction, frozen=True):
-    """Withdraw an EvictionRequest."""
-
-
 class StartRollout(MoveInstruction, frozen=True):
     """Mark the Deployment's template; the result is ``RolloutAnswered``."""
 

@@ -4,7 +4,7 @@
 
                    ┌─(approved)─┐                               ┌▶ Evicting ───▶ Replacing, Leaving ┐
     plan ─▶ Opening ─▶ Proposed  ▼                              │                                   │
-      └────────────────────▶ Waiting ─▶ Checking ─▶ Committing ─┼▶ Requesting ─▶ Replacing ─────────┼▶ Closed
+      └────────────────────▶ Waiting ─▶ Checking ─▶ Committing ─┤                                   ├▶ Closed
                                 └▶ Opening ─┘                   └▶ Surging ──┬──────────────────────┤
                                                                              └▶ Reverting ──────────┘
 
@@ -108,10 +108,6 @@ class MoveMachine:
         return frozenset(
             state.replacement.uid for state in self._open.values() if state.replacement is not None
         )
-
-    def is_asked(self, pod: str) -> bool:
-        """Whether an EvictionRequest for the pod, by uid, exists, and so does the pod."""
-        return preparation.is_asked(self.of_pod(pod))
 
     def of_pod(self, pod: str) -> list[MoveState]:
         """The open moves of a pod, by uid."""
@@ -244,7 +240,7 @@ class MoveMachine:
         """
         flights = self._about_to_fly()
         for key in [key for key, bundle in self._bundles.items() if bundle.parked or key in touched]:
-            view = bundles.BundleView(self._bundles[key], self._moves, self._around, flights, self.is_asked)
+            view = bundles.BundleView(self._bundles[key], self._moves, self._around, flights)
             seen = bundles.look(view)
             if seen.bundle is None:
                 del self._bundles[key]

@@ -93,7 +93,7 @@ def await_replacement(step: Step) -> None:
 
 
 def count(step: Step) -> None:
-    """Count the move once, as the pod leaves or was requested to; the bundle's next move may follow."""
+    """Count the move once, as the pod leaves or others evict it; the bundle's next move may follow."""
     state = step.state
     if not state.begun:
         step.become(begun=True)

@@ -4,17 +4,11 @@ Nothing is done without a record. A move is checked against the present cluster 
 and its target is reserved in the same step, so that no other policy's move takes the room meanwhile.
 """
 
-from collections.abc import Iterable
-
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.rebalancing.moves import events, instructions, outcomes
-from plimsoll.rebalancing.moves.state import Landing, MoveStage, MoveState, Way
+from plimsoll.rebalancing.moves.state import Landing, MoveStage, Way
 from plimsoll.rebalancing.moves.transition import MoveTable, Step
-
-#: The reason of a record whose pod was requested to leave by an EvictionRequest.
-REQUESTED = "Requested"
-
 
 # -- the record ------------------------------------------------------------------------------------------
 
@@ -139,30 +133,15 @@ def _check(step: Step) -> None:
 def _judged(step: Step, event: events.Revalidated) -> None:
     """Reserve the target of a revalidated move, then announce the move."""
     move, surge = event.move, step.state.spec.surge
-    step.become(move=move, way=event.way, request_timeout_s=event.request_timeout_s)
-    if event.way is Way.REQUEST:
-        cannot = step.around.cannot_request()
-        if is_asked(step.peers):
-            cannot = ("AlreadyRequested", "the pod has been asked to leave already")
-        if cannot is not None:
-            outcomes.end(step, outcomes.cancelled(*cannot))
-            return
+    step.become(move=move, way=event.way, deferral_timeout_s=event.deferral_timeout_s)
     if move.target and not outcomes.is_forecast(step):
         step.become(holds=True)
         step.order(instructions.ReserveTarget(step.state.key, move))
     if event.way is Way.SURGE and surge is not None:
         expected = f"Deployment {surge.deployment} brings the replacement up first, on {move.target}"
         _announce(step, Phase.SURGING, "Sent", expected)
-    elif event.way is Way.REQUEST:
-        name = step.state.key.partition("/")[2]
-        _announce(step, Phase.EVICTING, REQUESTED, f"EvictionRequest {name}: about to be made")
     else:
         _announce(step, Phase.EVICTING, "Sent", "")
-
-
-def is_asked(states: Iterable[MoveState]) -> bool:
-    """Whether the pod of one of the moves was requested to leave, and still exists."""
-    return any(each.stage is MoveStage.REQUESTING and each.begun for each in states)
 
 
 def _announce(step: Step, phase: Phase, reason: str, message: str) -> None:

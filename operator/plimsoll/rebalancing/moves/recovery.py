@@ -10,8 +10,8 @@ is reserved within the limits of the policy, as a record may have been written b
     no phase                any                   Planned or Predicted, then as below
     Planned, mode Approve   any                   Proposed
     Planned                 any                   Closed: Cancelled
-    Evicting                exists                Closed: Cancelled; Requesting by the rule of requests;
-                                                  Evicting if another component carries it out
+    Evicting                exists                Closed: Cancelled; Evicting if another component carries
+                                                  it out
     Evicting                terminating, gone     Evicted, then as below
     Evicted                 exists                Closed: Failed
     Evicted                 terminating, gone     Replacing; a victim of preemption: Leaving

@@ -7,7 +7,7 @@ goes to a pod that was created in the meantime, has no credit and is not ready y
 pod for the owner, which then deleted one instead of creating the replacement.
 
 A pod that was seen before its predecessor was seen terminating is an early one: the workload may have been
-scaled up at that moment, or the responder of an eviction request creates the replacement first, or a list
+scaled up at that moment, or a live migration starts the replacement first, or a list
 after a gap has shown both in the order of their names. It has the credit until a later pod is seen.
 
 The first event of a replacement is ``ReplacementSeen``. Later events follow its changes; each is the

@@ -14,7 +14,6 @@ from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.planning.limits import workload_key
 from plimsoll.planning.moves import Move
-from plimsoll.ports.eviction_requests import EvictionRequest
 from plimsoll.ports.writes import WriteResult
 
 
@@ -28,7 +27,6 @@ class MoveStage(StrEnum):
     CHECKING = "Ch"  #: the planner's judgement in the present cluster
     COMMITTING = "Co"  #: the response to the write that announces the move
     EVICTING = "Ev"  #: the Eviction API
-    REQUESTING = "Rq"  #: the responders of the pod
     SURGING = "Su"  #: the replacement to be ready, and the old pod gone
     REVERTING = "Rv"  #: the Deployment's template to be reverted
     REPLACING = "Re"  #: the replacement
@@ -41,7 +39,6 @@ IN_FLIGHT = frozenset(
     {
         MoveStage.COMMITTING,
         MoveStage.EVICTING,
-        MoveStage.REQUESTING,
         MoveStage.SURGING,
         MoveStage.REVERTING,
         MoveStage.REPLACING,
@@ -53,8 +50,8 @@ class TimerName(StrEnum):
     """The deadlines of a move."""
 
     RETRY = "retry"
-    TAKEN_UP = "takenUp"
-    REQUEST_TIMEOUT = "requestTimeout"
+    SIGN = "sign"
+    DEFERRAL = "deferral"
     REPLACEMENT = "replacement"
     LEAVING = "leaving"
 
@@ -63,7 +60,6 @@ class Way(StrEnum):
     """How a pod is made to leave."""
 
     EVICT = "evict"
-    REQUEST = "request"
     SURGE = "surge"
 
 
@@ -124,8 +120,7 @@ class MoveState(Struct, frozen=True):
     ending: Landing | None = None  #: what the record gets as soon as it is known to exist
     landing: Landing | None = None  #: an outcome that was seen before the response
     replacement: PodFacts | None = None  #: the pod credited to the move
-    request: EvictionRequest | None = None  #: as last seen
-    request_timeout_s: float = inf  #: time limit of an EvictionRequest or a deferred eviction, in seconds
+    deferral_timeout_s: float = inf  #: time limit of an eviction that others carry out, in seconds
     holds: bool = False  #: whether the target is reserved
     was_running: bool = False  #: whether a replacement has been seen running
     was_ready: bool = False  #: whether a replacement has been seen ready
@@ -138,9 +133,8 @@ class MoveState(Struct, frozen=True):
     leaves_until: float = inf  #: when a pod that was evicted counts as stuck
     attempts: int = 0  #: how often it was sent
     refusal: WriteResult | None = None  #: the last response, while the watch may show that the pod leaves
-    begun_at: float = 0.0  #: when the EvictionRequest was created
     patience_s: float = 300.0  #: seconds within which a replacement must run, and then again be ready
-    begun: bool = False  #: whether the pod leaves or was requested to: the next move may follow
+    begun: bool = False  #: whether the pod leaves, or others carry its eviction out: the next move may follow
     awaits: frozenset[str] = frozenset()  #: the outstanding responses, by ``asks`` of the instruction
     timers: Mapping[TimerName, float] = field(default_factory=lambda: MappingProxyType({}))  #: deadlines
 
@@ -188,4 +182,3 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     #: The moves of approved records for the present pods; None if they would help no pod.
     proposed: Callable[[Sequence[EvictionSpec]], tuple[Move, ...] | None]
     empties: Callable[[Move], bool]  #: whether a move empties its node together with others of its bundle
-    cannot_request: Callable[[], tuple[str, str] | None]  #: reason and sentence why requests cannot be made

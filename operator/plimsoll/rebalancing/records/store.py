@@ -50,8 +50,10 @@ DROP_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=OPEN_OR_CONFLICT)
 #: Phases of records for which nothing was sent yet.
 UNSENT = frozenset(("", Phase.PREDICTED, Phase.PLANNED))
 
-#: Responses to a write that an immediate retry would not change.
-_FINAL = (WriteOutcome.DONE, WriteOutcome.GONE, WriteOutcome.REFUSED)
+#: Retries of a write, but after responses that a retry would not change; and none.
+_REPEATS = frozenset(WriteOutcome) - {WriteOutcome.DONE, WriteOutcome.GONE, WriteOutcome.REFUSED}
+WRITE_RETRIES = RetryPolicy((0.2, 0.4, 0.8, 1.6), repeats=_REPEATS)
+ONCE = RetryPolicy(())
 
 
 @dataclass(eq=False)
@@ -277,7 +279,7 @@ class EvictionRecordStore:
         changed = replace(known, status=status)
         self._remember(changed)
         manager = ANNOUNCER if phase is Phase.EVICTING and known.phase is not phase else ""
-        answer = await self._write(changed, tries=5 if is_new else 1, manager=manager)
+        answer = await self._write(changed, WRITE_RETRIES if is_new else ONCE, manager=manager)
         if answer.verdict is WriteOutcome.GONE:
             self.forget(changed.namespace, changed.name, changed.uid)
         elif not (answer.is_done or self._is_outdated(changed)):
@@ -293,7 +295,7 @@ class EvictionRecordStore:
             return WriteResult(WriteOutcome.GONE, "the record was deleted")
         changed = replace(known, status=known.status.model_copy(update={"load": load}))
         self._remember(changed)
-        answer = await self._write(changed, tries=1)
+        answer = await self._write(changed, ONCE)
         if answer.verdict is WriteOutcome.GONE:
             self.forget(changed.namespace, changed.name, changed.uid)
         elif not (answer.is_done or self._is_outdated(changed)):
@@ -322,7 +324,7 @@ class EvictionRecordStore:
 
     async def _write_again(self, key: str) -> WriteResult:
         if (record := self.known.get(key)) is not None:
-            return await self._write(record, tries=1)
+            return await self._write(record, ONCE)
         since = self._left.get(key)
         if since is None:
             return WriteResult(WriteOutcome.GONE)
@@ -333,10 +335,14 @@ class EvictionRecordStore:
             return WriteResult(WriteOutcome.BUSY, "it was given up once more")
         return replace(answer, verdict=WriteOutcome.GONE) if answer.is_done else answer
 
-    async def _write(self, record: Record, tries: int = 5, manager: str = "") -> WriteResult:
+    async def _write(
+        self, record: Record, policy: RetryPolicy = WRITE_RETRIES, manager: str = ""
+    ) -> WriteResult:
         """Write a record's status; returns the server's last response."""
         is_again = record.key in self._unwritten
-        for left in reversed(range(tries)):
+
+        async def send() -> WriteResult:
+            nonlocal is_again
             answer = await self._versioned.write_status(
                 record, manager, lambda: not self._is_outdated(record)
             )
@@ -353,13 +359,10 @@ class EvictionRecordStore:
                 or self._unwritten.is_refused_again(record.key, answer)
             ):
                 self.observer.failed(f"record {record.key}", answer.message)
-            if answer.verdict in _FINAL:
-                break
-            if left:
-                await self.clock.sleep(0.2 * 2 ** (tries - 1 - left))
-            if self._is_outdated(record):
-                break  # the newer state is written, too
-        return answer
+            return answer
+
+        # A newer state is written, too: then this one is not wanted any more.
+        return await retry(send, policy, self.clock, lambda: not self._is_outdated(record))
 
     def _is_outdated(self, record: Record) -> bool:
         """Whether the record has a newer state, which is written as well."""

@@ -18,7 +18,7 @@ from plimsoll.rebalancing.runs.inputs import RunInput
 from plimsoll.rebalancing.runs.policy_configs import Breakers
 from plimsoll.rebalancing.runs.scope_review import ScopeReviews
 from plimsoll.rebalancing.runs.status import RunResult, sentence_of
-from plimsoll.rebalancing.ways import SurgeWay, leaves_by_request
+from plimsoll.rebalancing.ways import SurgeWay
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
@@ -49,8 +49,6 @@ class DegradedReasons:
         """Sentences by reason."""
         stop, policy = self.breakers.stop, self.policies.get(name)
         found: dict[str, str] = {}
-        if policy is not None and leaves_by_request(policy):
-            found |= self.breakers.probe.troubles()
         if stop.is_pressed and policy is not None:
             found["Stopped"] = stop.sentence
         if self.breakers.planning.is_hanging(name):

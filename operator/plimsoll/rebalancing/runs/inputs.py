@@ -23,7 +23,7 @@ from plimsoll.rebalancing.records.history import memory_of, touched_nodes
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.policy_configs import PolicyConfigs
 from plimsoll.rebalancing.runs.usage import UsageCollector
-from plimsoll.rebalancing.ways import SurgeWay, leaves_by_request
+from plimsoll.rebalancing.ways import SurgeWay
 
 
 class RunInput(msgspec.Struct, frozen=True):
@@ -63,8 +63,6 @@ class RunInputs:
         """Gather the input of a run that begins now."""
         name, breakers = policy.metadata.name, self.configs.breakers
         spec, records = policy.spec.rebalancing or RebalancingSpec(), self.keeper.known.values()
-        if leaves_by_request(policy):
-            await breakers.probe.refresh(immediately=True)
         started = self.clock.now()
         self.contexts.learn(name, await self._measured(spec, touched_nodes(records, started)))
         memory = memory_of(records, started, breakers.access.granted)

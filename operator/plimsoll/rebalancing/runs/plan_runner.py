@@ -137,11 +137,6 @@ class PlanRunner:
     #: plans under way in forks, by policy
     _forked: dict[str, asyncio.Future[Any]] = field(default_factory=dict, init=False)
 
-    @property
-    def abandoned(self) -> int:
-        """Number of live threads whose result is no longer awaited."""
-        return len(self._abandoned)
-
     def is_slow(self, policy: str) -> bool:
         """Whether a plan of the policy has been under way for long, or hangs."""
         return policy in self._slow or policy in self._hanging

@@ -16,7 +16,6 @@ from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.breakers import STOP, DisplacementBreaker, StopButton, bounded
 from plimsoll.rebalancing.runs.config import Registries, rebalancing_of
 from plimsoll.rebalancing.runs.plan_runner import PlanRunner
-from plimsoll.rebalancing.ways import REQUESTS_API, RequestProbe, leaves_by_request
 
 
 class Breakers(msgspec.Struct, frozen=True):
@@ -25,7 +24,6 @@ class Breakers(msgspec.Struct, frozen=True):
     stop: StopButton
     displacements: DisplacementBreaker
     access: Access
-    probe: RequestProbe
     planning: PlanRunner  #: knows which policies have hanging plans
 
 
@@ -53,9 +51,6 @@ class PolicyConfigs:
             wanted = bounded(wanted, "rest until displaced pods have a place")
         if breakers.access.obstacle(policy, Part.REBALANCING):
             wanted = bounded(wanted, NO_RIGHTS)
-        is_dry = policy.spec.rebalancing is None or policy.spec.rebalancing.mode is Mode.DRY_RUN
-        if leaves_by_request(policy) and not is_dry and breakers.probe.refusal():
-            wanted = bounded(wanted, REQUESTS_API)
         return bounded(wanted, STOP) if breakers.stop.is_pressed else wanted
 
     def of(self, name: str) -> RebalancingConfig | None:

@@ -137,8 +137,6 @@ class UpstreamEnforcement:
             return EvictionAnswer(found, is_repeat=True)
         if uid in evictions.refused:
             return EvictionAnswer(EvictionResult.REFUSED, evictions.refused[uid])
-        if self.machine.is_asked(uid):
-            return EvictionAnswer(EvictionResult.REQUESTED, is_repeat=True)
         if evictions.refused_in_a_row >= REFUSALS_IN_A_ROW:
             story = f"{REFUSALS_IN_A_ROW} evictions in a row were refused; the next run goes on"
             return EvictionAnswer(EvictionResult.CLOSED, Refusal("TooManyRefusals", story))
@@ -167,8 +165,6 @@ class UpstreamEnforcement:
             return EvictionResult.GONE
         if present.is_terminating:
             return EvictionResult.TERMINATING
-        if self.machine.is_asked(move.pod.uid):
-            return EvictionResult.REQUESTED
         pod = present.pod
         leaves_now = pod.is_terminal or not pod.node_name or pod.spec.termination_grace_period_seconds == 0
         return EvictionResult.GONE if leaves_now else EvictionResult.TERMINATING

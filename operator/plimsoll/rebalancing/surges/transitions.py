@@ -298,8 +298,6 @@ _INDIFFERENT = (
     events.StopPressed,
     events.MoveDropped,
     events.PodTerminating,
-    events.RequestProgressed,
-    events.RequestReviewed,
 )
 
 TABLE = MoveTable(

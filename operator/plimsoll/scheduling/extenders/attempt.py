@@ -6,6 +6,7 @@ from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.extenders.extender import interested
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo
+from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.attempt import AttemptFailures
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
@@ -19,6 +20,7 @@ class ExtenderTaker:
     """Schedules pods with their extenders."""
 
     _extending: Extending
+    _served: ServedProfiles
     _queue: SchedulingQueue
     _failures: AttemptFailures
     _pipeline: BindingPipeline
@@ -60,5 +62,5 @@ class ExtenderTaker:
         return (
             pod.uid in self._queue
             and queued.pod.template is pod.template
-            and self._failures.scheduler_of(queued.pod) is scheduler
+            and self._served.to_try(queued.pod) is scheduler
         )

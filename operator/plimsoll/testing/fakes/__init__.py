@@ -5,7 +5,6 @@ A fake behaves like a well-behaved dependency and records its calls; a test sets
 
 from plimsoll.testing.fakes.clock import FakeClock, FakeRandomness, InlineComputer, settled
 from plimsoll.testing.fakes.evictions import (
-    FakeEvictionRequester,
     FakeEvictor,
     FakeNodeCloser,
     FakeRecords,
@@ -28,7 +27,6 @@ __all__ = [
     "FakeBinder",
     "FakeClaims",
     "FakeClock",
-    "FakeEvictionRequester",
     "FakeEvictor",
     "FakeExtenders",
     "FakeLeases",

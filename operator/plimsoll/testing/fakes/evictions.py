@@ -1,4 +1,4 @@
-"""Fakes of the ports that move pods: evictions, EvictionRequests, closed nodes, rollouts, records."""
+"""Fakes of the ports that move pods: evictions, closed nodes, rollouts, records."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -8,10 +8,8 @@ from msgspec.structs import replace
 
 from plimsoll.model.kinds.deployment import SURGED, Deployment
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.ports.eviction_requests import EvictionRequest
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.fakes.pods import DONE
-from plimsoll.timing.signal import Signal
 
 
 class FakeEvictor:
@@ -41,92 +39,6 @@ class FakeEvictor:
     async def standing(self, pod: Pod) -> WriteResult:  # noqa: ARG002 - the port's shape
         """The result that the test has set."""
         return self.stands
-
-
-class FakeEvictionRequester:
-    """Keeps EvictionRequests; a test controls their outcome.
-
-    Attributes:
-        requests: Our requests, by ``namespace/name``; ``become`` and ``vanish`` change them.
-        answers: Results of the next creations, one each; then DONE.
-        dropped: Names of deleted requests, in order.
-    """
-
-    def __init__(self) -> None:
-        self.requests: dict[str, EvictionRequest] = {}
-        self.answers: list[WriteResult] = []
-        self.dropped: list[str] = []
-        self._offer = DONE
-        self._changed = Signal()
-
-    @property
-    def offer(self) -> WriteResult:
-        """The probe's result about the API."""
-        return self._offer
-
-    @offer.setter
-    def offer(self, answer: WriteResult) -> None:
-        self._offer = answer
-        self._changed.notify()
-
-    async def offered(self) -> WriteResult:
-        """The result that the test has set."""
-        return self.offer
-
-    async def request(self, pod: Pod, name: str) -> WriteResult:
-        """Add a request."""
-        answer = self.answers.pop(0) if self.answers else self.offer
-        if answer.is_done:
-            made = EvictionRequest(pod.namespace, name, pod.uid)
-            self.requests.setdefault(made.key, made)
-            self._changed.notify()
-        return answer
-
-    async def withdraw(self, request: EvictionRequest) -> WriteResult:
-        """Mark a request as withdrawn."""
-        if request.key not in self.requests:
-            return WriteResult(WriteOutcome.GONE, "not found")
-        self.become(request.key, is_withdrawn=True)
-        return DONE
-
-    async def drop(self, request: EvictionRequest) -> WriteResult:
-        """Delete a request."""
-        if request.key not in self.requests:
-            return WriteResult(WriteOutcome.GONE, "not found")
-        self.vanish(request.key)
-        self.dropped.append(request.name)
-        return DONE
-
-    async def list(self) -> tuple[WriteResult, Sequence[EvictionRequest]]:
-        """List all requests."""
-        return self.offer, list(self.requests.values()) if self.offer.is_done else ()
-
-    async def watch(self, changed: Callable[[Mapping[str, EvictionRequest | None]], None]) -> WriteResult:
-        """Report requests and their changes while the API is available."""
-        reported: dict[str, EvictionRequest] = {}
-        seen = self._changed.count
-        while self.offer.verdict is not WriteOutcome.GONE:
-            if self.offer.is_done:
-                present = dict(self.requests)
-                news: dict[str, EvictionRequest | None] = {
-                    key: each for key, each in present.items() if reported.get(key) != each
-                }
-                news.update(dict.fromkeys(reported.keys() - present.keys()))
-                reported = present
-                if news:
-                    changed(news)
-            seen = await self._changed.wait(seen)
-        return self.offer
-
-    def become(self, key: str, **changes: Any) -> None:
-        """Change fields of a request, such as ``is_observed=True``."""
-        self.requests[key] = replace(self.requests[key], **changes)
-        self._changed.notify()
-
-    def vanish(self, key: str) -> None:
-        """Delete a request, as another client would."""
-        del self.requests[key]
-        self._changed.notify()
 
 
 class FakeNodeCloser:

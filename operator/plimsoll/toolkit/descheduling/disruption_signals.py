@@ -189,7 +189,7 @@ OUR_KEYS = frozenset(
     {
         "approved", "bundle", "consolidating", "evict", "from-node", "gpu-milli", "in-work", "owner-kind",
         "owner-name", "pause-reason", "paused-by", "pod-group", "policy", "prometheus-url", "queue",
-        "rebalancing", "replay-seconds", "run", "stop", "strategy", "surged",
+        "replay-seconds", "run", "stop", "strategy", "surged",
     }
 )  # fmt: skip
 """Our keys of annotations, labels and taints, without the prefix: docs/reference/keys.md describes them."""

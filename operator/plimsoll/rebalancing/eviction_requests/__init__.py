@@ -1,1 +1,0 @@
-"""Evicts pods by EvictionRequest."""
