@@ -21,12 +21,14 @@ class Module:
         package: whether it is a package's ``__init__``.
         lines: how long it is.
         tree: its syntax tree.
+        path: its file.
     """
 
     name: str
     package: bool
     lines: int
     tree: ast.Module
+    path: Path = Path()
 
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
@@ -41,16 +43,17 @@ class Module:
 
 def product() -> tuple[Module, ...]:
     """The modules of the operator."""
-    return _below(OPERATOR)
+    return below(OPERATOR)
 
 
 def distributions() -> list[tuple[Module, ...]]:
     """The modules of each distribution."""
-    return [product(), _below(ROOT / "devcluster" / "src")]
+    return [product(), below(ROOT / "devcluster" / "src")]
 
 
 @cache
-def _below(root: Path) -> tuple[Module, ...]:
+def below(root: Path) -> tuple[Module, ...]:
+    """The modules below a folder; none where it is absent."""
     return tuple(_modules(root)) if root.is_dir() else ()
 
 
@@ -63,6 +66,7 @@ def _modules(root: Path) -> Iterator[Module]:
             package,
             path.read_text(encoding="utf-8").count("\n"),
             tree,
+            path,
         )
 
 

@@ -1,4 +1,4 @@
-"""Every call of a plugin, strategy or evictor is judged: what it raises, and what it returns."""
+"""Judges that every call of a plugin, strategy or evictor is judged: its answer, and what it raises."""
 
 import ast
 import inspect

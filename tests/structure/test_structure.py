@@ -1,6 +1,7 @@
-"""The structure of the product: unique names, no circles, bounded sizes, no drawers, no probing.
+"""The structure of the product: unique names, no circles, no drawers, no probing.
 
-What a measure means, and its bound, is in :mod:`structure.measures`.
+What a measure means is in :mod:`structure.measures`. Sizes are figures that people judge, and fail nothing:
+``make figures``.
 """
 
 import ast
@@ -12,9 +13,6 @@ import pytest
 from structure import measures
 from structure.imports import circles_of, graph_of
 from structure.sources import Module, distributions, product
-
-#: Exports of the package that authors of plugins import.
-MOST_EXPORTS = 60
 
 
 def a_module(name: str, source: str = "", lines: int = 1, *, package: bool = False) -> Module:
@@ -39,26 +37,6 @@ def test_no_modules_import_one_another() -> None:
     judged("circles", [name for modules in distributions() for name in measures.circles(modules)])
 
 
-def test_long_modules_say_why() -> None:
-    """Past 400 lines a module states its reason."""
-    judged("long_modules", measures.long_modules(product()))
-
-
-def test_half_of_the_modules_are_short() -> None:
-    """The median is at most 120 lines."""
-    assert measures.median_length(product()) <= 120
-
-
-def test_constructors_have_few_parameters() -> None:
-    """At most eight."""
-    judged("wide_constructors", measures.wide_constructors(product()))
-
-
-def test_folders_hold_one_subject() -> None:
-    """At most fifteen modules."""
-    judged("full_folders", measures.full_folders(product()))
-
-
 def test_no_module_is_a_drawer() -> None:
     """Neither utils nor helpers."""
     judged("drawers", measures.drawers(product()))
@@ -74,12 +52,6 @@ def test_callbacks_are_handed_to_constructors() -> None:
     judged("late_callbacks", measures.late_callbacks(product()))
 
 
-def test_the_framework_is_small() -> None:
-    """What authors of plugins import fits on a page."""
-    (framework,) = (module for module in product() if module.name == "plimsoll.framework")
-    judged("framework_exports", measures.exports(framework)[MOST_EXPORTS:])
-
-
 @pytest.mark.parametrize(
     ("measure", "modules", "offenders"),
     [
@@ -89,23 +61,6 @@ def test_the_framework_is_small() -> None:
             ["Node"],
             id="doubled-class",
         ),
-        pytest.param(measures.long_modules, [a_module("p.a", lines=401)], ["p.a"], id="long"),
-        pytest.param(
-            measures.long_modules,
-            [a_module("p.a", '"""A plan.\n\nLonger than 400 lines\nbecause of x."""', lines=401)],
-            [],
-            id="long-with-reason",
-        ),
-        pytest.param(
-            measures.wide_constructors,
-            [a_module("p.a", "class Run:\n  def __init__(self, a, b, c, d, *, e, f, g, h, i): ...")],
-            ["p.a.Run"],
-            id="wide-constructor",
-        ),
-        pytest.param(
-            measures.full_folders, [a_module(f"p.m{n}") for n in range(16)], ["p"], id="full-folder"
-        ),
-        pytest.param(measures.full_folders, [a_module(f"p.m{n}") for n in range(15)], [], id="folder"),
         pytest.param(measures.drawers, [a_module("p.utils"), a_module("p.plan")], ["p.utils"], id="drawer"),
         pytest.param(
             measures.probes,
