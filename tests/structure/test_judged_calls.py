@@ -1,4 +1,4 @@
-"""Every call of a plugin, strategy or evictor is judged: what it raises, and what it returns."""
+"""Every call of a plugin, strategy or evictor is judged: exceptions and answers."""
 
 import ast
 import inspect

@@ -1,7 +1,7 @@
 """Calls plugins for attempts: counts, times and bounds the calls, and has the answers judged.
 
-:mod:`plimsoll.framework.judging` judges; nothing else of the package does. An awaited call's cancellation is
-not the plugin's.
+:mod:`plimsoll.framework.plugin_answers` judges; nothing else of the package does. The cancellation of an
+awaited call is not the plugin's.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ from plimsoll.framework import (
     Snapshot,
 )
 from plimsoll.framework.extension_points import MIN_SCORE
-from plimsoll.framework.judging import checked, named, of_kind, shown
+from plimsoll.framework.plugin_answers import checked, named, of_kind, shown
 from plimsoll.framework.status import SKIP, SUCCESS, Status
 from plimsoll.model.columns.cluster import Cluster
 

@@ -13,7 +13,7 @@ from plimsoll.framework import PluginError, PodInfo
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.proposals import Bundle, Candidate, Candidates, Proposal, Verdict
 from plimsoll.framework.descheduling.strategy import Strategy
-from plimsoll.framework.judging import shown
+from plimsoll.framework.plugin_answers import shown
 
 Judge = Callable[[Proposal], Verdict | None]
 """Says what becomes of a proposal; None wants no more of them."""

@@ -27,7 +27,7 @@ from plimsoll.framework.extension_points import (
     Reads,
     ScorePlugin,
 )
-from plimsoll.framework.judging import checked, pre_filter_answer
+from plimsoll.framework.plugin_answers import checked, pre_filter_answer
 from plimsoll.framework.registry import Registry
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot

@@ -27,7 +27,7 @@ from plimsoll.framework.descheduling.pod_indexes import (
 from plimsoll.framework.descheduling.proposals import NoSurges, Refusal, SurgePermission
 from plimsoll.framework.descheduling.prospects import Nowhere, Prospects
 from plimsoll.framework.errors import PluginError
-from plimsoll.framework.judging import judged, of_kind
+from plimsoll.framework.plugin_answers import judged, of_kind
 from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot

@@ -20,7 +20,7 @@ from plimsoll.framework.descheduling.strategy import (
     wants_even_spread,
     wants_restart,
 )
-from plimsoll.framework.judging import of_kind
+from plimsoll.framework.plugin_answers import of_kind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.complaint_ledger import TOLERANCE, ComplaintWatcher, Conscience, Trip
