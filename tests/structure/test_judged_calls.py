@@ -1,4 +1,4 @@
-"""Judges that every call of a plugin, strategy or evictor is judged: its answer, and what it raises."""
+"""Every call of a plugin, strategy or evictor is judged: exceptions and answers."""
 
 import ast
 import inspect
@@ -56,7 +56,6 @@ OTHERS: dict[str, set[str]] = {
     "planning/complaint_ledger.py": {"scope"},
     "planning/optimal/planner.py": {"search"},
     "planning/proven/plan_builder.py": {"self.ledger", "self.objections", "self._template_proofs"},
-    "rebalancing/runs/policy_configs.py": {"breakers.probe"},
     "rebalancing/runs/upstream_run.py": {"ledger"},
     "rebalancing/surges/rollouts.py": {"self._rollouts"},
     "scheduling/binding/binder.py": {"self._binder"},
@@ -66,7 +65,6 @@ OTHERS: dict[str, set[str]] = {
     "scheduling/gangs/attempt.py": {"group", "self._oversight"},
     "scheduling/gangs/oversight.py": {"known", "self.book"},
     "scheduling/queue/queueing_hints.py": {"plugin"},  # called by the queue, which judges
-    "scheduling/shared_nodes/binder.py": {"self._binder"},
     "strategies/high_node_utilization.py": {
         "self._draining(sources, destinations, context)",
         "self._draining(sources, (), context)",

@@ -73,6 +73,10 @@ class DeviceBook:
         self._log_start = 0
         self._kept: dict[Hashable, Any] = {}
         self._kept_below: Mapping[Hashable, Any] = {}  #: of the book that was copied
+        self._kept_for: tuple[str, dict[Hashable, Any]] = (
+            "",
+            {},
+        )  #: the pod that searches, and what it derived
         self._extended: dict[str, str] = {}  #: claims for extended resources: owner's uid
 
     # -- reads -------------------------------------------------------------------------------------------
@@ -218,6 +222,16 @@ class DeviceBook:
                 del self._kept[next(iter(self._kept))]
         self._kept[key] = found  # the most recently used one is dropped last
         kept: KeptT = found
+        return kept
+
+    def kept_for(self, pod: str, key: Hashable, make: Callable[[], KeptT]) -> KeptT:
+        """The same for an object that is too large to be kept: until another pod, by uid, has one."""
+        if self._kept_for[0] != pod:
+            self._kept_for = pod, {}
+        objects = self._kept_for[1]
+        if key not in objects:
+            objects[key] = make()
+        kept: KeptT = objects[key]
         return kept
 
     def _changed_claim(self, uid: str, allocation: AllocationResult | None) -> None:

@@ -1,7 +1,7 @@
 """Calls plugins for attempts: counts, times and bounds the calls, and has the answers judged.
 
-:mod:`plimsoll.framework.plugin_answers` judges; nothing else of the package does. An awaited call's cancellation is
-not the plugin's.
+:mod:`plimsoll.framework.plugin_answers` judges; nothing else of the package does. The cancellation of an
+awaited call is not the plugin's.
 """
 
 from collections import defaultdict
@@ -31,6 +31,9 @@ from plimsoll.model.columns.cluster import Cluster
 #: Seconds of processor time that an attempt may take.
 BUDGET_S = 2.0
 
+#: The same of the members of a PodGroup, which are decided in one step.
+GANG_BUDGET_S = 10.0
+
 #: Receives a timed call: plugin, extension point, whether it raised, seconds.
 Timed = Callable[[str, str, bool, float], None]
 
@@ -38,14 +41,15 @@ Timed = Callable[[str, str, bool, float], None]
 class OverBudgetError(PluginError):
     """An attempt has taken too much processor time; it has ended before this call of a plugin."""
 
-    def __init__(self, plugin: str = "", point: str = "") -> None:
+    def __init__(self, plugin: str = "", point: str = "", most_s: float = BUDGET_S) -> None:
         super().__init__(plugin, point, "not called")
+        self.most_s = most_s
 
     def __str__(self) -> str:
         """The pod's condition."""
         where = f" before {self.point} plugin {self.plugin}" if self.plugin else ""
         return (
-            f"given up{where}: the attempt took more than {BUDGET_S:g} s of processor time; "
+            f"given up{where}: the attempt took more than {self.most_s:g} s of processor time; "
             "other pods go first, and this one is tried again after a minute or more"
         )
 
@@ -59,20 +63,23 @@ class AttemptBudget:
 
     Attributes:
         attempt: The number of the attempt under way; 0 between attempts.
+        most_s: Seconds of processor time that it may take.
         spent: The number of the latest attempt that has taken too much.
         subject: The uid of the latest attempt's pod.
     """
 
-    __slots__ = ("__weakref__", "_attempts", "attempt", "spent", "subject")
+    __slots__ = ("__weakref__", "_attempts", "attempt", "most_s", "spent", "subject")
 
     def __init__(self) -> None:
         self._attempts = self.attempt = 0
+        self.most_s = BUDGET_S
         self.spent = -1
         self.subject = ""
 
-    def begin(self, uid: str) -> None:
+    def begin(self, uid: str, most_s: float = BUDGET_S) -> None:
         """Begin the attempt of this pod."""
         self.subject = uid
+        self.most_s = most_s
         self.attempt = self._attempts = self._attempts + 1
 
     def end(self) -> None:
@@ -148,7 +155,7 @@ class calling:  # noqa: N801 - it stands in a with statement and reads as a verb
         calls = self._calls = METER.get()
         if calls is not None:
             if calls.budget.spent == calls.budget.attempt:
-                raise OverBudgetError(self._plugin, self._point)
+                raise OverBudgetError(self._plugin, self._point, calls.budget.most_s)
             calls.counts[self._plugin, self._point] += 1
             if calls.clock is not None:
                 self._began = calls.clock()
@@ -178,7 +185,7 @@ def called(plugin: str, point: str, function: Callable[..., AnswerT], *args: obj
     calls = METER.get()
     if calls is not None:
         if calls.budget.spent == calls.budget.attempt:
-            raise OverBudgetError(plugin, point)
+            raise OverBudgetError(plugin, point, calls.budget.most_s)
         if calls.clock is not None:
             with calling(plugin, point):
                 return function(*args)

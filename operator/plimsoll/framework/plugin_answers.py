@@ -1,4 +1,4 @@
-"""Judges what plugins, strategies and evictors raise and return.
+"""Judges what plugins, strategies and evictors raise, and their answers.
 
 Whatever one raises (SystemExit and KeyboardInterrupt too) and whatever it returns of a wrong type or shape is
 a PluginError that names it. :mod:`plimsoll.engine.plugin_calls` counts and bounds calls of attempts as well.

@@ -37,12 +37,11 @@ def test_only_an_attempt_that_takes_too_much_is_noted() -> None:
 
 def test_a_thread_counts_processor_time_not_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that was paused, or had no processor, has taken nothing."""
-    monkeypatch.setattr(attempt_watch, "BUDGET_S", 0.05)
     monkeypatch.setattr(attempt_watch, "LOOK_S", 0.005)
     budget = AttemptBudget()
     watch_attempts(budget)
 
-    budget.begin("p")
+    budget.begin("p", 0.05)
     time.sleep(0.2)
     assert budget.spent != budget.attempt
     until = time.thread_time() + 2.0

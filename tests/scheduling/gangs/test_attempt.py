@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.cluster.reservations import ReservationReason
-from plimsoll.framework import Code, PermitResult, Status, unschedulable
+from plimsoll.engine.plugin_calls import METER
+from plimsoll.framework import SUCCESS, Code, PermitResult, Status, unschedulable
+from plimsoll.framework.per_node import NodeFilter
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import (
     NodeAdded,
@@ -635,3 +637,38 @@ async def test_bindings_that_fail_in_the_middle_are_mended(fault: WriteOutcome) 
 
         assert len(failed) == 10
         assert len(one.bound) == 100
+
+
+class Costly(NodeFilter):
+    """Takes too much processor time for the members of one group, as the watch of attempts would find."""
+
+    name = "Costly"
+
+    def filter_node(self, state: Any, pod: Any, node: Any) -> Status:
+        calls = METER.get()
+        if calls is not None and pod.name.startswith("train"):
+            calls.budget.spent = calls.budget.attempt
+        return unschedulable("too much") if pod.name.startswith("train") else SUCCESS
+
+
+async def test_a_gang_that_takes_too_much_time_goes_last_and_others_start() -> None:
+    """Its members say so and back off together for a minute, then for two."""
+    async with gang_scene(Costly) as one:
+        await one.group(members=2)
+        await one.pods(*members(2))
+
+        for number in range(2):
+            condition = one.statuses.conditions[f"train-{number}"]
+            assert condition.reason == "SchedulerError"
+            assert "the attempt took more than 10 s of processor time" in condition.message
+        attempts = []
+        for _ in range(4):
+            attempts.append({queued.attempts for queued in one.queue})
+            await one.clock.advance(59.0)
+        assert attempts == [{1}, {1}, {2}, {2}]
+        await one.group(name="next", members=2)
+        await one.pods(*members(2, "next"))
+
+        assert one.bound == ["next-0", "next-1"]
+        assert all("PodGroup default/train" in str(each) for each in one.observer.failures)
+        one.observer.failures.clear()

@@ -5,14 +5,14 @@ import time
 from collections.abc import Callable
 from weakref import ReferenceType, ref
 
-from plimsoll.engine.plugin_calls import BUDGET_S, AttemptBudget
+from plimsoll.engine.plugin_calls import AttemptBudget
 
 #: Seconds between two looks.
 LOOK_S = 0.25
 
 
 class AttemptWatch:
-    """Notes attempts that take more than :data:`BUDGET_S`.
+    """Notes attempts that take more processor time than they may.
 
     Args:
         cpu_s: Returns the processor time of the thread that makes the attempts, in seconds.
@@ -31,7 +31,7 @@ class AttemptWatch:
         now = self._cpu_s()
         if attempt != self._seen:
             self._seen, self._began = attempt, now
-        elif now - self._began > BUDGET_S:
+        elif now - self._began > budget.most_s:
             budget.spent = attempt
 
 

@@ -39,7 +39,7 @@ def read_only(array: NDArray[ScalarT]) -> NDArray[ScalarT]:
 
 
 def read_only_rows(rows: Iterable[int]) -> RowArray:
-    """An array of rows in memory that is not its own, and that cannot be written to."""
+    """An array of rows in memory that is not its own, and that no caller can write to."""
     memory = array("q", rows).tobytes()
     return np.frombuffer(memory, dtype=np.intp) if memory else NO_CHANGES
 

@@ -14,7 +14,7 @@ its further members are placed individually.
 """
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -24,9 +24,11 @@ from plimsoll.cluster.pod_groups import Group, shortage
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.extenders.extender import interested
 from plimsoll.engine.gang import GangDecision, place_together
+from plimsoll.engine.plugin_calls import GANG_BUDGET_S, METER, UNBOUNDED, OverBudgetError
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import SUCCESS, Code, Nomination, PodInfo, Status, unschedulable
 from plimsoll.framework.devices import DeviceBook
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
@@ -107,7 +109,7 @@ class GangTaker:
             )
             self._reject(group, taken, sentence(self._cache, text), frozenset({PLUGIN}), reason=NOT_READY)
             return
-        decision = place_together(members, cluster, needed)
+        decision = self._placed(members, cluster, needed)
         by_uid = {queued.pod.uid: queued for queued in taken}
         if decision.is_feasible:
             self._start(group, decision, by_uid, schedulers, began)
@@ -117,9 +119,13 @@ class GangTaker:
             name = scheduler.profile.scheduler_name
             self._observer.attempt_ended(name, AttemptOutcome.UNSCHEDULABLE.value, seconds)
         uids = {pod.uid for pod in siblings}
-        rescue = place_together(members, cluster, needed, is_preempting=True, placed=uids)
+        if self._was_costly(group, taken, decision):
+            return
+        rescue = self._placed(members, cluster, needed, is_preempting=True, placed=uids)
         if rescue.is_feasible:
             self._preempt(group, rescue, by_uid, decision.message(placed))
+            return
+        if self._was_costly(group, taken, rescue):
             return
         message, plugins = decision.message(placed), decision.plugins
         # While the victims of a sibling are being removed, the room that others have for it is kept, too.
@@ -131,6 +137,36 @@ class GangTaker:
         else:
             reason = NOT_READY if decision.no_node_helps else UNSCHEDULABLE
             self._reject(group, taken, message, plugins, keeps_nominations=keeps, reason=reason)
+
+    def _placed(
+        self,
+        members: Sequence[tuple[PodInfo, ProfileScheduler]],
+        cluster: Cluster,
+        needed: int,
+        *,
+        is_preempting: bool = False,
+        placed: Collection[str] = (),
+    ) -> GangDecision:
+        """Decide within a budget of processor time: members are given up once it is spent."""
+        calls = METER.get()
+        budget = UNBOUNDED if calls is None else calls.budget
+        budget.begin(members[0][0].uid if members else "", GANG_BUDGET_S)
+        try:
+            return place_together(members, cluster, needed, is_preempting=is_preempting, placed=placed)
+        finally:
+            budget.end()
+
+    def _was_costly(self, group: Group, taken: Sequence[QueuedPod], decision: GangDecision) -> bool:
+        """Whether the budget was spent; then all members back off for a minute, then two, up to an hour."""
+        error = next(
+            (each.error for each in decision.refused if isinstance(each.error, OverBudgetError)), None
+        )
+        for queued in taken:
+            queued.costly_count = 0 if error is None else queued.costly_count + 1
+        if error is not None:
+            self._observer.failed("an attempt", f"PodGroup {group.key}: {error}")
+            self._reject(group, taken, str(error), frozenset(), reason="SchedulerError")
+        return error is not None
 
     def _give_back(self, decision: GangDecision) -> list[Awaitable[str]]:
         """Give back unused allocations of claims that keep members from nodes."""

@@ -6,6 +6,7 @@ Axis letter: N nodes. Source: kube-scheduler v1.36, ``dynamicresources/dynamicre
 """
 
 from collections.abc import Callable, Collection, Sequence
+from hashlib import blake2b
 from itertools import count
 from typing import NamedTuple
 
@@ -217,7 +218,14 @@ class PodDevices:
             if resources or (self._resources and self.claims):
                 extended = requests_for(self._pod, resources, book.class_of_resource)
                 claims.append(wanted_claim(claim_for(self._pod, extended), book.classes.get))
-            groups.append(NodeGroup(rows, tuple(claims), extended, answers_to(claims, book, most_steps)))
+            groups.append(
+                NodeGroup(
+                    rows,
+                    tuple(claims),
+                    extended,
+                    answers_to(claims, book, most_steps, self._pod.metadata.uid),
+                )
+            )
         return groups
 
     def _served(self, snapshot: Snapshot) -> list[tuple[list[str], BoolArray]]:
@@ -326,11 +334,18 @@ def held_for(
         return None
 
 
-def answers_to(claims: Sequence[WantedClaim], book: DeviceBook, most_steps: int) -> NodeAnswers | None:
-    """The results of nodes for claims of this shape, cached if it is small; None without claims."""
+def answers_to(
+    claims: Sequence[WantedClaim], book: DeviceBook, most_steps: int, pod: str
+) -> NodeAnswers | None:
+    """The results of nodes for claims of this shape; None without claims.
+
+    They are cached if the shape is small, and otherwise until another pod, by uid, has a large one: a search
+    in parts goes on where it was.
+    """
     if not claims:
         return None
     shape = shape_of(claims)
     if len(shape) > LARGEST_SHAPE:
-        return NodeAnswers(is_selected, most_steps)
+        digest = blake2b(shape, digest_size=16).digest()
+        return book.kept_for(pod, (digest, most_steps), lambda: NodeAnswers(is_selected, most_steps))
     return book.kept((shape, most_steps), lambda: NodeAnswers(is_selected, most_steps))
