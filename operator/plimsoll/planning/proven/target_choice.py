@@ -71,7 +71,7 @@ def expected(
     is_forecast: bool,
     may_return: bool,
 ) -> TargetChoice | Refusal:
-    """The node that the scheduler chooses by itself, which must not be the pod's own unless it ``may_return``.
+    """The node that the scheduler chooses by itself, not the pod's own unless it ``may_return``.
 
     If another scheduler decides (``is_forecast``), each of several equal nodes must be acceptable.
     """
