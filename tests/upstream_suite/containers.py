@@ -14,7 +14,6 @@ from typing import Any
 from e2e.kubelet import Kubelets
 from e2e.polls import eventually
 from roadstead.kubelets import pods
-from upstream_suite.usage import stress_milli
 
 Obj = dict[str, Any]
 
@@ -61,12 +60,12 @@ class ContainerRuntime(Kubelets):
     Attributes:
         start: Runs a descheduler with a policy and its container's options.
         evictions: For each descheduler that has ended its test's label, and how many pods were evicted.
-        stressing: The pods that stress processors, by uid.
+        running: The pods whose containers were started, by uid.
     """
 
     start: Descheduler = field(kw_only=True)
     evictions: list[tuple[str, int]] = field(default_factory=list)
-    stressing: dict[str, Obj] = field(default_factory=dict)
+    running: dict[str, Obj] = field(default_factory=dict)
     _evicted: set[str] = field(default_factory=set)
     _deschedulers: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _ran: dict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
@@ -75,18 +74,16 @@ class ContainerRuntime(Kubelets):
         if (kind == "DELETED" or "deletionTimestamp" in pod["metadata"]) and is_evicted(pod):
             self._evicted.add(pod["metadata"]["uid"])
         if kind == "DELETED":
-            self.stressing.pop(pod["metadata"]["uid"], None)
+            self.running.pop(pod["metadata"]["uid"], None)
         super()._look(kind, pod)
 
     async def _live(self, pod: Obj) -> None:
-        container = pod["spec"]["containers"][0]
+        container, uid = pod["spec"]["containers"][0], pod["metadata"]["uid"]
+        self.running[uid] = pod
         if container["image"] == IMAGE:
-            uid = pod["metadata"]["uid"]
             self._deschedulers[uid] = asyncio.create_task(self._deschedule(pod, container["args"]))
         elif (code := exit_code(container)) is not None:
             await self._exit(pod, code)
-        elif stress_milli(container):
-            self.stressing[pod["metadata"]["uid"]] = pod
 
     async def _deschedule(self, pod: Obj, options: Sequence[str]) -> None:
         """Run a descheduler until it is cancelled."""

@@ -135,7 +135,7 @@ async def play(stage: Stage, name: str, focus: Sequence[str]) -> str:
         (await stage.speaker.request("POST", NODES, made)).accepted()
         await kubelets.register(node)
     stage.speaker.begin(kubelets.play())
-    stage.speaker.begin(serve_usage(stage.speaker, ZONES, kubelets.stressing))
+    stage.speaker.begin(serve_usage(stage.speaker, ZONES, kubelets.running))
     for path, obj in VOLUMES:
         await stage.speaker.install(path, obj)
     await define(stage.speaker)

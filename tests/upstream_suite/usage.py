@@ -38,29 +38,29 @@ def definition(kind: str, plural: str, scope: str) -> Obj:
     }
 
 
-def stress_milli(container: Obj) -> int:
+def used_milli(container: Obj) -> int:
     """Milli-cores that a container uses: all it may if it stresses processors, else 0."""
     if not any(each.startswith("-cpu=") for each in container.get("args", ())):
         return 0
     return amounts(container["resources"]["limits"])["cpu"]
 
 
-async def serve_usage(speaker: Speaker, nodes: Collection[str], stressing: Mapping[str, Obj]) -> None:
-    """Write the usage of nodes, and of pods that stress processors, again and again.
+async def serve_usage(speaker: Speaker, nodes: Collection[str], running: Mapping[str, Obj]) -> None:
+    """Write the usage of nodes and of their pods again and again.
 
     Args:
         speaker: Speaks to the API server.
         nodes: Their names.
-        stressing: The running pods that use anything, by uid; changes meanwhile.
+        running: The pods, by uid; changes meanwhile.
     """
     for kind, plural, scope in (("NodeMetrics", "nodes", "Cluster"), ("PodMetrics", "pods", "Namespaced")):
         await speaker.install(DEFINITIONS, definition(kind, plural, scope))
         await eventually(partial(speaker.request, "GET", f"{API}/{plural}"), lambda one: one.status == 200)
     while True:
         used = dict.fromkeys(nodes, 0)
-        for pod in list(stressing.values()):
+        for pod in list(running.values()):
             (container,) = pod["spec"]["containers"]
-            milli = stress_milli(container)
+            milli = used_milli(container)
             used[pod["spec"]["nodeName"]] += milli
             path = f"{API}/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
             containers = [{"name": container["name"], "usage": _usage(milli)}]

@@ -391,9 +391,16 @@ class PlanBuilder:
         if candidate.target:
             refusal = not_sent(candidate, ranking, self._exclusion) or objection(candidate.target)
             return refusal or TargetChoice(candidate.target, is_directed=True)
-        if is_forecast or by_score:
-            return expected(candidate, ranking, self._exclusion, objection, is_forecast=is_forecast)
         may_return = strategy in self.objections.renewing
+        if is_forecast or by_score:
+            return expected(
+                candidate,
+                ranking,
+                self._exclusion,
+                objection,
+                is_forecast=is_forecast,
+                may_return=may_return,
+            )
         cool = partial(self.objections.load.cool, strategy, candidate.pod)
         return best_admitted(
             candidate, ranking, self._target_rows, objection, may_return=may_return, cool=cool

@@ -63,17 +63,23 @@ class TargetChoice(Struct, frozen=True):
 
 
 def expected(
-    candidate: Candidate, ranking: Ranking, exclusion: Exclusion, objection: Objection, *, is_forecast: bool
+    candidate: Candidate,
+    ranking: Ranking,
+    exclusion: Exclusion,
+    objection: Objection,
+    *,
+    is_forecast: bool,
+    may_return: bool,
 ) -> TargetChoice | Refusal:
-    """The node that the scheduler chooses by itself, which must not be the pod's own.
+    """The node that the scheduler chooses by itself, not the pod's own unless it ``may_return``.
 
     If another scheduler decides (``is_forecast``), each of several equal nodes must be acceptable.
     """
     source, best = candidate.node, ranking.best
-    refusal = _without_choice(source, ranking)
+    refusal = _without_choice(source, ranking, may_return=may_return)
     if refusal is not None:
         return refusal
-    if source in best:
+    if source in best and not may_return:
         return Refusal(
             "WouldReturn",
             f"the scheduler may put it on node {source} again: no other node has a better score"
