@@ -1,7 +1,10 @@
 """A snapshot read as the operator would see the cluster."""
 
+import pytest
+
 from inspection.contents import a_node_document, a_pod_document, a_policy_document, content_of
 from plimsoll.inspection.state import ClusterState
+from plimsoll.planning.moves import workload_of
 from plimsoll.planning.planners import make_plan
 
 
@@ -35,6 +38,40 @@ def test_a_plan_of_its_run_input_moves_what_the_operator_would() -> None:
     plan = make_plan(*state.run_input("all"))
 
     assert [(each.pod.name, each.source, each.target) for each in plan.moves] == [("web-2", "a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("phase", "counts"), [("Evicting", True), ("Evicted", True), ("Surging", True), ("Settled", False)]
+)
+def test_moves_under_way_count_for_the_workload_that_a_plan_would_move(phase: str, counts: bool) -> None:
+    """By the same key as the pods of the plan; else limits would not see them."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web"}
+    record = {
+        "kind": "Eviction",
+        "metadata": {
+            "name": "web-0-0123abcd",
+            "namespace": "shop",
+            "creationTimestamp": "2026-01-31T11:59:00Z",
+        },
+        "spec": {
+            "pod": {"namespace": "shop", "name": "web-0", "uid": "web-0"},
+            "owner": owner,
+            "policy": "all",
+            "strategy": "RemoveDuplicates",
+            "mode": "Enforce",
+            "reason": "2 pods of ReplicaSet web are on its node",
+            "fromNode": "a",
+            "targetNode": "b",
+        },
+        "status": {"phase": phase, "transitions": [{"phase": phase, "time": "2026-01-31T11:59:00Z"}]},
+    }
+    state = ClusterState.of(content_of([*drifted(), record]))
+    pod = state.find_pod("shop", "web-1")
+    assert pod is not None
+
+    _, _, context = state.run_input("all")
+
+    assert context.in_flight == ({workload_of(pod).key: 1} if counts else {})
 
 
 def test_a_policy_that_is_wrong_serves_nothing_and_says_why() -> None:

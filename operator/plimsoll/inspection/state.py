@@ -5,7 +5,6 @@ memory is missing: its queue and back-off, rounds in which nodes were over-used,
 began, and smoothed usage.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
@@ -34,8 +33,9 @@ from plimsoll.planning.moves import Monotonic, PlanningContext, RebalancingConfi
 from plimsoll.planning.surges import Deployments
 from plimsoll.policies.judgement import PolicyChecks, PolicyVerdict, divide
 from plimsoll.ports.observer import Observer
-from plimsoll.rebalancing.breakers import STOP, bounded
+from plimsoll.rebalancing.breakers import STOP, bounded, rested
 from plimsoll.rebalancing.records.history import (
+    in_flight,
     is_victim,
     memory_of,
     recently_moved,
@@ -205,10 +205,7 @@ class ClusterState:
         spec = self.working[name].spec.rebalancing or RebalancingSpec()
         records = self.records.values()
         memory = memory_of(records, self.now)
-        wanted = self.configured(name)
-        resting, may_try = memory.rest(name)
-        if resting:
-            wanted = bounded(wanted, "rest after fruitless moves", int(may_try))
+        wanted = rested(self.configured(name), memory, name)
         pending = self.objects.pending
         touched = touched_nodes(records, self.now)
         context = PlanningContext(
@@ -297,14 +294,3 @@ class ClusterState:
             self.book.reserve_in_stead(
                 holder, like, target, ReservationReason.MOVE_TARGET, record.spec.policy, priority=FIRM
             )
-
-
-def in_flight(records: Iterable[Record]) -> dict[str, int]:
-    """The number of moves that wait for their replacement, by workload uid."""
-    found: Counter[str] = Counter()
-    for record in records:
-        if record.phase in (Phase.EVICTING, Phase.EVICTED, Phase.SURGING) and not is_victim(record):
-            spec = record.spec
-            owner = spec.owner.uid if spec.owner is not None else spec.pod.uid
-            found[spec.surge.uid if spec.surge is not None else owner] += 1
-    return dict(found)

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from plimsoll.framework import Pod
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import Ceiling
 from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.ports.clock import Clock
@@ -65,6 +66,12 @@ def bounded(rebalancing: RebalancingConfig, breaker: str, most: int = 0) -> Reba
     """The same policy with at most so many evictions; refusals name the breaker."""
     budgets = (*rebalancing.limits.budgets, (breaker, Ceiling(count=most)))
     return replace(rebalancing, limits=replace(rebalancing.limits, budgets=budgets))
+
+
+def rested(rebalancing: RebalancingConfig, memory: Memory, policy: str) -> RebalancingConfig:
+    """The same policy while it rests after fruitless moves: no moves for a while, then one."""
+    resting, may_try = memory.rest(policy)
+    return bounded(rebalancing, "rest after fruitless moves", int(may_try)) if resting else rebalancing
 
 
 #: Number of displaced pods that do not stop a policy.

@@ -23,7 +23,7 @@ from plimsoll.planning.history import Fate, Memory, PastMove
 from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.surges import Deployments
-from plimsoll.rebalancing.breakers import STOP, bounded
+from plimsoll.rebalancing.breakers import STOP, bounded, rested
 from plimsoll.rebalancing.schedule import FIRST_RUN, next_time
 from plimsoll.simulation.figures import Figures, sample
 from plimsoll.simulation.refusals import count_end, count_run
@@ -306,9 +306,7 @@ class Replay:
         moment = datetime.fromtimestamp(self._now, UTC)
         memory = Memory(self._past, self._now)
         wanted = self._configured(name, moment)
-        resting, may_try = memory.rest(name)
-        if resting:
-            wanted = bounded(wanted, "rest after fruitless moves", int(may_try))
+        wanted = rested(wanted, memory, name)
         context = PlanningContext(
             now=moment,
             unplaced=self.world.unplaced(),

@@ -4,6 +4,7 @@ Records of preemption's victims name the policy whose profile decided, but they 
 rebalancing: they do not count against its limits, and neither begin nor end a rest.
 """
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable
 
 from plimsoll.api.v1alpha1.eviction import Purpose
@@ -52,7 +53,7 @@ def past_move(record: Record) -> PastMove | None:
     return PastMove(
         policy=record.spec.policy,
         strategy=record.spec.strategy,
-        owner=workload_key(namespace, owner.uid if surge is None else surge.uid),
+        owner=recorded_workload(record.spec),
         name=f"{owner.kind} {namespace}/{owner.name}"
         if surge is None
         else f"Deployment {namespace}/{surge.deployment}",
@@ -113,6 +114,13 @@ def recently_moved(records: Iterable[Record], now: float) -> frozenset[str]:
         if record.phase in (Phase.SETTLED, Phase.FAILED)
         and record.status.replacement is not None
         and now - ended_at(record) < SETTLING_S
+    )
+
+
+def in_flight(records: Iterable[Record]) -> dict[str, int]:
+    """The number of moves that wait for their replacement, by workload key."""
+    return Counter(
+        recorded_workload(each.spec) for each in records if each.phase in MOVING and not is_victim(each)
     )
 
 

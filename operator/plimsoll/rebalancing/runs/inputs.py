@@ -15,7 +15,7 @@ from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import EvictionPlan, PlanningContext, RebalancingConfig
 from plimsoll.planning.proven.over_used_rounds import OverUsedRounds
 from plimsoll.ports.clock import Clock
-from plimsoll.rebalancing.breakers import bounded
+from plimsoll.rebalancing.breakers import rested
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.events import HoldUpsChanged
 from plimsoll.rebalancing.planning_context import PlanningContexts
@@ -69,9 +69,7 @@ class RunInputs:
         breakers.displacements.look(name)
         self.executor.post(HoldUpsChanged())
         rebalancing = self.configs.configured(policy)
-        resting, may_try = memory.rest(name)
-        if resting:  # no moves for a while, then one
-            rebalancing = bounded(rebalancing, "rest after fruitless moves", int(may_try))
+        rebalancing = rested(rebalancing, memory, name)
         deployments = await self.surges.deployments() if rebalancing.surge else None
         is_upstream = rebalancing.planner is Planner.UPSTREAM  # descheduler does not see nominations
         fork = self.book.cache.cluster.fork() if is_upstream else self.book.claimed()
