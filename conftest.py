@@ -57,7 +57,7 @@ def pytest_collection_finish() -> None:
 
 def validate_policies(example: Example) -> None:
     """A yaml block of our kind must be a valid policy."""
-    for document in yaml.safe_load_all(example.parsed):
+    for document in yaml.safe_load_all(str(example.parsed)):
         if isinstance(document, dict) and document.get("kind") == "SchedulingPolicy":
             SchedulingPolicy.model_validate(document)
 

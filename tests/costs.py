@@ -95,16 +95,17 @@ class Costs:
         earlier = next((each for each in measured if each != commit), "")
         for line in dearer(kept[earlier], self._files)[:DEAREST] if earlier else ():
             write(f"dearer than at {earlier[:9]}: {line}")
-        if commit and not exitstatus and self._is_whole() and not _git("status", "--porcelain"):
+        if commit and not exitstatus and is_whole(self._config) and not _git("status", "--porcelain"):
             newest = {commit: self._files, **{name: kept[name] for name in kept if name != commit}}
             KEPT.write_text(json.dumps(dict([*newest.items()][:COMMITS])), encoding="utf-8")
 
-    def _is_whole(self) -> bool:
-        """Whether all tests of this tree were to run: a test of this plugin runs another folder's."""
-        option, config = self._config.option, self._config
-        if config.rootpath != ROOT or option.collectonly:
-            return False
-        return not (option.keyword or option.markexpr or config.args_source is config.ArgsSource.ARGS)
+
+def is_whole(config: pytest.Config) -> bool:
+    """Whether all tests of this tree are to run: tests of this plugin run those of other folders."""
+    option = config.option
+    if config.rootpath != ROOT or option.collectonly:
+        return False
+    return not (option.keyword or option.markexpr or config.args_source is config.ArgsSource.ARGS)
 
 
 def dearer(before: dict[str, float], now: dict[str, float]) -> list[str]:

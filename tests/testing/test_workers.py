@@ -7,10 +7,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from costs import dearer
+from costs import ROOT, dearer, is_whole
 
 TESTS = Path(__file__).parents[1]
 
@@ -148,3 +150,23 @@ def test_what_became_dearer_is_listed_and_noise_is_not() -> None:
     now = {"a": 3.5, "b": 2.4, "c": 0.9, "new": 1.5}
 
     assert dearer(before, now) == ["a: 3.5 s, was 2.0", "new: 1.5 s, is new"]
+
+
+def test_costs_are_kept_of_whole_runs_of_this_tree(tmp_path: Path) -> None:
+    """A test's run in another folder has other files, so that all of these would look dearer later."""
+
+    def kept(rootpath: Path = ROOT, **options: Any) -> bool:
+        chosen: dict[str, Any] = {"keyword": "", "markexpr": "", "collectonly": False, **options}
+        source = pytest.Config.ArgsSource
+        config: Any = SimpleNamespace(
+            rootpath=rootpath,
+            option=SimpleNamespace(**chosen),
+            args_source=source.TESTPATHS,
+            ArgsSource=source,
+        )
+        return is_whole(config)
+
+    assert kept()
+    assert not kept(tmp_path)
+    assert not kept(collectonly=True)
+    assert not kept(keyword="binds")

@@ -22,7 +22,7 @@ PROCESSOR_S = 10.0
 
 pytestmark = [
     pytest.mark.slow,  # builds and installs a wheel
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(900),
 ]
 
 
