@@ -381,3 +381,11 @@ def test_a_volume_that_is_reserved_is_for_that_claim_only(reserved: dict[str, st
 
     assert codes == [code]
     assert bool(volumes) is (code == OPEN)
+
+
+def test_a_claim_that_asks_for_no_storage_needs_no_published_capacity(cluster: Cluster) -> None:
+    """As upstream: there is nothing to compare with."""
+    a_driver(cluster)
+    a_claim(cluster, resources={"requests": {}})
+
+    assert decided(cluster, "data")[0] == [OPEN, OPEN]
