@@ -1,4 +1,4 @@
-"""What the claims of a pod say: devices that are prepared, that failed, and alternatives that were taken."""
+"""Answers about the claims of a pod: devices that failed to be prepared, and alternatives that were taken."""
 
 from typing import Any
 

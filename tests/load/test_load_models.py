@@ -1,4 +1,4 @@
-"""What is remembered of load, against plain dictionaries: in forks, for things made again, without room."""
+"""Memory of load against plain dictionaries: in forks, for things made again, and without room."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PredecessorsMachine(RuleBasedStateMachine):
     @rule(number=st.integers(0, 3), workload=WORKLOADS, uid=UIDS)
     def leaves(self, number: int, workload: str, uid: str) -> None:
         self.now += 1.0
-        used = expectation([self.now] * 6, Basis.MEASURED)
+        used = expectation([round(self.now)] * 6, Basis.MEASURED)
         self.sides[self._side(number)].left(workload, uid, used, self.now)
         self.models[self._side(number)][workload, uid] = self.now
 

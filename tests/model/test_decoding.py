@@ -145,6 +145,6 @@ def test_numbers_beyond_64_bits_have_the_wrong_type() -> None:
 
 def test_nulls_in_lists_and_maps_are_absent() -> None:
     """At any depth; what is empty stays."""
-    document = {"a": None, "b": [None, {"c": None, "d": [None]}, 0, ""], "e": {}}
+    document: dict[str, object] = {"a": None, "b": [None, {"c": None, "d": [None]}, 0, ""], "e": {}}
 
     assert without_nulls(document) == {"b": [{"d": []}, 0, ""], "e": {}}

@@ -89,7 +89,7 @@ class BackoffMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.held)
     @rule()
     def wait_until_next(self) -> None:
-        """The loop sleeps until then: somebody is ready, and nobody was before."""
+        """The loop sleeps until then: a pod is ready, and none was before."""
         due = self.queue.next_due()
         assert due is not None
         assert not [*self.queue.pop_completed(due - 0.01)]
