@@ -236,7 +236,7 @@ def test_parts_are_looked_through_when_twice_as_many_are_there(monkeypatch: pyte
     held = [parts.shared({"used": str(number)}) for number in range(5000)]
     assert looks == [1025, 2051, 4103]
     del held
-    for number in range(6500):
+    for number in range(6000):
         parts.shared({"unused": str(number)})
         assert len(parts) <= 2 * 4103 + 1
     assert looks[3:] == [8207, 1025, 1025]
