@@ -11,6 +11,7 @@ from plimsoll.access.rights import (
     BIND,
     EVICT,
     MISSING_S,
+    NAMESPACES,
     RECORD,
     REVIEW_S,
     SPACING_S,
@@ -256,3 +257,34 @@ async def test_refused_evictions_are_failed_moves() -> None:
         await scene.run()
 
     assert scene.evictor.evicted == ["web-1"]
+
+
+async def test_a_namespace_without_an_answer_keeps_the_one_it_had() -> None:
+    """No answer is no refusal; the right is used there as before."""
+    desk = Desk(EVICT)
+    desk.reviewer.granted = {(EVICT, "team-a")}
+    async with desk.reviewing():
+        assert not desk.access.allows(EVICT, "team-a")
+        await desk.clock.advance(1)
+        assert desk.access.allows(EVICT, "team-a")
+        desk.reviewer.is_silent = True
+        await desk.clock.advance(REVIEW_S)
+
+        assert len([each for each in desk.reviewer.asked if each == (EVICT, "team-a")]) > 1
+        assert desk.access.allows(EVICT, "team-a")
+
+
+async def test_a_right_is_reviewed_in_so_many_namespaces_at_most() -> None:
+    """Each is a request; a right that is needed in more is granted for all, or not used in the others."""
+    desk = Desk(EVICT)
+    desk.reviewer.granted = {(EVICT, f"n{number}") for number in range(NAMESPACES + 2)}
+    async with desk.reviewing():
+        for _ in range(2):
+            for number in range(NAMESPACES + 2):
+                desk.access.allows(EVICT, f"n{number}")
+            await desk.clock.advance(1)
+
+        assert [desk.access.allows(EVICT, f"n{number}") for number in range(NAMESPACES + 2)] == [
+            *[True] * NAMESPACES,
+            *[False] * 2,
+        ]

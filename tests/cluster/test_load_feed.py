@@ -12,7 +12,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_node, a_pod
-from plimsoll.testing.fakes import FakeClock, FakeMeter
+from plimsoll.testing.fakes import FakeClock, FakeMeter, settled
 
 CORE, BILLION = 10**9, 10**9
 
@@ -151,3 +151,16 @@ async def test_a_wall_clock_that_is_set_back_delays_no_reading(monkeypatch: pyte
     await clock.advance(30.0)
     await feed.turn()
     assert meter.reads == ["nodes", "pods", "nodes", "pods"]
+
+
+async def test_the_first_reading_waits_for_nothing() -> None:
+    """An operator that starts knows the load before it decides; then it reads every fifteen seconds."""
+    _, clock, meter, feed = a_scene()
+    feed.is_scored = True
+    use(meter, clock, 1, 3)
+    running = asyncio.ensure_future(feed.run())
+    await settled()
+    assert meter.reads == ["nodes", "pods"]
+    await clock.advance(15.0)
+    assert meter.reads == ["nodes", "pods", "nodes"]
+    running.cancel()

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import orjson
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -219,3 +220,24 @@ def test_shared_nodes_are_what_was_read(documents: list[tuple[Any, Any, Any]]) -
 
         assert msgspec.json.encode(read) == msgspec.json.encode(node)
         old = read
+
+
+def test_parts_are_looked_through_when_twice_as_many_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look takes as long as there are parts; a thousand and as many as are in use go unused at most."""
+    parts: EqualParts[dict[str, str]] = EqualParts()
+    looks: list[int] = []
+    sweep = EqualParts.sweep
+
+    def counted(one: EqualParts[dict[str, str]]) -> None:
+        looks.append(len(one))
+        sweep(one)
+
+    monkeypatch.setattr(EqualParts, "sweep", counted)
+    held = [parts.shared({"used": str(number)}) for number in range(5000)]
+    assert looks == [1025, 2051, 4103]
+    del held
+    for number in range(6000):
+        parts.shared({"unused": str(number)})
+        assert len(parts) <= 2 * 4103 + 1
+    assert looks[3:] == [8207, 1025, 1025]
+    assert len(parts) <= 1025

@@ -116,6 +116,19 @@ def test_an_extender_that_only_scores_ends_no_filtering(order: Any) -> None:
     assert answers.points == ["filter", "prioritize"]
 
 
+def test_one_that_may_fail_and_does_ends_no_filtering() -> None:
+    """The next one that may fail is asked all the same."""
+    first, second = (
+        Extender(f"http://{name}", filter_verb="filter", node_cache_capable=True, ignorable=True)
+        for name in ("down", "up")
+    )
+    failing = iter(["no answer", {"NodeNames": ["b"]}])
+
+    decision = decide(three(), a_pod("p"), Answers(filter=lambda _body: next(failing)), first, second)
+
+    assert decision.node == "b"
+
+
 def test_an_extender_without_a_node_cache_is_sent_the_nodes() -> None:
     """As documents of the API; and answers with such."""
     whole = Extender("http://w", filter_verb="filter")

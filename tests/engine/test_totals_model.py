@@ -82,6 +82,56 @@ def test_a_pod_goes_where_the_sum_of_all_plugins_is_highest(
             assert decision.total in (None, max(totals.values()))
 
 
+def apart(kind: str, when: str) -> dict[str, Any]:
+    """A rule about pods with the label app=web: apart or near by zone or host, or spread."""
+    selector = {"labelSelector": {"matchLabels": {"app": "web"}}}
+    key = "kubernetes.io/hostname" if kind.endswith("host") else "topology.kubernetes.io/zone"
+    term = {"topologyKey": key, **selector}
+    if kind.startswith("spread"):
+        return {"topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": when, **term}]}
+    kind = kind.removesuffix("-host")
+    if when == "DoNotSchedule":
+        return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    weighed = [{"weight": 5, "podAffinityTerm": term}]
+    return {"affinity": {kind: {"preferredDuringSchedulingIgnoredDuringExecution": weighed}}}
+
+
+@settings(max_examples=30, suppress_health_check=list(HealthCheck), deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["spread", "spread-host", "podAffinity", "podAntiAffinity"]),
+            st.sampled_from(["DoNotSchedule", "DoNotSchedule", "ScheduleAnyway"]),
+            st.sampled_from(["web", "db"]),
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    st.lists(st.integers(0, 3), min_size=4, max_size=12),
+)
+def test_pods_that_look_at_one_another_go_there_one_after_the_other(
+    drawn: list[tuple[str, str, str]], turns: list[int]
+) -> None:
+    """Each is placed where it was sent; now and then the first one that is there leaves."""
+    zone = "topology.kubernetes.io/zone"
+    nodes = [a_node(f"n{at}", cpu="8", labels={zone: f"z{at % 2}"}) for at in range(4)]
+    scheduler = ProfileScheduler(PROFILE, a_cluster(nodes))
+    cluster, there = scheduler.cluster, list[str]()
+    for number, turn in enumerate(turns):
+        if turn == 3 and there:
+            cluster.displace(there.pop(0))
+        kind, when, app = drawn[turn % len(drawn)]
+        pod = a_pod(f"p{number}", cpu="1", labels={"app": app}, **apart(kind, when))
+        totals = plainly(PROFILE, cluster, pod)
+        decision = schedule(scheduler, cluster.templates.info(pod))
+        assert (decision.outcome is AttemptOutcome.SCHEDULED) is bool(totals)
+        if totals:
+            assert decision.feasible == len(totals)
+            assert totals[decision.node] == max(totals.values())
+            cluster.place(cluster.templates.info(pod), decision.node)
+            there.append(pod.uid)
+
+
 @pytest.mark.parametrize("count", [1, 3, MOST_CHANGES + 3])
 def test_a_pod_goes_there_also_after_more_changes_than_are_remembered(count: int) -> None:
     """Pods come and go between two attempts, and the last ones stay on what was the best node."""
@@ -100,3 +150,61 @@ def test_a_pod_goes_there_also_after_more_changes_than_are_remembered(count: int
         assert totals is not None
         assert decision.node != best or attempt
         assert (decision.total, totals[decision.node]) == (max(totals.values()),) * 2
+
+
+WEB = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+LIKES = {"weight": 1, "preference": {"matchExpressions": [{"key": "good", "operator": "Exists"}]}}
+
+
+@pytest.mark.parametrize(
+    ("worse", "better", "there", "pod"),
+    [
+        pytest.param({"taints": ["out=of:PreferNoSchedule"]}, {}, {}, {}, id="TaintToleration"),
+        pytest.param(
+            {},
+            {"labels": {"good": "yes"}},
+            {},
+            {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [LIKES]}}},
+            id="NodeAffinity",
+        ),
+        pytest.param({"cpu": "8"}, {"cpu": "32"}, {}, {}, id="NodeResourcesFit"),
+        pytest.param(
+            {},
+            {},
+            {"worse": {"labels": {"app": "web"}}},
+            {"topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", **WEB}]},
+            id="PodTopologySpread",
+        ),
+        pytest.param(
+            {},
+            {},
+            {"better": {"labels": {"app": "web"}}},
+            apart("podAffinity-host", "Any"),
+            id="InterPodAffinity",
+        ),
+        pytest.param(
+            {},
+            {"status": {"images": [{"names": ["app:latest"], "sizeBytes": 600_000_000}]}},
+            {},
+            {},
+            id="ImageLocality",
+        ),
+    ],
+)
+def test_each_plugin_can_decide(
+    worse: dict[str, Any], better: dict[str, Any], there: dict[str, Any], pod: dict[str, Any]
+) -> None:
+    """Two nodes that differ for it alone; again after other pods have come and gone."""
+    cluster = a_cluster(
+        [a_node("worse", **{"cpu": "16", **worse}), a_node("better", **{"cpu": "16", **better})]
+    )
+    for name, more in there.items():
+        cluster.place(cluster.templates.info(a_pod(f"on-{name}", **more)), name)
+    scheduler = ProfileScheduler(PROFILE, cluster)
+    asked = a_pod("p", labels={"app": "web"}, cpu="1", **pod)
+    for _ in range(3):
+        assert schedule(scheduler, cluster.templates.info(asked)).node == "better"
+        other = cluster.templates.info(a_pod("other", cpu="1"))
+        for node in ("worse", "better"):
+            cluster.place(other, node)
+            cluster.displace(other.uid)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.framework import Code, Diagnosis, Status
+from plimsoll.framework import SKIP, SUCCESS, Code, Diagnosis, Status
 from plimsoll.framework.status import count_reasons, unresolvable, unschedulable
 
 
@@ -54,3 +54,10 @@ def test_only_three_codes_reject(code: Code) -> None:
 def test_a_status_is_signed_once() -> None:
     """The plugin that decided stays named."""
     assert unschedulable("no").by("A").by("B").plugin == "A"
+
+
+def test_a_refusal_has_its_first_author_and_a_success_none() -> None:
+    """A success is one for all plugins; who refused first is the one to look at."""
+    assert SUCCESS.by("A") is SUCCESS
+    assert SKIP.by("A") is SKIP
+    assert unschedulable("x").by("A").by("B") == Status(Code.UNSCHEDULABLE, ("x",), "A")

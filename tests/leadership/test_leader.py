@@ -408,3 +408,19 @@ async def test_an_election_that_makes_no_step_is_overdue() -> None:
         task.cancel()
         await clock.advance(10)
         assert one.leadership.overdue_s() > 7
+
+
+async def test_a_problem_of_the_lease_is_said_again_when_it_is_back() -> None:
+    """Once as long as it lasts, for leaders and for those that stand by."""
+    clock, leases = FakeClock(), FakeLeases()
+    one, two = Candidate(clock, leases, "one"), Candidate(clock, leases, "two")
+    async with one.running(), two.running():
+        await clock.advance(3)
+        for times in (1, 2):
+            leases.trouble = AWAY
+            await clock.advance(6)
+            leases.trouble = None
+            await clock.advance(4)
+
+            assert len(one.observer.failures) == times
+            assert len(two.observer.failures) == times

@@ -2,7 +2,15 @@
 
 import pytest
 
-from plimsoll.model.decoding import DEEPEST, DecodeError, convert, decode, decode_in_part, without_depths
+from plimsoll.model.decoding import (
+    DEEPEST,
+    DecodeError,
+    convert,
+    decode,
+    decode_in_part,
+    without_depths,
+    without_nulls,
+)
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 
@@ -133,3 +141,10 @@ def test_numbers_beyond_64_bits_have_the_wrong_type() -> None:
     pod, problems = decode_in_part(Pod, document)
 
     assert (pod.spec.overhead, len(problems)) == ({"memory": "1Gi"}, 1)
+
+
+def test_nulls_in_lists_and_maps_are_absent() -> None:
+    """At any depth; what is empty stays."""
+    document: dict[str, object] = {"a": None, "b": [None, {"c": None, "d": [None]}, 0, ""], "e": {}}
+
+    assert without_nulls(document) == {"b": [{"d": []}, 0, ""], "e": {}}

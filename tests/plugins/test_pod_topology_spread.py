@@ -403,7 +403,7 @@ def test_nodes_without_a_required_key_have_no_points_of_other_constraints() -> N
     rack = "example.com/rack"
     nodes = [a_node("n1", labels={ZONE: "a", rack: "r"}), a_node("n2", labels={ZONE: "b"})]
     cluster = a_cluster(nodes, placed(n1=1, n2=3))
-    pod = a_web_pod(spread(ZONE, when="ScheduleAnyway"), spread(rack, when="ScheduleAnyway"))
+    pod = a_web_pod(spread(ZONE, 3, "ScheduleAnyway"), spread(rack, 3, "ScheduleAnyway"))
 
     raw, normalised = points(cluster, pod)
 

@@ -356,3 +356,36 @@ class TestConformance(FilterPluginConformance):
     """The laws of filter plugins."""
 
     plugin = PLUGIN
+
+
+@pytest.mark.parametrize(
+    ("reserved", "code"),
+    [
+        pytest.param({"name": "data", "namespace": "default", "uid": "mine"}, OPEN, id="for-the-claim"),
+        pytest.param({"name": "data", "namespace": "default"}, OPEN, id="for-its-name"),
+        pytest.param(
+            {"name": "data", "namespace": "default", "uid": "earlier"}, NOTHING_TO_BIND, id="earlier"
+        ),
+        pytest.param({"name": "data", "namespace": "far", "uid": "mine"}, NOTHING_TO_BIND, id="elsewhere"),
+        pytest.param({"name": "other", "namespace": "default"}, NOTHING_TO_BIND, id="for-another"),
+    ],
+)
+def test_a_volume_that_is_reserved_is_for_that_claim_only(reserved: dict[str, str], code: int) -> None:
+    """Made again under its name, a claim does not get the volume of the one before it."""
+    cluster = a_cluster([a_node("n1")])
+    a_class(cluster, provisioner="kubernetes.io/no-provisioner")
+    a_volume(cluster, "v", claimRef=reserved)
+    a_claim(cluster, metadata={"uid": "mine"})
+
+    codes, volumes = decided(cluster, "data")
+
+    assert codes == [code]
+    assert bool(volumes) is (code == OPEN)
+
+
+def test_a_claim_that_asks_for_no_storage_needs_no_published_capacity(cluster: Cluster) -> None:
+    """As upstream: there is nothing to compare with."""
+    a_driver(cluster)
+    a_claim(cluster, resources={"requests": {}})
+
+    assert decided(cluster, "data")[0] == [OPEN, OPEN]

@@ -9,12 +9,13 @@ from hypothesis import HealthCheck, given, settings
 
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.framework.descheduling.proposals import Candidate
 from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import EvictionPlan, replacement_of
-from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
+from plimsoll.strategies.make_room_for_pending import MakeRoomForPending, _cost
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from strategies.builders import a_strategy
 from strategies.making_room import PROFILE, moves_of, planned, served
@@ -221,3 +222,17 @@ def test_every_bundle_is_feasible_moves_no_pod_of_higher_priority_and_is_of_use(
             cluster.place(move.beneficiary.pod, move.beneficiary.node)
     validate(cluster)
     assert (cluster.requested[: len(cluster)] <= cluster.allocatable[: len(cluster)]).all()
+
+
+def test_of_two_bundles_the_one_without_a_pod_of_high_priority_is_cheaper() -> None:
+    """However many of its pods have a low one; then fewer pods, then lower deletion costs."""
+    templates = a_cluster().templates
+
+    def bundle(*priorities: int, cost: str = "0") -> tuple[Candidate, ...]:
+        annotations = {"controller.kubernetes.io/pod-deletion-cost": cost}
+        pods = (a_pod(f"p{at}", priority=each, annotations=annotations) for at, each in enumerate(priorities))
+        return tuple(Candidate(templates.info(pod), "", "") for pod in pods)
+
+    bundles = [bundle(5, 5), bundle(1, 9), bundle(9), bundle(5), bundle(5, cost="3")]
+    ordered = sorted(bundles, key=_cost)
+    assert [bundles.index(each) for each in ordered] == [3, 4, 0, 2, 1]

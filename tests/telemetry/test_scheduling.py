@@ -21,3 +21,13 @@ def test_a_node_cannot_flood_the_metrics_with_reasons() -> None:
 
     assert (count("OutOfcpu"), count("NodeAffinity"), count("OutOfOther")) == (1, 1, 100)
     assert count("OutOfexample.com/1") is None
+
+
+def test_attempts_are_counted_in_powers_of_two() -> None:
+    """As kube-scheduler's histogram has them."""
+    registry = CollectorRegistry()
+    MetricsObserver(registry).pod_attempts.observe(8)
+
+    name = "plimsoll_scheduler_pod_scheduling_attempts_bucket"
+    counts = {each: registry.get_sample_value(name, {"le": each}) for each in ("4.0", "8.0", "16.0", "+Inf")}
+    assert counts == {"4.0": 0, "8.0": 1, "16.0": 1, "+Inf": 1}

@@ -23,7 +23,11 @@ def test_each_scrape_tells_the_present_state() -> None:
         imbalance={("cpu", "requests"): 12.5},
         violations={"Tidy": 4},
     )
-    runs = {"web": figures, "new": replace(figures, last_success=None)}
+    runs = {
+        "web": figures,
+        "new": replace(figures, last_success=None),
+        "by-load": replace(figures, hot=0, hot_s=7),
+    }
     registry = CollectorRegistry()
     load = LoadSummary({"measured": 3}, {"cpu": 0.5}, {"cpu": 0.75}, {"cpu": 0.25})
     registry.register(
@@ -69,6 +73,9 @@ def test_each_scrape_tells_the_present_state() -> None:
     assert value("plimsoll_policy_degraded", {"policy": "web", "reason": "NotAllowed"}) == 1
     assert value("plimsoll_scheduler_stalled_pods", {"profile": "p"}) == 2
     assert value("plimsoll_scheduler_stalled_pods", {"profile": "q"}) == 0
+    assert value("plimsoll_load_hot_nodes", {"policy": "by-load"}) == 0
+    assert value("plimsoll_load_hot_seconds_total", {"policy": "by-load"}) == 7
+    assert value("plimsoll_load_hot_nodes", {"policy": "web"}) is None
     of_web = {
         "next_run_timestamp_seconds": 300,
         "run_due_timestamp_seconds": 200,

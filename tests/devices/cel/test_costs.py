@@ -6,6 +6,7 @@ from plimsoll.devices.cel.device_view import DeviceView
 from plimsoll.devices.cel.selectors import CompiledSelector, CompiledSelectorError, selector
 
 DEVICE = DeviceView("gpu.example.com", {f"name{i}": f"{i}" * 60 for i in range(32)}, {"memory": "80Gi"})
+SPLIT = 4
 TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
 
 
@@ -20,6 +21,12 @@ TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
         ("'abcdefghijk' + 'x' == 'y'", 2 + 1),  # 12 characters; one is compared
         ("[1, 2].all(x, x > 0)", 2 * (1 + 2 + 1 + 2) + 1),  # turn, condition, accumulator, comparison; result
         ("[device.driver].size() == 1", 10 + 2 + 1 + 1),
+        # A search of 1 and a walk of 1, the parts as a list that is built, and its size; the comparison.
+        ("'a,b,c'.split(',').size() == 3", SPLIT + 3),
+        ("'a,b,c'.split(',', 2).size() == 2", SPLIT + 2),
+        ("'a,b,c'.split(',', 9).size() == 3", SPLIT + 3),
+        ("'a,b,c'.split(',', 0).size() == 0", SPLIT),
+        ("'a,b,c'.split(',', -1).size() == 3", SPLIT + 3),
     ],
 )
 def test_costs_are_counted_as_upstream_counts_them(expression: str, units: int) -> None:

@@ -83,6 +83,7 @@ TRUE = [
     f'{OWN}.model.matches("^[ah][0-9]+$") && !{OWN}.model.matches("^[0-9]+$")',
     '"äö".size() == 2 && "äö".charAt(1) == "ö" && "tacocat".lastIndexOf("c") == 4',
     '["a", "b"].join("-") == "a-b" && " x ".trim() == "x" && "%s=%d".format([dyn("a"), 1]) == "a=1"',
+    '"100%% of %s, %%d" .format(["it"]) == "100% of it, %d"',
     "string(1000000.0) == '1e+06' && string(0.5) == '0.5' && string(true) == 'true'",
     # Lists, sets, macros.
     "[1, 2, 3].map(x, x * 2).sum() == 12 && [3, 1].min() == 1 && [3, 1].max() == 3",

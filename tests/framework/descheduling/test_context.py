@@ -1,11 +1,15 @@
 """Strategies see the cluster live and in a fixed order."""
 
+from typing import Any
+
 import pytest
 
-from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.descheduling.context import StrategyContext, bound_to_gang
 from plimsoll.framework.descheduling.pod_indexes import OwnerCounts, PodsByOwner, PodsByTemplate
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.model.gang_members import GangUnit
+from plimsoll.model.kinds.gang_marks import Gang
+from plimsoll.testing.builders import a_cluster, a_node, a_pod, the_info
 from strategies.builders import a_context, pods_on
 
 
@@ -102,3 +106,40 @@ def test_a_fork_and_its_origin_do_not_see_each_other_s_changes(
     for uid in ("p0", "p2"):
         origin.displace(f"uid-default-{uid}")
     assert seen(origin) == []
+
+
+def test_an_owner_that_no_placed_pod_names_has_none() -> None:
+    assert OwnerCounts().of("default", "uid-gone") == 0
+
+
+class Units:
+    """One group that a pod is in."""
+
+    def __init__(self, *members: str, spare: int, least: int | None) -> None:
+        gang = Gang("PodGroup", "default/train")
+        placed = {uid: the_info(a_pod(uid, uid=uid)) for uid in members}
+        self.unit = GangUnit((gang,), placed, spare, least)
+
+    def of(self, pod: object) -> GangUnit:
+        return self.unit
+
+
+@pytest.mark.parametrize(
+    ("spare", "least", "leaving", "said"),
+    [
+        pytest.param(0, None, (), "PodGroup default/train needs all of its members", id="all"),
+        pytest.param(0, 3, (), "PodGroup default/train needs 3 running members", id="as-many-as-there-are"),
+        pytest.param(1, 2, ("b",), "PodGroup default/train needs 2 running members", id="another-leaves"),
+        pytest.param(1, 2, ("elsewhere",), "", id="a-pod-of-no-group-leaves"),
+        pytest.param(2, 1, ("b",), "", id="one-more-is-spare"),
+    ],
+)
+def test_a_member_that_the_others_need_stays(
+    spare: int, least: int | None, leaving: tuple[str, ...], said: str
+) -> None:
+    """Members whose evictions are under way have left."""
+    units: Any = Units("a", "b", "c", spare=spare, least=least)
+    refusal = bound_to_gang(the_info(a_pod("a", uid="a")), units, leaving)
+
+    assert (refusal.message if refusal else "")[: len(said)] == said
+    assert bool(refusal) is bool(said)

@@ -1,5 +1,7 @@
 """The registries of strategies and evictors reject invalid registrations."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
@@ -46,3 +48,32 @@ def test_building_names_the_field() -> None:
         )
     assert registry.build("RemoveFailedPods", None, "here").name == "RemoveFailedPods"
     assert EvictorRegistry(EVICTORS).build("DefaultEvictor", {"kind": "x"}, "here").name == "DefaultEvictor"
+
+
+class Picky(PodLifeTime):
+    """Cannot be built."""
+
+    name = "Picky"
+    problem: BaseException
+
+    def __init__(self, args: Any) -> None:
+        raise self.problem
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        pytest.param(KeyError("pod"), "KeyError: 'pod'", id="of-another-kind"),
+        pytest.param(ValueError("give a, not b"), "give a, not b", id="one-that-is-a-sentence"),
+        pytest.param(ConfigurationError("there", "is wrong"), "there: is wrong", id="about-a-field"),
+    ],
+)
+def test_what_a_strategy_says_against_its_arguments_is_repeated(problem: BaseException, said: str) -> None:
+    """With the kind of the error, unless that kind is known to say a sentence."""
+    registry = StrategyRegistry([Picky])
+    Picky.problem = problem
+
+    with pytest.raises(ConfigurationError) as raised:
+        registry.build("Picky", {"maxPodLifeTimeSeconds": 5}, "here")
+    own = isinstance(problem, ConfigurationError)
+    assert str(raised.value) == (said if own else f"here: Picky does not accept these arguments: {said}")

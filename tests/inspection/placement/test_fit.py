@@ -207,3 +207,13 @@ def test_a_number_fits_exactly_if_the_most_is_not_less(
 
     assert some.placed == min(most, replicas)
     assert some.fits == (replicas <= most)
+
+
+def test_workloads_fit_when_each_of_them_does() -> None:
+    """One that does not is enough, in either order."""
+    state = a_state(a_node("n1", cpu="2"))
+    small, large = a_workload(name="small", replicas=1), a_workload(name="large", replicas=5)
+
+    assert not fitted(state, small, large).fits
+    assert not fitted(state, large, small).fits
+    assert fitted(state, small).fits

@@ -118,3 +118,16 @@ def test_columns_of_labels_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cluster.epoch > epoch
     assert np.flatnonzero(Snapshot(cluster).label_ids("key-0") != ABSENT).tolist() == [0]
     validate(cluster)
+
+
+def test_columns_of_labels_that_cost_little_stay() -> None:
+    """A small cluster keeps more than the fewest: their rows are few."""
+    count = columns.FEWEST_LABELS * 3
+    cluster = a_cluster([a_node("n1", labels={f"key-{number}": "v" for number in range(count)})])
+    for number in range(count):
+        cluster.label(f"key-{number}")
+    epoch = cluster.epoch
+
+    cluster.trim()
+
+    assert (len(cluster.labels), cluster.epoch) == (count, epoch)

@@ -203,6 +203,7 @@ def test_an_amount_that_is_no_quantity_takes_no_other_along() -> None:
 
 @given(st.lists(wide, min_size=1, max_size=3), st.lists(st.tuples(wide, st.booleans()), max_size=2), wide)
 @example(["0Pi"], [], "0.5E")
+@example(["8E", "7E"], [], "1E")
 def test_what_does_not_fit_64_bits_is_upstreams(
     regulars: list[str], inits: list[tuple[str, bool]], overhead: str
 ) -> None:
@@ -234,3 +235,14 @@ def test_what_does_not_fit_64_bits_is_upstreams(
 def test_scalar_resources_are_known_by_their_names(name: str, extended: bool, scalar: bool) -> None:
     """Extended ones have a domain outside kubernetes.io; huge pages and attachable volumes count too."""
     assert (is_extended(name), is_scalar(name)) == (extended, scalar)
+
+
+@given(st.lists(wide, min_size=1, max_size=3), st.sampled_from(["1", "250m", "3Gi"]))
+@example(["8Ei", "8Ei"], "1")
+@example(["8E", "9E"], "250m")
+def test_what_one_resource_overflows_changes_no_other(amounts: list[str], small: str) -> None:
+    """And each is read as in a pod that requests nothing else."""
+    both = incoming(a_pod(*(container(cpu=small, memory=amount) for amount in amounts)))
+
+    assert both["memory"] == incoming(a_pod(*(container(memory=amount) for amount in amounts)))["memory"]
+    assert both["cpu"] == incoming(a_pod(*(container(cpu=small) for _ in amounts)))["cpu"]

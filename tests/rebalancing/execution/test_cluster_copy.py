@@ -84,7 +84,12 @@ def test_a_copy_becomes_what_the_image_shows(seed: int, is_fork: bool, steps: li
     cluster = some_start(seed)
     copy = ClusterCopy(cluster.fork() if is_fork else Cluster(cluster.templates))
     keeper = LoadKeeper(cluster)
+    claims: Claims = {}
     for turn, changes in enumerate(steps):
+        for node, pods in claims.items():  # some of the pods that were expected have come
+            for pod in pods.values():
+                if chance.random() < 0.5 and node in cluster.rows and pod.uid not in cluster.pods:
+                    cluster.place(pod, node)
         for _ in range(changes):
             change(cluster, chance)
         read(keeper, 60.0 * turn, chance)

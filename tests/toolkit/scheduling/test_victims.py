@@ -173,6 +173,7 @@ def test_many_together_equal_one_by_one(
             assert kept.at(row, snapshot) == outcome
         else:
             assert outcome == (NO_VICTIMS if kind == NONE_LOWER else what_if.refusal(kind))
+    assert kept.count(rows) == (len(found), sum(not each.violations for each in found))
     lowest = min((each.cost() for each in found), default=None)
     assert kept.best(rows).tolist() == [each.row for each in found if each.cost() == lowest]
     validate(cluster)

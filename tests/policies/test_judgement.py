@@ -1,0 +1,74 @@
+"""Policies that ask for the same scheduler name or another order, and the events about what is wrong."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.policies.judgement import divide
+from plimsoll.policies.warnings import PolicyWarnings
+
+ORDER, OTHER = ("PrioritySort", None), ("FairShare", "args")
+
+
+def a_policy(name: str, scheduler: str = "", *, rebalances: bool = False, **spec: Any) -> SchedulingPolicy:
+    """One that schedules for a name, rebalances, or both."""
+    parts: dict[str, Any] = {}
+    if scheduler:
+        parts["scheduling"] = {"schedulerName": scheduler}
+    if rebalances:
+        parts["rebalancing"] = {"strategies": [{"name": "RemoveDuplicates"}]}
+    return SchedulingPolicy.model_validate(
+        {
+            "apiVersion": "plimsoll.dev/v1alpha1",
+            "kind": "SchedulingPolicy",
+            "metadata": {"name": name},
+            "spec": {**parts, **spec},
+        }
+    )
+
+
+def test_what_one_policy_loses_ends_no_other() -> None:
+    """The oldest has its name and decides the order; those after a loser are looked at as well."""
+    found = divide(
+        [
+            (a_policy("first", "a"), ORDER),
+            (a_policy("same-name", "a", rebalances=True), ORDER),
+            (a_policy("other-order", "b", rebalances=True), OTHER),
+            (a_policy("suspended", "c", rebalances=True, suspend=True), ORDER),
+            (a_policy("moves", rebalances=True), ("", None)),
+            (a_policy("name-of-a-suspended-one", "c"), ORDER),
+            (a_policy("last", "b", rebalances=True), ORDER),
+        ]
+    )
+
+    assert {name: reason for name, (reason, _) in found.lost.items()} == {
+        "same-name": "SchedulerNameTaken",
+        "other-order": "QueueSortDiffers",
+        "name-of-a-suspended-one": "SchedulerNameTaken",
+    }
+    assert found.claimed == {"a": "first", "b": "last", "c": "suspended"}
+    assert found.serving.keys() == {"a", "b"}
+    assert [each.metadata.name for each in found.working] == ["moves", "last"]
+
+
+@pytest.mark.parametrize(
+    ("updates", "due"),
+    [
+        pytest.param([{"A": "x"}], ["x"], id="new"),
+        pytest.param([{"A": "x"}, {"A": "x"}], ["x"], id="not-written-yet"),
+        pytest.param([{"A": "x"}, {"A": "y"}], ["y"], id="in-newer-words"),
+        pytest.param([{"A": "x"}, {}], [], id="over-before-it-was-written"),
+        pytest.param([{"A": "x", "B": "y"}, {"B": "y"}], ["y"], id="one-of-two-is-over"),
+        pytest.param([{"A": "x"}, {}, {"A": "x"}], ["x"], id="back-again"),
+    ],
+)
+def test_an_event_is_due_while_its_problem_lasts(updates: list[dict[str, str]], due: list[str]) -> None:
+    """Once, however often the policy is looked at before it is written."""
+    warnings = PolicyWarnings()
+    for notes in updates:
+        warnings.update(notes, ())
+    policy = {"metadata": {"name": "p", "uid": "u"}}
+
+    assert [each.text for each in warnings.due(policy)] == due
+    assert not [*warnings.due(policy)]
