@@ -12,7 +12,7 @@ from statistics import median
 
 from structure.sources import ROOT, Module, below, classes
 
-#: From here on a figure is printed by name.
+#: Beyond these, what a figure is about is printed as well.
 LONG, FULL, WIDE = 400, 15, 8
 
 
@@ -36,7 +36,7 @@ def code_lines(path: Path, tree: ast.Module) -> int:
 
 
 def wide_constructors(modules: Iterable[Module]) -> Iterator[tuple[str, int]]:
-    """Constructors with many parameters, and how many; fields of values are none."""
+    """Constructors with many parameters, and how many."""
     for module in modules:
         for node in classes(module):
             for function in node.body:
