@@ -335,10 +335,8 @@ class EvictionRecordStore:
             return WriteResult(WriteOutcome.BUSY, "it was given up once more")
         return replace(answer, verdict=WriteOutcome.GONE) if answer.is_done else answer
 
-    async def _write(
-        self, record: Record, policy: RetryPolicy = WRITE_RETRIES, manager: str = ""
-    ) -> WriteResult:
-        """Write a record's status; returns the server's last response."""
+    async def _write(self, record: Record, policy: RetryPolicy, manager: str = "") -> WriteResult:
+        """Write a record's status until a newer one is written; returns the server's last response."""
         is_again = record.key in self._unwritten
 
         async def send() -> WriteResult:
@@ -361,7 +359,6 @@ class EvictionRecordStore:
                 self.observer.failed(f"record {record.key}", answer.message)
             return answer
 
-        # A newer state is written, too: then this one is not wanted any more.
         return await retry(send, policy, self.clock, lambda: not self._is_outdated(record))
 
     def _is_outdated(self, record: Record) -> bool:
