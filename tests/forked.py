@@ -390,7 +390,6 @@ async def warm() -> None:
     served = {"conditions": [{"type": "Established", "status": "True"}]}
     found = judged_definitions({name: {**each, "status": served} for name, each in wanted.items()})
     assert {each.level for each in found} == {"ok"}, "else the schemas were not compared"
-    installed(PLUGINS)  # reads the metadata of all packages
     async with DevCluster(port=None) as cluster:
         for each in wanted.values():
             cluster.api.create("customresourcedefinitions.apiextensions.k8s.io", each)
@@ -429,7 +428,6 @@ if __name__ == "__main__":
     build_models()
     from plimsoll.api.crds import crd
     from plimsoll.api.v1alpha1 import KINDS
-    from plimsoll.app.extensions import PLUGINS, installed
     from plimsoll.preflight.definitions import judged_definitions
     from roadstead.cluster import DevCluster
 
