@@ -37,7 +37,7 @@ from plimsoll.framework import (
     unresolvable,
 )
 from plimsoll.framework.capabilities import Dated, Edition
-from plimsoll.framework.plugin_answers import named, pre_filter_answer
+from plimsoll.framework.descheduling.plugin_answers import named, pre_filter_answer
 from plimsoll.framework.status import count_reasons
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PositionArray, RowArray, told_apart
