@@ -1,7 +1,7 @@
 """Calls plugins for attempts: counts, times and bounds the calls, and has the answers judged.
 
-:mod:`plimsoll.framework.plugin_answers` judges; nothing else of the package does. The cancellation of an
-awaited call is not the plugin's.
+:mod:`plimsoll.framework.descheduling.plugin_answers` judges; nothing else of the package
+does. The cancellation of an awaited call is not the plugin's.
 """
 
 from collections import defaultdict
@@ -23,8 +23,8 @@ from plimsoll.framework import (
     ScorePlugin,
     Snapshot,
 )
+from plimsoll.framework.descheduling.plugin_answers import checked, named, of_kind, shown
 from plimsoll.framework.extension_points import MIN_SCORE
-from plimsoll.framework.plugin_answers import checked, named, of_kind, shown
 from plimsoll.framework.status import SKIP, SUCCESS, Status
 from plimsoll.model.columns.cluster import Cluster
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from plimsoll.engine.plugin_calls import answered, called
 from plimsoll.framework.cycle_state import CycleState
+from plimsoll.framework.descheduling.plugin_answers import checked, pre_filter_answer
 from plimsoll.framework.extension_points import (
     MAX_SCORE,
     FilterPlugin,
@@ -27,7 +28,6 @@ from plimsoll.framework.extension_points import (
     Reads,
     ScorePlugin,
 )
-from plimsoll.framework.plugin_answers import checked, pre_filter_answer
 from plimsoll.framework.registry import Registry
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot

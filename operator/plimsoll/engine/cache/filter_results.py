@@ -20,7 +20,7 @@ from plimsoll.engine.plugin_calls import are_any, called, counted
 from plimsoll.engine.plugin_reach import StandingVerdicts
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import CycleState, FilterPlugin, IntArray, PodInfo, Snapshot
-from plimsoll.framework.plugin_answers import checked, named
+from plimsoll.framework.descheduling.plugin_answers import checked, judged
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PositionArray, RowArray
 
@@ -187,10 +187,7 @@ class FilterResults:
         room = None
         ruled = self._ruled.get(plugin.name)
         if addresses.kernel is not None and len(self._row_live) == 1 and ruled is not None:
-            try:
-                rule = ruled.filter_rule(state, pod, snapshot)
-            except BaseException as exc:
-                raise named(plugin.name, "filter", exc) from exc
+            rule = judged(plugin.name, "filter", ruled.filter_rule, state, pod, snapshot)
             if rule is not None:
                 room = CompiledRoom(addresses, len(snapshot), rule, position)
         self._room = room

@@ -37,7 +37,7 @@ from plimsoll.framework import (
     unresolvable,
 )
 from plimsoll.framework.capabilities import Dated, Edition
-from plimsoll.framework.plugin_answers import named, pre_filter_answer
+from plimsoll.framework.descheduling.plugin_answers import named, pre_filter_answer
 from plimsoll.framework.status import count_reasons
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PositionArray, RowArray, told_apart
@@ -107,11 +107,8 @@ class TemplateCache:
         if rows is not None:
             part = Snapshot(cluster, rows)
             same = self._node_tick == cluster.node_tick
-            node_part = (
-                Snapshot(cluster, rows[:0])
-                if same
-                else snapshot.at(cluster.nodes_changed_since(rows, self._tick))
-            )
+            none = Snapshot(cluster, rows[:0])
+            node_part = none if same else snapshot.at(cluster.nodes_changed_since(rows, self._tick))
         if part is None:
             self.filters.forget()
         if node_part is None or len(node_part):
@@ -235,9 +232,8 @@ class TemplateCache:
         allowed = self._pre_filter_all(pod, snapshot)
         if self.rejected.is_success and allowed is None:
             self._near_skipped = self.skipped & self._stages.near_pre_filter
-            self._far_skipped = [
-                plugin.name for plugin in self._stages.far_pre_filter if plugin.name in self.skipped
-            ]
+            far = self._stages.far_pre_filter
+            self._far_skipped = [plugin.name for plugin in far if plugin.name in self.skipped]
         return allowed
 
     def _far_agree(self, pod: PodInfo, snapshot: Snapshot) -> bool:
@@ -249,14 +245,14 @@ class TemplateCache:
                     skipped.append(plugin.name)
                 continue
             answer = called(plugin.name, "preFilter", plugin.pre_filter, self.state, pod, snapshot)
-            if answer is not SUCCESS and answer is not SKIP:
+            if answer is SUCCESS:
+                continue
+            if answer is not SKIP:
                 answer = pre_filter_answer(plugin.name, answer)
-            if isinstance(answer, PreFilterResult):
+            if isinstance(answer, PreFilterResult) or answer.code not in (Code.SKIP, Code.SUCCESS):
                 return False
             if answer.code is Code.SKIP:
                 skipped.append(plugin.name)
-            elif answer.code is not Code.SUCCESS:
-                return False
         self.rejected = SUCCESS
         if skipped != self._far_skipped:
             self._far_skipped = skipped

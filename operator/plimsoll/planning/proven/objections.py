@@ -11,6 +11,7 @@ from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.complaints import Complaining
 from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
 from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.framework.descheduling.plugin_answers import of_kind
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal
 from plimsoll.framework.descheduling.strategy import (
     AsksForGain,
@@ -20,7 +21,6 @@ from plimsoll.framework.descheduling.strategy import (
     wants_even_spread,
     wants_restart,
 )
-from plimsoll.framework.plugin_answers import of_kind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.complaint_ledger import TOLERANCE, ComplaintWatcher, Conscience, Trip

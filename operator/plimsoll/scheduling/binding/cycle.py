@@ -39,8 +39,8 @@ from plimsoll.framework import (
     error,
 )
 from plimsoll.framework.binding_ports import BinderPort, VolumesPort, WaitingPodsPort
+from plimsoll.framework.descheduling.plugin_answers import of_kind
 from plimsoll.framework.devices.ports import DevicesPort
-from plimsoll.framework.plugin_answers import of_kind
 from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventRecorder
