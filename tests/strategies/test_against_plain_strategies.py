@@ -244,7 +244,7 @@ def scope(draw: random.Random) -> dict[str, Any]:
 
 
 def taint_args(draw: random.Random) -> dict[str, Any]:
-    lists = ([], ["red"], ["blue=x", "red=y"])
+    lists: tuple[list[str], ...] = ([], ["red"], ["blue=x", "red=y"])
     which = draw.choice(("includedTaints", "excludedTaints"))
     return scope(draw) | some(draw, includePreferNoSchedule=[True, False], **{which: lists})
 
