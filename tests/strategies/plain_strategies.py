@@ -140,13 +140,13 @@ class Limited:
 
 @dataclass
 class PlainCluster:
-    """Nodes by name, and pods."""
+    """Nodes and pods."""
 
     nodes: list[PlainNode]
     pods: list[PlainPod]
 
     def node(self, name: str) -> PlainNode:
-        """A node by name."""
+        """The node of that name."""
         return next(each for each in self.nodes if each.name == name)
 
     def on(self, name: str, *, ended: bool = False) -> list[PlainPod]:

@@ -37,7 +37,7 @@ GUARANTEED = 2
 ZONES = ("a", "b", "c")
 APPS = ("web", "db")
 VERDICTS = {plain.GONE: Verdict.ACCEPTED, plain.REFUSED: Verdict.REFUSED, plain.CLOSED: Verdict.NODE_CLOSED}
-BY_NAME = {each.name: each for each in IN_TREE}
+STRATEGIES = {each.name: each for each in IN_TREE}
 AFFINITY = tuple(f"{kind}DuringSchedulingIgnoredDuringExecution" for kind in ("required", "preferred"))
 RANKS = [
     (priority, quality, spared)
@@ -343,7 +343,7 @@ def taken_plainly(name: str, cluster: PlainCluster, args: Any, limited: Limited)
 
 def taken_by(name: str, cluster: PlainCluster, args: Any, limited: Limited) -> list[str]:
     """What ours evicts."""
-    kind = BY_NAME[name]
+    kind = STRATEGIES[name]
     context = a_context(list(map(as_node, cluster.nodes)), list(map(as_pod, cluster.pods)))
 
     def judge(candidate: Candidate) -> Verdict:
