@@ -672,3 +672,39 @@ async def test_a_gang_that_takes_too_much_time_goes_last_and_others_start() -> N
         assert one.bound == ["next-0", "next-1"]
         assert all("PodGroup default/train" in str(each) for each in one.observer.failures)
         one.observer.failures.clear()
+
+
+async def test_a_group_that_is_made_again_with_a_smaller_minimum_starts_with_it() -> None:
+    """Its members were rejected while another group had the name, and no room has become free."""
+    async with gang_scene(nodes=1, cpu="2") as one:
+        await one.group(members=3)
+        await one.pods(*members(3))
+        await one.see(ObjectDeleted(a_group(members=3)))
+        await one.clock.advance(12)
+        assert one.bound == []
+
+        await one.group(members=2)
+        await one.clock.advance(12)
+
+        assert len(one.bound) == 2
+
+
+async def test_the_kept_room_of_a_deleted_member_helps_others() -> None:
+    """Its nomination was never written, so only the book knows what is free now."""
+    async with gang_scene(nodes=1, cpu="2") as one:
+
+        async def before(pod: Pod, _: str) -> None:
+            refused = pod.name == "train-1"
+            one.binder.answer = WriteResult(WriteOutcome.REFUSED if refused else WriteOutcome.DONE)
+
+        one.binder.before = before
+        await one.group(members=2)
+        gang = members(2)
+        await one.pods(*gang)
+        await one.pods(a_pod("other", schedulerName="s", cpu="1"))
+        assert one.bound == ["train-0"]
+
+        await one.see(PodDeleted(gang[1]))
+        await one.clock.advance(12)
+
+        assert one.bound == ["other", "train-0"]

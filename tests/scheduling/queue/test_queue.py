@@ -7,6 +7,7 @@ import pytest
 from plimsoll.framework import PodInfo, Status, unresolvable
 from plimsoll.scheduling.queue.queue import FLUSH_AFTER_S, FLUSH_EVERY_S
 from plimsoll.scheduling.queue.queued_pod import STALLED_ERRORS, STALLED_S
+from plimsoll.scheduling.queue.queueing_hints import UNKNOWN, QueueingHints
 from scheduling.queue.queueing import (
     REJECTED,
     BusyQueue,
@@ -355,3 +356,16 @@ def test_a_pod_that_keeps_failing_by_errors_is_stalled_and_a_rejected_one_is_not
         assert not attempt(late).is_stalled(late)
     assert attempt(late).is_stalled(late)
     assert not attempt(late, "Fit").is_stalled(late)
+
+
+def test_a_pod_that_a_plugin_rejects_while_that_plugin_goes_is_tried_again() -> None:
+    """Its attempt was made by the profile before; no event of the plugin that is gone would help it."""
+    queue = a_queue(waiting("a"), waiting("b", schedulerName="other"))
+    queue.pop(0.0)
+    queue.pop(0.0)
+
+    queue.use({"default-scheduler": QueueingHints({}), "other": UNKNOWN}, {"default-scheduler"}, 0.0)
+    for name in "ab":
+        queue.add_unschedulable_if_not_present(uid_of(name), 0.0, REJECTED)
+
+    assert popped(queue, 2.0) == ["a"]

@@ -52,13 +52,15 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
             case PodDeleted(pod):
                 self._gate.forget(group_key(pod), pod.uid)
                 keys = {group_key(pod)}
-            case ObjectAdded(PodGroup() as group) | ObjectDeleted(PodGroup() as group):
+            case ObjectDeleted(PodGroup() as group):
                 keys = {group.key}
+            case ObjectAdded(PodGroup() as group):  # its members may have been rejected by one of that name
+                keys = {group.key}
+                self._try_again(group.key)
             case ObjectUpdated(PodGroup() as before, PodGroup() as group):
                 keys = {group.key}
-                known = self.groups.find(group.key)
-                if before.spec != group.spec and known is not None:
-                    self._queue.activate([pod.uid for pod in known.waiting()], self._clock.monotonic())
+                if before.spec != group.spec:
+                    self._try_again(group.key)
             case _:
                 return
         for key in keys - {""}:
@@ -70,6 +72,12 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
             key = group_key(pod)
             if key:
                 self._follow(key)
+
+    def _try_again(self, key: str) -> None:
+        """Activate the waiting members of a group with another spec."""
+        group = self.groups.find(key)
+        if group is not None:
+            self._queue.activate([pod.uid for pod in group.waiting()], self._clock.monotonic())
 
     def _follow(self, key: str) -> None:
         group = self.groups.find(key)

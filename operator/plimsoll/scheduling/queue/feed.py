@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from plimsoll.cluster.changes import room_freed
 from plimsoll.cluster.ingestion import Mirror, PlacedPodsSubscriber, arrival
-from plimsoll.cluster.reservations import ReservationBook
+from plimsoll.cluster.reservations import Reservation, ReservationBook
 from plimsoll.framework import ActionType, ClusterEvent, EventResource, Pod
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.policies.served_profiles import ServedProfiles
@@ -37,12 +37,14 @@ class QueueFeed(PlacedPodsSubscriber):
                 if pod.nominated_node_name:
                     self._take_over_nomination(pod)
             case PodUpdated(old, pod):
+                held = self._book.held_by_uid(pod.uid)
                 self._set_pod(pod, now)
-                self._forgo_nomination(old, pod, now)
+                self._forgo_nomination(old, pod, held, now)
             case PodDeleted(pod):
+                held = self._book.held_by_uid(pod.uid)
                 self._book.release_uid(pod.uid)
                 self._queue.remove(pod.uid)
-                self._forgo_nomination(pod, None, now)
+                self._forgo_nomination(pod, None, held, now)
         for change in self._mirror.changes:
             self._move(change, now)
 
@@ -125,12 +127,19 @@ class QueueFeed(PlacedPodsSubscriber):
         if node and pod.uid in self._queue:
             self._book.nominate(self._book.cache.info(pod), node, pod.spec.scheduler_name)
 
-    def _forgo_nomination(self, old: Pod, new: Pod | None, now: float) -> None:
-        """Requeue other pods when a pod's nomination ended or moved to another node."""
+    def _forgo_nomination(self, old: Pod, new: Pod | None, held: Reservation | None, now: float) -> None:
+        """Requeue other pods when a pod's nomination ended or moved to another node.
+
+        The pod may leave or end before its nomination is written; then only the book has ``held`` it.
+        """
         node = old.nominated_node_name
-        if not node or old.node_name or old.is_terminal:
+        if old.node_name or old.is_terminal:
             return
-        if new is not None and (new.node_name or new.nominated_node_name == node):
+        if new is None or (new.is_terminal and not new.node_name):
+            if not node and held is None:
+                return
+        elif not node or new.node_name or new.nominated_node_name == node:
             return
         freed = room_freed(self._book.cache.info(old), self._book.cache.cluster.objects)
-        self._move(freed, now, but=old.uid, at_most=old.priority)
+        priority = old.priority if held is None else max(old.priority, held.pod.priority)
+        self._move(freed, now, but=old.uid, at_most=priority)

@@ -83,8 +83,11 @@ class SchedulingQueue:
     # -- profiles and order --------------------------------------------------------------------------
 
     def use(self, hints: Mapping[str, QueueingHints], changed: Collection[str], now: float) -> None:
-        """Serve these profiles, and requeue pods that changed ones rejected. Both are by scheduler name."""
+        """Serve these profiles, and requeue pods that changed ones rejected or try; by scheduler name."""
         self._judge.use(hints)
+        for queued in self._in_flight:
+            if queued.pod.pod.spec.scheduler_name in changed:
+                self._in_flight.record(Happened(None, only=queued.pod.uid))
         for waiting in (self._unschedulable, self._gated):
             for queued in [each for each in waiting if each.pod.pod.spec.scheduler_name in changed]:
                 waiting.take(queued.pod.uid)
