@@ -136,7 +136,8 @@ async def test_each_bad_pod_gets_a_reason_and_no_other_waits(scene: Scene) -> No
         condition = await eventually(lambda name=name: scene.condition(name))  # type: ignore[misc] # a lambda that keeps a variable of the loop
         events = await eventually(lambda name=name: scene.events(name, "FailedScheduling"))  # type: ignore[misc] # a lambda that keeps a variable of the loop
         assert expected in condition["message"], name
-        assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
+        reason = "NotReadyForScheduling" if name == "no-claim" else "Unschedulable"
+        assert (condition["status"], condition["reason"]) == ("False", reason), name
         assert any(expected in event["note"] for event in events), name
         assert all(event["type"] == "Warning" for event in events)
 

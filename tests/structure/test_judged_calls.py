@@ -63,7 +63,7 @@ OTHERS: dict[str, set[str]] = {
     "scheduling/binding/device_claims.py": {"self._writer"},
     "scheduling/binding/volume_claims.py": {"self._writer"},
     "scheduling/gangs/attempt.py": {"group", "self._oversight"},
-    "scheduling/gangs/oversight.py": {"known", "self.book"},
+    "scheduling/gangs/oversight.py": {"group", "self.book"},
     "scheduling/queue/queueing_hints.py": {"plugin"},  # called by the queue, which judges
     "strategies/high_node_utilization.py": {
         "self._draining(sources, destinations, context)",

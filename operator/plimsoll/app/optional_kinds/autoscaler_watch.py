@@ -69,7 +69,8 @@ class AutoscalerWatch:
             found = await unwatched(answer, READ_AUTOSCALERS, self._access)
             if found is None:
                 break
-            if found.problem != self._problem:
+            # A server that does not answer is reported once, and not for each kind.
+            if found.pause_s == ASK_S and found.problem != self._problem:
                 self._problem = found.problem
                 log = structlog.get_logger("plimsoll")
                 log.info("recommendations of VerticalPodAutoscalers are not read", problem=found.problem)

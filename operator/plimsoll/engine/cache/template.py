@@ -356,8 +356,8 @@ class TemplateCache:
             failed = failed.copy()
             failed[overrides.rows] = FEASIBLE
         excluded = int(np.count_nonzero(failed == EXCLUDED))
-        counted = [(self.absent, excluded), *overrides.counted()]
-        plugins = {*self.narrowing, *(status.plugin for status, _ in counted)}
+        counted = [*overrides.counted(), (self.absent, excluded)]
+        plugins = {*self.narrowing, *(status.plugin for status, _ in counted[:-1])}
         if not self.rejected.is_success:
             plugins = {self.rejected.plugin} if self.rejected.plugin else plugins
         for plugin, _, codes in self._refusals(failed):
