@@ -9,7 +9,7 @@ from collections.abc import Callable
 import structlog
 
 from plimsoll.access.rights import READ_AUTOSCALERS
-from plimsoll.app.optional_kinds.unwatched import FIRST_S, unwatched
+from plimsoll.app.optional_kinds.unwatched import ASK_S, FIRST_S, unwatched
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.watched_resources import AUTOSCALERS
 from plimsoll.kube.reflector import Reflector
