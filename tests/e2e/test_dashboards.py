@@ -140,7 +140,8 @@ async def test_every_panel_has_data_and_every_alert_is_evaluated(tmp_path: Path)
 
             async def told() -> str:
                 text = (tmp_path / "demo.log").read_text(errors="replace")
-                assert "✗" not in text, text
+                operator = (home / "operator.log").read_text(errors="replace")
+                assert "✗" not in text, f"{text}\n{operator}"
                 return text
 
             await eventually(told, lambda text: "Still running" in text, within_s=TOLD_S)
