@@ -142,7 +142,8 @@ async def test_every_panel_has_data_and_every_alert_is_evaluated(tmp_path: Path)
                 text = (tmp_path / "demo.log").read_text(errors="replace")
                 operator = (home / "operator.log").read_text(errors="replace")
                 # Rules go before balance (ADR 44): where moves mend rules, the balance need not improve.
-                failed = [line for line in text.splitlines() if "✗" in line and "balance improved" not in line]
+                marked = [line for line in text.splitlines() if "✗" in line]
+                failed = [line for line in marked if "balance improved" not in line]
                 assert failed == [], f"{text}\n{operator}"
                 return text
 
