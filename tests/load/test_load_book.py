@@ -16,6 +16,7 @@ from plimsoll.load.shares import EXPECTED, SUMMED, columns_of
 from plimsoll.load.states import LoadState
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.testing.builders import a_node, a_pod
 
 MILLI, MIB = 10**6, 2**20
@@ -243,15 +244,21 @@ def test_a_new_node_that_gets_a_burst_is_not_taken_for_idle() -> None:
     assert keeper.book.load[0, 0] == (20 * 850 + 100) * MILLI
 
 
-def test_a_replacement_starts_from_its_predecessor() -> None:
+def measured_until(nodes: int) -> tuple[Cluster, LoadKeeper, PodInfo]:
+    """A cluster of so many nodes, and a pod on the first that was measured until 1,800 s."""
     cluster = Cluster()
-    for name in NODES[:2]:
+    for name in NODES[:nodes]:
         cluster.set_node(a_node(name, cpu="8", memory="16Gi"))
     keeper = LoadKeeper(cluster)
     old = cluster.templates.info(pod_of("p1", OWNERS[0]))
     cluster.place(old, "n1")
     for now in (1_000.0, 1_400.0, 1_800.0):
         observed(keeper, now, {"p1": (2_500 * MILLI, 700 * MIB)})
+    return cluster, keeper, old
+
+
+def test_a_replacement_starts_from_its_predecessor() -> None:
+    cluster, keeper, old = measured_until(nodes=2)
     assert keeper.book.of(old).is_measured
     cluster.displace(old.uid)
     new = cluster.templates.info(a_pod("p9", owner=OWNERS[0], cpu="500m", memory="512Mi"))
@@ -267,14 +274,7 @@ def test_a_replacement_starts_from_its_predecessor() -> None:
 @pytest.mark.parametrize(("late_s", "basis"), [(15.0, Basis.MEASURED), (400.0, Basis.STALE)])
 def test_a_pod_hands_on_what_is_known_of_it_however_old(late_s: float, basis: Basis) -> None:
     """Its replacement starts from that, not from its requests."""
-    cluster = Cluster()
-    for name in NODES[:3]:
-        cluster.set_node(a_node(name, cpu="8", memory="16Gi"))
-    keeper = LoadKeeper(cluster)
-    old = cluster.templates.info(pod_of("p1", OWNERS[0]))
-    cluster.place(old, "n1")
-    for now in (1_000.0, 1_400.0, 1_800.0):
-        observed(keeper, now, {"p1": (2_500 * MILLI, 700 * MIB)})
+    cluster, keeper, old = measured_until(nodes=3)
     keeper.observe(1_800.0 + late_s)
     assert keeper.book.of(old).basis is basis
     cluster.displace(old.uid)
