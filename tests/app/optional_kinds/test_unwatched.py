@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.access.rights import READ_AUTOSCALERS, Access
-from plimsoll.app.optional_kinds.unwatched import ASK_S, RETRY_S, Unwatched, unwatched
+from plimsoll.app.optional_kinds.unwatched import ASK_S, RETRY_S, unwatched
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 from plimsoll.testing.fakes import FakeAccessReviewer, FakeClock, RememberingObserver
 
@@ -21,9 +21,9 @@ MISSING = (
 @pytest.mark.parametrize(
     ("offered", "denied", "expected"),
     [
-        pytest.param(GONE, set(READ_AUTOSCALERS), Unwatched("", ASK_S), id="not served: no action, no words"),
-        pytest.param(LATE, set(), Unwatched("no response", RETRY_S), id="no response: soon again"),
-        pytest.param(DONE, set(READ_AUTOSCALERS), Unwatched(MISSING, ASK_S), id="not allowed: what to apply"),
+        pytest.param(GONE, set(READ_AUTOSCALERS), ("", ASK_S), id="not served: no action, no words"),
+        pytest.param(LATE, set(), ("no response", RETRY_S), id="no response: soon again"),
+        pytest.param(DONE, set(READ_AUTOSCALERS), (MISSING, ASK_S), id="not allowed: what to apply"),
         pytest.param(DONE, set(), None, id="served and allowed"),
     ],
 )
@@ -33,4 +33,5 @@ async def test_why_kinds_are_not_watched(offered: WriteResult, denied: Any, expe
     reviewer.denied |= denied
     access = Access(reviewer, FakeClock(), RememberingObserver())
 
-    assert await unwatched(offered, READ_AUTOSCALERS, access) == expected
+    found = await unwatched(offered, READ_AUTOSCALERS, access)
+    assert (found and (found.problem, found.pause_s)) == expected

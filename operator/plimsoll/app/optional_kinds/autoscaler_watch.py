@@ -9,7 +9,7 @@ from collections.abc import Callable
 import structlog
 
 from plimsoll.access.rights import READ_AUTOSCALERS
-from plimsoll.app.optional_kinds.unwatched import ASK_S, FIRST_S, unwatched
+from plimsoll.app.optional_kinds.unwatched import FIRST_S, unwatched
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.watched_resources import AUTOSCALERS
 from plimsoll.kube.reflector import Reflector
@@ -70,7 +70,7 @@ class AutoscalerWatch:
             if found is None:
                 break
             # A server that does not answer is reported once, and not for each kind.
-            if found.pause_s == ASK_S and found.problem != self._problem:
+            if found.is_answered and found.problem != self._problem:
                 self._problem = found.problem
                 log = structlog.get_logger("plimsoll")
                 log.info("recommendations of VerticalPodAutoscalers are not read", problem=found.problem)

@@ -22,11 +22,16 @@ class Unwatched:
 
     Attributes:
         problem: A sentence; "" if the server does not have them, which needs no action.
-        pause_s: Seconds until it is worth looking again.
+        is_answered: Whether the server has said so, as opposed to a server that did not respond.
     """
 
     problem: str
-    pause_s: float
+    is_answered: bool = True
+
+    @property
+    def pause_s(self) -> float:
+        """Seconds until it is worth looking again."""
+        return ASK_S if self.is_answered else RETRY_S
 
 
 async def unwatched(offered: WriteResult, needed: Iterable[Right], access: Access) -> Unwatched | None:
@@ -38,8 +43,8 @@ async def unwatched(offered: WriteResult, needed: Iterable[Right], access: Acces
         access: Reviews them.
     """
     if offered.verdict is WriteOutcome.GONE:
-        return Unwatched("", ASK_S)
+        return Unwatched("")
     if not offered.is_done:
-        return Unwatched(offered.message, RETRY_S)
+        return Unwatched(offered.message, is_answered=False)
     missing = await access.missing(needed)
-    return Unwatched(told(missing), ASK_S) if missing else None
+    return Unwatched(told(missing)) if missing else None
