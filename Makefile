@@ -18,12 +18,15 @@ help: ## list the targets
 
 setup: $(STAMP) ## create .venv with the locked dependencies and plimsoll and roadstead in it
 
-$(STAMP): requirements.lock pyproject.toml devcluster/pyproject.toml tools/kernel_build.py operator/plimsoll/engine/kernel/kernel.c
+#: The distributions of this repository, in the order in which they stand on one another (docs/architecture.md).
+DISTRIBUTIONS := core client optimal . kubectl testing devcluster
+
+$(STAMP): requirements.lock pyproject.toml $(wildcard */pyproject.toml) core/kernel_build.py core/plimsoll/engine/kernel/kernel.c
 	@echo "Installing the locked dependencies into $(VENV): about a minute, once"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@echo "Installing plimsoll and its development cluster, and compiling the kernel"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e devcluster
+	@echo "Installing the distributions of this repository, and compiling the kernel"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation $(addprefix -e ,$(DISTRIBUTIONS))
 	@touch $@
 
 tools: $(TOOLS) ## helm, kubectl, hadolint, jactionlint, prometheus, promtool, cyclonedx-py, pip-audit in .tools/bin (Linux on amd64; elsewhere those on the PATH are used)
@@ -54,7 +57,7 @@ figures: $(STAMP) ## sizes of each distribution: code lines, modules, what is lo
 layers: $(STAMP) ## the layering contracts (pyproject.toml)
 	$(BIN)/lint-imports
 
-prose: $(STAMP) ## phrases, module docstrings, metric help, glossary: [FILES="docs operator/plimsoll/engine"] lists all finds there
+prose: $(STAMP) ## phrases, module docstrings, metric help, glossary: [FILES="docs core/plimsoll/engine"] lists all finds there
 	PYTHONPATH=tools $(BIN)/python -m prose $(FILES)
 
 spelling: $(STAMP) ## codespell over the whole tree
@@ -89,7 +92,7 @@ laws: $(STAMP) ## what is proven by examples, with a thousand new ones each; mak
 	$(BIN)/python -m pytest $(PARALLEL) -m hypothesis --hypothesis-profile laws --timeout 3000 $(ARGS)
 
 #: What decides: its floor of lines and branches is 94 %; it stood at 95 % when the floor was set.
-DECIDING = operator/plimsoll/model/*,operator/plimsoll/framework/*,operator/plimsoll/toolkit/*,operator/plimsoll/plugins/*,operator/plimsoll/strategies/*,operator/plimsoll/engine/*,operator/plimsoll/planning/*
+DECIDING = core/plimsoll/*
 
 coverage: $(STAMP) $(TOOLS) ## the whole test suite with branch coverage, and the map of which tests cover what; fails when the deciding packages are below 94 %
 	$(BIN)/coverage erase
@@ -126,32 +129,32 @@ audit: $(TOOLS) ## ask for known weaknesses of what the image is made of (needs 
 	.tools/bin/pip-audit --strict --require-hashes --disable-pip -r requirements-runtime.lock
 
 mutants: $(STAMP) ## mutants of plimsoll, drawn by seed, against the tests that reach them; the survivors by package: [PACKAGE=engine,load] [SINCE=main] [COUNT=30] [SEED=1]; PACKAGE=checker: all of the simulation's checker
-	$(if $(filter checker,$(PACKAGE)),PYTHONPATH=operator:devcluster/src:tests $(BIN)/python -m mutation $(ARGS),\
-	PYTHONPATH=operator:tools:tests $(BIN)/python -m mutants $(if $(PACKAGE),--package $(PACKAGE)) $(if $(filter command line environment,$(origin SINCE)),--since $(SINCE)) $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) $(ARGS))
+	$(if $(filter checker,$(PACKAGE)),PYTHONPATH=tools:devcluster/src:tests $(BIN)/python -m mutation $(ARGS),\
+	PYTHONPATH=tools:tests $(BIN)/python -m mutants $(if $(PACKAGE),--package $(PACKAGE)) $(if $(filter command line environment,$(origin SINCE)),--since $(SINCE)) $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) $(ARGS))
 
 planted: $(STAMP) ## faults in rare branches of plimsoll, drawn by seed, and which test finds each; after make coverage: [COUNT=60] [SEED=1] [PACKAGE=engine] [FAULTS=tools/planter/faults.json]
 	PYTHONPATH=tools $(BIN)/python -m planter $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) $(if $(PACKAGE),--package $(PACKAGE)) $(if $(FAULTS),--faults $(FAULTS)) $(ARGS)
 
 simulate: $(STAMP) ## two operators in virtual time, with faults by seed: SEEDS=300 [FIRST=1], or SEED=7 [TRACE=story.txt]
-	PYTHONPATH=operator:devcluster/src:tests $(BIN)/python -m simulation $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) $(if $(TRACE),--trace $(TRACE)) $(ARGS)
+	PYTHONPATH=tools:devcluster/src:tests $(BIN)/python -m simulation $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) $(if $(TRACE),--trace $(TRACE)) $(ARGS)
 
 chaos: $(STAMP) ## two operators on sockets, through a proxy that does harm: MINUTES=30 [KUBECONFIG=<test cluster>] [SEED=7]
-	PYTHONPATH=operator:devcluster/src:tests:benchmarks $(BIN)/python -m chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+	PYTHONPATH=tools:devcluster/src:tests:benchmarks $(BIN)/python -m chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 devices-race: $(STAMP) ## two schedulers allocate from the same slices under churn, judged from outside: MINUTES=10 [KUBECONFIG=<test cluster>] [RIVAL=default-scheduler] [SEED=7]
-	PYTHONPATH=operator:devcluster/src:tests:benchmarks $(BIN)/python -m device_race $(if $(MINUTES),--minutes $(MINUTES)) $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) $(if $(RIVAL),--rival $(RIVAL)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+	PYTHONPATH=tools:devcluster/src:tests:benchmarks $(BIN)/python -m device_race $(if $(MINUTES),--minutes $(MINUTES)) $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) $(if $(RIVAL),--rival $(RIVAL)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 upstream-e2e: $(STAMP) ## specs of Kubernetes' end-to-end suite with kube-scheduler and with Plimsoll: KUBE=<folder of etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, e2e.test> [DESCHEDULER=<folder of descheduler, e2e.test>, for its tests instead] [PAGE=docs/upstream-e2e.md] [ARGS="--focus Preemption"]
-	PYTHONPATH=operator:devcluster/src:tests:benchmarks $(BIN)/python -m upstream_suite $(or $(KUBE),$(error KUBE names no folder)) $(if $(DESCHEDULER),--descheduler $(DESCHEDULER)) $(if $(PAGE),--page $(PAGE)) $(ARGS)
+	PYTHONPATH=tools:devcluster/src:tests:benchmarks $(BIN)/python -m upstream_suite $(or $(KUBE),$(error KUBE names no folder)) $(if $(DESCHEDULER),--descheduler $(DESCHEDULER)) $(if $(PAGE),--page $(PAGE)) $(ARGS)
 
 whole-groups: $(STAMP) ## random clusters with groups of pods, all strategies and preemption: how many groups were broken: CLUSTERS=200 SEED=1
-	PYTHONPATH=operator:tests $(BIN)/python -m whole_groups $(if $(CLUSTERS),--clusters $(CLUSTERS)) $(if $(SEED),--seed $(SEED))
+	PYTHONPATH=tools:tests $(BIN)/python -m whole_groups $(if $(CLUSTERS),--clusters $(CLUSTERS)) $(if $(SEED),--seed $(SEED))
 
 shared-rules: $(STAMP) ## random clusters: what strategies and the scheduler's filters judge differently: CLUSTERS=1000 SEED=1
-	PYTHONPATH=operator:tests $(BIN)/python -m shared_rules $(if $(CLUSTERS),--clusters $(CLUSTERS)) $(if $(SEED),--seed $(SEED))
+	PYTHONPATH=tools:tests $(BIN)/python -m shared_rules $(if $(CLUSTERS),--clusters $(CLUSTERS)) $(if $(SEED),--seed $(SEED))
 
 fuzz: $(STAMP) ## hostile input for all that reads what others wrote: MINUTES=5 [TARGET=quantity] [SEED=1], or TARGET=quantity INPUT=<file>
-	PYTHONPATH=operator:devcluster/src:tests $(BIN)/python -m fuzzing $(if $(MINUTES),--minutes $(MINUTES)) $(if $(TARGET),--target $(TARGET)) $(if $(SEED),--seed $(SEED)) $(if $(INPUT),--input $(INPUT)) $(ARGS)
+	PYTHONPATH=tools:devcluster/src:tests $(BIN)/python -m fuzzing $(if $(MINUTES),--minutes $(MINUTES)) $(if $(TARGET),--target $(TARGET)) $(if $(SEED),--seed $(SEED)) $(if $(INPUT),--input $(INPUT)) $(ARGS)
 
 vectors: $(STAMP) ## decide recorded cases again: VECTORS=<folder> [FAMILY=<file, or subfolder such as dra>]
 	PYTHONPATH=tools $(BIN)/python -m recordings.replay $(or $(VECTORS),../shared/vectors) $(if $(FAMILY),--family $(FAMILY))
@@ -173,7 +176,7 @@ bench-e2e: $(STAMP) ## pods bound per second and CPU seconds, end to end: ARGS="
 	PYTHONPATH=benchmarks $(BIN)/python benchmarks/end_to_end $(ARGS)
 
 bench-one-object: $(STAMP) ## what the largest object costs at 5,000 nodes, field by field, worst first: ARGS="--kinds pods --part affinity"
-	PYTHONPATH=operator:devcluster/src:tests $(BIN)/python benchmarks/one_object.py $(ARGS)
+	PYTHONPATH=tools:devcluster/src:tests $(BIN)/python benchmarks/one_object.py $(ARGS)
 
 bench-queue: $(STAMP) ## what an event costs while many pods are unschedulable: ARGS="--pods 10000 --events 1000"
 	$(BIN)/python benchmarks/scheduling_queue.py $(ARGS)
@@ -188,7 +191,7 @@ bench-scale: $(STAMP) ## CPU and memory of the operator in clusters of growing s
 	$(BIN)/python benchmarks/scale.py $(ARGS)
 
 soak: $(STAMP) ## two operators for hours under pod events, flaps and fail-overs, and whether they stay flat: [HOURS=2] [FOLDER=.soak] [ARGS="--nodes 200 --deletions 9.0"]
-	PYTHONPATH=operator:devcluster/src:tests:tools $(BIN)/python -m soak $(if $(HOURS),--hours $(HOURS)) $(if $(FOLDER),--folder $(FOLDER)) $(ARGS)
+	PYTHONPATH=tools:devcluster/src:tests:tools $(BIN)/python -m soak $(if $(HOURS),--hours $(HOURS)) $(if $(FOLDER),--folder $(FOLDER)) $(ARGS)
 
 bench-during-plan: $(STAMP) ## how long pods wait during a plan, and without one: ARGS="--nodes 5000 --pods 100000 --rate 30"
 	$(BIN)/python benchmarks/during_a_plan.py $(ARGS)
@@ -206,7 +209,7 @@ bench-openb-devices: $(STAMP) ## jobs that wait for several GPUs of one node, wi
 	$(BIN)/python benchmarks/openb_devices.py $(if $(TRACE),--trace $(TRACE)) $(ARGS)
 
 bench-load: $(STAMP) ## placing and moving by real load, ours and others', on replayed days: [DATA=../shared/data] ARGS="--scenarios churn61 --seeds 3", or "--end-to-end"
-	PYTHONPATH=operator:benchmarks:benchmarks/load $(BIN)/python -m load_days $(if $(DATA),--data $(DATA)) $(ARGS)
+	PYTHONPATH=tools:benchmarks:benchmarks/load $(BIN)/python -m load_days $(if $(DATA),--data $(DATA)) $(ARGS)
 
 bench-convergence: $(STAMP) ## what each planner makes of the same starts, until it rests: ARGS="--starts 30 --trace FOLDER"
 	PYTHONPATH=tools $(BIN)/python benchmarks/convergence.py $(ARGS)
@@ -255,12 +258,12 @@ presubmit: lint test site ## what CI runs, and mutants of the packages that diff
 release: $(STAMP) $(TOOLS) ## what a release publishes but for images, in dist: VERSION=0.1.0 [ARGS="--dry-run"]
 	PYTHONPATH=tools $(BIN)/python -m release $(VERSION) dist $(ARGS)
 
-EXTRAS ?= optimal,devices
-image: ## build the container image: [IMAGE=plimsoll] [EXTRAS=optimal,devices] (needs docker)
-	docker build --build-arg EXTRAS=$(EXTRAS) --tag $(or $(IMAGE),plimsoll) .
+CONTENT ?= plimsoll[optimal,devices]
+image: ## build the container image: [IMAGE=plimsoll] [CONTENT=plimsoll] (needs docker)
+	docker build --build-arg CONTENT="$(CONTENT)" --tag $(or $(IMAGE),plimsoll) .
 
-image-layout: $(STAMP) ## build the same image from Debian's packages, without a registry, as OCI layout in dist/image: [EXTRAS=optimal,devices] [ARCHITECTURE=arm64] (needs root, mmdebstrap, buildah)
-	$(BIN)/python deploy/image/build.py dist/image "$(EXTRAS)" $(ARCHITECTURE)
+image-layout: $(STAMP) ## build the same image from Debian's packages, without a registry, as OCI layout in dist/image: [CONTENT=plimsoll] [ARCHITECTURE=arm64] (needs root, mmdebstrap, buildah)
+	$(BIN)/python deploy/image/build.py dist/image "$(CONTENT)" $(ARCHITECTURE)
 
 image-check: $(STAMP) ## build the smallest image so, look into it, and run it on the development cluster (also needs umoci, crun)
 	PLIMSOLL_IMAGE_CHECK=1 $(BIN)/python -m pytest tests/deploy/test_built_image.py $(ARGS)

@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from engine import in_child, scheduler
-from plimsoll.cli.parameters import Option, command_of
+from plimsoll.commands.parameters import Option, command_of
 from plimsoll.devices.book import DeviceBook
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome

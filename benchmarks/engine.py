@@ -27,7 +27,7 @@ from output import append
 from rich.console import Console
 from rich.table import Table
 
-from plimsoll.cli.parameters import Option, command_of
+from plimsoll.commands.parameters import Option, command_of
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.gang import place_together

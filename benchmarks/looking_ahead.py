@@ -138,7 +138,7 @@ def measured(path: Path) -> tuple[float, float, float, int]:
 
 def profiled(path: Path) -> None:
     """Name the functions that take longest."""
-    from plimsoll.cli import app  # noqa: PLC0415 - only for a profile
+    from plimsoll.commands.program import app  # noqa: PLC0415 - only for a profile
 
     profile = cProfile.Profile()
     try:

@@ -23,7 +23,7 @@ from large_objects.fields import MODELS, Steps, large_fields, schema
 from large_objects.largest import LARGEST, is_read
 from large_objects.stage import Stage, a_pod, encoded
 from large_objects.trial import BASES, Cost, Variant, tried, variants
-from plimsoll.cli.parameters import Option, command_of
+from plimsoll.commands.parameters import Option, command_of
 
 #: CPU seconds: of the mirror and of an attempt each, and of the next pod of another namespace.
 MOST_S, NEXT_S = 0.5, 1.0

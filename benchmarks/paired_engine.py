@@ -10,7 +10,7 @@ import time
 from typing import Annotated
 
 from engine import BY_LOAD, apply, pods_of, prepared, read_nodes, scheduler
-from plimsoll.cli.parameters import Option, command_of
+from plimsoll.commands.parameters import Option, command_of
 from plimsoll.engine.attempt import schedule
 
 TURN = 50

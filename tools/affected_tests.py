@@ -20,13 +20,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import coverage_map
+from distributions import FOLDERS
 
 ROOT = Path(__file__).parents[1]
 #: Where modules are imported from, as in pyproject.toml.
-SOURCES = ("operator", "devcluster/src", "devcluster/tests", "tests", "tools", "examples/sample-plugin/src")
+SOURCES = (*FOLDERS, "devcluster/src", "devcluster/tests", "tests", "tools", "examples/sample-plugin/src")
 SLOW = ("tests/e2e/", "tests/deploy/")
 #: Folders of tests that read all files of a kind, by where these begin and end.
-READERS = {("operator/", ".py"): "tests/structure/", ("docs/", ".md"): "tests/docs/"}
+READERS = {**{(f"{each}/", ".py"): "tests/structure/" for each in FOLDERS}, ("docs/", ".md"): "tests/docs/"}
 #: A change of these affects every test.
 EVERYWHERE = ("pyproject.toml", "conftest.py", "tests/conftest.py")
 

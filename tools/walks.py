@@ -20,10 +20,10 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Self
 
-import plimsoll
+import distributions
 
-#: The package whose modules are counted.
-PACKAGE = Path(plimsoll.__file__).parent
+#: The folders whose modules are counted.
+PACKAGES = tuple(distributions.ROOT / each / "plimsoll" for each in distributions.PRODUCT)
 
 #: Packages and modules of values, protocols and instruments.
 PASSIVE = (
@@ -115,9 +115,7 @@ class Walk:
 
     def _module_of(self, code: CodeType) -> str:
         path = Path(code.co_filename).with_suffix("")
-        if not path.is_relative_to(PACKAGE):  # a clone may lie in a folder that bears the package's name
-            return ""
-        inner = path.relative_to(PACKAGE).parts
+        inner = next((path.relative_to(each).parts for each in PACKAGES if path.is_relative_to(each)), ())
         name = ".".join(inner)
         if not inner or inner[0] in self.passive or name in self.passive or inner[-1] == "__init__":
             return ""

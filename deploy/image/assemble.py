@@ -1,13 +1,15 @@
 """Collects the files of an image: this interpreter, its library, installed packages and their libraries.
 
 No shell, no package manager, no compiler: an image that consists of these files can run Python programs and
-nothing else. Runs in the first stage of the Dockerfile and in tests/deploy; needs the standard library only.
+nothing else. Runs in the first stage of the Dockerfile and in tests/deploy, with the packages of
+requirements-build.lock.
 
-    EXTRAS=optimal,devices python assemble.py ROOT INSTALLED
+    CONTENT="plimsoll[optimal,devices]" python assemble.py ROOT INSTALLED
 
 ROOT is the folder that becomes the image's root; INSTALLED is a folder that ``pip install --target`` filled.
-EXTRAS are names with commas between, by default all: packages of other extras are left out. What each part
-weighs, and why it is there, is in docs/adr/0038.
+Of what lies there the distributions that CONTENT names are kept, and what they require; "kubectl-plimsoll"
+makes the files of the command line's archive. What each part weighs, and why it is there, is in
+docs/adr/0038.
 """
 
 import hashlib
@@ -19,12 +21,15 @@ import site
 import subprocess
 import sys
 import sysconfig
+from collections import deque
 from collections.abc import Iterable, Iterator
 from importlib import metadata, util
 from pathlib import Path
 from types import CodeType
 
 import api_client
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 #: Parts of the standard library that an operator does not import.
 DEVELOPMENT = (
@@ -61,8 +66,6 @@ UNUSED = (
     "*.dist-info/RECORD",
 )
 USED = tuple(f"pygments/lexers/{name}.py" for name in ("__init__", "_mapping", "data", "python", "special"))
-#: The distributions that only an extra of pyproject.toml brings.
-EXTRAS = {"optimal": ("highspy",), "devices": ("cel-expr-python", "protobuf")}
 #: Where packages lie in every image, whichever interpreter it has: others copy theirs to them.
 PACKAGES = "usr/local/lib/python{}/site-packages"
 #: Who may be found on the system; those that are there are taken along.
@@ -78,7 +81,11 @@ def keep(self, name):
     return code
 SourceFileLoader.get_code = keep
 sys.path.insert(0, sys.argv[1])
-import plimsoll.cli, plimsoll.app.process
+import plimsoll.commands.program
+try:
+    import plimsoll.app.process
+except ImportError:
+    import plimsoll.inspection.state
 files = {getattr(each, "__file__", None) or "" for each in sys.modules.values()}
 marshal.dump(([each for each in files if each.endswith(".py")], codes), sys.stdout.buffer)
 """
@@ -132,12 +139,30 @@ def put(path: Path, root: Path) -> None:
         shutil.copy2(path.resolve(), target)
 
 
-def drop(packages: Path, installed: Path, names: Iterable[str]) -> None:
-    """Remove distributions, as the records of where they were installed list the files."""
-    for name in names:
-        record = next(installed.glob(f"{name.replace('-', '_')}-*.dist-info"))
-        for file in metadata.Distribution.at(record).files or ():
-            (packages / file).unlink(missing_ok=True)
+def required(installed: Path, wanted: Iterable[str]) -> set[str]:
+    """The distributions that these requirements bring, by their names as PEP 503 has them."""
+    known = {canonicalize_name(each.name): each for each in metadata.distributions(path=[str(installed)])}
+    asked, seen = deque(Requirement(each) for each in wanted), set[tuple[str, str]]()
+    while asked:
+        one = asked.popleft()
+        name = canonicalize_name(one.name)
+        for extra in ("", *sorted(one.extras)):
+            if (name, extra) in seen or name not in known:
+                continue
+            seen.add((name, extra))
+            further = map(Requirement, known[name].requires or ())
+            asked += (
+                each for each in further if each.marker is None or each.marker.evaluate({"extra": extra})
+            )
+    return {name for name, _ in seen}
+
+
+def drop(packages: Path, installed: Path, kept: set[str]) -> None:
+    """Remove other distributions, as the records of where they were installed list the files."""
+    for each in metadata.distributions(path=[str(installed)]):
+        if canonicalize_name(each.name) not in kept:
+            for file in each.files or ():
+                (packages / file).unlink(missing_ok=True)
     for folder in sorted(packages.rglob("*/"), reverse=True):
         if not any(folder.iterdir()):
             folder.rmdir()
@@ -159,8 +184,8 @@ def slim(folder: Path) -> None:
             file.symlink_to(first.name)
 
 
-def install(packages: Path, installed: Path, extras: Iterable[str]) -> None:
-    """Copy the packages that the operator needs with these extras, without what nothing imports."""
+def install(packages: Path, installed: Path, wanted: Iterable[str]) -> None:
+    """Copy the packages that these requirements bring, without what nothing imports."""
     kept = {installed / name for name in USED}
     unused = {path for name in UNUSED for path in installed.glob(name)} - kept | api_client.unused(installed)
     authors = shutil.ignore_patterns(*AUTHORS)
@@ -169,12 +194,12 @@ def install(packages: Path, installed: Path, extras: Iterable[str]) -> None:
         return authors(folder, names) | {name for name in names if Path(folder, name) in unused}
 
     shutil.copytree(installed, packages, ignore=ignored)
-    drop(packages, installed, (name for extra in EXTRAS.keys() - set(extras) for name in EXTRAS[extra]))
+    drop(packages, installed, required(installed, wanted))
     api_client.prune(packages)
     slim(packages)
 
 
-def assemble(root: Path, installed: Path, extras: Iterable[str]) -> None:
+def assemble(root: Path, installed: Path, wanted: Iterable[str]) -> None:
     """Fill ``root``."""
     root.mkdir(parents=True)
     for link in ("lib", "lib64"):
@@ -194,7 +219,7 @@ def assemble(root: Path, installed: Path, extras: Iterable[str]) -> None:
     )
     packages = root / PACKAGES.format(version)
     packages.parent.mkdir(parents=True, exist_ok=True)
-    install(packages, installed, extras)
+    install(packages, installed, wanted)
     # Where this interpreter looks: the same folder, or a link to it.
     own = root / site.getsitepackages([sys.base_prefix])[0].lstrip("/")
     if own != packages:
@@ -223,5 +248,5 @@ def assemble(root: Path, installed: Path, extras: Iterable[str]) -> None:
 
 
 if __name__ == "__main__":
-    chosen = os.environ.get("EXTRAS", ",".join(EXTRAS)).split(",")
-    assemble(Path(sys.argv[1]).absolute(), Path(sys.argv[2]).absolute(), chosen)
+    content = os.environ.get("CONTENT", "plimsoll[optimal,devices]")
+    assemble(Path(sys.argv[1]).absolute(), Path(sys.argv[2]).absolute(), content.split())

@@ -1,13 +1,13 @@
 """Builds the image where no registry is reached: the Dockerfile, on a base that is made of Debian's packages.
 
-    python deploy/image/build.py LAYOUT [EXTRAS] [ARCHITECTURE]
+    python deploy/image/build.py LAYOUT [CONTENT] [ARCHITECTURE]
 
-LAYOUT becomes a folder in the format of the OCI image layout, with one image named by its version. EXTRAS are
-the operator's, with commas between, by default all. ARCHITECTURE is Debian's name, amd64 or arm64, by default
-this machine's; for another one, Debian's qemu-user-static must run its programs. Runs as root on Debian or
-Ubuntu with mmdebstrap and buildah, and needs neither a container engine nor namespaces. This machine's pip
-fetches the wheels, however it is set up; in the build, pip compares them with the lock files and has no
-network.
+LAYOUT becomes a folder in the format of the OCI image layout, with one image named by its version. CONTENT
+is what it holds, by default the operator with all extras. ARCHITECTURE is Debian's name, amd64 or arm64, by
+default this machine's; for another one, Debian's qemu-user-static must run its programs. Runs as root on
+Debian or Ubuntu with mmdebstrap and buildah, and needs neither a container engine nor namespaces. This
+machine's pip fetches the wheels, however it is set up; in the build, pip compares them with the lock files
+and has no network.
 """
 
 import os
@@ -51,7 +51,7 @@ def fetch_wheels(folder: Path, python: str, machine: str) -> None:
     run(*command, "--requirement=requirements-build.lock", "--requirement=requirements-runtime.lock")
 
 
-def build(layout: Path, extras: str, architecture: str, scratch: Path) -> None:
+def build(layout: Path, content: str, architecture: str, scratch: Path) -> None:
     """Make the base, the wheels, the image, and the layout."""
     storage = {"BUILDAH_ISOLATION": "chroot", "STORAGE_DRIVER": "vfs", "TMPDIR": str(scratch)}
     buildah = ("buildah", f"--root={scratch / 'storage'}", f"--runroot={scratch / 'run'}")
@@ -72,14 +72,14 @@ def build(layout: Path, extras: str, architecture: str, scratch: Path) -> None:
     command = [*buildah, "bud", "--quiet", "--isolation=chroot", f"--tag={BUILT}", f"--arch={architecture}"]
     command += [f"--timestamp={os.environ.get('SOURCE_DATE_EPOCH', '0')}"]
     command += [f"--volume={wheels}:/wheels:ro", f"--volume={config}:/etc/pip.conf:ro"]
-    run(*command, f"--build-arg=PYTHON={BASE}", f"--build-arg=EXTRAS={extras}", str(ROOT), **storage)
-    (version,) = re.findall(r'__version__ = "(.+)"', (ROOT / "operator/plimsoll/__init__.py").read_text())
+    run(*command, f"--build-arg=PYTHON={BASE}", f"--build-arg=CONTENT={content}", str(ROOT), **storage)
+    (version,) = re.findall(r'__version__ = "(.+)"', (ROOT / "core/plimsoll/version.py").read_text())
     shutil.rmtree(layout, ignore_errors=True)
     layout.parent.mkdir(parents=True, exist_ok=True)
     run(*buildah, "push", "--quiet", BUILT, f"oci:{layout}:{version}", **storage)
 
 
-def main(layout: str, extras: str = "optimal,devices", architecture: str = "") -> str | None:
+def main(layout: str, content: str = "plimsoll[optimal,devices]", architecture: str = "") -> str | None:
     """Build; or say what is missing."""
     ours = {machine: name for name, machine in MACHINES.items()}.get(platform.machine(), "")
     architecture = architecture or ours
@@ -97,7 +97,7 @@ def main(layout: str, extras: str = "optimal,devices", architecture: str = "") -
     memory = Path("/dev/shm")  # noqa: S108 - a third of the time, where packages are unpacked in memory
     roomy = memory.is_dir() and shutil.disk_usage(memory).free > 6 << 30
     with tempfile.TemporaryDirectory(dir=memory if roomy else None) as scratch:
-        build(Path(layout).absolute(), extras, architecture, Path(scratch))
+        build(Path(layout).absolute(), content, architecture, Path(scratch))
     return None
 
 

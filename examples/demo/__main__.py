@@ -19,8 +19,8 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from plimsoll.cli.parameters import Option, command_of
 from plimsoll.cli.shipped import examples
+from plimsoll.commands.parameters import Option, command_of
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE

@@ -9,11 +9,11 @@ import aiohttp
 import orjson
 import pytest
 
+from plimsoll.answers.operator_memory import NodeMemory, PodMemory
 from plimsoll.app.endpoints import Endpoints, serving
 from plimsoll.app.memory import endpoint as module
 from plimsoll.app.memory.caller_gate import KEPT_S, REVIEWS, CallerGate
 from plimsoll.app.memory.endpoint import BURST, ExplainEndpoint
-from plimsoll.inspection.operator_memory import NodeMemory, PodMemory
 from plimsoll.kube.access_reviews import Caller
 from plimsoll.kube.session.errors import Unauthorized
 from plimsoll.testing.fakes import FakeClock

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from engine import toys
-from plimsoll.app import extensions
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.plugins import IN_TREE
+from plimsoll.policies import extensions
 from plimsoll.ports.observer import Observer
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from plimsoll.api.v1alpha1.annotations import APPROVED
 from plimsoll.app.machine.loop_thread import LoopThread
 from plimsoll.app.machine.machine import Machine
 from plimsoll.app.operator import HANGS_S, Operator
@@ -25,7 +26,6 @@ from plimsoll.kube.session.session import connected
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, PodAdded, PodUpdated, Synced
 from plimsoll.ports.custom_resources import WatchedRecord
-from plimsoll.rebalancing.moves.outcomes import APPROVED
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeExtenders, settled
 

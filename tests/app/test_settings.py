@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from plimsoll.app.candidacy import namespace_of
 from plimsoll.app.settings import Settings
-from plimsoll.cli import app
+from plimsoll.commands.program import app
 from plimsoll.leadership.election import Terms
 
 if TYPE_CHECKING:

@@ -49,10 +49,10 @@ from plimsoll.model.taints import CONSOLIDATING
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
+from plimsoll.policies.rebalancing import Registries
 from plimsoll.policies.status import PolicyStatuses
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.rebalancing.runs.config import Registries
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
 from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.scheduling.extenders.client import Extending

@@ -28,6 +28,7 @@ from chaos.lives import Version
 from chaos.planes import Plane, development
 from chaos.report import judged_again, report
 from chaos.run import ChaosOutcome, ChaosPlan, ChaosRun
+from distributions import PRODUCT
 
 
 def parser() -> argparse.ArgumentParser:
@@ -83,16 +84,14 @@ def checked_out(commit: str, folder: Path) -> Version:
     root, tree = Path(__file__).parents[2], folder / "older"
     tree.mkdir()
     git = shutil.which("git") or "git"
-    archive = subprocess.run(
-        [git, "-C", root, "archive", commit, "operator"], check=True, capture_output=True
-    )
+    archive = subprocess.run([git, "-C", root, "archive", commit, *PRODUCT], check=True, capture_output=True)
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
         files.extractall(tree, filter="data")
     kernel = "plimsoll/engine/kernel"
-    if not filecmp.cmp(root / "operator" / kernel / "kernel.c", tree / "operator" / kernel / "kernel.c"):
+    if not filecmp.cmp(root / "core" / kernel / "kernel.c", tree / "core" / kernel / "kernel.c"):
         raise SystemExit(f"{commit} has another kernel.c; name a commit with the present one")
-    shutil.copy(root / "operator" / kernel / "_kernel.so", tree / "operator" / kernel)
-    return Version(commit, environment={"PYTHONPATH": str(tree / "operator")})
+    shutil.copy(root / "core" / kernel / "_kernel.so", tree / "core" / kernel)
+    return Version(commit, environment={"PYTHONPATH": os.pathsep.join(str(tree / each) for each in PRODUCT)})
 
 
 def main() -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from plimsoll.app.operator import Operator
 from plimsoll.devices.taken import Taken
-from plimsoll.rebalancing.runs import config
+from plimsoll.policies import rebalancing as config
 from plimsoll.scheduling.binding import device_claims
 from plimsoll.scheduling.gangs.attempt import GangTaker
 from simulation.planted.surgery import replaced

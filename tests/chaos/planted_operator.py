@@ -21,6 +21,6 @@ if __name__ == "__main__":
         return one
 
     process.Operator = built  # type: ignore[attr-defined, assignment] # that is the bug's way in
-    from plimsoll.cli import main
+    from plimsoll.commands.program import main
 
     main()

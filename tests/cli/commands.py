@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from click.testing import CliRunner
 
-from plimsoll.cli import app
-from plimsoll.cli.commands import VERBS, load
-from plimsoll.cli.verbs import Verb, VerbGroup
+from plimsoll.commands.program import VERBS, app, load
+from plimsoll.commands.verbs import Verb, VerbGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

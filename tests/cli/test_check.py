@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import plimsoll
 from cli import golden_files
 from cli.check_scene import Installed
 from cli.commands import say
 from cli.refusing_server import kubeconfig_of, refusing_server
+from plimsoll.version import __version__
 
 #: In place of what differs from run to run, or from version to version.
 SHOWN = "https://cluster.example:6443"
@@ -26,7 +26,7 @@ def url() -> Iterator[str]:
 
 def printed(text: str, address: str) -> str:
     """Without the address, and with a version that stays."""
-    return text.replace(address, SHOWN).replace(plimsoll.__version__, "9.9.9")
+    return text.replace(address, SHOWN).replace(__version__, "9.9.9")
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ import pytest
 
 from cli.commands import say
 from cli.refusing_server import kubeconfig_of
-from plimsoll.cli import app, completion
+from plimsoll.cli import completion
 from plimsoll.cli.commands.installation.completion import SCRIPTS
+from plimsoll.commands.program import app
 from roadstead.clients import RunningCluster
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-import plimsoll
 from cli.commands import paths
 from plimsoll.api.v1alpha1 import KINDS
-from plimsoll.cli import app
 from plimsoll.cli.completion import CommandLine
+from plimsoll.commands.program import app
+from plimsoll.version import __version__
 
 CONTRIBUTED = Path(__file__).parents[2] / "contrib"
 
@@ -86,7 +86,7 @@ def test_the_manifest_of_krew_has_the_fields_that_its_index_asks_for() -> None:
     assert manifest["apiVersion"] == "krew.googlecontainertools.github.com/v1alpha2"
     assert (manifest["kind"], manifest["metadata"]) == ("Plugin", {"name": "plimsoll"})
     assert set(spec) == SPEC
-    assert spec["version"] == f"v{plimsoll.__version__}"
+    assert spec["version"] == f"v{__version__}"
     assert len(spec["shortDescription"]) <= 50
     assert not spec["shortDescription"].endswith(".")
     assert max(map(len, (spec["description"] + spec["caveats"]).splitlines())) <= 80

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from cli.commands import Said, say
 from cli.golden_files import check
 from migration.checks import CHECKS, PLUGINS
-from plimsoll.cli import app
 from plimsoll.cli.views.convert import report_lines
+from plimsoll.commands.program import app
 from plimsoll.migration.conversion import convert_documents
 from plimsoll.migration.documents import read_documents
 

@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 from cli.commands import WORDS, Said, paths, say
 from cli.refusing_server import kubeconfig_of, refusing_server
-from plimsoll.cli.errors import ExitCode, UserError, guarded
-from plimsoll.cli.options import Flag
+from plimsoll.commands.errors import ExitCode, UserError, guarded
+from plimsoll.commands.options import Flag
 from plimsoll.snapshots.content import SnapshotContent, UsageContent
 from plimsoll.snapshots.file import LONGEST_LINE, MAGIC, write
 
@@ -222,7 +222,7 @@ def test_a_reader_that_leaves_ends_the_command_silently(tmp_path: Path) -> None:
     """As in ``plimsoll … | head -1``."""
     script = (
         "import sys\n"
-        "from plimsoll.cli.errors import guarded\n"
+        "from plimsoll.commands.errors import guarded\n"
         "sys.exit(guarded(lambda: sys.stdout.writelines('line\\n' * 5000 for _ in range(500))))"
     )
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -9,9 +9,9 @@ import yaml
 from click.testing import CliRunner
 
 from cli.refusing_server import kubeconfig_of
-from plimsoll.cli.errors import UserError
-from plimsoll.cli.options import NAMESPACED, OUTPUT, Flag, Options
-from plimsoll.cli.verbs import Verb, VerbGroup, application
+from plimsoll.commands.errors import UserError
+from plimsoll.commands.options import NAMESPACED, OUTPUT, Flag, Options
+from plimsoll.commands.verbs import Verb, VerbGroup, application
 from plimsoll.kube.session.credentials import check, loader, present_namespace
 
 

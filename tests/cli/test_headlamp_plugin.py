@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-import plimsoll
+from plimsoll.answers.operator_memory import PodMemory
 from plimsoll.api.v1alpha1.eviction import Eviction
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.inspection.operator_memory import PodMemory
-from plimsoll.kube.session.pod_proxy import PORT, TOKEN_S
+from plimsoll.cli.callers.pod_proxy import PORT, TOKEN_S
 from plimsoll.plugins import IN_TREE
 from plimsoll.ports.audience import AUDIENCE, HEADER, READER
+from plimsoll.version import __version__
 
 PLUGIN = Path(__file__).parents[2] / "contrib" / "headlamp"
 SOURCES = PLUGIN / "src"
@@ -100,7 +100,7 @@ def test_packages_are_locked_by_hash_and_name_no_server() -> None:
     """A lock of another registry than the user's would bypass theirs."""
     package, lock = content("package.json"), content("package-lock.json")
 
-    assert package["version"] == lock["version"] == plimsoll.__version__
+    assert package["version"] == lock["version"] == __version__
     assert (PLUGIN / "package-lock.json").stat().st_size < 1 << 20
     for name, each in lock["packages"].items():
         assert "resolved" not in each, name

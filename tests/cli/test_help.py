@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cli.commands import paths, say
-from plimsoll.cli.commands import VERBS, load
-from plimsoll.cli.verbs import Verb
+from plimsoll.commands.program import VERBS, load
+from plimsoll.commands.verbs import Verb
+from plimsoll.version import __version__
 
 PATHS = [pytest.param(words, id="-".join(words) or "plimsoll") for words, _ in paths()]
 
@@ -63,7 +64,7 @@ def test_the_plugin_of_kubectl_names_itself() -> None:
     """Usage lines are to be typed as they are."""
     from click.testing import CliRunner  # noqa: PLC0415 - here for prog_name alone
 
-    from plimsoll.cli import app  # noqa: PLC0415 - likewise
+    from plimsoll.commands.program import app  # noqa: PLC0415 - likewise
 
     said = CliRunner().invoke(app, ["approve", "--help"], prog_name="kubectl-plimsoll")
     assert said.stdout.startswith("Usage: kubectl plimsoll approve [OPTIONS]")
@@ -72,6 +73,4 @@ def test_the_plugin_of_kubectl_names_itself() -> None:
 @pytest.mark.parametrize("words", [("--version",), ("version",)])
 def test_the_version_is_printed(words: tuple[str, ...]) -> None:
     """By a flag, as programs have it, and by a verb, as kubectl has it."""
-    import plimsoll  # noqa: PLC0415 - for its version
-
-    assert say(*words).out == f"{plimsoll.__version__}\n"
+    assert say(*words).out == f"{__version__}\n"

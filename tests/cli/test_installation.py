@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-import plimsoll
 from cli.commands import say
 from cli.golden_files import check
+from plimsoll.version import __version__
 
 
 @pytest.mark.parametrize(("case", "options"), [("definitions", ()), ("examples", ("--examples",))])
@@ -36,7 +36,7 @@ def test_the_version() -> None:
     said = say("version")
 
     assert (said.code, said.err) == (0, "")
-    check("version", "version", "text", said.out.replace(plimsoll.__version__, "9.9.9"))
+    check("version", "version", "text", said.out.replace(__version__, "9.9.9"))
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.cli.errors import UserError
 from plimsoll.cli.manifests import LONGEST, manifests
+from plimsoll.commands.errors import UserError
 
 #: Each level repeats the one above nine times.
 LAUGHS = b"a0: &a0 [x]\n" + b"".join(

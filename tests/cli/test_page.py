@@ -6,10 +6,10 @@ import os
 import re
 from pathlib import Path
 
-from plimsoll.cli.commands import VERBS, load
-from plimsoll.cli.errors import ExitCode
-from plimsoll.cli.options import Flag
-from plimsoll.cli.verbs import VerbGroup
+from plimsoll.commands.errors import ExitCode
+from plimsoll.commands.options import Flag
+from plimsoll.commands.program import VERBS, load
+from plimsoll.commands.verbs import VerbGroup
 
 PAGE = Path(__file__).parents[2] / "docs/cli.md"
 HEAD = "| Command | What it does |\n| --- | --- |\n"

@@ -24,7 +24,7 @@ HEAVY = {
     "kubernetes-asyncio's models": "kubernetes_asyncio.client.models.v1_pod",
     "moves": "plimsoll.rebalancing.moves.machine",
     "numpy": "numpy",
-    "optimal": "plimsoll.planning.optimal.planner",
+    "optimal": "plimsoll_optimal.planner",
     "prometheus": "prometheus_client",
     "pydantic": "pydantic",
     "rich": "rich",
@@ -62,7 +62,7 @@ if sys.argv[1] == "run" and sys.argv[2] != "--help":
     OperatorProcess.live = live
 else:
     atexit.register(tell)
-from plimsoll.cli import main
+from plimsoll.commands.program import main
 main()
 """
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 from rich.cells import cell_len
 
-from plimsoll.cli.printable import printable
 from plimsoll.cli.tables import Column, Table
+from plimsoll.commands.printable import printable
 
 TABLE = Table(
     ("POD", Column("CPU", right=True), Column("NODE", wide=True), "REASON"),

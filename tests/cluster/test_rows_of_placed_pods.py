@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from plimsoll.cluster.ingestion import FEWEST, Ingestion, OfTypes, PlacedPodsSubscriber
+from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.framework.descheduling.pod_indexes import OwnerCounts
 from plimsoll.model.columns.queue_usage import QUEUE_LABEL, WaitingDemand
 from plimsoll.model.columns.term_counts import TermCounts
@@ -15,7 +16,6 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import GROUP_LABEL
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings
-from plimsoll.rebalancing.planning_context import PendingPods
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import RememberingObserver

@@ -13,15 +13,16 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
-import plimsoll
 from built_once import Parts, built_once, sources, tools, write
 from deploy.tools import ROOT, tool
+from plimsoll.version import __version__
 from release.__main__ import epoch
 
 #: All of the repository that goes into a release.
 NAMES = (
     *(".gitignore", "CHANGELOG.md", "LICENSE", "Makefile", "README.md", "crds", "deploy", "devcluster"),
-    *("examples", "operator", "pyproject.toml", "requirements-runtime.lock", "tools"),
+    *("client", "core", "examples", "kubectl", "operator", "optimal", "pyproject.toml"),
+    *("requirements-runtime.lock", "testing", "tools"),
 )
 #: The folders of both releases.
 FIRST, AGAIN = "first", "again"
@@ -48,7 +49,7 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
-def made(folder: Path, out: Path, version: str = plimsoll.__version__) -> subprocess.CompletedProcess[str]:
+def made(folder: Path, out: Path, version: str = __version__) -> subprocess.CompletedProcess[str]:
     """A release by the tools of a folder."""
     command = [sys.executable, "-m", "release", version, str(out), "--dry-run"]
     return subprocess.run(

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import plimsoll
 from deploy.container import Container, missing_programs, restricted, unpack
 from deploy.tools import ROOT
 from e2e.conftest import define
@@ -25,6 +24,7 @@ from e2e.operator_process import Operator
 from e2e.polls import eventually
 from e2e.scene import Scene
 from e2e.speaker import speaking
+from plimsoll.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +77,7 @@ def said(bundle: Path, folder: Path, *args: str) -> tuple[int, str]:
 
 def test_it_starts(bundle: Path, tmp_path: Path) -> None:
     """As the image's own user, with its own interpreter."""
-    assert said(bundle, tmp_path / "version", "version") == (0, f"{plimsoll.__version__}\n")
+    assert said(bundle, tmp_path / "version", "version") == (0, f"{__version__}\n")
 
     status, text = said(bundle, tmp_path / "run", "run")
 

@@ -21,10 +21,10 @@ from pathlib import Path
 import pytest
 from pip._internal.commands import create_command
 
-import plimsoll
 from built_once import Parts, built_once, sources, tools, write
 from deploy.installation import here, link, locked, required
 from deploy.tools import ROOT, tool
+from plimsoll.version import __version__
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 #: The stage's folder of sources, and where its programs are found.
@@ -113,7 +113,7 @@ def inside(image: Path, *args: str) -> subprocess.CompletedProcess[str]:
 def test_it_runs_unprivileged_from_read_only_files(image: Path) -> None:
     """`plimsoll version`, `plimsoll run --help`; and `plimsoll run` gets as far as looking for a cluster."""
     version = inside(image, "-m", "plimsoll", "version")
-    assert (version.returncode, version.stdout.strip()) == (0, plimsoll.__version__), version.stderr
+    assert (version.returncode, version.stdout.strip()) == (0, __version__), version.stderr
     told = inside(image, "-m", "plimsoll", "run", "--help")
     assert told.returncode == 0, told.stderr
     assert "--kubeconfig" in told.stdout
@@ -127,7 +127,10 @@ def test_it_runs_unprivileged_from_read_only_files(image: Path) -> None:
 
 def test_a_user_without_rights_may_not_write(image: Path) -> None:
     """The check of the check: the same user in the same root."""
-    code = "import os, pathlib, plimsoll; print(os.getuid()); pathlib.Path(plimsoll.__file__).write_text('')"
+    code = (
+        "import os, pathlib, plimsoll.version as own; print(os.getuid());"
+        " pathlib.Path(own.__file__).write_text('')"
+    )
 
     done = inside(image, "-c", code)
 

@@ -24,7 +24,7 @@ def test_an_unknown_architecture_is_refused() -> None:
 
 
 def test_the_target_hands_on_that_no_extras_are_wanted() -> None:
-    """``EXTRAS=`` is the smallest image, and not the default."""
-    told = done("make", "-n", "image-layout", "EXTRAS=", "ARCHITECTURE=arm64")
+    """``CONTENT=plimsoll`` is the smallest image, and not the default."""
+    told = done("make", "-n", "image-layout", "CONTENT=plimsoll", "ARCHITECTURE=arm64")
 
-    assert 'deploy/image/build.py dist/image "" arm64' in told.stdout
+    assert 'deploy/image/build.py dist/image "plimsoll" arm64' in told.stdout

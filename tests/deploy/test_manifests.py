@@ -31,11 +31,11 @@ from deploy.manifests import (
     templated,
 )
 from deploy.tools import ROOT, tool
-from plimsoll import __version__
+from plimsoll.app.command import run as plimsoll_run
 from plimsoll.app.settings import Settings
-from plimsoll.cli.commands.run import run as plimsoll_run
 from plimsoll.cluster.watched_resources import WATCHED
 from plimsoll.kube.usage.credentials import ADDRESSES, TOKEN_FOLDER
+from plimsoll.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path

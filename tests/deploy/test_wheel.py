@@ -1,4 +1,4 @@
-"""The wheels of Plimsoll, plimsoll-testing and plimsoll-demo: those of a release, run elsewhere."""
+"""The wheels of a release: the files of each, and that each works with nothing but its requirements."""
 
 from __future__ import annotations
 
@@ -7,15 +7,28 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from email import message_from_bytes
 from pathlib import Path
 
 import pytest
 
-import plimsoll
 from deploy.released import FIRST, released
+from distributions import FOLDERS
+from plimsoll.version import __version__
 from release import wheels
 
 ROOT = Path(__file__).parents[2]
+#: Folder and package of each distribution, by the name of its wheel.
+HOLDS = {
+    "plimsoll_core": ("core", "plimsoll"),
+    "plimsoll_client": ("client", "plimsoll"),
+    "plimsoll_optimal": ("optimal", "plimsoll_optimal"),
+    "plimsoll": ("operator", "plimsoll"),
+    "kubectl_plimsoll": ("kubectl", "plimsoll"),
+    "plimsoll_testing": ("testing", "plimsoll"),
+}
+#: What the operator and the command line stand on.
+BELOW = ("plimsoll_core", "plimsoll_client")
 
 
 def released_wheel(name: str) -> Path:
@@ -24,95 +37,133 @@ def released_wheel(name: str) -> Path:
     return found
 
 
-@pytest.fixture(scope="module")
-def wheel() -> Path:
-    """The operator's wheel."""
-    return released_wheel("plimsoll")
-
-
-@pytest.fixture(scope="module")
-def testing_wheel() -> Path:
-    """The wheel that the extra ``testing`` brings."""
-    return released_wheel("plimsoll_testing")
-
-
-@pytest.fixture(scope="module")
-def alone(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with nothing but the operator's wheel."""
-    folder = tmp_path_factory.mktemp("alone")
-    zipfile.ZipFile(wheel).extractall(folder)
+def unpacked(folder: Path, *names: str) -> Path:
+    """A folder with nothing but these wheels."""
+    for name in names:
+        zipfile.ZipFile(released_wheel(name)).extractall(folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def together(alone: Path, testing_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with all three wheels."""
-    folder = tmp_path_factory.mktemp("together")
-    (folder / "plimsoll").mkdir()
-    for path in (*alone.glob("*-*"), *alone.glob("plimsoll/[!_]*"), *alone.glob("plimsoll/*.py")):
-        (folder / path.relative_to(alone)).symlink_to(path)
-    for each in (testing_wheel, released_wheel("plimsoll_demo")):
-        zipfile.ZipFile(each).extractall(folder)
-    return folder
+def operator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The operator, without the command line."""
+    return unpacked(tmp_path_factory.mktemp("operator"), *BELOW, "plimsoll")
 
 
-def said(folder: Path, *args: str) -> str:
-    """What Python says with the packages of a folder alone, where it keeps bytecode."""
-    done = subprocess.run(
+@pytest.fixture(scope="module")
+def command_line(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The command line, without the operator."""
+    return unpacked(tmp_path_factory.mktemp("kubectl"), *BELOW, "kubectl_plimsoll")
+
+
+def ran(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    """Python with the packages of a folder and none of this checkout, where it keeps bytecode."""
+    ours = [str(ROOT / each) for each in FOLDERS]
+    code = f"import sys\nsys.path[:] = [each for each in sys.path if each not in {ours!r}]\n"
+    (folder / "sitecustomize.py").write_text(code, encoding="utf-8")
+    return subprocess.run(
         [sys.executable, *args],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": ""},
-        check=True,
+        check=False,
         capture_output=True,
         text=True,
     )
+
+
+def said(folder: Path, *args: str) -> str:
+    """What Python says that must succeed."""
+    done = ran(folder, *args)
+    assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
-def test_the_wheel_runs_from_a_folder_of_its_own(alone: Path, tmp_path: Path) -> None:
-    """`plimsoll version`, `plimsoll run --help`, `plimsoll crds --examples`."""
-    assert said(alone, "-c", "import plimsoll; print(plimsoll.__file__)").startswith(str(alone))
-    assert said(alone, "-m", "plimsoll", "version") == plimsoll.__version__
-    assert "--kubeconfig" in said(alone, "-m", "plimsoll", "run", "--help")
-    examples = said(alone, "-m", "plimsoll", "crds", "--examples", "-d", str(tmp_path / "written")).split()
+def modules_of(name: str) -> set[str]:
+    """The modules of a distribution's sources, as its wheel names them."""
+    folder, package = HOLDS[name]
+    return {str(path.relative_to(ROOT / folder)) for path in (ROOT / folder / package).rglob("*.py")}
+
+
+@pytest.mark.parametrize("name", HOLDS)
+def test_a_wheel_holds_its_folder_and_nothing_else(name: str) -> None:
+    """Every module; the distributions share a namespace, and no file."""
+    names = set(zipfile.ZipFile(released_wheel(name)).namelist())
+
+    assert {each for each in names if each.endswith(".py")} == modules_of(name)
+    assert {each.split("/")[0] for each in names} == {HOLDS[name][1], f"{name}-{__version__}.dist-info"}
+
+
+def test_no_two_distributions_have_a_package_in_common() -> None:
+    """Where one is installed without the other, nothing is half there."""
+    packages = [{path.split("/")[1] for path in modules_of(name)} for name in HOLDS]
+
+    assert sum(map(len, packages)) == len(set().union(*packages))
+
+
+def test_the_operator_runs_without_the_command_line(operator: Path) -> None:
+    """And says where the other commands are."""
+    assert said(operator, "-c", "import plimsoll.app as a; print(a.__file__)").startswith(str(operator))
+    assert said(operator, "-m", "plimsoll", "version") == __version__
+    assert "--kubeconfig" in said(operator, "-m", "plimsoll", "run", "--help")
+    refused = ran(operator, "-m", "plimsoll", "explain", "pod", "web")
+    assert refused.returncode == 1
+    assert "pip install kubectl-plimsoll" in refused.stderr
+
+
+def test_the_operator_needs_no_templates(operator: Path) -> None:
+    """Neither it nor what it requires names them."""
+    wanted = {
+        requirement.partition("=")[0].partition(">")[0]
+        for name in (*BELOW, "plimsoll")
+        for requirement in requirements(name)
+    }
+
+    assert not wanted & {"jinja2", "rich", "kubectl-plimsoll"}
+    assert (
+        "jinja2" not in said(operator, "-c", "import sys, plimsoll.app.process; print(*sys.modules)").split()
+    )
+
+
+def requirements(name: str) -> list[str]:
+    """What a wheel requires without extras."""
+    with zipfile.ZipFile(released_wheel(name)) as archive:
+        text = archive.read(f"{name}-{__version__}.dist-info/METADATA")
+    return [each for each in message_from_bytes(text).get_all("Requires-Dist", []) if "extra ==" not in each]
+
+
+def test_the_command_line_runs_without_the_operator(command_line: Path, tmp_path: Path) -> None:
+    """`version`, `validate`, `crds --examples`; and says where `run` is."""
+    assert said(command_line, "-m", "plimsoll", "version") == __version__
+    examples = said(
+        command_line, "-m", "plimsoll", "crds", "--examples", "-d", str(tmp_path / "written")
+    ).split()
     assert {Path(each).name for each in examples} == {
         file.name for file in (ROOT / "examples").glob("*.yaml")
     }
+    assert said(command_line, "-m", "plimsoll", "validate", str(tmp_path / "written/scheduler.yaml"))
+    refused = ran(command_line, "-m", "plimsoll", "run")
+    assert refused.returncode == 1
+    assert "pip install plimsoll" in refused.stderr
 
 
-def modules_of(folder: str) -> set[str]:
-    """The modules below a folder of the operator's sources, as a wheel names them."""
-    return {str(path.relative_to(ROOT / "operator")) for path in (ROOT / "operator" / folder).rglob("*.py")}
+def test_authors_need_the_core_alone(tmp_path: Path) -> None:
+    """A profile of the plugins in the tree is built from it."""
+    folder = unpacked(tmp_path, "plimsoll_core")
+    code = (
+        "from plimsoll.engine.profile import ProfileConfig, build_profile\n"
+        "from plimsoll.framework import Registry\n"
+        "from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE\n"
+        "from plimsoll.engine.profile import Enabled\n"
+        "enabled = [Enabled(name) for name in DEFAULT_PLUGINS]\n"
+        "print(build_profile(ProfileConfig('s'), Registry(IN_TREE), enabled).scheduler_name)"
+    )
+
+    assert said(folder, "-c", code) == "s"
 
 
-def test_the_wheel_holds_the_operator_and_nothing_else(wheel: Path) -> None:
-    """Every module and the typing marker; neither testing nor the demo nor the development cluster."""
-    names = set(zipfile.ZipFile(wheel).namelist())
-    modules = {name for name in names if name.endswith(".py")}
-
-    assert modules == modules_of("plimsoll") - modules_of("plimsoll/testing")
-    assert modules_of("plimsoll/testing")
-    assert "plimsoll/py.typed" in names
-    assert not {
-        name for name in names if {"testing", "demo", "devcluster", "roadstead"} & set(name.split("/"))
-    }
-    assert {name.split("/")[0] for name in names} == {
-        "plimsoll",
-        f"plimsoll-{plimsoll.__version__}.dist-info",
-    }
-
-
-def test_the_other_wheel_holds_what_authors_test_with(together: Path, testing_wheel: Path) -> None:
-    """One folder, which is importable where both are installed."""
-    names = zipfile.ZipFile(testing_wheel).namelist()
-
-    assert {name for name in names if name.endswith(".py")} == modules_of("plimsoll/testing")
-    file = said(together, "-c", "import plimsoll.testing.conformance as laws; print(laws.__file__)")
-    assert file.startswith(str(together))
-
-
-def test_the_demo_is_a_package_of_its_own(together: Path) -> None:
-    """Found by ``plimsoll demo`` where both are installed, with the policies of the operator's wheel."""
+def test_the_demo_is_a_package_of_its_own(tmp_path: Path) -> None:
+    """Found by ``plimsoll demo`` where both are installed, with the policies of the command line's wheel."""
+    together = unpacked(tmp_path, *BELOW, "plimsoll", "kubectl_plimsoll", "plimsoll_demo")
     code = (
         "from plimsoll_demo.__main__ import examples, main\n"
         "print(examples().joinpath('scheduler.yaml').is_file())"
@@ -133,15 +184,13 @@ def test_every_project_is_built_as_the_operator_is(project: str) -> None:
     assert systems[0] == systems[1]
 
 
-def test_the_extras_are_what_the_pages_say() -> None:
-    """The solver, and testing in the version of the operator itself, which it requires in turn."""
-    operator = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    testing = tomllib.loads((ROOT / "operator/plimsoll-testing/pyproject.toml").read_text())["project"]
+def test_distributions_require_one_another_in_their_own_version() -> None:
+    """All are released together."""
+    for project in (each for each in wheels.PROJECTS if each != "devcluster"):
+        stated = tomllib.loads((ROOT / project / "pyproject.toml").read_text())["project"]
+        extras = stated.get("optional-dependencies", {}).values()
+        wanted = [*stated["dependencies"], *(each for extra in extras for each in extra)]
+        ours = [each for each in wanted if each.startswith(("plimsoll", "kubectl-plimsoll"))]
 
-    assert operator["optional-dependencies"]["testing"] == [f"plimsoll-testing=={plimsoll.__version__}"]
-    demo = tomllib.loads((ROOT / "examples/demo/pyproject.toml").read_text())["project"]
-    assert operator["optional-dependencies"]["demo"] == [f"plimsoll-demo=={plimsoll.__version__}"]
-    for extra in (testing, demo):
-        assert f"plimsoll=={plimsoll.__version__}" in extra["dependencies"]
-    assert [name.split(">")[0] for name in operator["optional-dependencies"]["optimal"]] == ["highspy"]
-    assert not any(name.startswith("highspy") for name in operator["dependencies"])
+        assert stated["version"] == __version__
+        assert all(each.endswith(f"=={__version__}") for each in ours), ours

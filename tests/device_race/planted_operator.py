@@ -19,6 +19,6 @@ PLANTED: dict[str, Callable[[], None]] = {"ignores_rivals": ignores_rivals}
 if __name__ == "__main__":
     PLANTED[sys.argv.pop(1)]()
     serve_only(sys.argv.pop(1))
-    from plimsoll.cli import main
+    from plimsoll.commands.program import main
 
     main()

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import distributions
+
 ROOT = Path(__file__).parents[2]
-PRODUCT = ROOT / "operator" / "plimsoll"
 PAGE = (ROOT / "docs" / "cached-answers.md").read_text(encoding="utf-8")
 CLOCK = re.compile(
     r"\.(?:node_tick|node_mark|epoch|budget_version|changed_since|nodes_changed_since)\b"
@@ -19,8 +20,8 @@ NAMED = re.compile(r"`((?:cluster|engine|model|planning|plugins|scheduling|toolk
 def touching() -> list[str]:
     """Modules of the product in which a clock is read or advanced."""
     return sorted(
-        ".".join(path.relative_to(PRODUCT).with_suffix("").parts)
-        for path in PRODUCT.rglob("*.py")
+        distributions.dotted(path).removeprefix("plimsoll.")
+        for path in distributions.modules()
         if CLOCK.search(path.read_text(encoding="utf-8"))
     )
 

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from distributions import FOLDERS
+
 ROOT = Path(__file__).parents[2]
 RECORDS = sorted((ROOT / "docs/adr").glob("*.md"))
 
@@ -40,7 +42,7 @@ def test_what_names_one_means_one_that_exists() -> None:
     """In code as a path with its number, in pages as a link."""
     names = {path.stem for path in RECORDS} | {path.name[:4] for path in RECORDS}
     named = set()
-    for folder, pattern in (("operator", "*.py"), ("docs", "*.md"), ("tests", "*.py")):
+    for folder, pattern in (*((each, "*.py") for each in FOLDERS), ("docs", "*.md"), ("tests", "*.py")):
         for path in (ROOT / folder).rglob(pattern):
             named |= set(re.findall(r"\badr/(\d{4}[-\w]*)", path.read_text(encoding="utf-8")))
 

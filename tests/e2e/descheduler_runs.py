@@ -20,7 +20,7 @@ from plimsoll.planning.moves import PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
-from plimsoll.rebalancing.runs.config import Registries, rebalancing_of
+from plimsoll.policies.rebalancing import Registries, rebalancing_of
 from plimsoll.strategies import EVICTORS, IN_TREE
 from trials.rounds import rounds
 

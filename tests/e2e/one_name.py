@@ -28,6 +28,6 @@ def serve_only(name: str) -> None:
 
 if __name__ == "__main__":
     serve_only(sys.argv.pop(1))
-    from plimsoll.cli import main
+    from plimsoll.commands.program import main
 
     main()

@@ -13,7 +13,7 @@ import pytest
 from e2e.polls import PATIENCE_S, eventually
 from e2e.speaker import MERGE
 from forked import Forked
-from plimsoll.app.proposal_answers import ProposalError, Question, answer
+from plimsoll.cli.callers.proposal_answers import ProposalError, Question, answer
 from plimsoll.kube.session.session import connected
 
 if TYPE_CHECKING:

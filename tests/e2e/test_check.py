@@ -20,7 +20,7 @@ from e2e.polls import eventually
 from e2e.rbac import Rights
 from e2e.speaker import speaking
 from e2e.test_deploying import applied
-from plimsoll.cli import app
+from plimsoll.commands.program import app
 
 if TYPE_CHECKING:
     from collections.abc import Callable

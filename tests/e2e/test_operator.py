@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import plimsoll
 from e2e.conftest import define
 from e2e.polls import eventually
 from e2e.scene import Scene
 from e2e.speaker import speaking
+from plimsoll.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,7 +135,7 @@ async def test_every_metric_is_on_its_page(scene: Scene, operator: Operator) -> 
     assert {name for name, kind in ours if f"| `{name}` | {kind} |" not in page} == set()
     assert len(ours) > 20
     assert "_created" not in text
-    assert operator.metric("plimsoll_build_info", version=plimsoll.__version__) == 1
+    assert operator.metric("plimsoll_build_info", version=__version__) == 1
 
 
 @pytest.mark.parametrize(

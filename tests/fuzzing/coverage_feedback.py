@@ -12,9 +12,9 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-import plimsoll
+import distributions
 
-_ROOT = str(plimsoll.__file__).removesuffix("__init__.py")
+_ROOTS = tuple(f"{distributions.ROOT / each}/" for each in distributions.PRODUCT)
 
 
 class LinesSeen:
@@ -47,7 +47,7 @@ class LinesSeen:
         code = frame.f_code
         unseen = self._unseen.get(code)
         if unseen is None:
-            is_ours = code.co_filename.startswith(_ROOT)
+            is_ours = code.co_filename.startswith(_ROOTS)
             unseen = self._unseen[code] = (
                 {line for _, _, line in code.co_lines() if line is not None and line != code.co_firstlineno}
                 if is_ours

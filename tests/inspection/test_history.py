@@ -11,7 +11,7 @@ from plimsoll.inspection.history.digest import percentile
 from plimsoll.inspection.history.history import history_of
 from plimsoll.inspection.history.selection import RecordSelection
 from plimsoll.model.selector_text import parse_selector
-from plimsoll.rebalancing.records.record import Record
+from plimsoll.records.record import Record
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

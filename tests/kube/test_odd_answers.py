@@ -7,11 +7,11 @@ import orjson
 import pytest
 
 from fuzzing.told_session import ToldTransport, a_session
+from plimsoll.cli.callers.pauses import OperatorLease, press
 from plimsoll.kube.custom_resources import PolicyResources
 from plimsoll.kube.leases import LATEST, LeaseStore
 from plimsoll.kube.lists import objects
 from plimsoll.kube.nodes import NodeTainter
-from plimsoll.kube.pauses import OperatorLease, press
 from plimsoll.kube.pods import SIGN_WITHIN_S, PodBinder, PodEvictor
 from plimsoll.kube.session.errors import LONGEST_MESSAGE, APIError, answer_of, error_of
 from plimsoll.kube.session.session import Session

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll.app import extensions
 from plimsoll.app import operator as composition
 from plimsoll.app.settings import Settings
 from plimsoll.plugins import IN_TREE
+from plimsoll.policies import extensions
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from roadstead.kubelets.nodes import make_node
 from simulation.cluster import NAMESPACE, POLICIES, SimulatedCluster, policy

@@ -9,8 +9,8 @@ import pytest
 from misbehaving.plugins import HANGING, a_way, returning
 from misbehaving.stage import Stage, played
 from misbehaving.strategies import ANSWERS, STRATEGIES
-from plimsoll.app import extensions
 from plimsoll.framework import QueueSortPlugin
+from plimsoll.policies import extensions
 from plimsoll.ports.extenders import Reply
 
 #: More pods than bindings may be under way at a time.

@@ -17,7 +17,7 @@ from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.planning.moves import EvictionPlan, PlanningContext, RebalancingConfig
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
-from plimsoll.rebalancing.runs.config import Registries, rebalancing_of
+from plimsoll.policies.rebalancing import Registries, rebalancing_of
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.testing.builders import a_node, a_pod
 

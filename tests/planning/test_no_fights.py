@@ -14,7 +14,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.aftermath import settled
 from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
-from plimsoll.rebalancing.runs.config import Registries, rebalancing_of
+from plimsoll.policies.rebalancing import Registries, rebalancing_of
 from plimsoll.strategies import EVICTORS, IN_TREE
 from trials.rounds import USUAL, rounds
 from trials.starts import some_start

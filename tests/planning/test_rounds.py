@@ -14,11 +14,11 @@ from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.moves import EvictionPlan, Goal, Move, Objective, PlanningContext, RebalancingConfig
-from plimsoll.planning.optimal.problem import VIOLATION, WEIGHTS
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.planning.proven.planner import revalidate
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll_optimal.problem import VIOLATION, WEIGHTS
 from trials.rounds import USUAL, rounds, upstream_moves
 from trials.starts import READY, some_start
 

@@ -22,10 +22,10 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers, profile_config
+from plimsoll.policies.rebalancing import SolverMissingError
 from plimsoll.policies.relist import EVERY_S, reconcile
 from plimsoll.policies.status import PolicyStatuses
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.runs.config import SolverMissingError
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.extenders.health import FAILURES
 from plimsoll.testing.builders import a_cluster, a_node, a_pod

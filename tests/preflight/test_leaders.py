@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-import plimsoll
 from plimsoll.ports.leases import Lease
 from plimsoll.preflight.findings import Level
 from plimsoll.preflight.leases import judged_leases, lease_of
 from plimsoll.preflight.workloads import installations, workload
+from plimsoll.version import __version__
 
 NOW = 1_000_000.0
 OURS = ("plimsoll", "plimsoll")
 
 
 def deployment(
-    name: str = "plimsoll", *args: str, ready: int = 1, tag: str = plimsoll.__version__, **metadata: Any
+    name: str = "plimsoll", *args: str, ready: int = 1, tag: str = __version__, **metadata: Any
 ) -> dict[str, Any]:
     """A Deployment of the operator."""
     container = {"image": f"registry.example/plimsoll:{tag}", "args": ["run", *args]}
@@ -45,7 +45,7 @@ def test_a_lease_that_is_renewed() -> None:
     assert judged({OURS: held()}, deployment()) == [
         (
             "lease plimsoll/plimsoll",
-            f"plimsoll-abc holds it and renewed it 2s ago, version {plimsoll.__version__}",
+            f"plimsoll-abc holds it and renewed it 2s ago, version {__version__}",
             Level.OK,
         )
     ]
@@ -75,7 +75,7 @@ def test_another_version() -> None:
     ((_, message, level),) = judged({OURS: held()}, deployment(tag="v0.0.9"))
 
     assert level is Level.WARNING
-    assert message.endswith(f"its version is 0.0.9, that of this command {plimsoll.__version__}")
+    assert message.endswith(f"its version is 0.0.9, that of this command {__version__}")
 
 
 def test_two_that_lead() -> None:

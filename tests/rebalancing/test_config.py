@@ -11,7 +11,7 @@ from plimsoll.framework import ConfigurationError
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted
 from plimsoll.model.kinds.workload import PriorityClass
-from plimsoll.rebalancing.runs.config import SolverMissingError
+from plimsoll.policies.rebalancing import SolverMissingError
 from rebalancing.scene import POLICY, Scene, a_policy
 
 GOLD = convert(PriorityClass, {"metadata": {"name": "gold"}, "value": 1000})

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from plimsoll.api.v1alpha1.annotations import APPROVED
 from plimsoll.cluster.reservations import FIRM
 from plimsoll.model.kinds.watch_event import PodAdded, PodUpdated
-from plimsoll.rebalancing.moves.outcomes import APPROVED
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy, status_of, web

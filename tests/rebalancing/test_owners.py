@@ -14,8 +14,8 @@ from plimsoll.planning.populations import Populations
 from plimsoll.rebalancing.moves.events import ReplacementSeen
 from plimsoll.rebalancing.moves.instructions import FollowReplacement
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings
-from plimsoll.rebalancing.moves.state import recorded_workload
 from plimsoll.rebalancing.records.drafts import spec_of
+from plimsoll.records.record import recorded_workload
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 OTHER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "map", "uid": "map"}

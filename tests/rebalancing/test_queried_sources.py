@@ -13,8 +13,8 @@ from plimsoll.load.states import LoadState
 from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.queried_sources import SOURCE_S
 from plimsoll.testing.fakes import FakeMeter, settled
+from plimsoll.usage.queried_sources import SOURCE_S
 from rebalancing.scene import Scene, a_policy, web
 
 CORE, GIB = 10**9, 2**30

@@ -14,8 +14,8 @@ from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.load.readings import LARGEST
 from plimsoll.model.kinds.node import Node, NodeAddress
 from plimsoll.ports.usage import UsageReading
-from plimsoll.rebalancing.queried_usage import node_usage, pod_usage, sound
 from plimsoll.testing.builders import a_node
+from plimsoll.usage.queried_usage import node_usage, pod_usage, sound
 
 NOW = 1_800_000_000.0
 CORE = GIB = 10**9

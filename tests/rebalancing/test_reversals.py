@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from plimsoll.model.kinds.watch_event import PodAdded, PodUpdated
-from plimsoll.rebalancing.moves.outcomes import PREEMPTION
+from plimsoll.records.record import PREEMPTION
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy, web
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plimsoll.api.v1alpha1.schedules import Schedule
-from plimsoll.rebalancing import schedule
+from plimsoll.policies import schedule
 from plimsoll.testing.fakes import FakeClock, RememberingObserver, settled
 from plimsoll.timing.timer import Timer
 

@@ -15,7 +15,7 @@ from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.planning.moves import EvictionPlan, PlanningContext, replacement_of
 from plimsoll.planning.planners import make_plan
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
-from plimsoll.rebalancing.runs.config import Registries, rebalancing_of
+from plimsoll.policies.rebalancing import Registries, rebalancing_of
 from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.testing.builders import a_cluster, a_node, a_pod

@@ -10,8 +10,8 @@ import pytest
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodAdded, PodUpdated
-from plimsoll.rebalancing.records.history import unready_replacements
-from plimsoll.rebalancing.records.record import Record
+from plimsoll.records.history import unready_replacements
+from plimsoll.records.record import Record
 from plimsoll.testing.builders import a_pod
 from rebalancing.scene import POLICY, Scene, a_policy, web
 from rebalancing.test_reversals import an_earlier_move

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from plimsoll.api.v1alpha1.annotations import STOP
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing import breakers
 from plimsoll.rebalancing.runs import plan_runner
 from plimsoll.rebalancing.runs.upstream_run import REFUSALS_IN_A_ROW
 from plimsoll.testing.builders import a_pod
@@ -215,7 +215,7 @@ async def test_what_stops_moves_ends_a_run_that_has_begun(reason: str, records: 
         if reason == "a window has opened":
             scene.clock.time += 120
         elif reason == "the button was pressed":
-            document = {"metadata": {"name": "plimsoll", "annotations": {breakers.STOP: "true"}}}
+            document = {"metadata": {"name": "plimsoll", "annotations": {STOP: "true"}}}
             scene.cache.cluster.objects.namespaces["plimsoll"] = convert(Namespace, document)
         else:
             scene.rebalancers.configure([])

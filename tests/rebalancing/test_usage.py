@@ -11,10 +11,10 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.queried_sources import QueriedSources
-from plimsoll.rebalancing.queried_usage import STALE_S
-from plimsoll.rebalancing.runs.usage import HALF_LIFE_S, UsageCollector
 from plimsoll.testing.fakes import FakeClock, FakeMeter, RememberingObserver, settled
+from plimsoll.usage.queried_sources import QueriedSources
+from plimsoll.usage.queried_usage import STALE_S
+from plimsoll.usage.sources import HALF_LIFE_S, UsageCollector
 from rebalancing.scene import POLICY, Scene, a_policy, web
 
 METRICS = [{"source": "KubernetesMetrics"}]

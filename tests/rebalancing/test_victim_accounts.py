@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from plimsoll.rebalancing.moves.outcomes import PREEMPTION
+from plimsoll.records.record import PREEMPTION
 from rebalancing.scene import POLICY, Scene, a_policy
 
 MOVES = "RemovePodsViolatingNodeTaints"

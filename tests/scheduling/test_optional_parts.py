@@ -2,14 +2,14 @@
 
 import asyncio
 import contextlib
+import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import plimsoll
+import distributions
 from plimsoll.app.machine.clock import SeededRandomness
 from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
@@ -113,7 +113,7 @@ def test_the_loop_needs_no_optional_module() -> None:
         capture_output=True,
         text=True,
         check=True,
-        env={"PYTHONPATH": str(Path(plimsoll.__file__).parents[1])},
+        env={"PYTHONPATH": os.pathsep.join(str(distributions.ROOT / each) for each in distributions.PRODUCT)},
     ).stdout.split()
 
     assert "plimsoll.scheduling.loop" in loaded

@@ -6,8 +6,9 @@ import pytest
 
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
+from plimsoll.policies.scheduler_names import PATIENCE_S
 from plimsoll.ports.events import EventNote
-from plimsoll.scheduling.orphaned_pods import LOOK_S, PATIENCE_S, OrphanedPods
+from plimsoll.scheduling.orphaned_pods import LOOK_S, OrphanedPods
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock, FakeRecorder, RememberingObserver
 from plimsoll.timing.signal import Signal

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from plimsoll.planning.optimal.milp import _Model
+from plimsoll_optimal.milp import _Model
 
 #: Nodes of the search tree after which a search ends: without a clock, as the same run ends in the same way.
 MOST_NODES = 20

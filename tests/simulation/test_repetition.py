@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.planning.optimal import milp
+from plimsoll_optimal import milp
 from roadstead.server.request_handler import Request
 from simulation.deeds.write_faults import WriteFaults
 from simulation.exchanges import Exchange

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
-from plimsoll.kube.cluster_reader import PATHS
 from plimsoll.model.decoding import decode
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.snapshots.cluster_reader import PATHS
 from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS
 from plimsoll.snapshots.saved_fields import ANNOTATIONS, KINDS, trimmed, twin
 

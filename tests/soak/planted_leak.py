@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from plimsoll.cli import main
+from plimsoll.commands.program import main
 from plimsoll.telemetry.scheduling import MetricsObserver
 
 #: Of one event.

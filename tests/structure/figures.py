@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import median
 
-from structure.sources import ROOT, Module, below, classes
+from distributions import FOLDERS, ROOT
+from structure.sources import Module, below, classes
 
 #: Beyond these, what a figure is about is printed as well.
 LONG, FULL, WIDE = 400, 15, 8
@@ -63,5 +64,5 @@ def report(folder: str, modules: tuple[Module, ...]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    for each in ("operator", "devcluster/src", "tests"):
+    for each in (*FOLDERS, "devcluster/src", "tests"):
         sys.stdout.write("\n".join(report(each, below(ROOT / each))) + "\n")

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
+from distributions import FOLDERS
 from syntax_trees import syntax_trees
 
 ROOT = Path(__file__).parents[2]
-OPERATOR = ROOT / "operator"
+PRODUCT = tuple(ROOT / each for each in FOLDERS)
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,20 @@ class Module:
         return tuple(ast.walk(self.tree))
 
     @property
+    def place(self) -> str:
+        """Its path without its distribution, and without ``plimsoll``, which is that of nearly all."""
+        parts = Path(*self.path.relative_to(ROOT).parts[1:])
+        return parts.as_posix().removeprefix("plimsoll/")
+
+    @property
     def folder(self) -> str:
         """The package that it is in; a package is in itself."""
         return self.name if self.package else self.name.rpartition(".")[0]
 
 
 def product() -> tuple[Module, ...]:
-    """The modules of the operator."""
-    return below(OPERATOR)
+    """The modules of Plimsoll's distributions."""
+    return tuple(module for root in PRODUCT for module in below(root))
 
 
 def distributions() -> list[tuple[Module, ...]]:

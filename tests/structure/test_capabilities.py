@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
-import plimsoll
+import distributions
 from plimsoll import plugins, strategies
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from syntax_trees import syntax_tree
-
-PRODUCT = Path(plimsoll.__file__).parent
 
 #: Packages that look for capabilities with isinstance(), when a profile or a policy is built.
 NO_PROBING = ("engine", "planning", "scheduling", "rebalancing", "policies", "cluster")
@@ -26,8 +24,9 @@ NAMES = {each.name for each in (*plugins.IN_TREE, *strategies.IN_TREE, *strategi
 
 def modules(packages: tuple[str, ...]) -> list[pytest.ParameterSet]:
     """The modules of the packages, as far as these exist."""
-    found = sorted(path for each in packages for path in (PRODUCT / each).rglob("*.py"))
-    return [pytest.param(path, id=str(path.relative_to(PRODUCT))) for path in found]
+    roots = tuple(f"plimsoll.{each.replace('/', '.')}" for each in packages)
+    found = {distributions.dotted(path): path for path in distributions.modules()}
+    return [pytest.param(path, id=name) for name, path in found.items() if name.startswith(roots)]
 
 
 def probes(tree: Module) -> set[str]:

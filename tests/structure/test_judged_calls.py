@@ -3,17 +3,14 @@
 import ast
 import inspect
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-import plimsoll
 from plimsoll.framework import capabilities, extension_points, queueing, resource_rules
 from plimsoll.framework.descheduling import complaints, context, strategy
 from plimsoll.framework.extension_points import NodeTrial, VictimSearch, WhatIf
 from plimsoll.toolkit.scheduling import rivalries, topology_spread
-
-PRODUCT = Path(plimsoll.__file__).parent
+from structure.sources import product
 
 #: Modules whose protocols plugins, strategies and evictors implement.
 MODULES = (
@@ -37,7 +34,7 @@ ELSEWHERE = ("plugins", "kube", "testing")
 OTHERS: dict[str, set[str]] = {
     "app/memory/endpoint.py": {"self.gate"},
     "app/memory/live_page.py": {"self.gate", "response"},
-    "cli/parameters.py": {"inspect"},
+    "commands/parameters.py": {"inspect"},
     "cluster/ingestion.py": {"self.cache"},
     "engine/attempt.py": {"extended"},
     "engine/cache/compiled_totals.py": {"points"},
@@ -54,7 +51,7 @@ OTHERS: dict[str, set[str]] = {
     "model/columns/pod_counts.py": {"self._lookup", "self._placed"},
     "model/columns/term_counts.py": {"self._lookup"},
     "planning/complaint_ledger.py": {"scope"},
-    "planning/optimal/planner.py": {"search"},
+    "plimsoll_optimal/planner.py": {"search"},
     "planning/proven/plan_builder.py": {"self.ledger", "self.objections", "self._template_proofs"},
     "rebalancing/runs/upstream_run.py": {"ledger"},
     "rebalancing/surges/rollouts.py": {"self._rollouts"},
@@ -144,11 +141,10 @@ def calls(source: str) -> list[tuple[int, str]]:
 @cache
 def found() -> dict[str, list[tuple[int, str]]]:
     """The calls in each module."""
-    paths = {path.relative_to(PRODUCT).as_posix(): path for path in sorted(PRODUCT.rglob("*.py"))}
     return {
-        name: calls(path.read_text(encoding="utf-8"))
-        for name, path in paths.items()
-        if name.partition("/")[0] not in ELSEWHERE
+        module.place: calls(module.path.read_text(encoding="utf-8"))
+        for module in product()
+        if module.place.partition("/")[0] not in ELSEWHERE
     }
 
 

@@ -79,7 +79,7 @@ def test_the_release_is_made_by_targets() -> None:
 
     assert calls == {
         *(("target", name) for name in ("release", "setup", "image")),
-        *(("variable", name) for name in ("VERSION", "ARGS", "IMAGE", "EXTRAS")),
+        *(("variable", name) for name in ("VERSION", "ARGS", "IMAGE", "CONTENT")),
     }
 
 

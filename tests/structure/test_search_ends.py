@@ -11,26 +11,27 @@ from pathlib import Path
 
 import pytest
 
+from structure.sources import product
+
 ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "operator/plimsoll"
-DECIDING = ("planning", "strategies", "toolkit", "engine", "plugins", "devices")
+DECIDING = ("planning", "strategies", "toolkit", "engine", "plugins", "devices", "plimsoll_optimal")
 
 #: Iterators without an end.
 ENDLESS = {"count", "cycle", "iter", "repeat"}
 
 #: The tests that show that searches end at their budget, by module and function.
 SEARCHES = {
-    "planning/optimal/walk.walk_to": "planning/optimal/test_neighbourhoods.py::test_a_walk_ends",
-    "planning/optimal/neighbourhoods.NeighbourhoodSearch.run": (
+    "plimsoll_optimal/walk.walk_to": "planning/optimal/test_neighbourhoods.py::test_a_walk_ends",
+    "plimsoll_optimal/neighbourhoods.NeighbourhoodSearch.run": (
         "planning/optimal/test_neighbourhoods.py::test_neighbourhoods_are_searched_within_the_time"
     ),
-    "planning/optimal/neighbourhoods.NeighbourhoodSearch._look": (
+    "plimsoll_optimal/neighbourhoods.NeighbourhoodSearch._look": (
         "planning/optimal/test_neighbourhoods.py::test_neighbourhoods_are_searched_within_the_time"
     ),
-    "planning/optimal/neighbourhoods._Unfolding._clear": (
+    "plimsoll_optimal/neighbourhoods._Unfolding._clear": (
         "planning/optimal/test_neighbourhoods.py::test_the_search_for_an_order_ends_with_its_questions"
     ),
-    "planning/optimal/neighbourhoods._Unfolding._send": (
+    "plimsoll_optimal/neighbourhoods._Unfolding._send": (
         "planning/optimal/test_neighbourhoods.py::test_the_search_for_an_order_ends_with_its_time"
     ),
     "engine/gang.place_together": (
@@ -50,8 +51,8 @@ SEARCHES = {
 
 #: Why the other loops end.
 OTHERS = {
-    "planning/optimal/planner._first_steps": "each turn leaves half of the moves",
-    "planning/optimal/spread_repair.mend_exactly": "each turn leaves half of the moves",
+    "plimsoll_optimal/planner._first_steps": "each turn leaves half of the moves",
+    "plimsoll_optimal/spread_repair.mend_exactly": "each turn leaves half of the moves",
     "planning/devices/shared_claims.together": "each pod is taken once",
     "planning/strategy_run.run_strategy": "the strategy's own candidates end",
     "planning/strategy_run.proposals": "the strategy's own candidates end",
@@ -138,11 +139,10 @@ def endless(source: str) -> set[str]:
 def test_every_loop_that_could_go_on_is_listed() -> None:
     """The language of selectors has a budget of its own: its cost limit."""
     found = {
-        f"{path.relative_to(PACKAGE).with_suffix('')}.{name}"
-        for folder in DECIDING
-        for path in (PACKAGE / folder).rglob("*.py")
-        if "cel" not in path.parts
-        for name in endless(path.read_text(encoding="utf-8"))
+        f"{module.place.removesuffix('.py')}.{name}"
+        for module in product()
+        if module.place.partition("/")[0] in DECIDING and "/cel/" not in module.place
+        for name in endless(module.path.read_text(encoding="utf-8"))
     }
 
     assert found - {*SEARCHES, *OTHERS} == set()

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "operator/plimsoll"
+import distributions
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -90,9 +89,9 @@ def intervals_by_the_wall(source: str) -> list[str]:
 
 
 def test_no_interval_is_measured_by_the_wall_clock() -> None:
-    sources = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
+    sources = {path: path.read_text(encoding="utf-8") for path in distributions.modules()}
     found = {
-        str(path.relative_to(PACKAGE)): intervals
+        distributions.dotted(path): intervals
         for path, source in sources.items()
         if "clock.now()" in source and (intervals := intervals_by_the_wall(source))
     }

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-import plimsoll
 from forked import NURSERY, Forked
+from plimsoll.version import __version__
 
 
 def test_a_command_has_its_output_and_its_exit_status(tmp_path: Any) -> None:
@@ -20,7 +20,7 @@ def test_a_command_has_its_output_and_its_exit_status(tmp_path: Any) -> None:
     bad = Forked("plimsoll", "nonsense", output=tmp_path / "bad", errors=tmp_path / "errors")
 
     assert (good.wait(20), bad.wait(20)) == (0, 1)
-    assert (tmp_path / "good").read_text().strip() == plimsoll.__version__
+    assert (tmp_path / "good").read_text().strip() == __version__
     assert (tmp_path / "bad").read_text() == ""
     assert "nonsense" in (tmp_path / "errors").read_text()
 
@@ -65,7 +65,7 @@ def test_a_shell_finds_commands_that_have_themselves_forked(tmp_path: Any) -> No
     )
 
     assert done.returncode == 1
-    assert done.stdout.strip() == (tmp_path / "said").read_text().strip() == plimsoll.__version__
+    assert done.stdout.strip() == (tmp_path / "said").read_text().strip() == __version__
     assert "nonsense" in done.stderr
 
 

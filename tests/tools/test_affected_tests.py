@@ -86,7 +86,7 @@ def test_a_change_concerns_what_imports_it(tree: Any, changed: Any, expected: An
 @pytest.mark.parametrize(
     ("path", "name"),
     [
-        ("operator/plimsoll/api/__init__.py", "plimsoll.api"),
+        ("client/plimsoll/api/__init__.py", "plimsoll.api"),
         ("devcluster/src/roadstead/cluster.py", "roadstead.cluster"),
         ("tests/e2e/scene.py", "e2e.scene"),
         ("conftest.py", "conftest"),

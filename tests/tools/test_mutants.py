@@ -17,7 +17,7 @@ from mutants.mutant import Mutant, drawn, found_again, is_sound, modules, mutant
 from mutants.results import Results
 
 ROOT = Path(__file__).parents[2]
-PATH = "operator/plimsoll/cluster/book.py"
+PATH = "client/plimsoll/cluster/book.py"
 
 
 def changes(source: str) -> set[tuple[str, str, str]]:
@@ -121,7 +121,7 @@ def test_a_mutant_has_the_lines_of_its_module() -> None:
 
 
 TEXTS = {
-    f"operator/plimsoll/{package}/module.py": "\n".join(
+    f"client/plimsoll/{package}/module.py": "\n".join(
         function(f"return a{place} < b and c.namespace == d", head=f"def f{place}(a{place}, b, c, d):")
         for place in range(size)
     )
@@ -169,7 +169,7 @@ def test_shares(count: int, expected: dict[str, int]) -> None:
 @pytest.fixture
 def planted_book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A product of one module."""
-    module = tmp_path / "operator/plimsoll/cluster/planted_book.py"
+    module = tmp_path / "client/plimsoll/cluster/planted_book.py"
     module.parent.mkdir(parents=True)
     module.write_text(
         "from functools import cached_property, wraps\n"
@@ -196,7 +196,7 @@ def planted_book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_planted_mutant_is_in_every_function_that_exists(planted_book: Path) -> None:
     import planted_book as module  # type: ignore[import-not-found]  # noqa: PLC0415 - a module of this test
 
-    path = "operator/plimsoll/cluster/planted_book.py"
+    path = "client/plimsoll/cluster/planted_book.py"
     book, has = module.Book(), module.Book().has
     functions = Functions(planted_book.parents[3])
     assert (has(2), book.free(1)) == (True, 2)
@@ -211,7 +211,7 @@ def test_a_planted_mutant_is_in_every_function_that_exists(planted_book: Path) -
 
 
 def mutant(line: int = 2, package: str = "cluster") -> Mutant:
-    path = f"operator/plimsoll/{package}/book.py"
+    path = f"client/plimsoll/{package}/book.py"
     return Mutant(path, line, line, "boundary", f"return a < {line}", f"return (a <= {line})", 0, 0, "")
 
 
@@ -312,9 +312,7 @@ def test_mutants_are_tried_in_forks_of_a_session(tmp_path: Path) -> None:
         path.write_text(text)
     for package in (module.parent, module.parents[1]):
         (package / "__init__.py").touch()
-    (tmp_path / "pytest.ini").write_text(
-        "[pytest]\npythonpath = operator\naddopts = --import-mode=importlib\n"
-    )
+    (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = client\naddopts = --import-mode=importlib\n")
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.format(root=tmp_path, path=PATH))
     (tmp_path / "hypothesis_suite.py").write_text(

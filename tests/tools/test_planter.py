@@ -34,7 +34,7 @@ BOOK = '''class Book:
         while self.left:
             self.left -= 1
 '''
-PATH = "operator/plimsoll/cluster/book.py"
+PATH = "client/plimsoll/cluster/book.py"
 FEW, MANY = frozenset({"tests/cluster/test_book.py", "tests/e2e/test_all.py"}), frozenset("abcdef")
 
 
@@ -133,9 +133,7 @@ def known(*packages: str) -> CoverageMap:
     """The same module in each package, all of it rare."""
     lines = dict.fromkeys(range(1, 16), FEW)
     return {
-        f"operator/plimsoll/{package}/{name}.py": Measured(BOOK, lines)
-        for package in packages
-        for name in "abcd"
+        f"core/plimsoll/{package}/{name}.py": Measured(BOOK, lines) for package in packages for name in "abcd"
     }
 
 
@@ -185,7 +183,7 @@ def tree(tmp_path: Path) -> Path:
             5,
             id="the place that is more like it",
         ),
-        pytest.param("operator/plimsoll/engine/books.py", BOOK, 5, id="in another module"),
+        pytest.param("client/plimsoll/records/books.py", BOOK, 5, id="in another module"),
         pytest.param(PATH, BOOK.replace("self.room <", "self.left <"), None, id="another line"),
         pytest.param(PATH, "x\nif self.room < 0:\n    pass\n", None, id="a line that is like it by chance"),
     ],
@@ -264,11 +262,13 @@ def test_tests_that_reach_the_branch_come_first_and_slow_ones_after_the_others(p
 
     assert played.ran == [f"{OTHER} with", f"{SLOW} with", f"{NEAR} with"]
     assert (verdict.outcome, verdict.place, verdict.left) == (Outcome.SURVIVED, Place(PATH, 5), 0)
-    assert row(verdict) == "| cluster | cluster/book.py:5 | boundary | survived 3 test files |"
+    assert (
+        row(verdict) == "| cluster | client/plimsoll/cluster/book.py:5 | boundary | survived 3 test files |"
+    )
 
 
 def test_a_fault_of_a_module_that_has_moved_is_tried_where_it_is_now(played: Any) -> None:
-    new = "operator/plimsoll/engine/books.py"
+    new = "client/plimsoll/records/books.py"
     (played.folder / new).parent.mkdir()
     (played.folder / PATH).rename(played.folder / new)
 
@@ -284,7 +284,7 @@ def test_no_further_test_runs_when_one_has_found_it(played: Any) -> None:
 
     assert played.ran == [f"{OTHER} with", f"{SLOW} with", f"{SLOW} without"]
     assert (verdict.outcome, verdict.by, verdict.left) == (Outcome.CAUGHT, SLOW, 1)
-    assert row(verdict) == f"| cluster | cluster/book.py:5 | boundary | {SLOW} |"
+    assert row(verdict) == f"| cluster | client/plimsoll/cluster/book.py:5 | boundary | {SLOW} |"
     assert (played.folder / PATH).read_text() == BOOK
 
 
@@ -310,7 +310,7 @@ def test_a_fault_whose_code_is_gone_is_not_tried(played: Any) -> None:
     verdict = Trials(played, COVERED, cap_s=9).of(BOUNDARY)
 
     assert (verdict.outcome, played.ran) == (Outcome.GONE, [])
-    assert row(verdict) == "| cluster | cluster/book.py | boundary | gone |"
+    assert row(verdict) == "| cluster | client/plimsoll/cluster/book.py | boundary | gone |"
     assert summary([verdict]).startswith(
         "Of 1 faults 0 were caught, 0 survived (0 of them equivalent), the code of 1 is gone"
     )
@@ -324,7 +324,7 @@ def test_tests_run_in_a_copy_of_the_tree(tree: Any, tmp_path_factory: Any) -> No
         "    book.count()\n    assert book.left == 0\n"
     )
     for package in ("plimsoll", "plimsoll/cluster"):
-        (tree / "operator" / package / "__init__.py").touch()
+        (tree / "client" / package / "__init__.py").touch()
     (tree / ".gitignore").write_text("*.log\n")
     (tree / "long.log").touch()
     subprocess.run(["git", "init", "-q", str(tree)], check=True)

@@ -102,7 +102,7 @@ def test_a_gerund_is_no_module() -> None:
     gerund, noun, tested = (
         [find.rule for find in finds_in(Path(name), '"""Rate limiter."""\n')]
         for name in (
-            "operator/plimsoll/engine/heeding.py",
+            "core/plimsoll/engine/heeding.py",
             "operator/plimsoll/binding/binding.py",
             "tests/test_eating.py",
         )

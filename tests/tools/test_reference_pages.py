@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pages import conditions, fields, links, meanings, moves, vocabulary
+from plimsoll.api.v1alpha1.annotations import STOP
 from plimsoll.planning.limits import LimitLevel
-from plimsoll.rebalancing.breakers import STOP
 
 REFERENCE = Path(__file__).parents[2] / "docs/reference"
 
@@ -51,7 +51,7 @@ def test_a_field_has_its_default_and_what_is_required_says_so() -> None:
 def test_keys_and_events_are_found() -> None:
     found = vocabulary.modules()
 
-    assert (STOP, "`rebalancing.breakers`") in vocabulary.keys(found)
+    assert (STOP, "`api.v1alpha1.annotations`") in vocabulary.keys(found)
     assert {"Scheduled", "FailedScheduling", "Preempted"} <= {
         reason for reason, *_ in vocabulary.events(found)
     }

@@ -29,7 +29,7 @@ def test_they_are_few_and_small_and_a_page_shows_each() -> None:
 def test_what_they_are_taken_of_exists() -> None:
     """The demo, the template and the fields of the live page, and a scene that the operator accepts."""
     assert (ROOT / "examples/demo/__main__.py").exists()
-    page = (ROOT / "operator/plimsoll/web_pages/templates/live.html").read_text(encoding="utf-8")
+    page = (ROOT / "operator/plimsoll/app/memory/page/live.html").read_text(encoding="utf-8")
     assert all(f'id="{name}"' in page for name in ("token", "ask"))
     documents = list(yaml.safe_load_all(screenshots.SCENE.read_text(encoding="utf-8")))
     policies = [each for each in documents if each["kind"] == "SchedulingPolicy"]

@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
-from plimsoll.app.memory.live_page import PAGE, STREAM
-from plimsoll.web_pages.html_page import live_page
+from plimsoll.app.memory.live_page import PAGE, STREAM, live_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.inspection.live_view import LiveView
+    from plimsoll.app.memory.live_view import LiveView
 
 #: What is said about every pod and node.
 EXPLANATION = {"pod": "<b>it</b>", "attemptsMade": 3, "rejectedBy": []}

@@ -13,7 +13,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support import expected_conditions as expected
 from selenium.webdriver.support.wait import WebDriverWait
 
-from plimsoll.inspection.live_view import (
+from plimsoll.app.memory.live_view import (
     LiveCondition,
     LiveNode,
     LivePod,

@@ -19,7 +19,7 @@ import click
 from book import page as pages
 from book.results import Measured, circumstances, read, write
 from book.tables import Table, declared
-from plimsoll.cli.parameters import Option, command_of
+from plimsoll.commands.parameters import Option, command_of
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "benchmarks.md"

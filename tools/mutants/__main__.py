@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from affected_tests import SLOW, distances, importers_of, is_test
+from distributions import package_of
 from mutants import mutant as mutants
 from mutants.equivalents import Equivalents
 from mutants.hunt import Hunt, Limits
-from mutants.mutant import PRODUCT, Mutant
+from mutants.mutant import Mutant
 from mutants.reach import Reach
 from mutants.results import Results
 
@@ -117,8 +118,7 @@ def touched(since: str) -> list[str]:
     """The packages with modules that differ from a commit."""
     (base,) = _git("merge-base", "HEAD", since)
     changed = {*_git("diff", "--name-only", base), *_git("ls-files", "-o", "--exclude-standard")}
-    inner = [each.removeprefix(f"{PRODUCT}/") for each in changed if each.startswith(f"{PRODUCT}/")]
-    return sorted({each.partition("/")[0] for each in inner if "/" in each and each.endswith(".py")})
+    return sorted({package_of(each) for each in changed if each.endswith(".py")} - {""})
 
 
 def _git(*args: str) -> list[str]:

@@ -21,10 +21,11 @@ from typing import Any
 import pytest
 from hypothesis import Phase, settings
 
+import distributions
 from forked import NURSERY
 from mutants.forks import BROKEN, DONE, End, Forks, Work
 from mutants.functions import Functions
-from mutants.mutant import PRODUCT, Mutant
+from mutants.mutant import Mutant
 from mutants.reach import Reach, Reached, Recorder
 from workers import become_worker
 
@@ -147,7 +148,8 @@ class Hunt:
         files = dict.fromkeys(item.nodeid.partition("::")[0] for item in session.items)
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined] # noqa: SLF001 - no public way; once, before forks share it
         NURSERY.open()
-        import_all(self.reach.root / "operator")
+        for folder in distributions.PRODUCT:
+            import_all(self.reach.root / folder)
         self._functions = Functions(self.reach.root)
         stale = [each for each in files if not self.reach.is_fresh(each)]
         self.progress(f"measuring {len(stale)} of {len(files)} test files")
@@ -231,7 +233,7 @@ class Hunt:
         known = {name: each for name, each in reaching.items() if name not in self._broken}
         near = {name for name, each in known.items() if each.lines[mutant.path] & bits}
         files = {name.partition("::")[0] for name in near}
-        inner = Path(mutant.path.removeprefix(f"{PRODUCT}/"))
+        inner = Path(*Path(mutant.path).parts[2:])  # within its package
         homes = [f"tests/{inner.parent}/", f"tests/{mutant.package}/"]
 
         def order(name: str) -> tuple[object, ...]:
@@ -307,7 +309,7 @@ def _run(items: Sequence[pytest.Item], begins: Callable[[int], None]) -> None:
 
 def import_all(folder: Path) -> None:
     """Import every module of the product, so that a mutant of any can be planted."""
-    for path in sorted(folder.glob("plimsoll/**/*.py")):
+    for path in sorted(folder.glob("plimsoll*/**/*.py")):
         parts = path.relative_to(folder).with_suffix("").parts
         if parts[-1] != "__main__":
             with contextlib.suppress(Exception):  # what cannot be imported here runs in no test

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import distributions
+from distributions import package_of
 from mutants.operators import is_usual, mutations
 
-#: Where the modules are, seen from the root of the repository.
-PRODUCT = "operator/plimsoll"
 #: The fewest mutants of a package in a sample of all.
 FEWEST = 4
 
@@ -46,8 +46,8 @@ class Mutant:
 
     @property
     def package(self) -> str:
-        """The package of ``plimsoll`` that it is in."""
-        return self.path.removeprefix(f"{PRODUCT}/").partition("/")[0]
+        """The package that it is in."""
+        return package_of(self.path)
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -115,9 +115,11 @@ def modules(root: Path, packages: Iterable[str] = ()) -> dict[str, str]:
     """The texts of the modules of some packages, of all if none is named, by path."""
     wanted = tuple(packages)
     found = {}
-    for each in sorted((root / PRODUCT).glob("*/**/*.py")):
+    for each in (
+        each for each in distributions.modules(root) if package_of(each.relative_to(root).as_posix())
+    ):
         path = each.relative_to(root).as_posix()
-        inner = path.removeprefix(f"{PRODUCT}/")
+        inner = path.partition("/")[2].removeprefix("plimsoll/")
         if not wanted or any(inner.startswith((f"{one}/", f"{one}.py")) for one in wanted):
             found[path] = each.read_text(encoding="utf-8")
     return found
@@ -140,7 +142,7 @@ def drawn(
         for each in mutants_of(path, text):
             if each.key not in known:
                 by_package[each.package].append(each)
-        sizes[path.removeprefix(f"{PRODUCT}/").partition("/")[0]] += text.count("\n")
+        sizes[package_of(path)] += text.count("\n")
     wanted = shares({each: sizes[each] for each in by_package}, count)
     return [
         mutant

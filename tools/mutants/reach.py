@@ -20,7 +20,7 @@ import coverage
 import pytest
 
 from coverage_map import lines_of_functions
-from mutants.mutant import PRODUCT
+from distributions import FOLDERS
 
 #: The context of what belongs to all tests of a file.
 SHARED = "shared"
@@ -123,7 +123,7 @@ class Recorder:
 
     def __init__(self, root: Path, items: Iterable[pytest.Item]) -> None:
         self._root, self._items = root, [*items]
-        product = [f"{root / PRODUCT}/*"]
+        product = [f"{root / each}/*" for each in FOLDERS]
         self._coverage = coverage.Coverage(data_file=None, config_file=False, include=product, messages=False)
         self._coverage.set_option("run:disable_warnings", ["no-data-collected"])
         self._contexts: list[str] = []

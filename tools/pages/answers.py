@@ -10,30 +10,43 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import plimsoll.app.memory
 import plimsoll.cli.views
 import plimsoll.inspection
 import plimsoll.preflight
-from plimsoll.inspection.answer import API_VERSION, Answer
+import plimsoll.simulation
+from plimsoll.answers.answer import API_VERSION, Answer
 
 Schema = Mapping[str, Any]
+
+#: Where answers of commands are.
+PACKAGES = (
+    plimsoll.app.memory,
+    plimsoll.cli.views,
+    plimsoll.inspection,
+    plimsoll.preflight,
+    plimsoll.simulation,
+)
 
 HEAD = f"""# JSON of the commands
 
 `-o json` and `-o yaml` print one answer with `apiVersion: {API_VERSION}` and a `kind`. A field is
 removed or changes its meaning only with a new version; new fields may appear in any, so a reader ignores
 fields that it does not know. A field without a value is absent. The tables follow the models:
-`plimsoll.inspection.answer.Answer` is their base, and `model_json_schema()` of a kind is its JSON schema.
+`plimsoll.answers.answer.Answer` is their base, and `model_json_schema()` of a kind is its JSON schema.
 
 Written by `make docs` from the code: change that.
 """
 
 
 def kinds() -> list[type[Answer]]:
-    """All answers, sorted."""
-    for package in (plimsoll.inspection, plimsoll.preflight, plimsoll.cli.views):
+    """All answers of commands and of the live page, sorted."""
+    for package in PACKAGES:
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             import_module(module.name)
-    return sorted(Answer.__subclasses__(), key=lambda kind: kind.__name__)
+    names = tuple(f"{package.__name__}." for package in PACKAGES)
+    found = (kind for kind in Answer.__subclasses__() if kind.__module__.startswith(names))
+    return sorted(found, key=lambda kind: kind.__name__)
 
 
 def page() -> str:

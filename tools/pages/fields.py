@@ -15,7 +15,7 @@ Schema = Mapping[str, Any]
 
 HEAD = """
 `apiVersion: plimsoll.dev/v1alpha1`. `[]` marks the entries of a list, `{}` the values of a map. Written
-by `make docs` from the models in `operator/plimsoll/api`: change those.
+by `make docs` from the models in `client/plimsoll/api`: change those.
 
 | Field | Type | Default | Meaning |
 | --- | --- | --- | --- |

@@ -13,7 +13,7 @@ from plimsoll.inspection.lint.rules import RULES
 BEGIN = "## Rules\n"
 
 HEAD = """
-Written by `make docs` from the table of rules in `operator/plimsoll/inspection/lint/rules.py`: change that.
+Written by `make docs` from the table of rules in `kubectl/plimsoll/inspection/lint/rules.py`: change that.
 
 | Rule | Severity | What is found |
 | --- | --- | --- |

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import distributions
+from distributions import dotted
 from pages import meanings
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, SUCCESSORS, Phase
 from plimsoll.api.v1alpha1.pod_group import GroupPhase
@@ -20,7 +22,6 @@ from plimsoll.rebalancing.runs.status import DONE
 from plimsoll.toolkit.descheduling.disruption_signals import SIGNALS, Reading
 from syntax_trees import syntax_trees
 
-PRODUCT = Path(__file__).parents[2] / "operator" / "plimsoll"
 REFUSALS_LEAD = (
     "Why a pod stays where it is: the reasons in `status.counts.refused` of a policy, in `plimsoll plan` and"
     " in the metric `plimsoll_rebalancer_refused_candidates_total`. … is a name or a number. What is in"
@@ -83,10 +84,11 @@ class Module:
 @cache
 def modules() -> tuple[Module, ...]:
     """Reads every module of the product; constants that are imported are known as well."""
-    paths = [path for path in sorted(PRODUCT.rglob("*.py")) if "testing" not in path.parts]
     trees = {
-        ".".join(path.relative_to(PRODUCT).with_suffix("").parts): tree
-        for path, tree in syntax_trees(paths).items()
+        dotted(path).removeprefix("plimsoll."): tree
+        for path, tree in sorted(
+            syntax_trees(distributions.modules()).items(), key=lambda each: dotted(each[0])
+        )
     }
     own = {name: dict(_constants(tree)) for name, tree in trees.items()}
     return tuple(Module(name, tree, {**_imported(tree, own), **own[name]}) for name, tree in trees.items())

@@ -70,7 +70,7 @@ def row(verdict: Verdict) -> str:
     if verdict.outcome is Outcome.SURVIVED:
         end += f" {len(verdict.ran)} test files" + (f", {verdict.left} not run" if verdict.left else "")
         end += f"; equivalent: {fault.equivalent}" if fault.equivalent else ""
-    return f"| {fault.package} | {where.removeprefix(faults.PRODUCT + '/')} | {fault.kind} | {end} |"
+    return f"| {fault.package} | {where} | {fault.kind} | {end} |"
 
 
 def summary(verdicts: list[Verdict]) -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-#: Where the modules are, seen from the root of the repository.
-PRODUCT = "operator/plimsoll"
+from distributions import modules, package_of
+
 #: So many lines before and after a fault are kept to recognise its place.
 AROUND = 3
 
@@ -41,8 +41,8 @@ class Fault:
 
     @property
     def package(self) -> str:
-        """The package of ``plimsoll`` that it is in."""
-        return self.path.removeprefix(f"{PRODUCT}/").partition("/")[0]
+        """The package that it is in."""
+        return package_of(self.path)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -113,7 +113,7 @@ def place_of(fault: Fault, root: Path) -> Place | None:
         return place
     others = [
         each
-        for module in sorted((root / PRODUCT).rglob("*.py"))
+        for module in modules(root)
         for each in places(fault, module.relative_to(root).as_posix(), module.read_text(encoding="utf-8"))
     ]
     likeness, place = max(others, default=(0, None))

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from coverage_map import CoverageMap, Measured
-from planter.faults import PRODUCT, Fault, fault_at
+from distributions import package_of
+from planter.faults import Fault, fault_at
 from planter.slips import Slip, slips
 
 #: Blocks that run under a condition, by the nodes that have them.
@@ -119,7 +120,7 @@ def _alternating(kinds: dict[str, list[Fault]], chance: random.Random) -> Iterat
 
 
 def _fault(path: str, text: str, site: Site) -> Fault | None:
-    if not path.startswith(f"{PRODUCT}/") or path.count("/") == PRODUCT.count("/") + 1:
+    if not package_of(path):
         return None
     node = site.slip.node
     starts = [0]

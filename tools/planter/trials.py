@@ -21,6 +21,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from coverage_map import CoverageMap
+from distributions import FOLDERS
 from planter.faults import Fault, Place, place_of, places, planted
 
 #: Folders whose tests start processes.
@@ -78,7 +79,7 @@ class Scratch:
         """Copy what the repository holds, new files included, and the compiled kernel."""
         listed = ["git", "ls-files", "-z", "-co", "--exclude-standard"]
         done = subprocess.run(listed, cwd=self.root, capture_output=True, text=True, check=True)  # noqa: S603 - git is the user's
-        kernels = self.root.glob("operator/plimsoll/engine/kernel/_kernel*")
+        kernels = self.root.glob("core/plimsoll/engine/kernel/_kernel*")
         names = [
             *filter(None, done.stdout.split("\0")),
             *(str(each.relative_to(self.root)) for each in kernels),
@@ -117,7 +118,7 @@ class Scratch:
             test: What pytest is to run, a file or a single test.
             cap_s: Seconds of processor time that each process has.
         """
-        sources = os.pathsep.join(str(self.folder / each) for each in ("operator", "devcluster/src"))
+        sources = os.pathsep.join(str(self.folder / each) for each in (*FOLDERS, "devcluster/src"))
         limits = (int(cap_s), int(cap_s) + 5)
         process = subprocess.Popen(  # noqa: S603 - what the user asked for
             [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "-p", "no:cacheprovider", test],

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Protocol, runtime_checkable
 
 import click
 
-from plimsoll.cli.parameters import Argument, Option, command_of
+from plimsoll.commands.parameters import Argument, Option, command_of
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision, Evaluation
 from plimsoll.framework import CycleState, Nomination, PluginError, Registry, Snapshot, Status

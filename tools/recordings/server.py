@@ -29,12 +29,12 @@ from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.upstream.planner import UpstreamRun
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.policies.rebalancing import Registries
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.state import TimerName
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.rebalancing.runs.config import Registries
 from plimsoll.rebalancing.runs.plan_parcel import PlanParcel
 from plimsoll.rebalancing.runs.plan_runner import PLANNING_S
 from plimsoll.rebalancing.runs.status import RunTotals

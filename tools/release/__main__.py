@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import yaml
@@ -23,9 +24,12 @@ ROOT = Path(__file__).parents[2]
 
 def stated_versions() -> dict[str, str]:
     """What each file that states the version says."""
-    found = {"operator/plimsoll/__init__.py": ROOT / "operator/plimsoll/__init__.py"}
-    (operator,) = re.findall(r'__version__ = "(.+)"', found["operator/plimsoll/__init__.py"].read_text())
-    said = {"operator/plimsoll/__init__.py": operator}
+    constant = "core/plimsoll/version.py"
+    (stated,) = re.findall(r'__version__ = "(.+)"', (ROOT / constant).read_text())
+    said = {constant: stated}
+    for project in (each for each in wheels.PROJECTS if each != "devcluster"):
+        file = ROOT / project / "pyproject.toml"
+        said[str(file.relative_to(ROOT))] = tomllib.loads(file.read_text())["project"]["version"]
     for chart in charts.CHARTS:
         file = ROOT / "deploy" / chart / "Chart.yaml"
         said[str(file.relative_to(ROOT))] = yaml.safe_load(file.read_text(encoding="utf-8"))["version"]

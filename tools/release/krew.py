@@ -31,7 +31,7 @@ export PYTHONHOME="$root/{home}" PYTHONPATH="$root/{packages}"
 start='import os, sys
 for each in ("PYTHONHOME", "PYTHONPATH"): del os.environ[each]
 sys.argv[0], sys.dont_write_bytecode = "kubectl-plimsoll", True
-from plimsoll.cli import main
+from plimsoll.commands.program import main
 main()'
 exec "$root/{loader}" --library-path "{libraries}" "$root/{python}" -c "$start" "$@"
 """

@@ -22,7 +22,7 @@ OTHERS = {
     "devcluster/README.md": "project/devcluster.md",
     "devcluster/KNOWN_DIFFERENCES.md": "project/devcluster-differences.md",
     "deploy/chart/README.md": "project/chart.md",
-    "operator/plimsoll-testing/README.md": "project/plimsoll-testing.md",
+    "testing/README.md": "project/plimsoll-testing.md",
 }
 
 #: A link in Markdown: "!" of a picture, text, address.

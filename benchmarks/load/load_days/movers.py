@@ -36,10 +36,10 @@ from plimsoll.planning.proven.over_used_rounds import OverUsedRounds
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.queried_sources import QueriedSources
-from plimsoll.rebalancing.runs.usage import UsageCollector
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.testing.fakes import FakeMeter
+from plimsoll.usage.queried_sources import QueriedSources
+from plimsoll.usage.sources import UsageCollector
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from plimsoll.app.machine.connections import ConnectionLimits, listening
 from plimsoll.app.memory.endpoint import PREFIX, ExplainEndpoint
 
 if TYPE_CHECKING:
-    from plimsoll.app.memory.live_page import LivePage  # with jinja2, where it is served
+    from plimsoll.app.memory.live_page import LivePage
 
 #: Connections to the server of metrics, /explain/ and /ui, and to the one of the probes.
 PAGES = ConnectionLimits(total=200, per_address=50, request_s=5.0, connection_s=15.0)

@@ -14,7 +14,6 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 
 from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.pod_group import PodGroupResourceStatus
-from plimsoll.app import extensions
 from plimsoll.app.candidacy import candidacy, namespace_of
 from plimsoll.app.machine.machine import Machine, SideLoop
 from plimsoll.app.memory.answers import MemoryAnswers
@@ -22,6 +21,7 @@ from plimsoll.app.rebalancing_wing import rebalancing_wing
 from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.app.settings import Settings
 from plimsoll.app.shared_parts import SharedParts
+from plimsoll.app.start_check import StartCheck
 from plimsoll.app.startup import Startup
 from plimsoll.app.supervision import Supervision
 from plimsoll.cluster.cache import Cache
@@ -45,13 +45,13 @@ from plimsoll.leadership.leader import Leadership
 from plimsoll.leadership.work_under_way import WorkUnderWay
 from plimsoll.load.summary import summary_of
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.policies import extensions
 from plimsoll.policies.controller import Policies
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
 from plimsoll.policies.relist import reconcile
 from plimsoll.policies.status import PolicyStatuses, RetriedStatuses
 from plimsoll.ports.extenders import ExtenderPort
 from plimsoll.ports.observer import told_to_all
-from plimsoll.preflight.start_check import StartCheck
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
 from plimsoll.strategies import IN_TREE as STRATEGIES

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from prometheus_client import disable_created_metrics
 
-import plimsoll
-import plimsoll.telemetry  # first: it decides what structlog imports
+import plimsoll.telemetry  # noqa: F401 - first: it decides what structlog imports
+from plimsoll.answers.operator_memory import NodeMemory, PodMemory
 from plimsoll.app.endpoints import PROBES, Endpoints, serving
 from plimsoll.app.machine.descriptors import raise_limit
 from plimsoll.app.machine.garbage import collect_until
@@ -30,18 +30,18 @@ from plimsoll.app.operator import Operator
 from plimsoll.app.settings import Settings
 from plimsoll.engine.kernel import library as kernel
 from plimsoll.framework.errors import PlimsollError
-from plimsoll.inspection.operator_memory import NodeMemory, PodMemory
 from plimsoll.kube.extenders import HTTPExtenders
 from plimsoll.kube.session.session import connected
 from plimsoll.leadership.leader import LeadershipLost
 from plimsoll.telemetry import exposition, structlog
 from plimsoll.telemetry.logs import configure
 from plimsoll.telemetry.outages import KopfLines
+from plimsoll.version import __version__
 
 if TYPE_CHECKING:
     from plimsoll.app.memory.live_page import LivePage
+    from plimsoll.app.memory.live_view import LiveView
     from plimsoll.app.memory.live_views import NodeRow
-    from plimsoll.inspection.live_view import LiveView
 
 #: Allocations before a collection of the youngest generation, such collections before one of the middle
 #: generation, and those before one of the oldest. Python's defaults are 700, 10 and 10.
@@ -81,7 +81,7 @@ class OperatorProcess:
             measuring = asyncio.create_task(thread.run(operator.supervision.measure()), name="loop lag")
             log.info(
                 "started",
-                version=plimsoll.__version__,
+                version=__version__,
                 server=operator.session.address,
                 port=served[0],
                 kernel=kernel.described(),
@@ -168,7 +168,7 @@ class OperatorProcess:
         )
 
     def _live_page(self, gate: CallerGate, here: asyncio.AbstractEventLoop) -> "LivePage":
-        from plimsoll.app.memory.live_page import LivePage  # noqa: PLC0415 - with jinja2, where it is served
+        from plimsoll.app.memory.live_page import LivePage  # noqa: PLC0415 - where it is served
 
         views = self._operator.live_views
 

@@ -10,9 +10,9 @@ from plimsoll.kube.nodes import NodeTainter
 from plimsoll.kube.pods import PodEvictor
 from plimsoll.kube.usage.credentials import PrometheusCredentials
 from plimsoll.kube.usage.prometheus import PrometheusClient
+from plimsoll.policies.rebalancing import Registries
 from plimsoll.policies.status import RetriedStatuses
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.rebalancing.runs.config import Registries
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
 from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.strategies import EVICTORS

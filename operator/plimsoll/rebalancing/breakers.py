@@ -16,21 +16,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import msgspec
-from msgspec.structs import replace
 
+from plimsoll.api.v1alpha1.annotations import PAUSE_REASON, PAUSED_BY, STOP
 from plimsoll.framework import Pod
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.objects import ClusterObjects
-from plimsoll.planning.history import Memory
-from plimsoll.planning.limits import Ceiling
-from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.ports.clock import Clock
-
-#: The annotation of the operator's own namespace that stops all moves while its value is "true".
-STOP = "plimsoll.dev/stop"
-
-#: Annotations of a namespace or policy that was paused from the command line: the user, and the reason.
-PAUSED_BY, PAUSE_REASON = "plimsoll.dev/paused-by", "plimsoll.dev/pause-reason"
 
 
 class StopButton:
@@ -60,18 +51,6 @@ class StopButton:
         why = f" ({annotations[PAUSE_REASON][:200]})" if PAUSE_REASON in annotations else ""
         stop = f'namespace {self._namespace} is annotated {STOP}="true"'
         return f"{stop}{by}{why}; until it is removed no pod is moved"
-
-
-def bounded(rebalancing: RebalancingConfig, breaker: str, most: int = 0) -> RebalancingConfig:
-    """The same policy with at most so many evictions; refusals name the breaker."""
-    budgets = (*rebalancing.limits.budgets, (breaker, Ceiling(count=most)))
-    return replace(rebalancing, limits=replace(rebalancing.limits, budgets=budgets))
-
-
-def rested(rebalancing: RebalancingConfig, memory: Memory, policy: str) -> RebalancingConfig:
-    """The same policy while it rests after fruitless moves: no moves for a while, then one."""
-    resting, may_try = memory.rest(policy)
-    return bounded(rebalancing, "rest after fruitless moves", int(may_try)) if resting else rebalancing
 
 
 #: Number of displaced pods that do not stop a policy.

@@ -19,9 +19,9 @@ from plimsoll.ports.clock import Clock
 from plimsoll.ports.objects import NodeCloser
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.records.history import ended_at
-from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.records.history import ended_at
+from plimsoll.records.record import Record
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 

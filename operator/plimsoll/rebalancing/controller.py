@@ -9,11 +9,11 @@ from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework import ConfigurationError
 from plimsoll.model.kinds.watch_event import WatchEvent
-from plimsoll.rebalancing import schedule
+from plimsoll.policies import schedule
+from plimsoll.policies.rebalancing import WHERE
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.events import HoldUpsChanged, PolicyChanged, StopPressed
 from plimsoll.rebalancing.moves.state import MoveStage
-from plimsoll.rebalancing.runs.config import WHERE
 from plimsoll.rebalancing.runs.degraded_reasons import DegradedReasons
 from plimsoll.rebalancing.runs.policy_configs import PolicyConfigs
 from plimsoll.rebalancing.runs.predictions import Predictions

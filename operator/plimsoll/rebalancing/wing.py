@@ -14,6 +14,7 @@ from plimsoll.api.v1alpha1.limits import EvictionLimits
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.ingestion import EventSubscriber, OfTypes
 from plimsoll.cluster.load_feed import LoadFeed
+from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Profile
@@ -30,6 +31,8 @@ from plimsoll.model.kinds.watch_event import (
     WatchEvent,
 )
 from plimsoll.planning.moves import Move
+from plimsoll.policies.rebalancing import Registries, limits_of
+from plimsoll.policies.schedule import Timetable
 from plimsoll.ports.clock import Clock, Computer, SnapshotComputer
 from plimsoll.ports.custom_resources import PolicyStatusWriter, WatchedRecord
 from plimsoll.ports.events import EventRecorder
@@ -53,14 +56,12 @@ from plimsoll.rebalancing.moves.instructions import CountMove, NoteDisplacement,
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings, facts_of
 from plimsoll.rebalancing.moves.state import Surroundings
-from plimsoll.rebalancing.planning_context import PendingPods, PlanningContexts
-from plimsoll.rebalancing.queried_sources import QueriedSources
+from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.records.drafts import moves_of
 from plimsoll.rebalancing.records.load_forecasts import LoadForecasts
 from plimsoll.rebalancing.records.missed import MissedDeletions
 from plimsoll.rebalancing.records.retention import Retention
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.rebalancing.runs.config import Registries, limits_of
 from plimsoll.rebalancing.runs.degraded_reasons import DegradedReasons
 from plimsoll.rebalancing.runs.inputs import RunInputs
 from plimsoll.rebalancing.runs.modes import PlanModes
@@ -73,11 +74,11 @@ from plimsoll.rebalancing.runs.scope_review import ScopeReviews
 from plimsoll.rebalancing.runs.statistics import RunStatistics
 from plimsoll.rebalancing.runs.status import RunReports
 from plimsoll.rebalancing.runs.upstream_run import UpstreamEnforcement
-from plimsoll.rebalancing.runs.usage import UsageCollector
-from plimsoll.rebalancing.schedule import Timetable
 from plimsoll.rebalancing.ways import SurgeWay
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
+from plimsoll.usage.queried_sources import QueriedSources
+from plimsoll.usage.sources import UsageCollector
 
 
 class RebalancingPorts(Struct, frozen=True):

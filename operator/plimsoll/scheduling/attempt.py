@@ -14,8 +14,9 @@ from plimsoll.framework.devices.ports import DEALLOCATED, DELETED
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
+from plimsoll.ports.pods import NOT_READY, UNSCHEDULABLE
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
-from plimsoll.scheduling.conditions import NOT_READY, UNSCHEDULABLE, Explanations
+from plimsoll.scheduling.conditions import Explanations
 from plimsoll.scheduling.preemption import Preemption
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod

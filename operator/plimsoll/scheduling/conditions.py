@@ -29,10 +29,6 @@ from plimsoll.timing.rate_limit import Pace
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry, until_certain
 from plimsoll.timing.signal import Signal
 
-#: Reasons of ``PodScheduled=False``. Autoscalers act on the first one and on no other; the second one is for
-#: pods that no new node would help, as upstream's KEP-5501 uses it for pods that are not tried.
-UNSCHEDULABLE, NOT_READY = "Unschedulable", "NotReadyForScheduling"
-
 #: Number of concurrent status writers.
 WRITERS = 8
 

@@ -1,7 +1,6 @@
 """Finds pending pods whose scheduler name no scheduler serves, and reports so on the pod, once.
 
-Such a name is usually mistyped. Kubernetes has no list of schedulers. One is recognized by its effects: it
-has placed a pod, or has written why it could not.
+Such a name is usually mistyped.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -10,30 +9,28 @@ from plimsoll.cluster.ingestion import PlacedPodsSubscriber
 from plimsoll.framework import Pod
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.policies.conditions import near
+from plimsoll.policies.scheduler_names import (
+    DEFAULT_SCHEDULER,
+    PATIENCE_S,
+    Claims,
+    is_served,
+    may_wait,
+    sentence,
+)
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import pod_reference
-from plimsoll.scheduling.conditions import NOT_READY, UNSCHEDULABLE
 from plimsoll.timing.signal import Signal
 
-#: Seconds between two passes, and the minimum wait of a pod before it counts.
-LOOK_S, PATIENCE_S = 15.0, 60.0
+#: Seconds between two passes.
+LOOK_S = 15.0
 
 #: Maximum number of events per pass.
 MOST_EVENTS = 100
 
-#: Served in every cluster.
-DEFAULT_SCHEDULER = "default-scheduler"
-
 #: Condition and reason of a policy whose scheduler name pending pods seem to mean.
 ORPHANED, NEAR_MISS = "PodsOrphaned", "SchedulerNameUnknown"
-
-#: Reasons of ``PodScheduled`` that schedulers write, as opposed to the API server.
-_WRITTEN = (UNSCHEDULABLE, NOT_READY, "SchedulerError")
-
-#: By scheduler name: the policy that claims it, and why the policy does not serve it, "" if it does.
-Claims = Mapping[str, tuple[str, str]]
 
 
 class OrphanedPods(PlacedPodsSubscriber):
@@ -133,29 +130,6 @@ class OrphanedPods(PlacedPodsSubscriber):
         if meant != self._meant:
             self._meant = meant
             self._conditions.notify()
-
-
-def is_served(pod: Pod) -> bool:
-    """Whether the pod's scheduler was seen to work: it has placed the pod, or written why not."""
-    return bool(pod.node_name) or any(
-        each.type == "PodScheduled" and each.reason in _WRITTEN for each in pod.status.conditions
-    )
-
-
-def may_wait(pod: Pod) -> bool:
-    """Whether a scheduler should place the pod."""
-    return not (pod.node_name or pod.is_terminal or pod.is_terminating or pod.spec.scheduling_gates)
-
-
-def sentence(name: str, claimed: Claims) -> str:
-    """Why no scheduler places pods of a scheduler name."""
-    if name in claimed:
-        policy, problem = claimed[name]
-        return f'SchedulingPolicy {policy} has schedulerName "{name}" and does not serve it: {problem}'
-    return (
-        f'no scheduler is known that serves schedulerName "{name}": no SchedulingPolicy has it, and no pod'
-        f" with it was ever placed{near(name, [*claimed, DEFAULT_SCHEDULER])}"
-    )
 
 
 def _meant(orphans: Mapping[str, list[Pod]], claimed: Claims) -> dict[str, str]:

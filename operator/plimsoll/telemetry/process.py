@@ -5,9 +5,9 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram
 
-import plimsoll
 from plimsoll.ports.observer import Observer
 from plimsoll.telemetry.tallies import Durations, Occurrences
+from plimsoll.version import __version__
 
 REQUEST_BUCKETS = tuple(0.005 * 2**power for power in range(14))
 LAG_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -26,7 +26,7 @@ class ProcessMetrics(Observer):
             "Always 1. Labeled by version (of Plimsoll), python_version and platform.",
             ["version", "python_version", "platform"],
         ).labels(
-            plimsoll.__version__,
+            __version__,
             platform.python_version(),
             f"{platform.system()}/{platform.machine()}".lower(),
         ).set(1)

@@ -12,8 +12,8 @@ from plimsoll.engine.extenders.extender import Extender
 from plimsoll.kube.usage.prometheus import _vector
 from plimsoll.load.readings import CPU, LARGEST
 from plimsoll.model.kinds import extender_wire as wire
-from plimsoll.rebalancing.queried_usage import node_usage, pod_usage
 from plimsoll.testing.builders import a_node
+from plimsoll.usage.queried_usage import node_usage, pod_usage
 
 NODES = (a_node("n1"), a_node("n2"))
 KNOWN_NODES = {node.name: node for node in NODES}

@@ -16,9 +16,9 @@ from yarl import URL
 from fuzzing.target import Bound, Broken, Target, kind_of
 from fuzzing.targets.policies import policy_documents
 from fuzzing.told_session import LOOPS
+from plimsoll.answers.operator_memory import NodeMemory, PodMemory
 from plimsoll.app.memory.caller_gate import CallerGate
 from plimsoll.app.memory.endpoint import ExplainEndpoint
-from plimsoll.inspection.operator_memory import NodeMemory, PodMemory
 from plimsoll.kube.access_reviews import Caller
 from plimsoll.kube.extenders import HTTPExtenders
 from plimsoll.ports.extenders import Endpoint, TLSSettings

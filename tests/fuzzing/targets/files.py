@@ -19,8 +19,8 @@ from fuzzing import specimens
 from fuzzing.target import Bound, Broken, Target, kind_of, outcome
 from fuzzing.told_session import LOOPS
 from plimsoll.cli.clusters import catalogue
-from plimsoll.cli.errors import UserError
 from plimsoll.cli.manifests import manifests_of
+from plimsoll.commands.errors import UserError
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.inspection.catalogue import Catalogue, RebalancingJudge, SchedulingJudge
 from plimsoll.inspection.lint.rules import RULES, lint

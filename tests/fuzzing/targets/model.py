@@ -16,10 +16,10 @@ from fuzzing.target import Bound, Broken, Target, kind_of, outcome, text_of
 from model.upstream_quantity import Quantity
 from plimsoll.api.schema.fields import Duration, duration_s
 from plimsoll.api.v1alpha1.schedules import Schedule
-from plimsoll.cli.errors import UserError
 from plimsoll.cli.moments import moment_of
 from plimsoll.cluster.listed_objects import read_object
 from plimsoll.cluster.watched_resources import WATCHED
+from plimsoll.commands.errors import UserError
 from plimsoll.framework.field_errors import field_errors, summary
 from plimsoll.model.decoding import decode
 from plimsoll.model.kinds.deployment import Deployment
@@ -35,7 +35,7 @@ from plimsoll.model.selectors import (
     is_label_key,
     is_label_value,
 )
-from plimsoll.rebalancing.schedule import check, is_open, next_fire
+from plimsoll.policies.schedule import check, is_open, next_fire
 from plimsoll.toolkit.descheduling.protections import duration
 
 LABELS = {"app": "web", "pool": "7", "": "", "a/b": "c"}

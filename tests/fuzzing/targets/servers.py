@@ -10,16 +10,14 @@ from fuzzing import specimens
 from fuzzing.target import Bound, Broken, Target, kind_of
 from fuzzing.told_session import LOOPS, ToldTransport, a_session
 from plimsoll.access.rights import Right
-from plimsoll.kube import pauses
+from plimsoll.cli.callers import pauses, pod_proxy
 from plimsoll.kube.access_reviews import AccessReviews, CallerReviews
-from plimsoll.kube.cluster_reader import read_cluster
 from plimsoll.kube.custom_resources import PolicyResources, shadowing_evictions
 from plimsoll.kube.deployments import DeploymentRollouts
 from plimsoll.kube.leases import LeaseStore
 from plimsoll.kube.lists import objects
 from plimsoll.kube.nodes import NodeTainter
 from plimsoll.kube.pods import PodBinder, PodDocuments, PodEvictor
-from plimsoll.kube.session import pod_proxy
 from plimsoll.kube.session.errors import APIError
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.usage.metrics_api import UsageMeter
@@ -28,6 +26,7 @@ from plimsoll.ports.leases import Lease
 from plimsoll.ports.writes import WriteResult
 from plimsoll.preflight.check import judged
 from plimsoll.preflight.survey.cluster import survey
+from plimsoll.snapshots.cluster_reader import read_cluster
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, cast
 import pytest
 import yaml
 
+from plimsoll.cli.callers.pod_proxy import ask_pod
 from plimsoll.kube.session.credentials import loader
 from plimsoll.kube.session.http_client import opened_client
 from plimsoll.kube.session.http_transport import HTTPTransport
-from plimsoll.kube.session.pod_proxy import ask_pod
 from plimsoll.kube.session.session import Session, connected
 from roadstead.certificates import loopback_identity
 

@@ -18,13 +18,13 @@ from plimsoll.framework import Registry
 from plimsoll.load.load_book import LoadBook
 from plimsoll.planning.history import Fate, Memory, PastMove
 from plimsoll.planning.moves import EvictionPlan, Objective, RebalancingConfig, workload_of
-from plimsoll.planning.optimal.load_terms import LoadTerms
-from plimsoll.planning.optimal.milp import CLOSE, solve
-from plimsoll.planning.optimal.problem import PlacementProblem, Stock, value_of
 from plimsoll.planning.planners import ask_again, make_plan
 from plimsoll.planning.proven.load_lines import by_load_conditions
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_node
+from plimsoll_optimal.load_terms import LoadTerms
+from plimsoll_optimal.milp import CLOSE, solve
+from plimsoll_optimal.problem import PlacementProblem, Stock, value_of
 
 LOW: tuple[str, dict[str, Any]] = (
     "LowNodeUtilization",

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.planning.moves import Objective
-from plimsoll.planning.optimal.milp import solve
-from plimsoll.planning.optimal.problem import (
+from plimsoll_optimal.milp import solve
+from plimsoll_optimal.problem import (
     NOWHERE,
     VIOLATION,
     PlacementProblem,

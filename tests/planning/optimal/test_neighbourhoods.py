@@ -19,12 +19,12 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import EvictionPlan, Goal, PlanningContext, RebalancingConfig, replacement_of
-from plimsoll.planning.optimal import neighbourhoods, walk
-from plimsoll.planning.optimal.problem import Solution
-from plimsoll.planning.optimal.search_time import SearchTime
 from plimsoll.planning.planners import make_plan
 from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll_optimal import neighbourhoods, walk
+from plimsoll_optimal.problem import Solution
+from plimsoll_optimal.search_time import SearchTime
 
 ROOM = "MakeRoomForPending"
 

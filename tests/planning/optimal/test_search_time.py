@@ -1,7 +1,7 @@
 """The time of a search is the greater of what its parts report and what elapses."""
 
 from plimsoll.planning.moves import standing
-from plimsoll.planning.optimal.search_time import SearchTime
+from plimsoll_optimal.search_time import SearchTime
 
 
 def test_with_a_clock_that_stands_still_only_reports_count() -> None:

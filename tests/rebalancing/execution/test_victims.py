@@ -9,6 +9,7 @@ import pytest
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.framework import PodInfo
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.watch_event import PodDeleted
@@ -25,7 +26,6 @@ from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import LEAVING_S
 from plimsoll.rebalancing.moves.sightings import facts_of
 from plimsoll.rebalancing.moves.state import Surroundings
-from plimsoll.rebalancing.planning_context import PendingPods
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.records.unwritten import CATCH_UP_S
 from plimsoll.rebalancing.runs.proposals import Approvals

@@ -16,10 +16,10 @@ from plimsoll.rebalancing.moves.bundles import beneficiaries_of, bundle_of
 from plimsoll.rebalancing.moves.events import BundlePlanned, Event, MovePlanned
 from plimsoll.rebalancing.moves.instructions import Instruction
 from plimsoll.rebalancing.moves.machine import MoveMachine
-from plimsoll.rebalancing.moves.outcomes import PREEMPTION
 from plimsoll.rebalancing.moves.state import BundleState, MoveStage, MoveState, PodFacts, Surroundings
 from plimsoll.rebalancing.moves.transition import MoveTable
 from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
+from plimsoll.records.record import PREEMPTION
 from plimsoll.testing.builders import a_pod
 
 POLICY = "tidy"

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
+from plimsoll.api.v1alpha1.annotations import APPROVED, STOP
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, ObjectAdded, PodAdded, PodUpdated
 from plimsoll.model.kinds.workload import Namespace
-from plimsoll.rebalancing.breakers import STOP
-from plimsoll.rebalancing.moves.outcomes import APPROVED
 from plimsoll.testing.builders import a_node
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy, web

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from plimsoll.answers.operator_memory import NodeMemory, PodMemory, QueueMemory, RoomMemory
 from plimsoll.cluster.reservations import Reservation, ReservationBook
-from plimsoll.inspection.operator_memory import NodeMemory, PodMemory, QueueMemory, RoomMemory
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 

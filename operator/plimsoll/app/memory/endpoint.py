@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from plimsoll.answers.answer import AnswerPart
 from plimsoll.app.memory.caller_gate import CallerGate, CallerRefusal
-from plimsoll.inspection.answer import AnswerPart
 from plimsoll.timing.rate_limit import Pace
 
 PREFIX = "/explain/"

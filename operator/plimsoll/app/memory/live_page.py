@@ -10,16 +10,20 @@ page thus survives a fail-over, and a closed page costs nothing.
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from typing import ClassVar
 
 from aiohttp import web
 
 from plimsoll.app.memory.caller_gate import CallerGate, CallerRefusal
+from plimsoll.app.memory.live_view import LiveView
 from plimsoll.app.memory.live_views import NodeRow
-from plimsoll.inspection.live_view import LiveView
-from plimsoll.web_pages.html_page import live_page
+from plimsoll.pages.page_parts import STYLE, TILES, asset, content_policy
+from plimsoll.version import __version__
 
 PAGE, STREAM = "/ui", "/explain/live"
 
@@ -38,6 +42,20 @@ HEADERS = {
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
 }
+
+
+@cache
+def live_page() -> tuple[str, str]:
+    """The page of a running operator, and its policy header; the page requests only its own server."""
+    page, style, script = (_own(f"live.{kind}") for kind in ("html", "css", "js"))
+    filled = {"style": asset(STYLE) + style, "script": script + asset(TILES), "version": __version__}
+    policy = content_policy(filled["style"], filled["script"])
+    text = re.sub(r"@(style|script|version)@", lambda found: filled[found[1]], page)
+    return text, f"{policy}; connect-src 'self'; frame-ancestors 'none'"
+
+
+def _own(name: str) -> str:
+    return (resources.files(__package__) / "page" / name).read_text("utf-8")
 
 
 @dataclass(eq=False)

@@ -8,8 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from plimsoll.api.schema.conditions import Condition
-from plimsoll.cluster.cache import Cache
-from plimsoll.inspection.live_view import (
+from plimsoll.app.memory.live_view import (
     LiveCondition,
     LiveNode,
     LivePod,
@@ -17,9 +16,10 @@ from plimsoll.inspection.live_view import (
     LiveRecord,
     LiveView,
 )
+from plimsoll.cluster.cache import Cache
 from plimsoll.model.columns.cluster import CPU, MEMORY, PODS
 from plimsoll.ports.clock import Clock
-from plimsoll.rebalancing.records.record import Record
+from plimsoll.records.record import Record
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 
 #: Maximum number of waiting pods, of moves, and of ended moves in a view.

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.framework import ConfigurationError
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
@@ -24,15 +25,13 @@ from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.machine import MoveMachine
-from plimsoll.rebalancing.moves.outcomes import PREEMPTION
 from plimsoll.rebalancing.moves.recovery import RECOVERING, REFUSED
 from plimsoll.rebalancing.moves.sightings import facts_of
-from plimsoll.rebalancing.moves.state import PodFacts, recorded_workload
-from plimsoll.rebalancing.planning_context import PendingPods
+from plimsoll.rebalancing.moves.state import PodFacts
 from plimsoll.rebalancing.records.contradictions import contradiction
-from plimsoll.rebalancing.records.history import is_victim
-from plimsoll.rebalancing.records.record import MOVING, Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.records.history import is_victim
+from plimsoll.records.record import MOVING, PREEMPTION, Record, recorded_workload
 from plimsoll.timing.retry import RetryPolicy, retry
 
 #: Maximum number of events about refused records in one pass; the log and a metric count all of them.

@@ -13,6 +13,7 @@ from msgspec import Struct
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.execution.believed_records import BelievedRecords
 from plimsoll.rebalancing.execution.executor import MoveExecutor
@@ -20,10 +21,9 @@ from plimsoll.rebalancing.moves.bundles import bundle_of
 from plimsoll.rebalancing.moves.events import BundlePlanned, ProcessRestarted, RolloutAnswered
 from plimsoll.rebalancing.moves.recovery import rank
 from plimsoll.rebalancing.moves.state import BundleState
-from plimsoll.rebalancing.planning_context import PendingPods
 from plimsoll.rebalancing.records.drafts import move_of
-from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.records.record import Record
 
 #: Seconds by which a deposed leader has noticed, and its last requests have arrived: those of a lease.
 LATE_S = 20.0

@@ -39,12 +39,12 @@ from plimsoll.rebalancing.moves.outcomes import (
     cancelled,
     unlike,
 )
-from plimsoll.rebalancing.moves.state import Landing, Way, recorded_workload
+from plimsoll.rebalancing.moves.state import Landing, Way
 from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.records.drafts import surge_reference
-from plimsoll.rebalancing.records.history import memory_of
-from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.records.history import memory_of
+from plimsoll.records.record import Record, recorded_workload
 
 #: Number of placed pods from which moves are judged in a thread; with fewer, it takes a few milliseconds.
 MANY_PODS = 1_000

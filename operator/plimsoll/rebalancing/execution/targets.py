@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 from msgspec import Struct, field
 
+from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.cluster.reservations import FIRM, ReservationBook, ReservationReason
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.model.columns.admitted_shapes import as_admitted
@@ -24,7 +25,6 @@ from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.execution.executor import Immediate
 from plimsoll.rebalancing.moves import instructions
 from plimsoll.rebalancing.moves.machine import MoveMachine
-from plimsoll.rebalancing.planning_context import PendingPods
 
 #: Seconds after which room is released if the moved pods have not left.
 ROOM_S = 300.0

@@ -21,10 +21,10 @@ from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.events import MovePlanned
-from plimsoll.rebalancing.moves.outcomes import PREEMPTION
 from plimsoll.rebalancing.moves.state import MoveStage, MoveState, Way
 from plimsoll.rebalancing.records.drafts import first_reason, key_of, spec_of
 from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.records.record import PREEMPTION
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
 #: Stages of a victim whose eviction has a response.

@@ -13,6 +13,7 @@ from plimsoll.rebalancing.moves import deferral, events, outcomes
 from plimsoll.rebalancing.moves.instructions import Evict, FollowReplacement
 from plimsoll.rebalancing.moves.state import Landing, MoveStage, TimerName, Way
 from plimsoll.rebalancing.moves.transition import Begin, MoveTable, Step
+from plimsoll.records.record import STILL_THERE
 from plimsoll.timing.retry import RetryPolicy
 
 #: Retries of an eviction without a usable response.
@@ -163,7 +164,7 @@ def _timed_out(step: Step, event: events.TimedOut) -> None:
         case MoveStage.LEAVING, TimerName.LEAVING:
             node = step.state.spec.from_node
             text = f"the pod was evicted and has not left {node} in time"
-            step.close(Landing(Phase.FAILED, outcomes.STILL_THERE, text))
+            step.close(Landing(Phase.FAILED, STILL_THERE, text))
 
 
 def _is_still_leaving(step: Step) -> bool:

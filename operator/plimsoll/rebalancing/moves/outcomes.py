@@ -7,6 +7,7 @@ reason and message that close the record of a move.
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from plimsoll.api.v1alpha1.annotations import APPROVED
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
@@ -15,13 +16,10 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves import events, instructions
 from plimsoll.rebalancing.moves.state import IN_FLIGHT, Landing, MoveStage, MoveState, PodFacts, TimerName
 from plimsoll.rebalancing.moves.transition import Step, Transition
+from plimsoll.records.record import PREEMPTION
 
-#: The annotation with a person's answer to a proposal, and the reason of a rejected record.
-APPROVED = "plimsoll.dev/approved"
+#: The reason of a record whose proposal was rejected.
 REJECTED = "Rejected"
-
-#: Values of the annotation; any other value is no answer.
-ANSWERS = {"true": True, "false": False}
 
 #: The reason of a record whose move could not be revalidated.
 NOT_REVALIDATED = "NotRevalidated"
@@ -53,12 +51,6 @@ NOT_MADE = not_all("a move that it goes together with was not made")
 NOT_JUDGED = not_all("a move that it goes together with could not be judged")
 NOT_PROPOSED = not_all("another record of its bundle is gone, or was called off")
 FOR_NO_POD = not_all("the pod that the moves make room for is gone")
-
-#: The reason of a record that says Evicted and whose pod stays.
-STILL_THERE = "StillThere"
-
-#: The strategy in records of victims of preemption.
-PREEMPTION = "DefaultPreemption"
 
 #: Seconds within which a replacement must run, and then again become Ready.
 PATIENCE_S = 300.0

@@ -33,6 +33,7 @@ from plimsoll.rebalancing.moves.instructions import (
 )
 from plimsoll.rebalancing.moves.state import Landing, MoveStage
 from plimsoll.rebalancing.moves.transition import MoveTable, Step
+from plimsoll.records.record import STILL_THERE
 
 #: The reason of phases that are written after a restart.
 RESTARTED = "Restarted"
@@ -86,7 +87,7 @@ def _carry_on(step: Step, event: ProcessRestarted) -> None:
             _await_replacement(step, event)
         case Phase.EVICTED if event.stands:
             message = f"the record says that the pod was evicted, and the pod stays on {event.spec.from_node}"
-            outcomes.end(step, Landing(Phase.FAILED, outcomes.STILL_THERE, message))
+            outcomes.end(step, Landing(Phase.FAILED, STILL_THERE, message))
             _warn(step, event, message)
         case Phase.EVICTED:
             _await_replacement(step, event)

@@ -12,9 +12,9 @@ from msgspec import Struct, field
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.planning.limits import workload_key
 from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteResult
+from plimsoll.records.record import recorded_workload
 
 
 class MoveStage(StrEnum):
@@ -94,12 +94,6 @@ class Landing(Struct, frozen=True):
     message: str
     replacement: PodFacts | None = None  #: the pod that replaced the evicted one
     blocked_by: str = ""  #: the budget that blocked the eviction
-
-
-def recorded_workload(spec: EvictionSpec) -> str:
-    """The key of the workload in a record."""
-    owner = spec.surge or spec.owner
-    return workload_key(spec.pod.namespace, spec.pod.uid if owner is None else owner.uid)
 
 
 class MoveState(Struct, frozen=True):

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase
-from plimsoll.rebalancing.moves.outcomes import PREEMPTION
 from plimsoll.rebalancing.moves.state import IN_FLIGHT, BundleState, MoveStage, MoveState, TimerName
+from plimsoll.records.record import PREEMPTION
 
 #: The phases that a record can have in each stage.
 PHASES: Mapping[MoveStage, tuple[Phase | None, ...]] = {

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from plimsoll.api.v1alpha1.eviction_naming import is_name_for
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.framework import PodInfo
-from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.sent_times import SKEW_S
+from plimsoll.records.record import Record
 
 
 def contradiction(record: Record, find: Callable[[str], PodInfo | None], now: float) -> str:

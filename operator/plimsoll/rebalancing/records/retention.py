@@ -9,8 +9,8 @@ from plimsoll.planning.history import UnreadyReplacement
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.moves.events import RecordDeleted
-from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.records.record import Record
 
 #: Seconds between two checks for records that are too old.
 TIDY_S = 60.0

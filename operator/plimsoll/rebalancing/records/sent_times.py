@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from plimsoll.ports.clock import Clock
-from plimsoll.rebalancing.records.history import counts_as_sent, latest_sent
-from plimsoll.rebalancing.records.record import Record
+from plimsoll.records.history import counts_as_sent, latest_sent
+from plimsoll.records.record import Record
 
 #: Maximum difference of other machines' clocks, in seconds.
 SKEW_S = 7200.0

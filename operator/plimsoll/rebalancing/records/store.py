@@ -27,11 +27,11 @@ from plimsoll.ports.custom_resources import Records
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.announcements import ANNOUNCER, announced_at
-from plimsoll.rebalancing.records.history import is_reversal
-from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.sent_times import SentTimes
 from plimsoll.rebalancing.records.unwritten import CATCH_UP_S, UnwrittenRecords
 from plimsoll.rebalancing.records.versions import VersionedRecords
+from plimsoll.records.history import is_reversal
+from plimsoll.records.record import Record
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 from plimsoll.timing.signal import Signal
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from plimsoll.ports.custom_resources import Records
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.records.record import Record
+from plimsoll.records.record import Record
 
 
 @dataclass(eq=False)

@@ -12,12 +12,13 @@ from plimsoll.model.kinds.workload import Namespace
 from plimsoll.planning.history import Memory
 from plimsoll.planning.proven.load_guards import TWO_YARDSTICKS
 from plimsoll.planning.proven.load_lines import NOT_MEASURED, by_load_conditions
+from plimsoll.policies.run_figures import sentence_of
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.runs import plan_runner
 from plimsoll.rebalancing.runs.inputs import RunInput
 from plimsoll.rebalancing.runs.policy_configs import Breakers
 from plimsoll.rebalancing.runs.scope_review import ScopeReviews
-from plimsoll.rebalancing.runs.status import RunResult, sentence_of
+from plimsoll.rebalancing.runs.status import RunResult
 from plimsoll.rebalancing.ways import SurgeWay
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of

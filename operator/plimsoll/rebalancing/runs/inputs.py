@@ -15,15 +15,14 @@ from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import EvictionPlan, PlanningContext, RebalancingConfig
 from plimsoll.planning.proven.over_used_rounds import OverUsedRounds
 from plimsoll.ports.clock import Clock
-from plimsoll.rebalancing.breakers import rested
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.events import HoldUpsChanged
 from plimsoll.rebalancing.planning_context import PlanningContexts
-from plimsoll.rebalancing.records.history import memory_of, touched_nodes
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.policy_configs import PolicyConfigs
-from plimsoll.rebalancing.runs.usage import UsageCollector
 from plimsoll.rebalancing.ways import SurgeWay
+from plimsoll.records.history import memory_of, touched_nodes
+from plimsoll.usage.sources import UsageCollector
 
 
 class RunInput(msgspec.Struct, frozen=True):
@@ -69,7 +68,7 @@ class RunInputs:
         breakers.displacements.look(name)
         self.executor.post(HoldUpsChanged())
         rebalancing = self.configs.configured(policy)
-        rebalancing = rested(rebalancing, memory, name)
+        rebalancing = rebalancing.rested(memory, name)
         deployments = await self.surges.deployments() if rebalancing.surge else None
         is_upstream = rebalancing.planner is Planner.UPSTREAM  # descheduler does not see nominations
         fork = self.book.cache.cluster.fork() if is_upstream else self.book.claimed()

@@ -7,14 +7,15 @@ from datetime import UTC, datetime
 import msgspec
 
 from plimsoll.access.rights import NO_RIGHTS, Access, Part
+from plimsoll.api.v1alpha1.annotations import STOP
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.profile import Profile
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.planning.moves import RebalancingConfig
+from plimsoll.policies.rebalancing import Registries, rebalancing_of
 from plimsoll.ports.clock import Clock
-from plimsoll.rebalancing.breakers import STOP, DisplacementBreaker, StopButton, bounded
-from plimsoll.rebalancing.runs.config import Registries, rebalancing_of
+from plimsoll.rebalancing.breakers import DisplacementBreaker, StopButton
 from plimsoll.rebalancing.runs.plan_runner import PlanRunner
 
 
@@ -48,10 +49,10 @@ class PolicyConfigs:
         now, breakers = datetime.fromtimestamp(self.clock.now(), UTC), self.breakers
         wanted = rebalancing_of(policy, self.registries, self.profiles, self.objects, now)
         if breakers.displacements.sentence(policy.metadata.name):
-            wanted = bounded(wanted, "rest until displaced pods have a place")
+            wanted = wanted.bounded("rest until displaced pods have a place")
         if breakers.access.obstacle(policy, Part.REBALANCING):
-            wanted = bounded(wanted, NO_RIGHTS)
-        return bounded(wanted, STOP) if breakers.stop.is_pressed else wanted
+            wanted = wanted.bounded(NO_RIGHTS)
+        return wanted.bounded(STOP) if breakers.stop.is_pressed else wanted
 
     def of(self, name: str) -> RebalancingConfig | None:
         """A policy's configuration; None if it no longer rebalances."""

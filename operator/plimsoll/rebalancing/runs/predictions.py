@@ -13,9 +13,9 @@ from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.moves.events import RecordDeleted
 from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
-from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.status import RunTotals
+from plimsoll.records.record import Record
 from plimsoll.timing.task_sets import first_of
 
 #: Seconds after the start in which an unknown policy does not count as deleted.

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from plimsoll.api.v1alpha1.annotations import ANSWERS, APPROVED
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.moves import Move
@@ -20,7 +21,7 @@ from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
 from plimsoll.rebalancing.moves.events import MoveUnplanned, ProposalAnswered
-from plimsoll.rebalancing.moves.outcomes import ANSWERS, APPROVED, REJECTED
+from plimsoll.rebalancing.moves.outcomes import REJECTED
 from plimsoll.rebalancing.moves.state import MoveStage, MoveState
 from plimsoll.rebalancing.records.drafts import spec_of
 from plimsoll.rebalancing.records.store import EvictionRecordStore

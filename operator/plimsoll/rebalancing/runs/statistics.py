@@ -16,8 +16,8 @@ from plimsoll.planning.moves import EvictionPlan, RebalancingConfig
 from plimsoll.planning.strategy_run import TIMER, StrategyTimer
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.runs.status import RunResult
+from plimsoll.records.record import Record
 
 #: Phases in which a move has begun and not ended.
 IN_FLIGHT = frozenset((Phase.EVICTING, Phase.EVICTED, Phase.SURGING))

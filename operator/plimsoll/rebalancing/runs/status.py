@@ -11,12 +11,11 @@ from typing import Any
 import msgspec
 
 from plimsoll.api.v1alpha1.eviction_phases import OPEN, Phase
-from plimsoll.api.v1alpha1.rebalancing import Mode, ObjectiveName, RebalancingSpec
+from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import (
     LastRun,
     LoadLeftOut,
     MoveTotals,
-    OptimisationStatus,
     RefusalExample,
     ResourceLoad,
     RunCounts,
@@ -26,19 +25,19 @@ from plimsoll.api.v1alpha1.scheduling_policy import (
     SchedulingPolicyStatus,
     StrategyFailure,
 )
-from plimsoll.framework import PluginError
 from plimsoll.load.states import LoadState
 from plimsoll.load.summary import LoadSummary
-from plimsoll.planning.moves import EvictionPlan, Optimisation, Refused
+from plimsoll.planning.moves import EvictionPlan, Refused
 from plimsoll.planning.refusal_examples import examples
+from plimsoll.policies.run_figures import optimisation_status, sentence_of
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import PolicyStatusWriter
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome
-from plimsoll.rebalancing.records.history import is_victim
 from plimsoll.rebalancing.records.load_figures import RESOURCES
 from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.records.history import is_victim
 
 
 class RunResult(StrEnum):
@@ -228,11 +227,6 @@ class RunReports:
         )
 
 
-def sentence_of(failure: PluginError) -> str:
-    """A sentence about a strategy's failure, and its cause."""
-    return f"{failure.plugin} could not judge the cluster: {failure.problem}"
-
-
 def _notes(totals: RunTotals) -> Iterator[EventNote]:
     """Findings that are worth an event; runs that find nothing to do are not."""
     meta, made = totals.policy.metadata, totals.plan
@@ -309,24 +303,6 @@ def _story(counts: str, made: EvictionPlan) -> str:
     said = [sentence_of(each) for each in made.failures]
     said += [f"{strategy}: {remark}" for strategy, remark in made.remarks]
     return "; ".join([counts, *dict.fromkeys(said)])[:STORY]
-
-
-def optimisation_status(found: Optimisation | None) -> OptimisationStatus | None:
-    """Figures for people: rounded."""
-    if found is None:
-        return None
-    return OptimisationStatus(
-        objective=ObjectiveName(found.objective),
-        before=round(found.before, 2),
-        value=round(found.value, 2),
-        bound=round(found.bound, 2),
-        proven=round(found.proven, 2),
-        moves=found.moves,
-        gap_percent=round(100 * found.gap, 1),
-        seconds=round(found.seconds, 2),
-        waiting=found.waiting,
-        served=found.served,
-    )
 
 
 def load_status(found: LoadSummary | None, hot: Sequence[str]) -> RunLoad | None:

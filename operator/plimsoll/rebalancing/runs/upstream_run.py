@@ -20,6 +20,7 @@ import msgspec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.planning.budgets import BudgetLedger
@@ -33,13 +34,12 @@ from plimsoll.ports.clock import Ask, Clock, NoRoomForProcess
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import POLICY_CHANGED
-from plimsoll.rebalancing.planning_context import PendingPods
-from plimsoll.rebalancing.records.history import DISRUPTION_BUDGET
-from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.plan_parcel import PlanParcel
 from plimsoll.rebalancing.runs.plan_runner import PlanCalledOff, PlanRunner
 from plimsoll.rebalancing.runs.status import RunTotals
+from plimsoll.records.history import DISRUPTION_BUDGET
+from plimsoll.records.record import Record
 
 #: Number of refused evictions in a row that ends a run; descheduler tries every candidate.
 REFUSALS_IN_A_ROW = 100

@@ -20,10 +20,10 @@ from plimsoll.framework import Code, CycleState, Diagnosis, Nomination, PodInfo,
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import pod_reference
+from plimsoll.ports.pods import UNSCHEDULABLE, pod_reference
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.scheduling.binding.cycle import BindingAttempt, BindingCycle
-from plimsoll.scheduling.conditions import UNSCHEDULABLE, Explanations, nominated_to
+from plimsoll.scheduling.conditions import Explanations, nominated_to
 from plimsoll.scheduling.queue.queue import FLUSHED, SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 from plimsoll.timing.slots import Slots

@@ -37,6 +37,7 @@ from plimsoll.framework import (
 )
 from plimsoll.leadership.fence import Fence
 from plimsoll.model.kinds import extender_wire as wire
+from plimsoll.policies.extenders import extender_of
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.extenders import Endpoint, ExtenderPort, TLSSettings
 from plimsoll.ports.observer import Observer
@@ -237,21 +238,6 @@ class ExtenderBinder(BindPlugin):
             if not extender.ignorable:
                 return error(failure.message)
         return SKIP
-
-
-def extender_of(spec: ExtenderSpec) -> Extender:
-    """An extender as the engine sees it."""
-    return Extender(
-        name=spec.url_prefix,
-        filter_verb=spec.filter_verb or "",
-        prioritize_verb=spec.prioritize_verb or "",
-        preempt_verb=spec.preempt_verb or "",
-        bind_verb=spec.bind_verb or "",
-        weight=spec.weight or 0,
-        node_cache_capable=spec.node_cache_capable,
-        managed=frozenset(each.name for each in spec.managed_resources),
-        ignorable=spec.ignorable,
-    )
 
 
 def endpoint_of(spec: ExtenderSpec) -> Endpoint:

@@ -15,7 +15,8 @@ from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook, ReservationReason
 from plimsoll.framework import SUCCESS, Pod, PodInfo, Status, unschedulable
 from plimsoll.model.kinds.pod_group import group_key
-from plimsoll.scheduling.conditions import NOT_READY, Explanations
+from plimsoll.ports.pods import NOT_READY
+from plimsoll.scheduling.conditions import Explanations
 
 PLUGIN = "Coscheduling"
 """What gates and rejects members where no plugin did; upstream's name for it."""

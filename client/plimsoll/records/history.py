@@ -1,0 +1,251 @@
+"""Converts records of past moves into the memory of planners (:mod:`plimsoll.planning.history`).
+
+Records of preemption's victims name the policy whose profile decided, but they are not moves of its
+rebalancing: they do not count against its limits, and neither begin nor end a rest.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Container, Iterable
+
+from plimsoll.api.v1alpha1.eviction import Purpose
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
+from plimsoll.framework import Pod
+from plimsoll.planning.history import Fate, Memory, PastMove, UnreadyReplacement
+from plimsoll.planning.limits import workload_key
+from plimsoll.records.record import MOVING, PREEMPTION, STILL_THERE, Record, recorded_workload
+from plimsoll.toolkit.descheduling.container_states import statuses_of, waiting_reasons
+
+#: Reasons of a Failed record whose pod was evicted; any other reason means that nothing was evicted.
+STRANDED = ("NoReplacement", "ReplacementNotRunning", "ReplacementNotReady")
+
+#: Reasons of a Failed record whose eviction or surge the API server refused, such as for a missing right.
+REFUSED = ("EvictionRefused", "EvictionAbandoned", "SurgeRefused")
+
+#: The reason of a Blocked record that a PodDisruptionBudget stopped; the policy's own budgets have another.
+DISRUPTION_BUDGET = "PodDisruptionBudget"
+
+#: Phases in which the pod has been asked to leave.
+SENT = (Phase.EVICTING, Phase.SURGING)
+
+#: Final phases of moves whose pod was asked to leave and certainly stays; a Failed one may have been evicted.
+STAYED = (Phase.BLOCKED, Phase.CANCELLED)
+
+
+#: Seconds for which the replacement of a moved pod is left alone.
+SETTLING_S = 3600.0
+
+
+def memory_of(records: Iterable[Record], now: float, granted: float = 0.0) -> Memory:
+    """The memory from the finished records."""
+    past = (move for move in map(past_move, records) if move is not None)
+    return Memory((move for move in past if move.fate is not Fate.REFUSED or move.ended >= granted), now)
+
+
+def past_move(record: Record) -> PastMove | None:
+    """A record as a past move; None if planners need not know it."""
+    owner, fate = record.spec.owner, _fate(record)
+    if fate is None or owner is None or record.spec.mode is Mode.DRY_RUN or is_victim(record):
+        return None
+    namespace, surge = record.spec.pod.namespace, record.spec.surge
+    return PastMove(
+        policy=record.spec.policy,
+        strategy=record.spec.strategy,
+        owner=recorded_workload(record.spec),
+        name=f"{owner.kind} {namespace}/{owner.name}"
+        if surge is None
+        else f"Deployment {namespace}/{surge.deployment}",
+        source=record.spec.from_node,
+        fate=fate,
+        ended=ended_at(record),
+        budget=f"{namespace}/{record.status.blocked_by}" if record.status.blocked_by else "",
+        target=(landed.node or "") if (landed := record.status.replacement) is not None else "",
+        controller="" if surge is None else workload_key(namespace, owner.uid),
+    )
+
+
+def is_victim(record: Record) -> bool:
+    """Whether the record is of a victim of preemption, evicted through the Eviction API."""
+    return record.spec.strategy == PREEMPTION
+
+
+def ended_at(record: Record) -> float:
+    """When the record's latest phase was reached, in seconds since the epoch."""
+    transitions = record.status.transitions
+    return transitions[-1].time.timestamp() if transitions else record.created
+
+
+def sent_since(records: Iterable[Record], policy: str, moment: float) -> int:
+    """The number of a policy's evictions and surges sent after a moment, without refused ones.
+
+    By the clocks of the sending machines.
+    """
+    return sum(latest_sent(record) > moment for record in records if counts_as_sent(record, policy))
+
+
+def counts_as_sent(record: Record, policy: str) -> bool:
+    """Whether a record is of an eviction or a surge that the policy sent and that was not refused."""
+    return (
+        record.spec.policy == policy
+        and record.phase not in STAYED
+        and record.status.reason != STILL_THERE
+        and not is_victim(record)
+        and latest_sent(record) > 0.0
+    )
+
+
+def latest_sent(record: Record) -> float:
+    """When it was sent, in seconds since the epoch by its sender's clock; 0 if it was not."""
+    return max(
+        (each.time.timestamp() for each in record.status.transitions if each.phase in SENT), default=0.0
+    )
+
+
+def recently_moved(records: Iterable[Record], now: float) -> frozenset[str]:
+    """Uids of pods whose predecessors were evicted within the last hour, and that are on another node.
+
+    Replacements in restarts count on any node, and those that were late count too.
+    """
+    return frozenset(
+        record.status.replacement.uid
+        for record in records
+        if record.phase in (Phase.SETTLED, Phase.FAILED)
+        and record.status.replacement is not None
+        and now - ended_at(record) < SETTLING_S
+    )
+
+
+def in_flight(records: Iterable[Record]) -> dict[str, int]:
+    """The number of moves that wait for their replacement, by workload key."""
+    return Counter(
+        recorded_workload(each.spec) for each in records if each.phase in MOVING and not is_victim(each)
+    )
+
+
+def unready_replacements(
+    records: Iterable[Record], pods_of: Callable[[str], Iterable[Pod]], followed: Container[str] = ()
+) -> dict[str, UnreadyReplacement]:
+    """By workload key, the oldest pod that was made after a finished move of its owner and is not ready.
+
+    However long ago that was. ``pods_of`` returns the pods of an owner by its uid. Pods whose uid is in
+    ``followed`` are those of moves under way, which the limits count.
+    """
+    first: dict[str, Record] = {}
+    for record in records:
+        if _was_replaced(record):
+            key = recorded_workload(record.spec)
+            if key not in first or _moved_at(record) < _moved_at(first[key]):
+                first[key] = record
+    found = {}
+    for key, record in first.items():
+        owner, since = record.spec.owner, _moved_at(record)
+        waiting = [
+            (created, pod)
+            for pod in (pods_of(owner.uid) if owner is not None else ())
+            if pod.namespace == record.namespace
+            and pod.uid not in followed
+            and not (pod.is_ready or pod.is_terminal or pod.is_terminating)
+            and (created := pod.metadata.creation_timestamp) is not None
+            and created.timestamp() >= since
+        ]
+        if waiting:
+            _, pod = min(waiting, key=lambda each: (each[0], each[1].key))
+            found[key] = UnreadyReplacement(pod.uid, pod.key, _not_ready(pod), record.key)
+    return found
+
+
+def _was_replaced(record: Record) -> bool:
+    """Whether a pod was evicted by the finished move of a record; a surge makes another owner's pod."""
+    if record.spec.owner is None or record.spec.surge is not None or is_victim(record):
+        return False
+    has_failed = record.phase is Phase.FAILED and record.status.reason in STRANDED
+    return record.phase in (Phase.SETTLED, Phase.RETURNED) or has_failed
+
+
+def _moved_at(record: Record) -> float:
+    """When the pod was asked to leave; by the API server's clock, as pods' times, where it is known."""
+    return record.announced.timestamp() if record.announced is not None else int(latest_sent(record))
+
+
+def _not_ready(pod: Pod) -> str:
+    """Why a pod is not ready."""
+    waiting = next(filter(None, waiting_reasons(statuses_of(pod, init=True))), "")
+    told = pod.condition("PodScheduled")
+    if not pod.node_name:
+        return told.message[:256] if told is not None and told.message else "it has no node"
+    return waiting or f"its phase is {pod.status.phase or 'Pending'}"
+
+
+def is_reversal(record: Record, records: Iterable[Record]) -> bool:
+    """Whether a move brought a pod to a node that a move took one of its owner off within the hour before.
+
+    A replacement that returned to the node that it was moved off does not count: its move is ``Returned``.
+    """
+    landed, owner, sent = record.status.replacement, _owner(record), latest_sent(record)
+    if record.phase is not Phase.SETTLED or landed is None or not owner:
+        return False
+    return landed.node != record.spec.from_node and any(
+        other.phase is Phase.SETTLED
+        and other.key != record.key
+        and _owner(other) == owner
+        and other.spec.from_node == landed.node
+        and 0.0 <= sent - latest_sent(other) < SETTLING_S
+        for other in records
+    )
+
+
+def _owner(record: Record) -> str:
+    """The key of the moved pod's workload; "" for a victim, a restart, and a pod without an owner."""
+    spec = record.spec
+    if is_victim(record) or spec.purpose is Purpose.RESTART or spec.owner is None:
+        return ""
+    return recorded_workload(spec)
+
+
+def touched_nodes(records: Iterable[Record], now: float) -> dict[str, float]:
+    """By node, when a pod was last moved off or to it; ``now`` while a move is under way."""
+    found: dict[str, float] = {}
+    for record in records:
+        landed = record.status.replacement
+        if record.phase in MOVING:
+            moment = now
+        elif landed is not None:
+            moment = min(ended_at(record), now)
+        else:
+            continue
+        for node in (record.spec.from_node, record.spec.target_node, landed.node if landed else None):
+            if node is not None:
+                found[node] = max(found.get(node, 0.0), moment)
+    return found
+
+
+def _is_astray(record: Record) -> bool:
+    """Whether a replacement is on a node other than Optimal has chosen; schedulers need not follow that.
+
+    The other planners' targets are the scheduler's own best nodes.
+    """
+    landed, spec = record.status.replacement, record.spec
+    return (
+        spec.planner is PlannerName.OPTIMAL
+        and landed is not None
+        and spec.target_node is not None
+        and landed.node != spec.target_node
+    )
+
+
+def _fate(record: Record) -> Fate | None:
+    match record.phase:
+        case Phase.SETTLED if _is_astray(record):
+            return Fate.ASTRAY
+        case Phase.SETTLED:
+            return Fate.SETTLED
+        case Phase.RETURNED:
+            return Fate.RETURNED
+        case Phase.FAILED if record.status.reason in STRANDED:
+            return Fate.STRANDED
+        case Phase.FAILED if record.status.reason in REFUSED:
+            return Fate.REFUSED
+        case Phase.BLOCKED if record.status.reason == DISRUPTION_BUDGET:
+            return Fate.BLOCKED
+        case _:
+            return None

@@ -1,0 +1,1 @@
+"""The command line ``kubectl plimsoll``: its verbs, tables, connections and errors."""

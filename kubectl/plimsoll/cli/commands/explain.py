@@ -1,0 +1,104 @@
+"""The commands ``plimsoll explain pod`` and ``plimsoll explain node``."""
+
+from typing import Annotated
+
+from plimsoll.cli.callers.memory import UNASKED, memory_of
+from plimsoll.cli.clusters import From, state_from
+from plimsoll.cli.output import print_answer
+from plimsoll.commands.errors import UserError
+from plimsoll.commands.options import OUTPUT, SERVER, Flag, Options
+from plimsoll.commands.parameters import Argument, Option
+from plimsoll.commands.verbs import Verb, VerbGroup
+
+Pod = Annotated[str, Argument(metavar="POD", help="NAME or NAMESPACE/NAME of the pod.")]
+Node = Annotated[str, Argument(metavar="NODE", help="Name of the node.")]
+
+
+Operator = Annotated[
+    str,
+    Option(
+        "--operator",
+        metavar="URL",
+        help="Metrics address of the operator, such as http://127.0.0.1:8081 of a port-forward. It is asked"
+        " for what only its memory has; the kubeconfig's token is sent there. Left out, the operator that"
+        " leads is asked through the API server; with none it is not asked.",
+    ),
+]
+Lease = Annotated[
+    str, Option("--lease", metavar="LEASE", help="NAME or NAMESPACE/NAME of the operator's lease.")
+]
+
+
+def explain_pod(
+    options: Options, pod: Pod, *, operator: Operator = "", lease: Lease = "plimsoll", from_: From = None
+) -> None:
+    """Explain why a pod is pending, or why it is where it is.
+
+    Pending: the refusals by plugin, the nearest miss, what would let it fit, and what wakes it. Placed: the
+    score of its node against others, the plan of each policy for it, and what keeps it. Nothing is written;
+    to ask the leading operator, a token of ten minutes is requested (docs/cli/explain.md).
+    """
+    from plimsoll.answers.operator_memory import PodMemory  # noqa: PLC0415 - likewise
+    from plimsoll.cli.views.explain_pod import pod_view  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.inspection.explanations import pod as pods  # noqa: PLC0415 - likewise
+
+    _check(operator, from_)
+    namespace, slash, name = pod.rpartition("/")
+    if (slash and not namespace) or not name or "/" in namespace:
+        raise UserError(f'"{pod}" is no pod; write NAME, with -n for its namespace, or NAMESPACE/NAME')
+    if namespace and options.namespace and namespace != options.namespace:
+        raise UserError(f'--namespace {options.namespace} contradicts "{pod}"; leave one of them out')
+    state = state_from(options, from_)
+    where = namespace or options.namespace or (not from_ and options.where()) or "default"
+    answer = pods.explain_pod(state, where, name)
+    if operator != UNASKED and not from_:
+        memory, why = memory_of(options, operator, lease, ("pods", where, name), PodMemory)
+        own = (pods.MEMORY_UNKNOWN, pods.ASSUMED_UNKNOWN)
+        answer = answer.model_copy(
+            update={"operator": memory, "unknown": known_now(answer.unknown, own, why)}
+        )
+    print_answer(answer, pod_view(answer), options.output)
+
+
+def explain_node(
+    options: Options, node: Node, *, operator: Operator = "", lease: Lease = "plimsoll", from_: From = None
+) -> None:
+    """Explain how full a node is and what keeps it from being emptied.
+
+    A drain is tried on a copy of the cluster, and each policy says what it plans. Nothing is written.
+    """
+    from plimsoll.answers.operator_memory import NodeMemory  # noqa: PLC0415 - likewise
+    from plimsoll.cli.views.explain_node import node_view  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.inspection.explanations import node as nodes  # noqa: PLC0415 - likewise
+
+    _check(operator, from_)
+    state = state_from(options, from_)
+    answer = nodes.explain_node(state, node)
+    if operator != UNASKED and not from_:
+        memory, why = memory_of(options, operator, lease, ("nodes", node), NodeMemory)
+        answer = answer.model_copy(
+            update={"operator": memory, "unknown": known_now(answer.unknown, (nodes.MEMORY_UNKNOWN,), why)}
+        )
+    print_answer(answer, node_view(answer), options.output)
+
+
+def _check(operator: str, from_: list[str] | None) -> None:
+    if operator not in ("", UNASKED) and from_:
+        raise UserError("--operator and --from exclude each other: a file is not the operator's cluster")
+
+
+def known_now(unknown: list[str], asked: tuple[str, ...], why: str) -> list[str]:
+    """What remains unknown after the request to the operator; ``why`` it failed, "" if it did not."""
+    left = [each for each in unknown if each not in asked]
+    return [why, *(each for each in unknown if each in asked), *left] if why else left
+
+
+VERB = VerbGroup(
+    "explain",
+    "Answer why a pod is pending, or stays, or a node is full.",
+    (
+        Verb("pod", explain_pod, (*SERVER, Flag.NAMESPACE, *OUTPUT), completes="pods"),
+        Verb("node", explain_node, (*SERVER, *OUTPUT), completes="nodes"),
+    ),
+    {"pods": "pod", "po": "pod", "nodes": "node", "no": "node"},
+)

@@ -1,0 +1,63 @@
+"""The command ``plimsoll history``: past moves, their reasons and outcomes."""
+
+from typing import Annotated
+
+from plimsoll.cli.clusters import From, content_from
+from plimsoll.cli.moments import moment_of, seconds_of
+from plimsoll.cli.output import print_answer
+from plimsoll.cli.reports import ReportFile
+from plimsoll.commands.options import NAMESPACED, OUTPUT, Flag, Format, Options
+from plimsoll.commands.parameters import Option
+from plimsoll.commands.verbs import Verb
+
+Since = Annotated[
+    str, Option("--since", help="Leave out what ended before: 24h ago, or at a time of RFC 3339.")
+]
+Until = Annotated[str, Option("--until", help="Leave out what was planned later; likewise.")]
+Policy = Annotated[str, Option("--policy", help="Only moves of this policy.")]
+Again = Annotated[str, Option("--again-within", help="List pods that were moved again sooner than this.")]
+
+
+def history(
+    options: Options,
+    *,
+    since: Since = "24h",
+    until: Until = "",
+    policy: Policy = "",
+    again_within: Again = "1h",
+    report: ReportFile = None,
+    from_: From = None,
+) -> None:
+    """Show what moved, why, how it ended, and what moved again.
+
+    From the Eviction records of one namespace, or of all with -A; a policy's spec.rebalancing.records says
+    how long it keeps them. The selector is for labels of records, such as plimsoll.dev/strategy. Durations
+    are from planned to settled.
+    """
+    from plimsoll.cli.views.history import history_view  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.inspection.history.history import history_of  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.history.selection import RecordSelection  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.mirrored import MirroredObjects  # noqa: PLC0415 - likewise
+    from plimsoll.snapshots.content import RECORDS  # noqa: PLC0415 - likewise
+
+    within_s, labels = seconds_of(again_within, "--again-within"), options.labels()
+    moment_of(since, "--since", 0.0)
+    content = content_from(options, from_, only=(RECORDS,))
+    now = content.taken
+    selection = RecordSelection(
+        until=moment_of(until, "--until", now) if until else now,
+        namespace=options.namespace if from_ and not options.all_namespaces else options.where(),
+        labels=labels,
+        policy=policy,
+        since=moment_of(since, "--since", now),
+    )
+    records = MirroredObjects(content).records.values()
+    answer = history_of(records, selection, content.source, within_s)
+    if report is not None:
+        from plimsoll.cli.reports import history_report, write_report  # noqa: PLC0415 - for pages alone
+
+        write_report(report, history_report(answer))
+    print_answer(answer, history_view(answer, wide=options.output == Format.WIDE), options.output)
+
+
+VERB = Verb("history", history, (*NAMESPACED, Flag.SELECTOR, *OUTPUT))

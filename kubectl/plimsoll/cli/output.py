@@ -1,0 +1,58 @@
+"""Prints answers: as tables and lines for people, as JSON or YAML for programs.
+
+Colours and folding are for terminals only; piped output is plain and complete.
+"""
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from plimsoll.cli.tables import Table, terminal_width
+from plimsoll.commands.options import Format
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+#: An answer for people: tables, and lines between them.
+View = Sequence[Table | str]
+
+
+def print_answer(answer: "BaseModel", view: View, output: str) -> None:
+    """Print an answer in the format that ``-o`` names.
+
+    Args:
+        answer: The answer for programs.
+        view: The answer for people; a line may be empty.
+        output: One of :class:`Format`.
+    """
+    if output == Format.JSON:
+        import json  # noqa: PLC0415 - for this format alone
+
+        print_lines([json.dumps(content_of(answer), indent=2, ensure_ascii=False)])
+    elif output == Format.YAML:
+        import yaml  # noqa: PLC0415 - for this format alone
+
+        print_lines([yaml.safe_dump(content_of(answer), sort_keys=False, allow_unicode=True).rstrip()])
+    else:
+        print_view(view, wide=output == Format.WIDE)
+
+
+def content_of(answer: "BaseModel") -> object:
+    """The answer as in JSON: its kind, and names as on the wire; fields that are None are left out."""
+    from plimsoll.answers.answer import API_VERSION, Answer  # noqa: PLC0415 - with the answer
+
+    content = answer.model_dump(mode="json", by_alias=True, exclude_none=True)
+    is_whole = isinstance(answer, Answer)
+    return ({"apiVersion": API_VERSION, "kind": type(answer).__name__} if is_whole else {}) | content
+
+
+def print_view(view: View, *, wide: bool = False) -> None:
+    """Print tables and lines."""
+    width = terminal_width() if sys.stdout.isatty() else None
+    for part in view:
+        print_lines([part] if isinstance(part, str) else part.lines(wide=wide, width=width))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Write lines to stdout."""
+    sys.stdout.writelines(f"{line}\n" for line in lines)

@@ -1,0 +1,99 @@
+"""Catalogue holds the available plugins and strategies, and builds profiles and configurations of them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from msgspec import Struct
+
+from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
+from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
+from plimsoll.framework import ConfigurationError, Registry
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.planning.moves import RebalancingConfig
+from plimsoll.plugins import DEFAULT_PLUGINS
+from plimsoll.plugins import IN_TREE as PLUGINS
+from plimsoll.policies import schedule
+from plimsoll.policies.profiles import profile_config
+from plimsoll.policies.rebalancing import WHERE, Registries, rebalancing_of
+from plimsoll.strategies import EVICTORS
+from plimsoll.strategies import IN_TREE as STRATEGIES
+
+
+class Catalogue:
+    """The plugins and strategies that policies can name: those in tree, unless larger registries are given.
+
+    Attributes:
+        plugins: The scheduling plugins.
+        strategies: The strategies.
+        forecast: The default profile, used to forecast the decisions of other schedulers.
+    """
+
+    def __init__(self, plugins: Registry | None = None, strategies: StrategyRegistry | None = None) -> None:
+        self.plugins = plugins or Registry(PLUGINS)
+        self.strategies = strategies or StrategyRegistry(STRATEGIES)
+        self.forecast: Profile = build_profile(
+            ProfileConfig("default-scheduler"), self.plugins, self._defaults
+        )
+        self._registries = Registries(self.strategies, EvictorRegistry(EVICTORS), self.forecast)
+
+    @property
+    def _defaults(self) -> list[Enabled]:
+        return [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in self.plugins]
+
+    def profile(self, spec: SchedulingSpec, policy: str = "") -> Profile:
+        """Build the profile of a policy; it names its extenders, but does not call them.
+
+        Raises:
+            ConfigurationError: The spec names a plugin that does not exist or cannot be used.
+        """
+        profile = build_profile(profile_config(spec, policy), self.plugins, self._defaults)
+        if not spec.extenders:
+            return profile
+        from plimsoll.policies.extenders import extender_of  # noqa: PLC0415 - where there are any
+
+        return replace(profile, extenders=tuple(map(extender_of, spec.extenders)))
+
+    def rebalancing(
+        self,
+        policy: SchedulingPolicy,
+        profiles: Mapping[str, Profile],
+        objects: ClusterObjects,
+        now: datetime,
+    ) -> RebalancingConfig:
+        """Build the planner's configuration of a policy.
+
+        Raises:
+            ConfigurationError: The spec cannot be carried out; names the field.
+        """
+        return rebalancing_of(policy, self._registries, profiles, objects, now)
+
+
+class SchedulingJudge(Struct, frozen=True):
+    """Judges ``spec.scheduling``; only the operator judges certificates of extenders."""
+
+    catalogue: Catalogue
+
+    def check(self, spec: SchedulingSpec) -> tuple[str, object]:
+        """The queue sort plugin with its arguments; raises ConfigurationError."""
+        sort = self.catalogue.profile(spec).queue_sort.name
+        return sort, profile_config(spec).args.get(sort) or {}
+
+
+class RebalancingJudge(Struct, frozen=True):
+    """Judges ``spec.rebalancing`` as of a given time."""
+
+    catalogue: Catalogue
+    objects: ClusterObjects
+    now: datetime
+
+    def check(self, policy: SchedulingPolicy) -> None:
+        """Raise ConfigurationError when the policy's rebalancing cannot be carried out."""
+        self.catalogue.rebalancing(policy, {}, self.objects, self.now)
+        try:
+            schedule.check((policy.spec.rebalancing or RebalancingSpec()).schedule)
+        except ValueError as exc:
+            raise ConfigurationError(f"{WHERE}.schedule", str(exc)) from exc

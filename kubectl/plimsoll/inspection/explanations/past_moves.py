@@ -1,0 +1,57 @@
+"""Collects past moves of an owner's pods from their Eviction records."""
+
+from pydantic import Field
+
+from plimsoll.answers.answer import AnswerPart
+from plimsoll.framework import PodInfo
+from plimsoll.inspection.state import ClusterState
+from plimsoll.planning.limits import workload_key
+from plimsoll.planning.moves import workload_of
+from plimsoll.records.history import ended_at
+
+#: Maximum number of records shown.
+SHOWN = 10
+
+
+class PastMoveOfOwner(AnswerPart):
+    """One Eviction record of the pod's owner."""
+
+    record: str = Field(description="The record, as namespace/name.")
+    pod: str = Field(description="The pod that was moved.")
+    strategy: str = Field(description="Who wanted it moved.")
+    from_node: str = Field(description="The node that it left.")
+    to_node: str = Field(description="Where its replacement landed, or was expected; empty when nowhere.")
+    phase: str = Field(description="How it ended, or how far it is.")
+    age_seconds: int = Field(description="Seconds since it reached this phase.")
+    reason: str = Field(description="Why it was to be moved.")
+
+
+def past_moves(state: ClusterState, pod: PodInfo) -> list[PastMoveOfOwner]:
+    """The records of the pod and of its owner's pods, the latest first."""
+    workload = workload_of(pod)
+    found = [
+        record
+        for record in state.records.values()
+        if record.spec.pod.uid == pod.uid
+        or (
+            record.spec.owner is not None
+            and workload_key(record.namespace, record.spec.owner.uid) == workload.key
+        )
+        or (record.status.replacement is not None and record.status.replacement.uid == pod.uid)
+    ]
+    found.sort(key=lambda record: (-ended_at(record), record.key))
+    return [
+        PastMoveOfOwner(
+            record=record.key,
+            pod=f"{record.spec.pod.namespace}/{record.spec.pod.name}",
+            strategy=record.spec.strategy,
+            from_node=record.spec.from_node,
+            to_node=(record.status.replacement.node if record.status.replacement else None)
+            or record.spec.target_node
+            or "",
+            phase="" if record.phase is None else record.phase.value,
+            age_seconds=round(state.now - ended_at(record)),
+            reason=record.spec.reason,
+        )
+        for record in found[:SHOWN]
+    ]

@@ -1,0 +1,120 @@
+"""Answer of the command history: recorded moves and their digest."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import Field
+
+from plimsoll.answers.answer import Answer, AnswerPart
+from plimsoll.api.v1alpha1.eviction import Purpose
+from plimsoll.api.v1alpha1.rebalancing import Mode
+
+
+class PastMoveOutcome(StrEnum):
+    """The outcome of a move; Open if it has not ended."""
+
+    SETTLED = "Settled"
+    RETURNED = "Returned"
+    FAILED = "Failed"
+    BLOCKED = "Blocked"
+    CANCELLED = "Cancelled"
+    OPEN = "Open"
+
+
+class RecordedLoad(AnswerPart):
+    """The effect of a move by load on one resource of two nodes, and the error of its expectation."""
+
+    resource: str = Field(description="cpu or memory.")
+    basis: str = Field(description="What the expected use rests on: Measured, Stale, Workload or Request.")
+    expected: str = Field(description="What the pod was expected to use, as a quantity.")
+    source_percent: tuple[float, float] = Field(
+        description="Load of the node that it left, in percent of allocatable: before, and expected after."
+    )
+    target_percent: tuple[float, float] = Field(description="Likewise of the target.")
+    used: str | None = Field(
+        description="What the replacement was measured to use once it had started up; null until then."
+    )
+    error_percent: float | None = Field(
+        description="By how much that is more than expected, in percent of what was expected."
+    )
+
+
+class RecordedMove(AnswerPart):
+    """One move as recorded."""
+
+    record: str = Field(description="The Eviction record, as namespace/name.")
+    planned: datetime = Field(description="When it was planned.")
+    ended: datetime | None = Field(description="When it ended; null while it is open.")
+    seconds: float | None = Field(description="From planned to ended.")
+    pod: str = Field(description="The pod that was moved, as namespace/name.")
+    workload: str = Field(description="Its owner, as Kind namespace/name.")
+    policy: str = Field(description="The policy that decided it.")
+    strategy: str = Field(description="The strategy that proposed it.")
+    mode: Mode = Field(description="The mode it was decided in.")
+    purpose: Purpose = Field(description="Move wants another node; Restart wants a fresh pod, on any node.")
+    why: str = Field(description="Why the pod was moved, in a sentence.")
+    from_node: str = Field(description="Node that it left.")
+    target_node: str | None = Field(description="Node that the replacement was expected on.")
+    landed_node: str | None = Field(description="Node that the replacement landed on.")
+    gain: int | None = Field(description="Points by which the target scored better.")
+    gain_maximum: int | None = Field(description="Points that a node can score at most.")
+    phase: str = Field(description="How far it has come.")
+    outcome: PastMoveOutcome = Field(description="How it ended.")
+    reason: str | None = Field(description="Why it is in this phase, in one word.")
+    message: str | None = Field(description="Why it is in this phase, in a sentence.")
+    load: tuple[RecordedLoad, ...] = Field(description="By resource, for a move by what nodes use.")
+
+
+class MoveDigest(AnswerPart):
+    """Statistics of the moves of one policy and strategy."""
+
+    policy: str = Field(description="The policy.")
+    strategy: str = Field(description="The strategy; DefaultPreemption for victims that it evicted.")
+    moves: int = Field(ge=1, description="Moves in all.")
+    settled: int = Field(ge=0, description="Replacement is ready on another node.")
+    returned: int = Field(ge=0, description="Replacement came back to the same node.")
+    failed: int = Field(ge=0, description="Refused, or without a ready replacement in time.")
+    blocked: int = Field(ge=0, description="Stopped by a budget.")
+    cancelled: int = Field(ge=0, description="Called off before the eviction, or outdated.")
+    open: int = Field(ge=0, description="Waits for approval or is under way.")
+    p50_seconds: float | None = Field(
+        description="From planned to settled: half of the settled moves took at most so long."
+    )
+    p95_seconds: float | None = Field(description="The same of 95 in a hundred.")
+
+
+class OwnerMoves(AnswerPart):
+    """The number of moves of one owner's pods."""
+
+    workload: str = Field(description="The owner, as Kind namespace/name.")
+    moves: int = Field(ge=1, description="Pods that left: settled, returned or failed after the eviction.")
+    settled: int = Field(ge=0, description="Those whose replacement is ready on another node.")
+    last: datetime = Field(description="When the last one was planned.")
+
+
+class MovedAgain(AnswerPart):
+    """A move of a pod that had replaced a recently moved pod."""
+
+    pod: str = Field(description="The pod that was moved again, as namespace/name.")
+    workload: str = Field(description="The owner, as Kind namespace/name.")
+    first: str = Field(description="Record of the earlier move.")
+    second: str = Field(description="Record of the later one.")
+    seconds: float = Field(ge=0, description="From the end of the earlier move to the plan of the later one.")
+    back: bool = Field(description="Whether the replacement is on the node that the earlier move left.")
+
+
+class History(Answer):
+    """Past moves, with their reasons and outcomes."""
+
+    source: str = Field(description="Where the records were read: a server or a file.")
+    namespace: str = Field(description="The namespace whose records were read; empty for all.")
+    since: datetime | None = Field(description="Moves that ended before are left out.")
+    until: datetime = Field(description="Moves that were planned later are left out.")
+    again_within_seconds: float = Field(
+        description="Moves of one pod and its replacements that follow one another faster are listed again."
+    )
+    moves: tuple[RecordedMove, ...] = Field(description="The moves, the oldest first.")
+    digest: tuple[MoveDigest, ...] = Field(description="By policy and strategy.")
+    owners: tuple[OwnerMoves, ...] = Field(description="Owners whose pods were moved, most often first.")
+    moved_again: tuple[MovedAgain, ...] = Field(description="Pods that were moved shortly after a move.")
+    predictions: int = Field(ge=0, description="Records of dry runs, which moved nothing and are left out.")

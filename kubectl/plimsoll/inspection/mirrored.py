@@ -1,0 +1,142 @@
+"""MirroredObjects holds the objects of a snapshot as the operator mirrors them."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import orjson
+from pydantic import ValidationError
+
+from plimsoll.api.v1alpha1.eviction import Eviction, EvictionStatus
+from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.ingestion import Ingestion, Mirror
+from plimsoll.cluster.listed_objects import event_of, read_object
+from plimsoll.cluster.load_feed import load_readings
+from plimsoll.cluster.pending_pods import PendingPods
+from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.watched_resources import DEVICES, OPTIONAL, WATCHED
+from plimsoll.devices.book import DeviceBook
+from plimsoll.framework.field_errors import field_errors, summary
+from plimsoll.load.keeper import LoadKeeper
+from plimsoll.load.readings import LoadSettings
+from plimsoll.model.decoding import DecodeError, decode
+from plimsoll.model.kinds.deployment import Deployment
+from plimsoll.ports.observer import Observer
+from plimsoll.records.record import Record
+from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SnapshotContent
+
+#: A snapshot has a single reading, which counts unchanged.
+ONE_READING = LoadSettings(warm_up_s=0.0, least_readings=1)
+
+
+class SkippedObject(msgspec.Struct, frozen=True):
+    """An object, or a part of one, that cannot be read.
+
+    Attributes:
+        resource: Its plural.
+        name: ``namespace/name``.
+    """
+
+    resource: str
+    name: str
+    problem: str
+
+
+@dataclass
+class _Skipping(Observer):
+    """Collects unreadable objects."""
+
+    found: list[SkippedObject] = field(default_factory=list)
+
+    def object_skipped(self, resource: str, name: str, problem: str) -> None:
+        self.found.append(SkippedObject(resource, name, problem))
+
+    def failed(self, where: str, problem: str) -> None:
+        self.found.append(SkippedObject("", where, problem))
+
+
+class MirroredObjects:
+    """The objects of one snapshot.
+
+    Attributes:
+        cache: Nodes, placed pods and other objects; has a load book if usage was read.
+        pending: The pods without a node.
+        records: Eviction records by ``namespace/name``.
+        policies: The documents of SchedulingPolicies, the oldest first.
+        deployments: Deployments by uid.
+        skipped: Unreadable objects.
+    """
+
+    def __init__(self, content: SnapshotContent) -> None:
+        self.cache, self.groups = Cache(), Groups()
+        self.pending = PendingPods(self.cache)
+        skipping = _Skipping()
+        self.skipped = skipping.found
+        ingestion = Ingestion((self.groups, Mirror(self.cache, skipping), self.pending), skipping)
+        for resource in (*WATCHED, *OPTIONAL):
+            for document in content.objects.get(resource.name, ()):
+                value, name, problems = read_object(resource.kind, document)
+                for problem in problems:
+                    skipping.object_skipped(resource.name, name, problem)
+                if value is not None:
+                    ingestion.apply((event_of(None, value),))
+        if all(resource.name in content.objects for resource in DEVICES):
+            book = self.cache.cluster.objects.ledger(DeviceBook)
+            book.serve(is_served=True)
+            book.now = content.taken
+        self.records = {}
+        for document in content.objects.get(RECORDS, ()):
+            record = self._record(document)
+            if record is not None:
+                self.records[record.key] = record
+        policies = [self._plain(POLICIES, each) for each in content.objects.get(POLICIES, ())]
+        self.policies = sorted((each for each in policies if each is not None), key=_age)
+        self.deployments: dict[str, Deployment] = {}
+        for document in content.objects.get(DEPLOYMENTS, ()):
+            try:
+                deployment = decode(Deployment, document)
+            except DecodeError as exc:
+                skipping.object_skipped(DEPLOYMENTS, "", str(exc))
+            else:
+                self.deployments[deployment.metadata.uid] = deployment
+        usage = content.usage
+        if usage.nodes or usage.pods:
+            keeper = LoadKeeper(self.cache.cluster, ONE_READING)
+            keeper.observe(content.taken, load_readings(usage.nodes), load_readings(usage.pods))
+
+    def _plain(self, resource: str, document: bytes) -> dict[str, Any] | None:
+        """A document as plain values; None if it is not an object."""
+        try:
+            plain = orjson.loads(document)
+        except orjson.JSONDecodeError as exc:
+            self.skipped.append(SkippedObject(resource, "", str(exc)))
+            return None
+        return plain if isinstance(plain, dict) and isinstance(plain.get("metadata"), dict) else None
+
+    def _record(self, document: bytes) -> Record | None:
+        """An Eviction record; None if it cannot be read."""
+        raw = self._plain(RECORDS, document)
+        if raw is None:
+            return None
+        meta = raw.get("metadata") or {}
+        plain = {key: value for key, value in raw.items() if key != "metadata"}
+        plain["metadata"] = {"name": meta.get("name"), "namespace": meta.get("namespace")}
+        try:
+            eviction = Eviction.model_validate(plain)
+            namespace, name = str(meta["namespace"]), str(meta["name"])
+            created = datetime.fromisoformat(meta["creationTimestamp"]).timestamp()
+        except (ValidationError, KeyError, OverflowError, ValueError, TypeError) as exc:
+            problem = (
+                summary(field_errors(exc, model=Eviction)) if isinstance(exc, ValidationError) else repr(exc)
+            )
+            place = f"{meta.get('namespace')}/{meta.get('name')}"
+            self.skipped.append(SkippedObject(RECORDS, place, problem))
+            return None
+        status = eviction.status or EvictionStatus()
+        return Record(namespace, name, eviction.spec, status, created)
+
+
+def _age(document: dict[str, Any]) -> tuple[str, str]:
+    meta = document.get("metadata") or {}
+    return str(meta.get("creationTimestamp", "")), str(meta.get("name", ""))

@@ -1,0 +1,310 @@
+"""Reports how many pods of a workload fit, where they are placed, and the obstacle of the next one.
+
+The pods are placed one by one on a fork of the cluster, after the waiting pods that precede them in the
+queue. Pods are preempted only on request.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from itertools import count, islice
+
+from msgspec import Struct
+from pydantic import Field
+
+from plimsoll.answers.answer import Answer, AnswerPart
+from plimsoll.engine.decision import Decision
+from plimsoll.framework import PodInfo
+from plimsoll.inspection.manifests.daemon_pods import daemon_pod, runs_on
+from plimsoll.inspection.manifests.documents import Manifests, shelve
+from plimsoll.inspection.manifests.new_claims import with_claims
+from plimsoll.inspection.manifests.pod_defaults import ManifestError
+from plimsoll.inspection.manifests.workload_pods import WorkloadPods
+from plimsoll.inspection.placement.fork_queue import ForkPlacement, ForkQueue, Schedulers
+from plimsoll.inspection.placement.pod_obstacles import PodObstacle, pod_obstacle
+from plimsoll.inspection.state import ClusterState
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_group import group_key
+
+#: Default limit of pods that ``--max`` tries.
+MOST = 10_000
+
+#: Collections that hardly any cluster lacks; other missing collections are not reported.
+DECISIVE = frozenset({"nodes", "pods", "poddisruptionbudgets", "priorityclasses", "schedulingpolicies"})
+
+#: Callback for the number of pods tried.
+Progress = Callable[[int], None]
+
+
+class FitQuestion(Struct, frozen=True):
+    """The request of ``plimsoll fit``.
+
+    Attributes:
+        replicas: Overrides the manifest's replicas; None keeps these.
+        maximum: Place pods until one does not fit, or ``most`` are placed.
+        alone: Leave out the waiting pods.
+        preempting: Let the pods preempt pods of lower priority.
+    """
+
+    replicas: int | None = None
+    maximum: bool = False
+    most: int = MOST
+    alone: bool = False
+    preempting: bool = False
+
+
+class NodeShare(AnswerPart):
+    """Pods on a node."""
+
+    node: str
+    pods: int
+
+
+class WorkloadFit(AnswerPart):
+    """The result for one workload."""
+
+    workload: str = Field(description="Kind namespace/name.")
+    scheduler: str = Field(description="The schedulerName of its pods.")
+    policy: str = Field(description="The SchedulingPolicy that serves it; empty when none does.")
+    priority: int
+    wanted: int | None = Field(description="How many pods should fit; null when the most is asked for.")
+    placed: int = Field(description="How many pods fit.")
+    limited: bool = Field(description="Whether the search for the most ended at its limit: more may fit.")
+    ties: int = Field(description="How many of them could be on other nodes that are equally good.")
+    nodes: list[NodeShare] = Field(description="Where they are, the node with the most pods first.")
+    victims: list[str] = Field(description="Pods that they preempt, as namespace/name.")
+    obstacle: PodObstacle | None = Field(description="What stops the next pod; null when all fit.")
+
+    @property
+    def fits(self) -> bool:
+        """Whether as many fit as are desired; with --max, whether any fits."""
+        return self.placed > 0 if self.wanted is None else self.placed >= self.wanted
+
+
+class FitAnswer(Answer):
+    """Whether workloads fit."""
+
+    fits: bool = Field(description="Whether all wanted pods fit; with --max, whether one does.")
+    waiting: int = Field(description="How many pods waited already and come first in the queue.")
+    waiting_placed: int = Field(description="How many of these were placed first.")
+    workloads: list[WorkloadFit] = Field(description="In the order in which they were placed.")
+    notes: list[str] = Field(description="What is not known, or assumed.")
+
+
+def fit(
+    state: ClusterState, manifests: Manifests, question: FitQuestion, progress: Progress = lambda _: None
+) -> FitAnswer:
+    """Place the pods of the manifests.
+
+    Raises:
+        ManifestError: There is no workload, or the request does not apply to these.
+    """
+    _check(manifests, question)
+    fork = state.cluster.fork()
+    for found in manifests.objects:
+        shelve(fork, found)
+    queue = ForkQueue(fork, schedulers_of(state, manifests), preempting=question.preempting)
+    waiting = [] if question.alone else waiting_pods(state)
+    notes = notes_of(state, manifests, fork)
+    placing = _Placing(queue, state.time, question, progress, notes)
+    answers = [placing.workload(each, waiting) for each in placing.ordered(manifests.workloads)]
+    return FitAnswer(
+        fits=all(each.fits for each in answers),
+        waiting=placing.waiting,
+        waiting_placed=placing.waiting_placed,
+        workloads=answers,
+        notes=list(dict.fromkeys(notes)),
+    )
+
+
+def waiting_pods(state: ClusterState) -> list[PodInfo]:
+    """The pods without a node."""
+    return [
+        pod for pod in state.objects.pending.infos() if not pod.pod.is_terminal and not pod.is_terminating
+    ]
+
+
+def schedulers_of(state: ClusterState, manifests: Manifests) -> Schedulers:
+    """The schedulers that place pods on forks of the cluster."""
+    minimums = {group.key: group.min_member for group in state.objects.groups if group.object is not None}
+    return Schedulers(
+        state.profiles, state.catalogue.forecast, state.book.nominator, {**minimums, **manifests.minimums()}
+    )
+
+
+def missing_notes(state: ClusterState) -> list[str]:
+    """Collections that could not be read, grouped by reason."""
+    by_reason: dict[str, list[str]] = {}
+    for plural, why in sorted(state.content.missing.items()):
+        if plural not in DECISIVE:
+            continue
+        by_reason.setdefault(why, []).append(plural)
+    return [f"not known ({why}): {', '.join(plurals)}" for why, plurals in by_reason.items()]
+
+
+def notes_of(state: ClusterState, manifests: Manifests, fork: Cluster) -> list[str]:
+    """Notes about manifests on this cluster."""
+    notes = missing_notes(state) + [note for each in manifests.workloads for note in each.notes]
+    namespaces = fork.objects.namespaces
+    for each in manifests.workloads:
+        name = each.template.spec.scheduler_name
+        if name not in state.profiles:
+            notes.append(
+                f"{each.subject}: no policy serves scheduler {name}; where its pods go is a forecast with the"
+                " default profile"
+            )
+        if namespaces and each.namespace not in namespaces:
+            notes.append(f"{each.subject}: there is no namespace {each.namespace}; create it first")
+        owners = {name for name in (each.name, each.owner.name if each.owner else "") if name}
+        if any(_is_of(pod, each, owners) for pod in fork.pods.values()):
+            notes.append(f"{each.subject} has pods already; they stay, and these come in addition")
+    if manifests.left_out:
+        notes.append(f"left out, since no placement depends on them: {', '.join(manifests.left_out)}")
+    return notes
+
+
+def _is_of(pod: PodInfo, workload: WorkloadPods, owners: set[str]) -> bool:
+    """Whether a pod of the cluster seems to belong to the workload."""
+    if pod.namespace != workload.namespace:
+        return False
+    owner = pod.pod.metadata.owner
+    if owner is None:
+        return workload.kind == "Pod" and pod.name == workload.name
+    if workload.kind == "Deployment":
+        return owner.kind == "ReplicaSet" and owner.name.rpartition("-")[0] == workload.name
+    return owner.kind == workload.kind and owner.name in owners
+
+
+class _Placing:
+    """Places workloads one after another."""
+
+    def __init__(
+        self, queue: ForkQueue, now: datetime, question: FitQuestion, progress: Progress, notes: list[str]
+    ) -> None:
+        self._queue = queue
+        self._now = now
+        self._question = question
+        self._progress = progress
+        self._notes = notes
+        self._tried = 0
+        self.waiting = 0
+        self.waiting_placed = 0
+
+    def ordered(self, workloads: tuple[WorkloadPods, ...]) -> list[WorkloadPods]:
+        """The workloads in queue order."""
+        return sorted(workloads, key=lambda each: -each.template.priority)
+
+    def workload(self, workload: WorkloadPods, waiting: list[PodInfo]) -> WorkloadFit:
+        """Place one workload, after the waiting pods that precede it."""
+        queue, question = self._queue, self._question
+        if workload.owner is not None:
+            shelve(queue.fork, workload.owner)
+        sample = self._info(workload, workload.pod(0, self._now))
+        first = [pod for pod in waiting if queue.precedes(pod, sample)]
+        for pod in first:
+            waiting.remove(pod)
+            queue.add(pod)
+        self.waiting += len(first)
+        self.waiting_placed += len(queue.settle())
+        extender = queue.extender_of(sample)
+        if extender:
+            self._notes.append(
+                f"{workload.subject}: extender {extender} has a say in where its pods go; it was not asked"
+            )
+        wanted = None if question.maximum else self._wanted(workload)
+        if group_key(sample.pod):
+            placed, obstacle = self._group(workload, wanted or 0)
+        elif workload.kind == "DaemonSet":
+            placed, obstacle = self._daemons(workload)
+        else:
+            placed, obstacle = self._one_by_one(workload, question.most if wanted is None else wanted)
+        nodes = Counter(each.node for each in placed)
+        scheduler = sample.pod.spec.scheduler_name
+        return WorkloadFit(
+            workload=workload.subject,
+            scheduler=scheduler,
+            policy=queue.policy_of(sample),
+            priority=sample.priority,
+            wanted=wanted,
+            placed=len(placed),
+            limited=wanted is None and obstacle is None,
+            ties=sum(1 for each in placed if each.ties > 1),
+            nodes=[
+                NodeShare(node=node, pods=pods)
+                for node, pods in sorted(nodes.items(), key=lambda each: (-each[1], each[0]))
+            ],
+            victims=[victim.key for each in placed for victim in each.victims],
+            obstacle=obstacle,
+        )
+
+    def _wanted(self, workload: WorkloadPods) -> int:
+        if workload.kind == "DaemonSet":
+            return sum(1 for node in self._queue.fork.nodes if runs_on(workload.template, node))
+        return workload.replicas if self._question.replicas is None else self._question.replicas
+
+    def _info(self, workload: WorkloadPods, pod: Pod) -> PodInfo:
+        pod, notes = with_claims(pod, workload.claims, self._queue.fork)
+        self._notes += notes
+        self._tried += 1
+        self._progress(self._tried)
+        return self._queue.fork.templates.info(pod)
+
+    def _pods(self, workload: WorkloadPods) -> Iterator[PodInfo]:
+        return (self._info(workload, workload.pod(number, self._now)) for number in count())
+
+    def _one_by_one(
+        self, workload: WorkloadPods, most: int
+    ) -> tuple[list[ForkPlacement], PodObstacle | None]:
+        """Place pods until one does not fit."""
+        placed: list[ForkPlacement] = []
+        for pod in islice(self._pods(workload), most):
+            found = self._queue.place(pod)
+            if isinstance(found, Decision):
+                return placed, pod_obstacle(self._queue, pod, found)
+            placed.append(found)
+        return placed, None
+
+    def _daemons(self, workload: WorkloadPods) -> tuple[list[ForkPlacement], PodObstacle | None]:
+        """Place a pod on each node where the DaemonSet runs one."""
+        placed: list[ForkPlacement] = []
+        obstacle: PodObstacle | None = None
+        for node in [node for node in self._queue.fork.nodes if runs_on(workload.template, node)]:
+            pod = self._info(workload, daemon_pod(workload.template, node.name))
+            found = self._queue.place(pod)
+            if isinstance(found, ForkPlacement):
+                placed.append(found)
+            elif obstacle is None:
+                obstacle = pod_obstacle(self._queue, pod, found)
+        return placed, obstacle
+
+    def _group(self, workload: WorkloadPods, wanted: int) -> tuple[list[ForkPlacement], PodObstacle | None]:
+        """Place the members of a PodGroup together."""
+        pods = list(islice(self._pods(workload), wanted))
+        for pod in pods:
+            self._queue.add(pod)
+        placed = self._queue.settle()
+        left = [pod for pod in pods if pod.uid in self._queue.waiting]
+        if not left:
+            return placed, None
+        return placed, pod_obstacle(self._queue, left[0], self._queue.refusals[left[0].uid])
+
+
+def _check(manifests: Manifests, question: FitQuestion) -> None:
+    """Raise ManifestError unless the request applies."""
+    if not manifests.workloads:
+        raise ManifestError(
+            "there is no workload in the files; give a Deployment, a Job or another kind of pods"
+        )
+    if manifests.nodes or manifests.policies:
+        raise ManifestError("fit takes workloads; nodes and policies are changes: use whatif -f for them")
+    if question.replicas is None and not question.maximum:
+        return
+    flag = "--max" if question.maximum else "--replicas"
+    names = ", ".join(each.subject for each in manifests.workloads)
+    if len(manifests.workloads) > 1:
+        raise ManifestError(f"{flag} is about one workload, and the files have several: {names}")
+    if manifests.workloads[0].kind == "DaemonSet":
+        raise ManifestError(f"{flag} does not apply to {names}: its nodes decide how many pods it has")
+    if question.maximum and group_key(manifests.workloads[0].template):
+        raise ManifestError(f"--max does not apply to {names}: its pods start together; use --replicas")

@@ -1,0 +1,296 @@
+"""ClusterState is a cluster as the operator sees it, read from documents; every answer is based on one.
+
+The operator's own code judges policies, builds profiles and collects the input of a run. The operator's
+memory is missing: its queue and back-off, rounds in which nodes were over-used, pods evicted since its moves
+began, and smoothed usage.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from plimsoll.api.v1alpha1.annotations import STOP
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.pod_groups import gang_needs
+from plimsoll.cluster.reservations import FIRM, ReservationBook, ReservationReason
+from plimsoll.engine.profile import Profile
+from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.framework import Pod, PodInfo
+from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.inspection.catalogue import Catalogue, RebalancingJudge, SchedulingJudge
+from plimsoll.inspection.measured_usage import measured
+from plimsoll.inspection.mirrored import MirroredObjects
+from plimsoll.inspection.still_time import StillClock
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.pod_info import Holder, HolderKind
+from plimsoll.planning.history import UnreadyReplacement
+from plimsoll.planning.moves import Monotonic, PlanningContext, RebalancingConfig, standing
+from plimsoll.planning.surges import Deployments
+from plimsoll.policies.judgement import PolicyChecks, PolicyVerdict, divide
+from plimsoll.ports.observer import Observer
+from plimsoll.records.history import (
+    in_flight,
+    is_victim,
+    memory_of,
+    recently_moved,
+    sent_since,
+    touched_nodes,
+    unready_replacements,
+)
+from plimsoll.records.record import Record
+from plimsoll.snapshots.content import DEPLOYMENTS, SnapshotContent
+from plimsoll.timing.timer import Timer
+
+
+class JudgedPolicy(Struct, frozen=True):
+    """A policy and its judgement.
+
+    Attributes:
+        lost: Why it serves nothing though its spec is valid, as a reason and a sentence; "" otherwise.
+    """
+
+    name: str
+    document: Mapping[str, Any]
+    verdict: PolicyVerdict
+    lost: tuple[str, str] = ("", "")
+
+    @property
+    def policy(self) -> SchedulingPolicy | None:
+        """The accepted policy; None if it is not accepted."""
+        return None if self.lost[0] else self.verdict.policy
+
+    @property
+    def problem(self) -> tuple[str, str]:
+        """Why it is not accepted, as a reason and a sentence; "" if it is."""
+        return self.lost if self.lost[0] else (self.verdict.reason, self.verdict.sentence)
+
+
+class ClusterState:
+    """One cluster at one moment; read-only.
+
+    Attributes:
+        content: The content from which it was read.
+        catalogue: The plugins and strategies that policies can name.
+        objects: Nodes, pods and other mirrored objects.
+        now: The moment, in seconds since the epoch.
+        policies: Every policy, keyed by name, the oldest first.
+        profiles: Profiles of the policies that place pods, by scheduler name.
+        working: The policies that rebalance, keyed by name.
+        book: Nominated pods, and the targets of open moves.
+        monotonic: The clock by which the searches of plans end.
+    """
+
+    def __init__(
+        self,
+        content: SnapshotContent,
+        objects: MirroredObjects,
+        policies: Iterable[Mapping[str, Any]],
+        catalogue: Catalogue,
+        monotonic: Monotonic = standing,
+    ) -> None:
+        self.content, self.objects, self.catalogue = content, objects, catalogue
+        self.monotonic = monotonic
+        self.now = content.taken
+        self.policies: dict[str, JudgedPolicy] = {}
+        self.profiles: dict[str, Profile] = {}
+        self.working: dict[str, SchedulingPolicy] = {}
+        self._judge(policies)
+        self.book = ReservationBook(objects.cache, Timer(StillClock(self.now), Observer()))
+        self._reserve()
+
+    @classmethod
+    def of(
+        cls,
+        content: SnapshotContent,
+        policies: Iterable[Mapping[str, Any]] | None = None,
+        catalogue: Catalogue | None = None,
+        monotonic: Monotonic = standing,
+    ) -> "ClusterState":
+        """Read a snapshot; ``policies`` replace its own."""
+        objects = MirroredObjects(content)
+        documents = objects.policies if policies is None else policies
+        return cls(content, objects, documents, catalogue or Catalogue(), monotonic)
+
+    def with_policies(self, documents: Iterable[Mapping[str, Any]]) -> "ClusterState":
+        """The same cluster with only these policies."""
+        return ClusterState(self.content, self.objects, documents, self.catalogue, self.monotonic)
+
+    # -- the cluster ---------------------------------------------------------------------------------
+
+    @property
+    def cluster(self) -> Cluster:
+        """Nodes and placed pods; read-only."""
+        return self.objects.cache.cluster
+
+    @property
+    def records(self) -> Mapping[str, Record]:
+        """Eviction records by ``namespace/name``."""
+        return self.objects.records
+
+    @property
+    def time(self) -> datetime:
+        """The moment, with a time zone."""
+        return datetime.fromtimestamp(self.now, UTC)
+
+    @cached_property
+    def schedulers(self) -> dict[str, ProfileScheduler]:
+        """The schedulers of the profiles, by scheduler name; ties go to the first of the best."""
+        nominator = self.book.nominator
+        return {
+            name: ProfileScheduler(profile, self.cluster, nominator=nominator)
+            for name, profile in self.profiles.items()
+        }
+
+    @cached_property
+    def forecaster(self) -> ProfileScheduler:
+        """The scheduler that forecasts for unserved schedulers: kube-scheduler's default profile."""
+        return ProfileScheduler(self.catalogue.forecast, self.cluster, nominator=self.book.nominator)
+
+    def find_pod(self, namespace: str, name: str) -> PodInfo | None:
+        """The pod of this name, placed or not; None when it does not exist."""
+        uid = self._uids.get((namespace, name))
+        return None if uid is None else self.objects.pending.find(uid)
+
+    @cached_property
+    def _uids(self) -> dict[tuple[str, str], str]:
+        placed = {(pod.namespace, pod.name): uid for uid, pod in self.cluster.pods.items()}
+        return placed | {(pod.namespace, pod.name): pod.uid for pod in self.objects.pending.infos()}
+
+    # -- policies ------------------------------------------------------------------------------------
+
+    def _judge(self, documents: Iterable[Mapping[str, Any]]) -> None:
+        """Judge policies as the operator does, and divide scheduler names among them."""
+        objects = self.cluster.objects
+        checks = PolicyChecks(
+            SchedulingJudge(self.catalogue), RebalancingJudge(self.catalogue, objects, self.time)
+        )
+        verdicts = {
+            str((document.get("metadata") or {}).get("name", "")): (document, checks.judge(document))
+            for document in documents
+        }
+        accepted = [(each.policy, each.order) for _, each in verdicts.values() if each.policy is not None]
+        found = divide(accepted)
+        self.policies = {
+            name: JudgedPolicy(name, document, verdict, found.lost.get(name, ("", "")))
+            for name, (document, verdict) in verdicts.items()
+        }
+        self.profiles = {
+            name: self.catalogue.profile(spec, found.claimed[name]) for name, spec in found.serving.items()
+        }
+        self.working = {policy.metadata.name: policy for policy in found.working}
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the stop button is pressed, in any namespace in which the operator may run."""
+        namespaces = self.cluster.objects.namespaces.values()
+        return any(each.metadata.annotations.get(STOP) == "true" for each in namespaces)
+
+    def configured(self, name: str) -> RebalancingConfig:
+        """The configuration of a working policy; the stop button counts as a limit."""
+        wanted = self.catalogue.rebalancing(
+            self.working[name], self.profiles, self.cluster.objects, self.time
+        )
+        return wanted.bounded(STOP) if self.is_stopped else wanted
+
+    # -- runs ----------------------------------------------------------------------------------------
+
+    def run_input(self, name: str) -> tuple[RebalancingConfig, Cluster, PlanningContext]:
+        """The input of a run of a working policy that begins now (``rebalancing.runs.inputs``)."""
+        spec = self.working[name].spec.rebalancing or RebalancingSpec()
+        records = self.records.values()
+        memory = memory_of(records, self.now)
+        wanted = self.configured(name).rested(memory, name)
+        pending = self.objects.pending
+        touched = touched_nodes(records, self.now)
+        context = PlanningContext(
+            now=self.time,
+            unplaced=tuple(pending.infos()),
+            in_flight=in_flight(records),
+            memory=memory,
+            measurements=measured(self.content.usage, spec, touched, self.now),
+            touched=touched,
+            recent=sent_since(records, name, self.now - 60.0),
+            deployments=self._deployments() if wanted.surge else Deployments(),
+            others=self._others(name),
+            moved=recently_moved(records, self.now),
+            gangs=gang_needs(self.objects.groups, self.objects.cache),
+            monotonic=self.monotonic,
+            unready={key: each for key, each in self._unready().items() if key not in in_flight(records)},
+        )
+        is_upstream = wanted.planner is Planner.UPSTREAM
+        return wanted, self.cluster.fork() if is_upstream else self.book.claimed(), context
+
+    def _unready(self) -> dict[str, UnreadyReplacement]:
+        """By workload key, the replacement of an earlier move that is not ready."""
+        return unready_replacements(self.records.values(), self._pods_of)
+
+    def _pods_of(self, owner: str) -> Iterator[Pod]:
+        """The pods of an owner, by its uid."""
+        for each in (*self.cluster.pods.values(), *self.objects.pending.infos()):
+            found = each.pod.metadata.owner
+            if found is not None and found.uid == owner:
+                yield each.pod
+
+    def _others(self, name: str) -> dict[str, RebalancingConfig]:
+        """The configurations of the other policies that carry out moves."""
+        return {
+            other: self.configured(other)
+            for other, policy in self.working.items()
+            if other != name
+            and policy.spec.rebalancing is not None
+            and policy.spec.rebalancing.mode is not Mode.DRY_RUN
+        }
+
+    def _deployments(self) -> Deployments:
+        problem = self.content.missing.get(DEPLOYMENTS, "")
+        return Deployments(self.objects.deployments, problem and f"Deployments are not known: {problem}")
+
+    # -- reservations --------------------------------------------------------------------------------
+
+    def _reserve(self) -> None:
+        """Reserve room for nominated pods, and the targets of open moves."""
+        waiting = self.objects.pending.waiting()
+        for pod in waiting:
+            if pod.nominated_node_name and pod.spec.scheduler_name in self.profiles:
+                self.book.nominate(
+                    self.objects.cache.info(pod), pod.nominated_node_name, pod.spec.scheduler_name
+                )
+        for record in self.records.values():
+            if record.phase is Phase.EVICTED and not record.is_forecast and not is_victim(record):
+                self._reserve_target(record)
+
+    def _reserve_target(self, record: Record) -> None:
+        """Reserve the target of a move whose replacement has no node yet."""
+        target, owner = record.spec.target_node, record.spec.owner
+        if not target or owner is None:
+            return
+        sent = record.status.transitions[-1].time if record.status.transitions else None
+        siblings = [
+            each
+            for each in (*self.cluster.pods.values(), *self.objects.pending.infos())
+            if each.pod.metadata.owner is not None and each.pod.metadata.owner.uid == owner.uid
+        ]
+        new = [
+            each
+            for each in siblings
+            if sent is not None
+            and each.pod.metadata.creation_timestamp is not None
+            and each.pod.metadata.creation_timestamp >= sent.replace(microsecond=0)
+        ]
+        if any(each.pod.node_name == target for each in new):
+            return
+        if new and not new[0].pod.node_name:
+            self.book.nominate(new[0], target, record.spec.policy)
+        elif siblings:
+            metadata = msgspec.structs.replace(siblings[0].pod.metadata, name=record.spec.pod.name)
+            like = self.objects.cache.info(msgspec.structs.replace(siblings[0].pod, metadata=metadata))
+            holder = Holder(HolderKind.REPLACEMENT, record.key)
+            self.book.reserve_in_stead(
+                holder, like, target, ReservationReason.MOVE_TARGET, record.spec.policy, priority=FIRM
+            )

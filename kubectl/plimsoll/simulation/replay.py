@@ -1,0 +1,346 @@
+"""Replays a cluster in virtual time: arrivals, scheduling, runs of policies, replacements, ends of pods.
+
+The engine and the planners decide. An event heap orders events; equal input gives equal output. Of
+simultaneous events, pods end first, then pods arrive, then policies run, the oldest policy first.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import IntEnum
+
+import msgspec
+
+from plimsoll.api.v1alpha1.annotations import STOP
+from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
+from plimsoll.framework import PodInfo
+from plimsoll.framework.descheduling.measurements import Measurements
+from plimsoll.inspection.plans.allowances import budget_allowances, limit_allowances
+from plimsoll.inspection.state import ClusterState
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.planning.history import Fate, Memory, PastMove
+from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
+from plimsoll.planning.planners import make_plan
+from plimsoll.planning.surges import Deployments
+from plimsoll.policies.schedule import FIRST_RUN, next_time
+from plimsoll.simulation.figures import Figures, sample
+from plimsoll.simulation.refusals import count_end, count_run
+from plimsoll.simulation.scheduling import SimulatedScheduling
+from plimsoll.simulation.world import World
+from plimsoll.snapshots.saved_fields import DURATION
+
+#: Number of utilisation samples after the first one.
+SAMPLES = 24
+
+#: Seconds after which a replacement without a node is late, and during which a moved pod is not moved again.
+LATE_S, SETTLED_S = 300.0, 3600.0
+
+
+class EventKind(IntEnum):
+    """Events; the values are the order of simultaneous events."""
+
+    END = 0
+    LATE = 1
+    ARRIVAL = 2
+    RUN = 3
+    SAMPLE = 4
+
+
+class _Awaited(msgspec.Struct):
+    """A move whose replacement has no node yet."""
+
+    policy: str
+    move: Move
+
+
+class ReplaySettings(msgspec.Struct, frozen=True):
+    """Settings of a replay.
+
+    Attributes:
+        seconds: Duration in virtual time.
+        seed: Seed of the scheduler's choice among equally good nodes.
+        enforce: Whether to carry out moves of policies in mode DryRun, too.
+        together: Whether all pods arrive at the start and none ends.
+    """
+
+    seconds: float
+    seed: int = 0
+    enforce: bool = False
+    together: bool = False
+
+
+#: Called with the elapsed virtual seconds.
+ReplayProgress = Callable[[float], None]
+
+
+def _silent(_seconds: float) -> None:
+    """Ignore progress."""
+
+
+@dataclass(slots=True)
+class Replay:
+    """One replay of a state; call :meth:`run` once."""
+
+    state: ClusterState
+    setting: ReplaySettings
+    figures: Figures = field(default_factory=Figures)
+    world: World = field(init=False)
+    _scheduling: SimulatedScheduling = field(init=False)
+    _heap: list[tuple[float, EventKind, int, str]] = field(default_factory=list, init=False)
+    _pushed: int = field(default=0, init=False)
+    _now: float = field(default=0.0, init=False)
+    _coming: dict[str, PodInfo] = field(default_factory=dict, init=False)
+    _awaited: dict[str, _Awaited] = field(default_factory=dict, init=False)
+    _budget_of: dict[str, str] = field(default_factory=dict, init=False)
+    _past: list[PastMove] = field(default_factory=list, init=False)
+    _sent: list[tuple[float, str]] = field(default_factory=list, init=False)
+    _moved: dict[str, float] = field(default_factory=dict, init=False)
+    _over: dict[str, dict[tuple[str, str], int]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.world = World(self.state)
+        self._now = self.state.now
+        self._scheduling = SimulatedScheduling(
+            self.state, self.world, self.setting.seed, self._placed, self._preempted
+        )
+        for pod in self.state.objects.pending.infos():
+            if not pod.pod.is_terminal:
+                self._expect(pod)
+        if not self.setting.together:
+            for pod in self.world.cluster.pods.values():
+                self._set_end(pod, pod.pod.status.start_time)
+        for name in self.state.working:
+            self._set_run(name, first=True)
+        for number in range(SAMPLES + 1):
+            self._push(self.state.now + self.setting.seconds * number / SAMPLES, EventKind.SAMPLE, "")
+
+    def run(self, progress: ReplayProgress = _silent) -> Figures:
+        """Run the replay."""
+        end = self.state.now + self.setting.seconds
+        while self._heap and self._heap[0][0] <= end:
+            self._now = self._heap[0][0]
+            progress(self._now - self.state.now)
+            has_changed = False
+            while self._heap and self._heap[0][0] == self._now and self._heap[0][1] < EventKind.RUN:
+                _, kind, _, subject = heapq.heappop(self._heap)
+                self._happen(kind, subject)
+                has_changed = True
+            if has_changed:
+                self._scheduling.run(self._now)
+            while self._heap and self._heap[0][0] == self._now and self._heap[0][1] >= EventKind.RUN:
+                _, kind, _, subject = heapq.heappop(self._heap)
+                self._happen(kind, subject)
+        self._now = end
+        for name in self.state.working:
+            plan = self._plan(name, *self._circumstances(name))
+            self._complain(name, plan, self.figures.remaining)
+            count_end(name, plan, self.figures.refused)
+        return self.figures
+
+    def reasons(self) -> dict[str, list[str]]:
+        """Pods without a node, grouped by reason; both in the order in which they began to wait."""
+        found: dict[str, list[str]] = {}
+        for waiting in self.world.waiting.values():
+            found.setdefault(self._scheduling.reason(waiting.pod), []).append(waiting.pod.key)
+        return found
+
+    # -- events --------------------------------------------------------------------------------------
+
+    def _push(self, at: float, kind: EventKind, subject: str) -> None:
+        self._pushed += 1
+        heapq.heappush(self._heap, (at, kind, self._pushed, subject))
+
+    def _happen(self, kind: EventKind, subject: str) -> None:
+        match kind:
+            case EventKind.END:
+                self.figures.ended += self.world.remove(subject) is not None
+            case EventKind.LATE:
+                awaited = self._awaited.get(subject)
+                if awaited is not None:
+                    self.figures.late += 1
+                    self._remember(awaited, Fate.STRANDED)
+            case EventKind.ARRIVAL:
+                self.figures.arrived += 1
+                self.world.submit(self._coming.pop(subject), self._now)
+            case EventKind.RUN:
+                self._rebalance(subject)
+                self._set_run(subject)
+            case EventKind.SAMPLE:
+                evicted = self.figures.moved.total()
+                at = self._now - self.state.now
+                self.figures.samples.append(sample(self.world, at, evicted))
+
+    def _expect(self, pod: PodInfo) -> None:
+        """Schedule a pending pod's arrival, at its creation time or at the start."""
+        created = pod.pod.metadata.creation_timestamp
+        at = self.state.now if created is None or self.setting.together else created.timestamp()
+        self._coming[pod.uid] = pod
+        self._push(max(at, self.state.now), EventKind.ARRIVAL, pod.uid)
+
+    def _set_end(self, pod: PodInfo, started: datetime | None) -> None:
+        said = pod.pod.metadata.annotations.get(DURATION)
+        if said is None:
+            return
+        try:
+            seconds = max(0.0, float(said))
+        except ValueError:
+            self.figures.problems[f"{pod.key}: {DURATION} is no number of seconds"] = None
+            return
+        began = self._now if started is None else started.timestamp()
+        if seconds != float("inf") and seconds == seconds:  # noqa: PLR0124 - not NaN
+            self._push(max(began + seconds, self._now), EventKind.END, pod.uid)
+
+    def _set_run(self, name: str, *, first: bool = False) -> None:
+        rebalancing = self.state.working[name].spec.rebalancing or RebalancingSpec()
+        now = datetime.fromtimestamp(self._now, UTC)
+        if first and rebalancing.schedule.interval_seconds is not None:
+            due: datetime | None = now + FIRST_RUN
+        else:
+            due = next_time(rebalancing.schedule, now)
+        if due is not None:
+            self._push(due.timestamp(), EventKind.RUN, name)
+
+    # -- pods ----------------------------------------------------------------------------------------
+
+    def _placed(self, pod: PodInfo, waited: float) -> None:
+        self.figures.waits.append(waited)
+        self.figures.placements.append((pod.uid, pod.pod.node_name))
+        if not self.setting.together:
+            self._set_end(pod, None)
+        self.world.count_missing(self._budget_of.pop(pod.uid, ""), -1)
+        awaited = self._awaited.pop(pod.uid, None)
+        if awaited is None:
+            return
+        self._moved[pod.uid] = self._now
+        returned = pod.pod.node_name == awaited.move.source
+        self.figures.returned += returned
+        if waited < LATE_S:
+            self._remember(awaited, Fate.RETURNED if returned else Fate.SETTLED)
+
+    def _preempted(self, victim: PodInfo) -> None:
+        self.figures.preempted += 1
+        self._replace(self.world.remove(victim.uid))
+
+    def _replace(self, pod: PodInfo | None) -> PodInfo | None:
+        """Let the owner replace a pod that has left."""
+        made = self.world.replacement(pod, self._now) if pod is not None else None
+        if made is not None:
+            self.figures.replaced += 1
+            self.world.submit(made, self._now)
+        return made
+
+    # -- runs ----------------------------------------------------------------------------------------
+
+    def _rebalance(self, name: str) -> None:
+        wanted, cluster, context = self._circumstances(name)
+        plan = self._plan(name, wanted, cluster, context)
+        if not self.figures.runs[name]:
+            self._complain(name, plan, self.figures.violations)
+        self.figures.runs[name] += 1
+        count_run(name, plan, self.figures.refused)
+        self.figures.allowances.count_run(
+            name, budget_allowances(cluster, plan), limit_allowances(wanted, cluster, context, plan.moves)
+        )
+        self._over[name] = {
+            (strategy, node): self._over.get(name, {}).get((strategy, node), 0) + 1
+            for strategy, found in plan.classes
+            for node in found.overutilized
+        }
+        spec = self.state.working[name].spec.rebalancing or RebalancingSpec()
+        if spec.mode is Mode.DRY_RUN and not self.setting.enforce:
+            self.figures.predicted.update((name, move.strategy) for move in plan.moves)
+            return
+        for move in plan.moves:
+            self._make(name, move)
+
+    def _make(self, policy: str, move: Move) -> None:
+        """Evict the pod, let its owner replace it, and place waiting pods."""
+        if not self.world.may_disrupt(move.budget):
+            self.figures.blocked += 1
+            self.figures.allowances.blocked[policy, move.budget] += 1
+            self._remember(_Awaited(policy, move), Fate.BLOCKED)
+            return
+        if move.waits and self._in_flight()[move.workload.key]:
+            return
+        left = self.world.remove(move.pod.uid)
+        if left is None:
+            return
+        self.figures.moved[policy, move.strategy] += 1
+        self.figures.allowances.evicted[policy, move.budget] += 1
+        self._sent.append((self._now, policy))
+        made = self._replace(left)
+        if made is not None:
+            self._awaited[made.uid] = _Awaited(policy, move)
+            self._budget_of[made.uid] = move.budget
+            self.world.count_missing(move.budget, 1)
+            self._push(self._now + LATE_S, EventKind.LATE, made.uid)
+            if move.is_directed and move.target:
+                self.world.nominator.add(made, move.target)
+        for served in move.beneficiary.all if move.beneficiary is not None else ():
+            if served.pod.uid in self.world.waiting:
+                self.world.nominator.add(served.pod, served.node)
+        self._scheduling.run(self._now)
+
+    def _remember(self, awaited: _Awaited, fate: Fate) -> None:
+        move = awaited.move
+        self._past.append(
+            PastMove(
+                awaited.policy,
+                move.strategy,
+                move.workload.key,
+                move.workload.name,
+                move.source,
+                fate,
+                self._now,
+                move.budget if fate is Fate.BLOCKED else "",
+            )
+        )
+
+    def _in_flight(self) -> Counter[str]:
+        return Counter(each.move.workload.key for each in self._awaited.values())
+
+    def _circumstances(self, name: str) -> tuple[RebalancingConfig, Cluster, PlanningContext]:
+        """The input of a policy's plan now: configuration, cluster and planning context."""
+        moment = datetime.fromtimestamp(self._now, UTC)
+        memory = Memory(self._past, self._now)
+        wanted = self._configured(name, moment)
+        wanted = wanted.rested(memory, name)
+        context = PlanningContext(
+            now=moment,
+            unplaced=self.world.unplaced(),
+            in_flight=self._in_flight(),
+            measurements=Measurements(problem="actual usage is not replayed"),
+            memory=memory,
+            recent=sum(1 for at, policy in self._sent if policy == name and at > self._now - 60.0),
+            over_for=self._over.get(name, {}),
+            deployments=Deployments(problem="surges are not replayed"),
+            others={
+                other: self._configured(other, moment)
+                for other, policy in self.state.working.items()
+                if other != name
+                and policy.spec.rebalancing is not None
+                and (self.setting.enforce or policy.spec.rebalancing.mode is not Mode.DRY_RUN)
+            },
+            moved=frozenset(uid for uid, at in self._moved.items() if at > self._now - SETTLED_S),
+        )
+        return wanted, self.world.claimed(), context
+
+    def _plan(
+        self, name: str, wanted: RebalancingConfig, cluster: Cluster, context: PlanningContext
+    ) -> EvictionPlan:
+        plan = make_plan(wanted, cluster, context)
+        for failure in plan.failures:
+            self.figures.problems[f"{name}: {failure}"] = None
+        return plan
+
+    def _configured(self, name: str, moment: datetime) -> RebalancingConfig:
+        wanted = self.state.catalogue.rebalancing(
+            self.state.working[name], self.state.profiles, self.world.cluster.objects, moment
+        )
+        return wanted.bounded(STOP) if self.state.is_stopped else wanted
+
+    @staticmethod
+    def _complain(name: str, plan: EvictionPlan, into: dict[tuple[str, str], int]) -> None:
+        into.update({(name, strategy): count for strategy, count in plan.violations().items()})

@@ -1,0 +1,114 @@
+"""Reads the state of a whole cluster, each collection once, for commands that report on it."""
+
+import time
+from collections.abc import Callable, Collection
+
+import msgspec
+
+from plimsoll.cluster.watched_resources import OPTIONAL, WATCHED
+from plimsoll.kube.custom_resources import GROUP
+from plimsoll.kube.session.errors import APIError, NotFound
+from plimsoll.kube.session.session import Session
+from plimsoll.kube.usage.metrics_api import UsageMeter
+from plimsoll.model.decoding import read_with
+from plimsoll.ports.usage import UsageReading
+from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SnapshotContent, UsageContent
+from plimsoll.usage.sources import usage_problem
+
+#: Objects per page, as in kubectl.
+PAGE = 500
+
+#: Timeout of a page in seconds.
+TIMEOUT_S = 120.0
+
+#: Paths of the collections, by plural.
+PATHS = {
+    **{resource.name: resource.path for resource in (*WATCHED, *OPTIONAL)},
+    DEPLOYMENTS: "/apis/apps/v1/deployments",
+    POLICIES: f"{GROUP}/schedulingpolicies",
+    RECORDS: f"{GROUP}/evictions",
+}
+
+#: Collections that every command requires.
+ESSENTIAL = frozenset({"nodes", "pods"})
+
+#: Collections whose absence is not reported.
+UNREPORTED = frozenset(resource.name for resource in OPTIONAL)
+
+#: Called with the plural and the number of its objects read so far.
+ReadProgress = Callable[[str, int], None]
+
+
+class _Meta(msgspec.Struct, rename={"token": "continue"}):
+    token: str = ""
+
+
+class _Page(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    items: list[msgspec.Raw] | None = None
+
+
+_PAGE = msgspec.json.Decoder(_Page)
+
+
+async def read_cluster(
+    session: Session,
+    progress: ReadProgress = lambda _name, _count: None,
+    only: Collection[str] = (),
+    needed: Collection[str] = (),
+) -> SnapshotContent:
+    """List all collections that decisions read, or ``only`` some, by plural; usage is not read.
+
+    A collection that does not exist or may not be read is left out and named in ``missing``.
+
+    Raises:
+        APIError: The server did not respond, or nodes, pods, a ``needed`` collection or one of ``only``
+            cannot be read.
+    """
+    taken = time.time()
+    objects: dict[str, list[bytes]] = {}
+    missing: dict[str, str] = {}
+    essential = {*needed, *(only or ESSENTIAL)}
+    for name, path in PATHS.items():
+        if only and name not in only:
+            continue
+        try:
+            objects[name] = await _read(session, name, path, progress)
+        except NotFound:
+            if name in essential - ESSENTIAL:
+                raise
+            if name not in UNREPORTED:
+                missing[name] = "the server does not have it"
+        except APIError as exc:
+            if exc.status == 0 or name in essential:
+                raise
+            missing[name] = exc.message or str(exc)
+    usage = UsageContent() if only else await _usage(session)
+    return SnapshotContent(taken, session.address, objects, usage, missing)
+
+
+async def _read(session: Session, name: str, path: str, progress: ReadProgress) -> list[bytes]:
+    """All objects of one collection, page by page."""
+    found: list[bytes] = []
+    params = {"limit": str(PAGE)}
+    while True:
+        content = await session.request("GET", path, params=params, timeout_s=TIMEOUT_S)
+        try:
+            page = read_with(_PAGE, content)
+        except msgspec.MsgspecError as exc:
+            raise APIError(f"GET {path}", 0, "", f"the answer is no list: {exc}") from exc
+        found += [bytes(item) for item in page.items or ()]
+        progress(name, len(found))
+        if not page.metadata.token:
+            return found
+        params["continue"] = page.metadata.token
+
+
+async def _usage(session: Session) -> UsageContent:
+    meter = UsageMeter(session)
+    answer, nodes = await meter.nodes()
+    if not answer.is_done:
+        return UsageContent(problem=usage_problem(answer))
+    answer, pods = await meter.pods()
+    readings: tuple[UsageReading, ...] = tuple(pods) if answer.is_done else ()
+    return UsageContent(tuple(nodes), readings, usage_problem(answer))

@@ -1,0 +1,79 @@
+"""The command ``plimsoll run``: runs the operator."""
+
+from pathlib import Path
+from typing import Annotated
+
+import click
+from click.exceptions import Exit
+
+from plimsoll.commands.parameters import Option
+from plimsoll.commands.verbs import Verb
+
+
+def run(  # noqa: PLR0913 - cli/parameters.py reads the options from the parameters
+    *,
+    kubeconfig: Annotated[
+        Path | None,
+        Option(help="The cluster; left out: in-cluster, or the default kubeconfig.", dir_okay=False),
+    ] = None,
+    bind_address: Annotated[str, Option(help="Address of the endpoints below.")] = "0.0.0.0",  # noqa: S104 - probes come from outside the pod
+    metrics_port: Annotated[
+        int, Option(minimum=0, maximum=65535, help="Port of /metrics, /readyz and /healthz; 0: any.")
+    ] = 8081,
+    health_port: Annotated[
+        int, Option(minimum=0, maximum=65535, help="Port of the probes /healthz and /readyz; 0: none.")
+    ] = 8080,
+    log_format: Annotated[str, Option(help="Format of the log: json or text.")] = "json",
+    log_level: Annotated[str, Option(help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
+    seed: Annotated[
+        int | None, Option(help="Seed of tie-breaks and jitter; left out, differs each time.")
+    ] = None,
+    event_loop: Annotated[
+        str, Option(help="Of the main thread: auto (uvloop where it is installed) or asyncio.")
+    ] = "auto",
+    http_client: Annotated[
+        str, Option(help="Sends the writes: plimsoll (less CPU), or aiohttp as for reads.")
+    ] = "plimsoll",
+    plans: Annotated[
+        str, Option(help="Where long plans are made: process (a fork of this one) or thread.")
+    ] = "process",
+    leader_elect: Annotated[
+        str, Option(metavar="true|false", help="Decide and write only while holding the lease below.")
+    ] = "true",
+    leader_elect_lease_duration: Annotated[
+        str, Option(help="How long others wait after the leader's last renewal, such as 15s.")
+    ] = "15s",
+    leader_elect_renew_deadline: Annotated[
+        str, Option(help="How long a leader writes after its last renewal.")
+    ] = "10s",
+    leader_elect_retry_period: Annotated[
+        str, Option(help="Time between two attempts to get or renew the lease.")
+    ] = "2s",
+    leader_elect_resource_name: Annotated[str, Option(help="Name of the Lease.")] = "plimsoll",
+    leader_elect_resource_namespace: Annotated[
+        str, Option(help="Its namespace; left out: the pod's own, or kube-system outside of a cluster.")
+    ] = "",
+    ui: Annotated[
+        str, Option(metavar="true|false", help="Serve /ui on the metrics port: the operator, live.")
+    ] = "false",
+) -> None:
+    """Run the operator until SIGTERM."""
+    flags = dict(locals())
+
+    from pydantic import ValidationError  # noqa: PLC0415 - each command loads what it needs
+
+    from plimsoll.app import process, settings  # noqa: PLC0415 - likewise
+
+    try:
+        chosen = settings.Settings.model_validate({**flags, "log_level": log_level.upper()})
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        option = "--" + str(first["loc"][0]).replace("_", "-")
+        raise click.BadParameter(f"{first['msg']}", param_hint=option) from exc
+    raise Exit(process.main(chosen))
+
+
+VERB = Verb("run", run)
+
+#: The operator's commands, as those of the command line are listed.
+VERBS = {"run": (":VERB", "Run the operator until SIGTERM.")}

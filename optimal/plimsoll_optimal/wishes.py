@@ -1,0 +1,128 @@
+"""Collects the wishes of strategies: the pods that should move, each with a reason and a strategy."""
+
+from collections.abc import Callable, Container
+
+from msgspec import Struct
+
+from plimsoll.framework import PluginError, PodInfo
+from plimsoll.framework.descheduling.complaints import Complaining, Gravity, Vicinity
+from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.descheduling.proposals import Bundle, Candidates, Proposal, Verdict
+from plimsoll.framework.descheduling.strategy import MendsSpread, NamesSurplus, Strategy, wants_even_spread
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.planning.complaint_ledger import heard
+from plimsoll.planning.moves import Objective, PlanningContext, RebalancingConfig
+from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.planning.strategy_run import run_strategy
+from plimsoll_optimal.problem import WEIGHTS
+
+#: The resources whose use is evened out, in the order of the cluster's columns: cpu and memory.
+EVENED = (0, 1)
+
+
+class Wish(Struct, frozen=True):
+    """Why a pod should move, and the strategy that wants it.
+
+    Attributes:
+        evenly: Whether the strategy wants its kind to be spread evenly.
+        gravity: Of what the strategy complains of there.
+    """
+
+    strategy: str
+    reason: str
+    evenly: bool = False
+    gravity: Gravity = Gravity.BALANCE
+
+    @property
+    def weight(self) -> float:
+        """How many violations it counts as."""
+        return WEIGHTS[self.gravity]
+
+
+def wishes_of(
+    rebalancing: RebalancingConfig,
+    cluster: Cluster,
+    planning_context: PlanningContext,
+    *,
+    complaints: bool = False,
+    known: Container[str] = (),
+) -> dict[str, Wish]:
+    """The pods that each strategy would move if every proposal were accepted, by pod uid.
+
+    Strategies that repair topology spread, and those named in ``known``, are left out: the program knows
+    their constraints, and proposals for one constraint at a time would be too many. With ``complaints``,
+    strategies that propose nothing for lack of targets report their complaints instead, and pods that violate
+    a rule count though evictors protect them: a move may end or begin the protection of other pods.
+    """
+    wishes: dict[str, Wish] = {}
+    for strategy in rebalancing.strategies:
+        if isinstance(strategy, MendsSpread) or strategy.name in known:
+            continue
+        try:
+            book = PlanBuilder(rebalancing, cluster, planning_context)
+            found = _wishes_of(strategy, book, planning_context)
+            if complaints:
+                found |= _protected_from(strategy, book)
+            if isinstance(strategy, NamesSurplus) and (found or complaints):
+                book = PlanBuilder(rebalancing, cluster, planning_context)
+                found |= _wishes_of(strategy, book, planning_context, strategy.surplus)
+        except PluginError:
+            continue  # Proven has reported it
+        wishes = found | wishes
+    return wishes
+
+
+def _wishes_of(
+    strategy: Strategy,
+    book: PlanBuilder,
+    planning_context: PlanningContext,
+    source: Callable[[StrategyContext], Candidates] | None = None,
+) -> dict[str, Wish]:
+    """The pods that one strategy would move, or what ``source`` yields instead."""
+    wishes: dict[str, Wish] = {}
+    evenly = wants_even_spread(strategy)
+
+    def judge(proposal: Proposal) -> Verdict:
+        if not isinstance(proposal, Bundle) and (strategy.name, proposal.node) in planning_context.too_early:
+            return Verdict.NODE_CLOSED
+        together = proposal.candidates if isinstance(proposal, Bundle) else (proposal,)
+        for each in together:
+            if not each.pod.pod.is_terminal:
+                gravity = _gravity(strategy, book.context, each.pod, each.node)
+                wishes.setdefault(each.pod.uid, Wish(strategy.name, each.reason, evenly, gravity))
+                book.context.cluster.displace(each.pod.uid)
+        return Verdict.ACCEPTED
+
+    run_strategy(strategy, book.context, judge, source)
+    return wishes
+
+
+def _protected_from(strategy: Strategy, book: PlanBuilder) -> dict[str, Wish]:
+    """The pods that violate a rule and that evictors protected from the strategy."""
+    found = {}
+    for each in book.context.protected:
+        gravity = _gravity(strategy, book.context, each.pod, book.context.node_of(each.pod))
+        if gravity is Gravity.RULE:
+            found[each.pod.uid] = Wish(strategy.name, each.wanted, gravity=gravity)
+    return found
+
+
+def _gravity(strategy: Strategy, context: StrategyContext, pod: PodInfo, node: str) -> Gravity:
+    """Of the worst complaint about the pod and its node; balance if the strategy reports none."""
+    if not isinstance(strategy, Complaining):
+        return Gravity.BALANCE
+    near = Vicinity((pod,), frozenset((node,)))
+    return max(
+        (each.gravity for each in heard(strategy.name, strategy, context, near)), default=Gravity.BALANCE
+    )
+
+
+def default_wish(rebalancing: RebalancingConfig) -> Wish:
+    """The wish of pods that no strategy wants to move: its reason is the policy's objective."""
+    objective = rebalancing.goal.objective
+    sentences = {
+        Objective.FEWEST_VIOLATIONS: "it makes room or evens out domains, so that fewer rules are violated",
+        Objective.SMALLEST_SPREAD: "nodes are then used to a more even degree",
+        Objective.FEWEST_NODES: "a node is then free of pods that could leave",
+    }
+    return Wish(objective.value, sentences[objective])
