@@ -38,7 +38,7 @@ from plimsoll.model.columns.cluster import ABSENT_RESOURCES, Cluster
 from plimsoll.planning.devices.fork_devices import ForkDevices
 from plimsoll.planning.moves import replacement_of
 from plimsoll.toolkit.scheduling.pod_devices import claims_wanted, needs_devices, resources_of
-from plimsoll_optimal.problem import Floats, Stock
+from plimsoll_optimal.problem import Floats, PodGroupCount
 
 Kind = tuple[Expression, ...]
 
@@ -60,7 +60,7 @@ class DeviceTerms(NamedTuple):
 
 
 def device_terms(
-    listed: Sequence[tuple[Stock, tuple[PodInfo, ...]]],
+    listed: Sequence[tuple[PodGroupCount, tuple[PodInfo, ...]]],
     nodes: Sequence[str],
     templates: int,
     cluster: Cluster,

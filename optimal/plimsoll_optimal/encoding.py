@@ -28,17 +28,17 @@ from plimsoll_optimal.problem import (
     WEIGHTS,
     Ints,
     PlacementProblem,
+    PodGroupCount,
     Solution,
     SpreadProblem,
-    Stock,
 )
-from plimsoll_optimal.wishes import EVENED, Wish, default_wish
+from plimsoll_optimal.wishes import EVENED, MoveRequest, default_wish
 
 #: Pairs of templates and nodes above which only the emptiest nodes are targets.
 PAIRS = 100_000
 
 
-class Setting(Struct):
+class ProblemEncoding(Struct):
     """The meaning of the program's indices.
 
     Attributes:
@@ -52,19 +52,19 @@ class Setting(Struct):
     nodes: tuple[str, ...]
     templates: tuple[PodTemplate, ...]
     pods: tuple[tuple[PodInfo, ...], ...]
-    default_wish: Wish
+    default_wish: MoveRequest
     _node: Mapping[str, int]
     _source: Mapping[str, str]
     _stock: Mapping[tuple[int, int], int]
     loads: LoadEncoding | None = None
-    heated: Mapping[str, Wish] = field(default_factory=dict)
+    heated: Mapping[str, MoveRequest] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls,
         rebalancing: RebalancingConfig,
         book: PlanBuilder,
-        wishes: Mapping[str, Wish],
+        wishes: Mapping[str, MoveRequest],
         seed: Sequence[Move],
         left_alone: Container[str] = (),
         loads: LoadEncoding | None = None,
@@ -146,7 +146,7 @@ class Setting(Struct):
         cls,
         rebalancing: RebalancingConfig,
         book: PlanBuilder,
-        wishes: Mapping[str, Wish],
+        wishes: Mapping[str, MoveRequest],
         nodes: tuple[str, ...],
         may_go: Callable[[PodInfo, str], bool],
         *,
@@ -173,7 +173,7 @@ class Setting(Struct):
             pods.sort(key=lambda pod: (pod.uid not in wishes, eviction_cost(pod), pod.key))
             unwanted = sum(pod.uid in wishes for pod in pods) if name else len(pods)
             weight = max((wishes[pod.uid].weight for pod in pods if pod.uid in wishes), default=1.0)
-            stock = Stock(number[template], index.get(name, NOWHERE), len(pods), unwanted, weight)
+            stock = PodGroupCount(number[template], index.get(name, NOWHERE), len(pods), unwanted, weight)
             listed.append((stock, tuple(pods)))
         amounts = [cluster.requests_row(each.requests) for each in templates]
         requests = np.zeros((len(templates), len(cluster.resources)))
@@ -274,7 +274,7 @@ def _targets(rebalancing: RebalancingConfig, loads: LoadEncoding | None) -> froz
 
 
 def _load_terms(
-    loads: LoadEncoding, listed: Sequence[tuple[Stock, tuple[PodInfo, ...]]], templates: int
+    loads: LoadEncoding, listed: Sequence[tuple[PodGroupCount, tuple[PodInfo, ...]]], templates: int
 ) -> LoadTerms:
     arriving: list[list[PodInfo]] = [[] for _ in range(templates)]
     for stock, pods in listed:
@@ -313,9 +313,9 @@ def _most(
     rebalancing: RebalancingConfig,
     cluster: Cluster,
     empty: Cluster,
-    listed: Sequence[tuple[Stock, tuple[PodInfo, ...]]],
+    listed: Sequence[tuple[PodGroupCount, tuple[PodInfo, ...]]],
     names: tuple[Sequence[PodTemplate], Sequence[str]],
-    wishes: Mapping[str, Wish],
+    wishes: Mapping[str, MoveRequest],
     targets: frozenset[str] | None,
 ) -> Ints:
     """Shape (T, N): maximum arrivals of each template on each node, by the filters that do not count.
@@ -357,7 +357,9 @@ def _most(
     return most
 
 
-def _without_movable(cluster: Cluster, listed: Sequence[tuple[Stock, tuple[PodInfo, ...]]]) -> Cluster:
+def _without_movable(
+    cluster: Cluster, listed: Sequence[tuple[PodGroupCount, tuple[PodInfo, ...]]]
+) -> Cluster:
     """A fork without the movable pods."""
     empty = cluster.fork()
     for stock, pods in listed:
@@ -381,7 +383,7 @@ def _emptiest(cluster: Cluster, nodes: Sequence[str], count: int) -> Sequence[in
     return order
 
 
-def _strategy(wish: Wish | None) -> str:
+def _strategy(wish: MoveRequest | None) -> str:
     return wish.strategy if wish is not None else ""
 
 

@@ -27,7 +27,7 @@ from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.toolkit.descheduling.fewest_moves import BAND
 from plimsoll_optimal.load_terms import LEVELS, Floats, LoadTerms
 from plimsoll_optimal.problem import HEAT
-from plimsoll_optimal.wishes import EVENED, Wish
+from plimsoll_optimal.wishes import EVENED, MoveRequest
 
 #: Nodes above the mean that SmallestSpread takes pods off in one run, the hottest; nodes that receive them.
 HOTTEST, COOLEST = 8, 16
@@ -78,9 +78,9 @@ class LoadEncoding:
         """Shape (N, 2): percent of each node that is used."""
         return self._empty_terms().points(self.used[:, :LEVELS])
 
-    def wishes(self) -> dict[str, Wish]:
+    def wishes(self) -> dict[str, MoveRequest]:
         """Pods on nodes that are over-used, by uid: any of them may leave."""
-        found: dict[str, Wish] = {}
+        found: dict[str, MoveRequest] = {}
         strategies = {each.name: each for each in self.rebalancing.strategies}
         points = self.points()
         for name, node in sorted(self.over):
@@ -94,7 +94,7 @@ class LoadEncoding:
             )
             for pod in self.context.pods(node):
                 if not spares(strategies[name], pod):
-                    found.setdefault(pod.uid, Wish(name, f"its node is over-used: {sentence}"))
+                    found.setdefault(pod.uid, MoveRequest(name, f"its node is over-used: {sentence}"))
         return found
 
     def sources(self) -> frozenset[str]:

@@ -29,9 +29,9 @@ from plimsoll_optimal.problem import (
     VIOLATION,
     Ints,
     PlacementProblem,
+    PodGroupCount,
     Solution,
     SpreadProblem,
-    Stock,
     distances,
     mean_shares,
     used_shares,
@@ -120,7 +120,7 @@ class _Model:
         self._low.append(low)
         self._high.append(high)
 
-    def _placed(self) -> list[tuple[int, Stock]]:
+    def _placed(self) -> list[tuple[int, PodGroupCount]]:
         """The columns of pods that leave a node."""
         pairs = zip(self._leaving, self.problem.stocks, strict=True)
         return [(column, stock) for column, stock in pairs if not stock.waits]

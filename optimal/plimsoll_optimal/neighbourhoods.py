@@ -37,7 +37,7 @@ from plimsoll.planning.fork_schedulers import ForkSchedulers
 from plimsoll.planning.moves import RebalancingConfig, replacement_of, replacement_uid
 from plimsoll.planning.proven.bundles import judge
 from plimsoll.planning.proven.plan_builder import PlanBuilder
-from plimsoll_optimal.encoding import Setting
+from plimsoll_optimal.encoding import ProblemEncoding
 from plimsoll_optimal.milp import solve
 from plimsoll_optimal.problem import Solution
 from plimsoll_optimal.search_time import SearchTime
@@ -118,7 +118,7 @@ class NeighbourhoodSearch(Struct):
     def _solve(self, nodes: Sequence[str], waiting: Sequence[PodInfo]) -> int:
         """Solve one program; returns how many pods get a place."""
         self.time.report(LOOK_S + NODE_S * len(self.book.context.nodes))
-        setting = Setting.around(self.rebalancing, self.book, nodes, waiting)
+        setting = ProblemEncoding.around(self.rebalancing, self.book, nodes, waiting)
         for phases in (0, PHASES):
             problem = replace(setting.problem, phases=phases)
             found = solve(problem, max(min(self.time.left, MOST_S), LOOK_S))
@@ -185,7 +185,7 @@ class _Unfolding:
 
     def __init__(
         self,
-        setting: Setting,
+        setting: ProblemEncoding,
         book: PlanBuilder,
         rebalancing: RebalancingConfig,
         found: Solution,

@@ -43,7 +43,7 @@ from plimsoll.planning.proven.bundles import judge as judged
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
 from plimsoll.planning.proven.planner import plan
 from plimsoll.toolkit.descheduling.disruption_signals import not_emptied
-from plimsoll_optimal.encoding import Setting
+from plimsoll_optimal.encoding import ProblemEncoding
 from plimsoll_optimal.load_encoding import lacks_readings, loads_of
 from plimsoll_optimal.milp import solve
 from plimsoll_optimal.neighbourhoods import NeighbourhoodSearch
@@ -51,7 +51,7 @@ from plimsoll_optimal.problem import VIOLATION, Solution, value_of
 from plimsoll_optimal.search_time import SearchTime
 from plimsoll_optimal.spread_repair import mend_exactly
 from plimsoll_optimal.walk import walk_to
-from plimsoll_optimal.wishes import Wish, wishes_of
+from plimsoll_optimal.wishes import MoveRequest, wishes_of
 
 #: How often the program is solved again when filters reject what it allowed.
 ROUNDS = 4
@@ -78,7 +78,7 @@ def optimal_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plan
     left_alone = {node for _, node in context.too_early}
     if goal.objective is Objective.FEWEST_NODES:
         left_alone |= {node.name for node in cluster.nodes if not_emptied(node)}
-    setting = Setting.of(free, builder, wishes, seeds, left_alone, loads)
+    setting = ProblemEncoding.of(free, builder, wishes, seeds, left_alone, loads)
     judge = _Judge(free, cluster, context, setting)
     before, seeded = judge.value(()), judge.value(seeds)
     plans = [(before, ()), (seeded, seeds)]
@@ -177,12 +177,16 @@ class _Judge:
     """
 
     def __init__(
-        self, rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext, setting: Setting
+        self,
+        rebalancing: RebalancingConfig,
+        cluster: Cluster,
+        context: PlanningContext,
+        setting: ProblemEncoding,
     ) -> None:
         self.cluster, self.context = cluster, context
         self._rebalancing = rebalancing
         self._setting = setting
-        self._known: dict[tuple[tuple[str, str], ...], tuple[dict[str, Wish], Counter[str]]] = {}
+        self._known: dict[tuple[tuple[str, str], ...], tuple[dict[str, MoveRequest], Counter[str]]] = {}
 
     @property
     def stuck(self) -> float:
@@ -214,7 +218,7 @@ class _Judge:
                     surplus[move.target] -= 1
         return found
 
-    def _after(self, moves: Sequence[Move]) -> tuple[dict[str, Wish], Counter[str]]:
+    def _after(self, moves: Sequence[Move]) -> tuple[dict[str, MoveRequest], Counter[str]]:
         """The pods with complaints after the moves, by uid, and the number of these on each node."""
         key = tuple((move.pod.uid, move.target) for move in moves)
         if key not in self._known:
@@ -225,7 +229,7 @@ class _Judge:
         return self._known[key]
 
 
-def _proven_bound(setting: Setting, bound: float, value: float, before: float) -> float:
+def _proven_bound(setting: ProblemEncoding, bound: float, value: float, before: float) -> float:
     """The program's bound for the best plan; by load it has only some nodes and pods, and proves nothing."""
     if not setting.problem.stocks:
         return before

@@ -32,7 +32,7 @@ HEAT = 20.0
 NOWHERE = -1
 
 
-class Stock(Struct, frozen=True):
+class PodGroupCount(Struct, frozen=True):
     """The movable pods of one template on one node, or the pending ones, which have none.
 
     Attributes:
@@ -100,7 +100,7 @@ class PlacementProblem(Struct, frozen=True):
     used: Floats
     allocatable: Floats
     most: Ints
-    stocks: tuple[Stock, ...]
+    stocks: tuple[PodGroupCount, ...]
     staying: NDArray[np.bool_]
     evened: tuple[int, ...] = (0,)
     spreads: tuple[SpreadProblem, ...] = ()

@@ -17,7 +17,7 @@ from plimsoll.framework.descheduling.strategy import MendsSpread
 from plimsoll.planning.moves import Goal, Move, Objective, PlanningContext, RebalancingConfig
 from plimsoll.planning.proven.bundles import judge
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
-from plimsoll_optimal.encoding import Setting
+from plimsoll_optimal.encoding import ProblemEncoding
 from plimsoll_optimal.milp import solve
 from plimsoll_optimal.problem import Solution, value_of
 from plimsoll_optimal.search_time import SearchTime
@@ -64,7 +64,7 @@ def _searched(
         goal=Goal(Objective.FEWEST_VIOLATIONS, seconds),
     )
     cluster = book.context.cluster
-    setting = Setting.of(free, PlanBuilder(free, cluster, context), {}, ())
+    setting = ProblemEncoding.of(free, PlanBuilder(free, cluster, context), {}, ())
     problem = setting.problem
     if not problem.stocks:
         return (), True

@@ -10,16 +10,16 @@ from plimsoll.framework.descheduling.proposals import Candidate, Verdict
 from plimsoll.planning.moves import Move
 from plimsoll.planning.proven.bundles import judge
 from plimsoll.planning.proven.plan_builder import PlanBuilder
-from plimsoll_optimal.encoding import Setting
+from plimsoll_optimal.encoding import ProblemEncoding
 from plimsoll_optimal.problem import Solution
 from plimsoll_optimal.search_time import SearchTime
-from plimsoll_optimal.wishes import Wish
+from plimsoll_optimal.wishes import MoveRequest
 
 #: Maximum number of attempts to move, in all and in addition for each leaving pod; an order needs few.
 TRIES, TRIES_A_POD = 1_000, 5
 
 
-class Walk(Struct):
+class MoveOrder(Struct):
     """The moves to a solution, in order, and the arrivals that no order makes possible."""
 
     moves: list[Move]
@@ -27,8 +27,12 @@ class Walk(Struct):
 
 
 def walk_to(
-    found: Solution, setting: Setting, book: PlanBuilder, wishes: Mapping[str, Wish], time: SearchTime
-) -> Walk:
+    found: Solution,
+    setting: ProblemEncoding,
+    book: PlanBuilder,
+    wishes: Mapping[str, MoveRequest],
+    time: SearchTime,
+) -> MoveOrder:
     """Find single moves, each feasible after the earlier ones, within the time and a number of attempts."""
     leaving, arrivals = setting.unfolded(found)
     impossible: Counter[tuple[PodTemplate, str]] = Counter()
@@ -49,11 +53,15 @@ def walk_to(
         for target, count in open_targets.items():
             if count:
                 impossible[template, target] += count
-    return Walk(book.moves, impossible)
+    return MoveOrder(book.moves, impossible)
 
 
 def _step(
-    pod: PodInfo, open_targets: Counter[str], setting: Setting, book: PlanBuilder, wishes: Mapping[str, Wish]
+    pod: PodInfo,
+    open_targets: Counter[str],
+    setting: ProblemEncoding,
+    book: PlanBuilder,
+    wishes: Mapping[str, MoveRequest],
 ) -> bool:
     """Move a pod to the best target that is feasible now; returns whether there is one."""
     source = setting.source_of(pod)

@@ -20,7 +20,7 @@ from plimsoll_optimal.problem import WEIGHTS
 EVENED = (0, 1)
 
 
-class Wish(Struct, frozen=True):
+class MoveRequest(Struct, frozen=True):
     """Why a pod should move, and the strategy that wants it.
 
     Attributes:
@@ -46,7 +46,7 @@ def wishes_of(
     *,
     complaints: bool = False,
     known: Container[str] = (),
-) -> dict[str, Wish]:
+) -> dict[str, MoveRequest]:
     """The pods that each strategy would move if every proposal were accepted, by pod uid.
 
     Strategies that repair topology spread, and those named in ``known``, are left out: the program knows
@@ -54,7 +54,7 @@ def wishes_of(
     strategies that propose nothing for lack of targets report their complaints instead, and pods that violate
     a rule count though evictors protect them: a move may end or begin the protection of other pods.
     """
-    wishes: dict[str, Wish] = {}
+    wishes: dict[str, MoveRequest] = {}
     for strategy in rebalancing.strategies:
         if isinstance(strategy, MendsSpread) or strategy.name in known:
             continue
@@ -77,9 +77,9 @@ def _wishes_of(
     book: PlanBuilder,
     planning_context: PlanningContext,
     source: Callable[[StrategyContext], Candidates] | None = None,
-) -> dict[str, Wish]:
+) -> dict[str, MoveRequest]:
     """The pods that one strategy would move, or what ``source`` yields instead."""
-    wishes: dict[str, Wish] = {}
+    wishes: dict[str, MoveRequest] = {}
     evenly = wants_even_spread(strategy)
 
     def judge(proposal: Proposal) -> Verdict:
@@ -89,7 +89,7 @@ def _wishes_of(
         for each in together:
             if not each.pod.pod.is_terminal:
                 gravity = _gravity(strategy, book.context, each.pod, each.node)
-                wishes.setdefault(each.pod.uid, Wish(strategy.name, each.reason, evenly, gravity))
+                wishes.setdefault(each.pod.uid, MoveRequest(strategy.name, each.reason, evenly, gravity))
                 book.context.cluster.displace(each.pod.uid)
         return Verdict.ACCEPTED
 
@@ -97,13 +97,13 @@ def _wishes_of(
     return wishes
 
 
-def _protected_from(strategy: Strategy, book: PlanBuilder) -> dict[str, Wish]:
+def _protected_from(strategy: Strategy, book: PlanBuilder) -> dict[str, MoveRequest]:
     """The pods that violate a rule and that evictors protected from the strategy."""
     found = {}
     for each in book.context.protected:
         gravity = _gravity(strategy, book.context, each.pod, book.context.node_of(each.pod))
         if gravity is Gravity.RULE:
-            found[each.pod.uid] = Wish(strategy.name, each.wanted, gravity=gravity)
+            found[each.pod.uid] = MoveRequest(strategy.name, each.wanted, gravity=gravity)
     return found
 
 
@@ -117,7 +117,7 @@ def _gravity(strategy: Strategy, context: StrategyContext, pod: PodInfo, node: s
     )
 
 
-def default_wish(rebalancing: RebalancingConfig) -> Wish:
+def default_wish(rebalancing: RebalancingConfig) -> MoveRequest:
     """The wish of pods that no strategy wants to move: its reason is the policy's objective."""
     objective = rebalancing.goal.objective
     sentences = {
@@ -125,4 +125,4 @@ def default_wish(rebalancing: RebalancingConfig) -> Wish:
         Objective.SMALLEST_SPREAD: "nodes are then used to a more even degree",
         Objective.FEWEST_NODES: "a node is then free of pods that could leave",
     }
-    return Wish(objective.value, sentences[objective])
+    return MoveRequest(objective.value, sentences[objective])

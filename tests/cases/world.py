@@ -47,7 +47,7 @@ from plimsoll.model.kinds.watch_event import (
 from plimsoll.model.selectors import compile_selector
 from plimsoll.model.taints import CONSOLIDATING
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
-from plimsoll.policies.controller import Policies
+from plimsoll.policies.controller import PolicyController
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
 from plimsoll.policies.rebalancing import Registries
 from plimsoll.policies.status import PolicyStatuses
@@ -55,7 +55,7 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
 from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
-from plimsoll.scheduling.extenders.client import Extending
+from plimsoll.scheduling.extenders.client import ExtenderClient
 from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.testing.fakes import (
@@ -139,7 +139,7 @@ class World:
         port = FakeExtenders()
         port.answers = dict(extenders or {})
         conditions = Signal()
-        extending = Extending(
+        extending = ExtenderClient(
             port,
             FakePods(),
             fence=fence,
@@ -199,7 +199,7 @@ class World:
             extending=extending,
             observer=self._observer,
         )
-        self._policies = Policies(
+        self._policies = PolicyController(
             profiles=self._profiles,
             rebalancing=self._rebalancing.rebalancers,
             statuses=PolicyStatuses(

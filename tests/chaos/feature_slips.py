@@ -9,7 +9,7 @@ from plimsoll.app.operator import Operator
 from plimsoll.devices.taken import Taken
 from plimsoll.policies import rebalancing as config
 from plimsoll.scheduling.binding import device_claims
-from plimsoll.scheduling.gangs.attempt import GangTaker
+from plimsoll.scheduling.gangs.attempt import GangAttempts
 from simulation.planted.surgery import replaced
 
 
@@ -28,7 +28,7 @@ def starts_gangs_in_parts(_: Operator) -> None:
     def alone(*_: Any) -> bool:
         return False
 
-    replaced(GangTaker, "takes", lambda _: alone)
+    replaced(GangAttempts, "takes", lambda _: alone)
 
 
 def gives_devices_twice(_: Operator) -> None:

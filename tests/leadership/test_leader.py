@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from plimsoll.leadership.election import Election, Terms
 from plimsoll.leadership.fence import Fence
-from plimsoll.leadership.leader import Elected, ElectedProcess, LeadershipLost, Unchallenged
+from plimsoll.leadership.leader import ElectedProcess, LeaderElector, LeadershipLost, NoElection
 from plimsoll.ports.leases import Lease
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.fakes import (
@@ -37,7 +37,7 @@ class Candidate:
         self.fence = Fence(clock)
         self.recorder = FakeRecorder()
         self.observer = RememberingObserver()
-        self.leadership = Elected(
+        self.leadership = LeaderElector(
             Election(identity, Terms(), stands=stands),
             leases,
             self.fence,
@@ -248,7 +248,7 @@ async def test_without_an_election_everything_passes() -> None:
     """For ever, and until the end."""
     clock = FakeClock()
     fence = Fence(clock)
-    one = Unchallenged(fence, clock)
+    one = NoElection(fence, clock)
     assert one.acquired.is_set()
     await clock.advance(1e6)
     assert fence.seconds_left() > 0

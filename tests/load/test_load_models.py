@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from plimsoll.load.expectations import Basis, expectation
-from plimsoll.load.levels import Levels
+from plimsoll.load.levels import SmoothedReadings
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.load_change import change_of
 from plimsoll.load.predecessors import Predecessors
@@ -78,7 +78,7 @@ test_predecessors = PredecessorsMachine.TestCase
 
 def test_a_thing_made_again_begins_with_its_first_reading() -> None:
     """What began before that reading is the same thing, and keeps what is known of it."""
-    levels = Levels(60.0)
+    levels = SmoothedReadings(60.0)
     for at in (100.0, 115.0, 130.0):
         levels.add(LoadReadings.of([LoadReading("a", 10, 10, at, 15.0)]))
     place = levels.places["a"]

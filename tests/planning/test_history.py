@@ -11,15 +11,15 @@ from plimsoll.planning.history import (
     PING_PONG_S,
     REST_AFTER,
     REST_S,
-    Fate,
-    Memory,
+    MoveHistory,
+    MoveOutcome,
     PastMove,
 )
 
 NOON = 1_750_000_000.0
 
 
-def a_move(fate: Fate, ago: float = 0.0, **given: Any) -> PastMove:
+def a_move(fate: MoveOutcome, ago: float = 0.0, **given: Any) -> PastMove:
     """A move of the ReplicaSet web that ended so many seconds before noon."""
     told = {
         "policy": "tidy", "strategy": "Balance", "owner": "uid-web", "name": "ReplicaSet default/web",
@@ -30,7 +30,7 @@ def a_move(fate: Fate, ago: float = 0.0, **given: Any) -> PastMove:
 
 def test_an_empty_memory_objects_to_nothing() -> None:
     """A first run has nothing to learn from."""
-    memory = Memory()
+    memory = MoveHistory()
 
     assert memory.held_back("uid-web", "Balance") is None
     assert memory.ping_pong("uid-web", "Balance", "a") is None
@@ -45,18 +45,18 @@ def test_each_move_that_returns_doubles_the_time_that_its_owner_is_held_back(
     times: int, seconds: float
 ) -> None:
     """Counted from the end of the last one."""
-    past = [a_move(Fate.RETURNED, ago=n) for n in range(times)]
+    past = [a_move(MoveOutcome.RETURNED, ago=n) for n in range(times)]
 
-    just_before = Memory(past, NOON + seconds - 1).held_back("uid-web", "Balance")
+    just_before = MoveHistory(past, NOON + seconds - 1).held_back("uid-web", "Balance")
 
     assert just_before.reason == "HeldBack"
     assert "came back to node a" in just_before.message
-    assert Memory(past, NOON + seconds).held_back("uid-web", "Balance") is None
+    assert MoveHistory(past, NOON + seconds).held_back("uid-web", "Balance") is None
 
 
 def test_another_strategy_and_another_owner_are_not_held_back() -> None:
     """The lesson is about this owner and this strategy."""
-    memory = Memory([a_move(Fate.RETURNED)], NOON + 1)
+    memory = MoveHistory([a_move(MoveOutcome.RETURNED)], NOON + 1)
 
     assert memory.held_back("uid-web", "Other") is None
     assert memory.held_back("uid-api", "Balance") is None
@@ -64,7 +64,7 @@ def test_another_strategy_and_another_owner_are_not_held_back() -> None:
 
 def test_a_replacement_that_went_astray_holds_its_owner_back() -> None:
     """As one that returned: the plan would be made again."""
-    refusal = Memory([a_move(Fate.ASTRAY)], NOON + 1).held_back("uid-web", "Balance")
+    refusal = MoveHistory([a_move(MoveOutcome.ASTRAY)], NOON + 1).held_back("uid-web", "Balance")
 
     assert refusal.reason == "HeldBack"
     assert "was placed on another node than the plan was made for" in refusal.message
@@ -72,29 +72,33 @@ def test_a_replacement_that_went_astray_holds_its_owner_back() -> None:
 
 def test_what_a_surge_teaches_holds_for_its_replica_set_as_well() -> None:
     """And counts once for its policy."""
-    surges = [a_move(Fate.STRANDED, controller="uid-web-1", ago=n) for n in range(REST_AFTER - 1)]
-    memory = Memory(surges, NOON + 1)
+    surges = [a_move(MoveOutcome.STRANDED, controller="uid-web-1", ago=n) for n in range(REST_AFTER - 1)]
+    memory = MoveHistory(surges, NOON + 1)
 
     assert memory.held_back("uid-web", "Balance").reason == "HeldBack"
     assert memory.held_back("uid-web-1", "Balance") == memory.held_back("uid-web", "Balance")
     assert memory.rest("tidy") == ("", False)
-    settled = Memory([*surges, a_move(Fate.SETTLED, controller="uid-web-1", ago=-1)], NOON + 2)
+    settled = MoveHistory([*surges, a_move(MoveOutcome.SETTLED, controller="uid-web-1", ago=-1)], NOON + 2)
     assert settled.held_back("uid-web-1", "Balance") is None
     assert settled.ping_pong("uid-web-1", "Balance", "a").reason == "PingPong"
 
 
 def test_a_move_that_settles_clears_the_slate() -> None:
     """Only moves in a row count, in the order in which they ended."""
-    past = [a_move(Fate.SETTLED), a_move(Fate.RETURNED, ago=10), a_move(Fate.STRANDED, ago=20)]
+    past = [
+        a_move(MoveOutcome.SETTLED),
+        a_move(MoveOutcome.RETURNED, ago=10),
+        a_move(MoveOutcome.STRANDED, ago=20),
+    ]
 
-    assert Memory(past, NOON + 1).held_back("uid-web", "Balance") is None
+    assert MoveHistory(past, NOON + 1).held_back("uid-web", "Balance") is None
 
 
 def test_after_five_fruitless_moves_the_strategy_leaves_the_owner_alone() -> None:
     """However long ago they were: until their records are gone."""
-    past = [a_move(Fate.RETURNED, ago=n) for n in range(5)]
+    past = [a_move(MoveOutcome.RETURNED, ago=n) for n in range(5)]
 
-    memory = Memory(past, NOON + 30 * 86_400)
+    memory = MoveHistory(past, NOON + 30 * 86_400)
 
     assert memory.held_back("uid-web", "Balance").reason == "Suspended"
     assert memory.suspended("tidy") == [
@@ -105,37 +109,37 @@ def test_after_five_fruitless_moves_the_strategy_leaves_the_owner_alone() -> Non
 
 def test_no_pod_is_brought_to_a_node_that_its_owner_has_just_left() -> None:
     """From a to b and back again is no balance."""
-    past = [a_move(Fate.SETTLED)]
+    past = [a_move(MoveOutcome.SETTLED)]
 
-    assert Memory(past, NOON + PING_PONG_S - 1).ping_pong("uid-web", "Balance", "a").reason == "PingPong"
-    assert Memory(past, NOON + PING_PONG_S - 1).ping_pong("uid-web", "Balance", "b") is None
-    assert Memory(past, NOON + PING_PONG_S).ping_pong("uid-web", "Balance", "a") is None
+    assert MoveHistory(past, NOON + PING_PONG_S - 1).ping_pong("uid-web", "Balance", "a").reason == "PingPong"
+    assert MoveHistory(past, NOON + PING_PONG_S - 1).ping_pong("uid-web", "Balance", "b") is None
+    assert MoveHistory(past, NOON + PING_PONG_S).ping_pong("uid-web", "Balance", "a") is None
 
 
 def test_a_budget_that_says_no_is_asked_less_and_less_often() -> None:
     """30 s, a minute, two; half an hour at most, and an hour of peace is forgiven."""
-    refused = [a_move(Fate.BLOCKED, ago=n, budget="default/web") for n in range(3)]
+    refused = [a_move(MoveOutcome.BLOCKED, ago=n, budget="default/web") for n in range(3)]
 
-    assert Memory(refused, NOON + 119).budget("default/web").message == (
+    assert MoveHistory(refused, NOON + 119).budget("default/web").message == (
         "PodDisruptionBudget default/web said no 3 times within the hour;"
         " asked again after 2025-06-15T15:08:40Z"
     )
-    assert Memory(refused, NOON + 120).budget("default/web") is None
-    assert Memory(refused, NOON + 1).budget("default/api") is None
-    many = [a_move(Fate.BLOCKED, ago=n, budget="default/web") for n in range(20)]
-    assert Memory(many, NOON + MAX_BUDGET_S - 1).budget("default/web") is not None
-    assert Memory(many, NOON + BUDGET_MEMORY_S).budget("default/web") is None
+    assert MoveHistory(refused, NOON + 120).budget("default/web") is None
+    assert MoveHistory(refused, NOON + 1).budget("default/api") is None
+    many = [a_move(MoveOutcome.BLOCKED, ago=n, budget="default/web") for n in range(20)]
+    assert MoveHistory(many, NOON + MAX_BUDGET_S - 1).budget("default/web") is not None
+    assert MoveHistory(many, NOON + BUDGET_MEMORY_S).budget("default/web") is None
 
 
 def test_a_policy_whose_moves_keep_failing_rests_and_then_tries_one() -> None:
     """Five in a row, of whichever owner and strategy."""
-    past = [a_move(Fate.STRANDED, ago=n, owner=f"uid-{n}", strategy=f"S{n}") for n in range(5)]
+    past = [a_move(MoveOutcome.STRANDED, ago=n, owner=f"uid-{n}", strategy=f"S{n}") for n in range(5)]
 
-    said, may_try = Memory(past, NOON + REST_S - 1).rest("tidy")
+    said, may_try = MoveHistory(past, NOON + REST_S - 1).rest("tidy")
     assert said.startswith(
         "the last 5 moves were unsuccessful, the latest one of ReplicaSet default/web; no pod"
     )
     assert not may_try
-    assert Memory(past, NOON + REST_S).rest("tidy")[1]
-    assert Memory(past, NOON + 1).rest("another") == ("", False)
-    assert Memory([*past, a_move(Fate.SETTLED)], NOON + 1).rest("tidy") == ("", False)
+    assert MoveHistory(past, NOON + REST_S).rest("tidy")[1]
+    assert MoveHistory(past, NOON + 1).rest("another") == ("", False)
+    assert MoveHistory([*past, a_move(MoveOutcome.SETTLED)], NOON + 1).rest("tidy") == ("", False)

@@ -20,13 +20,13 @@ from plimsoll.framework import SUCCESS, PluginArgs, Registry
 from plimsoll.leadership.fence import Fence
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
-from plimsoll.policies.controller import Policies
+from plimsoll.policies.controller import PolicyController
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers, profile_config
 from plimsoll.policies.rebalancing import SolverMissingError
 from plimsoll.policies.relist import EVERY_S, reconcile
 from plimsoll.policies.status import PolicyStatuses
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.scheduling.extenders.client import Extending
+from plimsoll.scheduling.extenders.client import ExtenderClient
 from plimsoll.scheduling.extenders.health import FAILURES
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.fakes import (
@@ -95,7 +95,7 @@ class Scene:
         self.conditions = Signal()
         self.failures = PluginFailures(self.conditions)
         self.extenders = FakeExtenders()
-        self.extending = Extending(
+        self.extending = ExtenderClient(
             self.extenders,
             FakePods(),
             fence=Fence(self.clock),
@@ -105,7 +105,7 @@ class Scene:
         )
         self.reviewer, self.recorder = FakeAccessReviewer(), FakeRecorder()
         self.access = Access(self.reviewer, self.clock, self.observer)
-        self.policies = Policies(
+        self.policies = PolicyController(
             profiles=ProfileSchedulers(
                 registry=registry,
                 defaults=[

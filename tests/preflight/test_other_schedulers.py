@@ -7,13 +7,13 @@ import pytest
 from plimsoll.ports.leases import Lease
 from plimsoll.preflight.findings import Certainty, Finding, Level
 from plimsoll.preflight.leases import Leases
-from plimsoll.preflight.other_schedulers import Doing, judged_programs, seen_programs
+from plimsoll.preflight.other_schedulers import ProgramActivity, judged_programs, seen_programs
 from plimsoll.preflight.workloads import RunningWorkload, workload
 
 NOW = 1_000.0
-IDLE = Doing({}, (), ())
-PLACING = Doing({"default-scheduler": "all"}, (), ())
-MOVING = Doing({"mine": "placing"}, ("moving",), ("moving",))
+IDLE = ProgramActivity({}, (), ())
+PLACING = ProgramActivity({"default-scheduler": "all"}, (), ())
+MOVING = ProgramActivity({"mine": "placing"}, ("moving",), ("moving",))
 
 
 def running(kind: str, image: str, *command: str, ready: int = 1) -> RunningWorkload:
@@ -30,7 +30,10 @@ def running(kind: str, image: str, *command: str, ready: int = 1) -> RunningWork
 
 
 def judged(
-    doing: Doing, *workloads: RunningWorkload, leases: Leases | None = None, reporters: tuple[str, ...] = ()
+    doing: ProgramActivity,
+    *workloads: RunningWorkload,
+    leases: Leases | None = None,
+    reporters: tuple[str, ...] = (),
 ) -> Finding:
     """The one finding."""
     (finding,) = judged_programs(tuple(seen_programs(workloads, leases or {}, reporters, NOW)), doing)
@@ -130,4 +133,4 @@ def test_who_empties_nodes_meets_an_autoscaler() -> None:
     karpenter = running("Deployment", "public.ecr.aws/karpenter/controller:1.5")
 
     assert judged(MOVING, karpenter).level is Level.WARNING
-    assert judged(Doing({}, ("moving",), ()), karpenter).level is Level.OK
+    assert judged(ProgramActivity({}, ("moving",), ()), karpenter).level is Level.OK

@@ -21,9 +21,9 @@ from plimsoll.preflight.grants import granting
 from plimsoll.preflight.rights import (
     ELECTING,
     Account,
-    Asked,
     DevicePresence,
-    Wanted,
+    NeededRight,
+    ReviewedRight,
     judged_rights,
     service_account,
     wanted_rights,
@@ -48,12 +48,12 @@ ENFORCING = policy(rebalancing={"mode": "Enforce", "strategies": [{"name": "Cons
 PLACING = policy("placing", scheduling={"schedulerName": "mine"})
 
 
-def wanted(*policies: SchedulingPolicy) -> tuple[Wanted, ...]:
+def wanted(*policies: SchedulingPolicy) -> tuple[NeededRight, ...]:
     """What is needed."""
     return tuple(wanted_rights(policies, [("plimsoll", "plimsoll")]))
 
 
-def asked(*policies: SchedulingPolicy) -> set[Asked]:
+def asked(*policies: SchedulingPolicy) -> set[ReviewedRight]:
     """All of it."""
     return {one for each in wanted(*policies) for one in each.asked}
 
@@ -82,14 +82,14 @@ def test_every_read_right_of_a_dry_run_is_reviewed() -> None:
     assert grants("dry-run") - reviewed == {("patch", "events.k8s.io", "events")}
 
 
-def answers(denied: set[Asked], *policies: SchedulingPolicy) -> dict[Asked, bool | None]:
+def answers(denied: set[ReviewedRight], *policies: SchedulingPolicy) -> dict[ReviewedRight, bool | None]:
     """Everything else is allowed."""
     return {one: one not in denied for one in asked(*policies)}
 
 
 def test_what_stops_a_part_is_an_error_and_the_rest_a_warning() -> None:
     """Each policy says what it lacks, with the manifest."""
-    denied = {Asked(EVICT), Asked(TAINT[1]), Asked(PREEMPT)}
+    denied = {ReviewedRight(EVICT), ReviewedRight(TAINT[1]), ReviewedRight(PREEMPT)}
     found = {
         each.subject: each
         for each in judged_rights(ACCOUNT, wanted(ENFORCING, PLACING), answers(denied, ENFORCING, PLACING))
@@ -111,10 +111,10 @@ def test_a_policy_that_moves_pods_needs_bindings_where_another_places_them() -> 
     """As the operator has it: nothing is evicted that could not be placed again."""
     alone, together = asked(ENFORCING), asked(ENFORCING, PLACING)
 
-    assert Asked(BIND) not in alone
+    assert ReviewedRight(BIND) not in alone
     (moving,) = [each for each in wanted(ENFORCING, PLACING) if each.subject == "policy moving"]
-    assert Asked(BIND) in moving.asked
-    assert Asked(BIND) in together
+    assert ReviewedRight(BIND) in moving.asked
+    assert ReviewedRight(BIND) in together
 
 
 def test_rights_are_reviewed_in_the_namespaces_of_the_scope() -> None:
@@ -125,13 +125,13 @@ def test_rights_are_reviewed_in_the_namespaces_of_the_scope() -> None:
 
     needed = asked(narrow)
 
-    assert {Asked(EVICT, "a"), Asked(EVICT, "b")} <= needed
-    assert Asked(EVICT) not in needed
+    assert {ReviewedRight(EVICT, "a"), ReviewedRight(EVICT, "b")} <= needed
+    assert ReviewedRight(EVICT) not in needed
 
 
 def test_a_right_of_the_operator_itself_is_essential() -> None:
     """Without its lease, or a list, nothing works."""
-    lease = Asked(ELECTING[2], "plimsoll", "plimsoll")
+    lease = ReviewedRight(ELECTING[2], "plimsoll", "plimsoll")
 
     (finding,) = judged_rights(ACCOUNT, wanted(), answers({lease}))
 
@@ -153,12 +153,12 @@ def test_reviews_without_an_answer_are_said() -> None:
 def test_the_manifest_grants_exactly_what_is_missing() -> None:
     """Verbs of a resource in one rule, namespaces in roles of their own, the lease by its name."""
     missing = [
-        Asked(RECORD[0]),
-        Asked(EVICT),
-        Asked(TAINT[0]),
-        Asked(TAINT[1]),
-        Asked(ELECTING[1], "plimsoll", "plimsoll"),
-        Asked(ELECTING[0], "plimsoll"),
+        ReviewedRight(RECORD[0]),
+        ReviewedRight(EVICT),
+        ReviewedRight(TAINT[0]),
+        ReviewedRight(TAINT[1]),
+        ReviewedRight(ELECTING[1], "plimsoll", "plimsoll"),
+        ReviewedRight(ELECTING[0], "plimsoll"),
     ]
 
     manifest = granting(ACCOUNT, missing)
@@ -187,7 +187,7 @@ def test_the_manifest_grants_exactly_what_is_missing() -> None:
 
 def test_a_user_is_bound_as_a_user() -> None:
     """With --self outside of a cluster."""
-    manifest = granting(Account("jane", "", "--self"), [Asked(EVICT)])
+    manifest = granting(Account("jane", "", "--self"), [ReviewedRight(EVICT)])
 
     assert manifest is not None
     assert manifest["items"][1]["subjects"] == [
@@ -195,16 +195,18 @@ def test_a_user_is_bound_as_a_user() -> None:
     ]
 
 
-def of_devices(use: DevicePresence, denied: set[Asked], *policies: SchedulingPolicy) -> list[Finding]:
+def of_devices(use: DevicePresence, denied: set[ReviewedRight], *policies: SchedulingPolicy) -> list[Finding]:
     """Findings about devices, where these rights are missing and no other."""
     needed = [each for each in wanted_rights(policies, (), use) if each.subject == "devices"]
-    given: dict[Asked, bool | None] = {one: one not in denied for each in needed for one in each.asked}
+    given: dict[ReviewedRight, bool | None] = {
+        one: one not in denied for each in needed for one in each.asked
+    }
     return list(judged_rights(ACCOUNT, needed, given))
 
 
 def test_rights_on_devices_are_named_with_their_component() -> None:
     """One sentence: what is missing, what comes of it, and what to apply."""
-    denied = set(map(Asked, (*READ_DEVICES, *ALLOCATE)))
+    denied = set(map(ReviewedRight, (*READ_DEVICES, *ALLOCATE)))
 
     (finding,) = of_devices(DevicePresence.USED, denied, PLACING)
 
@@ -221,7 +223,7 @@ def test_rights_on_devices_are_named_with_their_component() -> None:
 
 def test_a_cluster_without_devices_needs_no_rights_on_them() -> None:
     """It is said and is no problem; where the API server does not serve them nothing is said."""
-    denied = set(map(Asked, READ_DEVICES))
+    denied = set(map(ReviewedRight, READ_DEVICES))
 
     (finding,) = of_devices(DevicePresence.UNUSED, denied, PLACING)
 
@@ -233,7 +235,7 @@ def test_a_cluster_without_devices_needs_no_rights_on_them() -> None:
 
 def test_rights_on_autoscalers_are_named_with_what_counts_without_them() -> None:
     """Where there are autoscalers and a policy moves pods; otherwise nothing is said."""
-    missing = set(map(Asked, READ_AUTOSCALERS))
+    missing = set(map(ReviewedRight, READ_AUTOSCALERS))
 
     def found(policy: SchedulingPolicy, *, has_autoscalers: bool) -> list[Finding]:
         wanted = wanted_rights((policy,), (), has_autoscalers=has_autoscalers)
@@ -256,7 +258,7 @@ def test_rights_on_autoscalers_are_named_with_what_counts_without_them() -> None
 
 def test_devices_are_only_read_where_no_policy_places_pods() -> None:
     """For plans."""
-    denied = set(map(Asked, ALLOCATE))
+    denied = set(map(ReviewedRight, ALLOCATE))
 
     assert [each.level for each in of_devices(DevicePresence.USED, denied, ENFORCING)] == [Level.OK]
     assert [each.level for each in of_devices(DevicePresence.USED, denied, PLACING)] == [Level.WARNING]

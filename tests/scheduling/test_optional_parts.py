@@ -20,7 +20,7 @@ from plimsoll.framework import Registry
 from plimsoll.leadership.fence import Fence
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
-from plimsoll.scheduling.extenders.client import Extending
+from plimsoll.scheduling.extenders.client import ExtenderClient
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     FakeBinder,
@@ -47,7 +47,7 @@ def all_parts(clock: Any, observer: Any) -> Any:
     """Every optional part."""
     fence = Fence(clock)
     fence.open(float("inf"))
-    extending = Extending(
+    extending = ExtenderClient(
         FakeExtenders(), FakePods(), fence=fence, clock=clock, observer=observer, conditions=Signal()
     )
     return {

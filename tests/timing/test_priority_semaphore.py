@@ -5,7 +5,7 @@ from asyncio import Task
 from typing import Any
 
 from plimsoll.testing.fakes import settled
-from plimsoll.timing.priority_semaphore import Turns
+from plimsoll.timing.priority_semaphore import PrioritySemaphore
 
 
 class Pods:
@@ -37,7 +37,7 @@ class Pods:
 
 async def test_concurrency_is_bounded_and_the_highest_priority_comes_first() -> None:
     """Among equals the oldest comes first."""
-    pods = Pods(Turns(2))
+    pods = Pods(PrioritySemaphore(2))
     tasks = [pods.start("a"), pods.start("b"), pods.start("c"), pods.start("d", 5), pods.start("e", 5)]
     await settled()
     order = [list(pods.running)]
@@ -53,7 +53,7 @@ async def test_concurrency_is_bounded_and_the_highest_priority_comes_first() -> 
 
 async def test_who_is_called_off_takes_no_turn_along() -> None:
     """Neither while it waits nor at the moment when it is called."""
-    pods = Pods(Turns(1))
+    pods = Pods(PrioritySemaphore(1))
     first, second, third = pods.start("a"), pods.start("b"), pods.start("c")
     await settled()
 

@@ -25,7 +25,7 @@ from plimsoll.kube.session.errors import answer_of, error_of
 from plimsoll.migration.descheduler_profiles import EVICTOR_CLASSES, STRATEGIES
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
-from plimsoll.planning.history import Memory
+from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.upstream.planner import UpstreamRun
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
@@ -140,7 +140,7 @@ class RecordedServer:
         self._rebalancers.configure([POLICY])
         totals = RunTotals(POLICY, self._clock.now(), EvictionPlan((), ()), "recorded")
         parcel = PlanParcel("recorded", self._cache.cluster)
-        asyncio.run(self._wing.upstream.carry_out(totals, run, Memory(), parcel, PLANNING_S))
+        asyncio.run(self._wing.upstream.carry_out(totals, run, MoveHistory(), parcel, PLANNING_S))
 
     def rebalance(self, policy: SchedulingPolicy) -> list[Evicted]:
         """Run a policy once; what was evicted, in order.

@@ -28,7 +28,7 @@ from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRe
 from plimsoll.framework.errors import CannotJudgeError
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Taint
-from plimsoll.planning.history import Fate, Memory, PastMove
+from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove
 from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.moves import EvictionPlan, Goal, Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import ask_again, make_plan
@@ -230,10 +230,10 @@ class PlannedMoves:
         self._moved[heir.info.uid] = world.now
         self._touched[move.source] = DAWN + world.now
         if heir.node < 0:
-            fate = Fate.STRANDED
+            fate = MoveOutcome.STRANDED
         else:
             self._touched[world.names[heir.node]] = DAWN + world.now
-            fate = Fate.RETURNED if heir.node == heir.heir_of else Fate.SETTLED
+            fate = MoveOutcome.RETURNED if heir.node == heir.heir_of else MoveOutcome.SETTLED
         self._past.append(
             PastMove(
                 "policy",
@@ -255,7 +255,7 @@ class PlannedMoves:
             now=world.moment(),
             unplaced=tuple(each.info for each in world.waiting.values()),
             measurements=self.measure(),
-            memory=Memory(self._past, now),
+            memory=MoveHistory(self._past, now),
             over_for=self._over.before(self.config.strategies, world.cluster),
             touched=self._touched,
             moved=frozenset(uid for uid, at in self._moved.items() if world.now - at < SETTLED_S),

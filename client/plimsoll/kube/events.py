@@ -25,7 +25,7 @@ from plimsoll.kube.session.session import MERGE_PATCH, Session
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote
 from plimsoll.ports.writes import WriteOutcome
-from plimsoll.timing.rate_limit import Pace
+from plimsoll.timing.rate_limit import RateLimiter
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
@@ -80,7 +80,7 @@ class EventPoster:
         self._queue: asyncio.Queue[tuple[EventNote, float, float]] = asyncio.Queue(QUEUED)
         self._written = Signal()
         self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()  #: the last written is last
-        self._series_pace = Pace(clock, SERIES_PER_S, SERIES_BURST)
+        self._series_pace = RateLimiter(clock, SERIES_PER_S, SERIES_BURST)
         self._made = 0
         self.dropped = 0
         self.writing = 0

@@ -54,7 +54,7 @@ class PolicyConsumer(Protocol):
         """What prevents a policy from moving pods, in sentences by reason."""
 
 
-class Policies:
+class PolicyController:
     """Validates all policies and puts the accepted ones into effect.
 
     Args:

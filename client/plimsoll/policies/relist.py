@@ -9,7 +9,7 @@ kopf's discovery of the served resources and its watch of definitions, kopf does
 Deleting the definition deletes its policies. Two lists in a row that do not find the resource mean that.
 """
 
-from plimsoll.policies.controller import Policies
+from plimsoll.policies.controller import PolicyController
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import PolicySource
 from plimsoll.ports.observer import Observer
@@ -22,7 +22,9 @@ EVERY_S = 60.0
 ABSENT = 2
 
 
-async def reconcile(policies: Policies, source: PolicySource, clock: Clock, observer: Observer) -> None:
+async def reconcile(
+    policies: PolicyController, source: PolicySource, clock: Clock, observer: Observer
+) -> None:
     """Relist until cancelled."""
     absent = 0  # lists in a row for which the server did not have the resource
     while True:

@@ -13,7 +13,7 @@ from plimsoll.preflight.definitions import judged_definitions, judged_names
 from plimsoll.preflight.findings import Area, Finding, Level, Unread, in_order, unchecked
 from plimsoll.preflight.grants import granting
 from plimsoll.preflight.leases import is_renewed, judged_leases, our_leases
-from plimsoll.preflight.other_schedulers import Doing, judged_programs, seen_programs
+from plimsoll.preflight.other_schedulers import ProgramActivity, judged_programs, seen_programs
 from plimsoll.preflight.policy_conditions import at_work, claims_of, judged_policies
 from plimsoll.preflight.record_guard import judged_record_guard
 from plimsoll.preflight.rights import judged_rights, service_account_of
@@ -76,7 +76,7 @@ def judged(found: Survey) -> Iterator[Finding]:
     documents = () if isinstance(policies, Unread) else policies
     leases = {} if isinstance(found.leases, Unread) else found.leases
     seen = tuple(seen_programs(found.workloads, leases, found.reporters, found.now))
-    yield from judged_programs(seen, Doing.of(at_work(documents)), found.unread)
+    yield from judged_programs(seen, ProgramActivity.of(at_work(documents)), found.unread)
     yield from judged_pods(found.waiting, claims_of(documents), found.placed, leads=leads)
     yield from judged_keys(found.keys, found.workloads, documents)
 

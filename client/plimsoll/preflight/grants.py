@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from plimsoll.preflight.rights import Account, Asked
+from plimsoll.preflight.rights import Account, ReviewedRight
 
 RBAC = "rbac.authorization.k8s.io"
 
@@ -13,9 +13,9 @@ NAME = "plimsoll-missing"
 Document = dict[str, Any]
 
 
-def granting(account: Account, missing: Iterable[Asked]) -> Document | None:
+def granting(account: Account, missing: Iterable[ReviewedRight]) -> Document | None:
     """A List for ``kubectl apply``; None if no right is missing."""
-    by_namespace: dict[str, list[Asked]] = {}
+    by_namespace: dict[str, list[ReviewedRight]] = {}
     for one in dict.fromkeys(missing):
         by_namespace.setdefault(one.namespace, []).append(one)
     items: list[Document] = []
@@ -37,7 +37,7 @@ def granting(account: Account, missing: Iterable[Asked]) -> Document | None:
     return {"apiVersion": "v1", "kind": "List", "items": items} if items else None
 
 
-def rules(asked: Sequence[Asked]) -> list[Document]:
+def rules(asked: Sequence[ReviewedRight]) -> list[Document]:
     """The rules of a role; resources with the same verbs share a rule."""
     verbs: dict[tuple[str, str, str], list[str]] = {}
     for right, _, name in asked:

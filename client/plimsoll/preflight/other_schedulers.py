@@ -19,7 +19,7 @@ from plimsoll.preflight.workloads import RunningWorkload
 NAMED = 3
 
 
-class Work(Enum):
+class ProgramKind(Enum):
     """The kinds of decisions that a program makes."""
 
     PLACES = "places pods"
@@ -38,7 +38,7 @@ class Program(Struct, frozen=True):
     """
 
     name: str
-    work: Work
+    work: ProgramKind
     words: frozenset[str]
     lease: str = ""
     reporter: str = ""
@@ -49,43 +49,57 @@ class Program(Struct, frozen=True):
 PROGRAMS = (
     Program(
         "kube-scheduler",
-        Work.PLACES,
+        ProgramKind.PLACES,
         frozenset({"kube-scheduler"}),
         lease="kube-scheduler",
         reporter="default-scheduler",
         scheduler_name="default-scheduler",
     ),
     Program(
-        "Volcano", Work.PLACES, frozenset({"vc-scheduler"}), reporter="volcano", scheduler_name="volcano"
+        "Volcano",
+        ProgramKind.PLACES,
+        frozenset({"vc-scheduler"}),
+        reporter="volcano",
+        scheduler_name="volcano",
     ),
-    Program("YuniKorn", Work.PLACES, frozenset({"yunikorn"}), reporter="yunikorn", scheduler_name="yunikorn"),
+    Program(
+        "YuniKorn",
+        ProgramKind.PLACES,
+        frozenset({"yunikorn"}),
+        reporter="yunikorn",
+        scheduler_name="yunikorn",
+    ),
     Program(
         "Koordinator",
-        Work.PLACES,
+        ProgramKind.PLACES,
         frozenset({"koord-scheduler"}),
         lease="koord-scheduler",
         reporter="koord-scheduler",
         scheduler_name="koord-scheduler",
     ),
-    Program("KAI Scheduler", Work.PLACES, frozenset({"kai-scheduler"}), scheduler_name="kai-scheduler"),
+    Program(
+        "KAI Scheduler", ProgramKind.PLACES, frozenset({"kai-scheduler"}), scheduler_name="kai-scheduler"
+    ),
     Program(
         "descheduler",
-        Work.MOVES,
+        ProgramKind.MOVES,
         frozenset({"descheduler"}),
         lease="descheduler",
         reporter="sigs.k8s.io.descheduler",
     ),
-    Program("koord-descheduler", Work.MOVES, frozenset({"koord-descheduler"}), lease="koord-descheduler"),
+    Program(
+        "koord-descheduler", ProgramKind.MOVES, frozenset({"koord-descheduler"}), lease="koord-descheduler"
+    ),
     Program(
         "Karpenter",
-        Work.SCALES,
+        ProgramKind.SCALES,
         frozenset({"karpenter"}),
         lease="karpenter-leader-election",
         reporter="karpenter",
     ),
     Program(
         "Cluster Autoscaler",
-        Work.SCALES,
+        ProgramKind.SCALES,
         frozenset({"cluster-autoscaler"}),
         lease="cluster-autoscaler",
         reporter="cluster-autoscaler",
@@ -99,7 +113,7 @@ WORDS = frozenset().union(*(program.words for program in PROGRAMS))
 REPORTERS = tuple(program.reporter for program in PROGRAMS if program.reporter)
 
 
-class Seen(Struct, frozen=True):
+class DetectedProgram(Struct, frozen=True):
     """A running program.
 
     Attributes:
@@ -113,7 +127,7 @@ class Seen(Struct, frozen=True):
 
 def seen_programs(
     workloads: Iterable[RunningWorkload], leases: Leases, reporters: Iterable[str], now: float
-) -> Iterator[Seen]:
+) -> Iterator[DetectedProgram]:
     """The running programs with their evidence; ``reporters`` are names in the cluster's events."""
     runs, reported = tuple(workloads), frozenset(reporters)
     for program in PROGRAMS:
@@ -138,10 +152,10 @@ def seen_programs(
                 (sure if by_image else likely).append(shown)
         if sure or likely:
             certainty = Certainty.CERTAIN if sure else Certainty.LIKELY
-            yield Seen(program, (*sure, *likely), certainty)
+            yield DetectedProgram(program, (*sure, *likely), certainty)
 
 
-class Doing(Struct, frozen=True):
+class ProgramActivity(Struct, frozen=True):
     """The decisions of our policies with which other programs could conflict.
 
     Attributes:
@@ -155,7 +169,7 @@ class Doing(Struct, frozen=True):
     consolidates: tuple[str, ...]
 
     @classmethod
-    def of(cls, policies: Iterable[SchedulingPolicy]) -> "Doing":
+    def of(cls, policies: Iterable[SchedulingPolicy]) -> "ProgramActivity":
         """The decisions of policies that are in effect."""
         serves: dict[str, str] = {}
         moves, consolidates = [], []
@@ -170,7 +184,9 @@ class Doing(Struct, frozen=True):
         return cls(serves, tuple(moves), tuple(consolidates))
 
 
-def judged_programs(seen: Sequence[Seen], doing: Doing, unread: Iterable[Unread] = ()) -> Iterator[Finding]:
+def judged_programs(
+    seen: Sequence[DetectedProgram], doing: ProgramActivity, unread: Iterable[Unread] = ()
+) -> Iterator[Finding]:
     """Findings about other schedulers, deschedulers and autoscalers."""
     for each in seen:
         yield _judged(each, doing)
@@ -187,13 +203,13 @@ def judged_programs(seen: Sequence[Seen], doing: Doing, unread: Iterable[Unread]
         )
 
 
-def _judged(seen: Seen, doing: Doing) -> Finding:
+def _judged(seen: DetectedProgram, doing: ProgramActivity) -> Finding:
     match seen.program.work:
-        case Work.PLACES:
+        case ProgramKind.PLACES:
             level, message, remedy = _placing(seen.program, doing)
-        case Work.MOVES:
+        case ProgramKind.MOVES:
             level, message, remedy = _moving(doing)
-        case Work.SCALES:
+        case ProgramKind.SCALES:
             level, message, remedy = _scaling(doing)
     runs = "is at work" if seen.certainty is Certainty.CERTAIN else "seems to be at work"
     rest = len(seen.evidence) - NAMED
@@ -208,7 +224,7 @@ def _judged(seen: Seen, doing: Doing) -> Finding:
     )
 
 
-def _placing(program: Program, doing: Doing) -> tuple[Level, str, str]:
+def _placing(program: Program, doing: ProgramActivity) -> tuple[Level, str, str]:
     name = program.scheduler_name
     if name in doing.serves:
         policy = doing.serves[name]
@@ -224,14 +240,14 @@ def _placing(program: Program, doing: Doing) -> tuple[Level, str, str]:
     return Level.OK, f"{apart}; where both choose one node in one moment, the kubelet may refuse a pod", ""
 
 
-def _moving(doing: Doing) -> tuple[Level, str, str]:
+def _moving(doing: ProgramActivity) -> tuple[Level, str, str]:
     if not doing.moves:
         return Level.OK, "; no policy evicts pods", ""
     both = f", and {_policies(doing.moves)} too: neither knows the other's limits and budgets"
     return Level.WARNING, both, "let one of them evict; plimsoll convert translates a DeschedulerPolicy"
 
 
-def _scaling(doing: Doing) -> tuple[Level, str, str]:
+def _scaling(doing: ProgramActivity) -> tuple[Level, str, str]:
     if doing.consolidates:
         both = f", and {_policies(doing.consolidates)} too: both choose nodes to empty, each for itself"
         return Level.WARNING, both, "let one of them consolidate"

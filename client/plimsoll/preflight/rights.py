@@ -64,7 +64,7 @@ LEARNT = "moves are proven with what an owner's newest pods request, not with wh
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 
 
-class Asked(NamedTuple):
+class ReviewedRight(NamedTuple):
     """A right in a namespace ("" for all), for one object name ("" for any)."""
 
     right: Right
@@ -110,7 +110,7 @@ def service_account_of(user: str) -> tuple[str, str]:
     return (namespace, name) if not prefix and colon else ("", "")
 
 
-class Wanted(Struct, frozen=True):
+class NeededRight(Struct, frozen=True):
     """Rights that one purpose needs.
 
     Attributes:
@@ -123,7 +123,7 @@ class Wanted(Struct, frozen=True):
     """
 
     subject: str
-    asked: tuple[Asked, ...]
+    asked: tuple[ReviewedRight, ...]
     stops: Mapping[Right, Part]
     is_base: bool = False
     otherwise: str = ""
@@ -144,7 +144,7 @@ def wanted_rights(
     devices: DevicePresence = DevicePresence.NOT_SERVED,
     *,
     has_autoscalers: bool = False,
-) -> Iterator[Wanted]:
+) -> Iterator[NeededRight]:
     """The rights that the operator needs for itself, for each policy, for devices and for autoscalers.
 
     Args:
@@ -153,29 +153,33 @@ def wanted_rights(
         devices: Whether the cluster has devices.
         has_autoscalers: Whether the cluster has VerticalPodAutoscalers.
     """
-    own = [Asked(right) for right in sorted(READING)]
+    own = [ReviewedRight(right) for right in sorted(READING)]
     for namespace, name in leases:
-        own += (Asked(right, namespace, "" if right.verb == "create" else name) for right in ELECTING)
+        own += (ReviewedRight(right, namespace, "" if right.verb == "create" else name) for right in ELECTING)
     if any(map(_is_measuring, policies)):
-        own += map(Asked, MEASURING)
-    yield Wanted("the operator", tuple(own), {}, is_base=True)
+        own += map(ReviewedRight, MEASURING)
+    yield NeededRight("the operator", tuple(own), {}, is_base=True)
     places_pods = any(policy.spec.scheduling is not None for policy in policies)
     for policy in policies:
         needs = list(needs_of(policy, places_pods=places_pods))
         asked = (
-            Asked(right, namespace)
+            ReviewedRight(right, namespace)
             for need in needs
             for right in need.rights
             for namespace in need.namespaces or ("",)
         )
         stops = {right: need.part for need in needs if need.is_essential for right in need.rights}
-        yield Wanted(f"policy {policy.metadata.name}", tuple(dict.fromkeys(asked)), stops)
+        yield NeededRight(f"policy {policy.metadata.name}", tuple(dict.fromkeys(asked)), stops)
     if devices is not DevicePresence.NOT_SERVED:
         needed = (*READ_DEVICES, *(ALLOCATE if places_pods else ()))
         is_unused = devices is DevicePresence.UNUSED
-        yield Wanted("devices", tuple(map(Asked, needed)), {}, otherwise=WAITING, is_unused=is_unused)
+        yield NeededRight(
+            "devices", tuple(map(ReviewedRight, needed)), {}, otherwise=WAITING, is_unused=is_unused
+        )
     if has_autoscalers and any(policy.spec.rebalancing is not None for policy in policies):
-        yield Wanted("recommended requests", tuple(map(Asked, READ_AUTOSCALERS)), {}, otherwise=LEARNT)
+        yield NeededRight(
+            "recommended requests", tuple(map(ReviewedRight, READ_AUTOSCALERS)), {}, otherwise=LEARNT
+        )
 
 
 def _is_measuring(policy: SchedulingPolicy) -> bool:
@@ -184,10 +188,10 @@ def _is_measuring(policy: SchedulingPolicy) -> bool:
 
 
 #: Results of the authorizer; None without a response.
-Answers = Mapping[Asked, bool | None]
+Answers = Mapping[ReviewedRight, bool | None]
 
 
-def judged_rights(account: Account, wanted: Iterable[Wanted], answers: Answers) -> Iterator[Finding]:
+def judged_rights(account: Account, wanted: Iterable[NeededRight], answers: Answers) -> Iterator[Finding]:
     """Findings about the rights of an account, one for each purpose."""
     for each in wanted:
         missing = [one for one in each.asked if answers.get(one) is False]
@@ -204,7 +208,7 @@ def judged_rights(account: Account, wanted: Iterable[Wanted], answers: Answers) 
             yield Finding(Area.RIGHTS, Level.OK, each.subject, message)
 
 
-def _missing(account: Account, wanted: Wanted, missing: Sequence[Asked]) -> Finding:
+def _missing(account: Account, wanted: NeededRight, missing: Sequence[ReviewedRight]) -> Finding:
     rights = list(dict.fromkeys(one.right for one in missing))
     stopped = [part.value for part in Part if any(wanted.stops.get(right) is part for right in rights)]
     namespaces = sorted({one.namespace for one in missing if one.namespace})

@@ -11,7 +11,7 @@ from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
 from plimsoll.framework import Pod
-from plimsoll.planning.history import Fate, Memory, PastMove, UnreadyReplacement
+from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove, UnreadyReplacement
 from plimsoll.planning.limits import workload_key
 from plimsoll.records.record import MOVING, PREEMPTION, STILL_THERE, Record, recorded_workload
 from plimsoll.toolkit.descheduling.container_states import statuses_of, waiting_reasons
@@ -36,10 +36,12 @@ STAYED = (Phase.BLOCKED, Phase.CANCELLED)
 SETTLING_S = 3600.0
 
 
-def memory_of(records: Iterable[Record], now: float, granted: float = 0.0) -> Memory:
+def memory_of(records: Iterable[Record], now: float, granted: float = 0.0) -> MoveHistory:
     """The memory from the finished records."""
     past = (move for move in map(past_move, records) if move is not None)
-    return Memory((move for move in past if move.fate is not Fate.REFUSED or move.ended >= granted), now)
+    return MoveHistory(
+        (move for move in past if move.fate is not MoveOutcome.REFUSED or move.ended >= granted), now
+    )
 
 
 def past_move(record: Record) -> PastMove | None:
@@ -233,19 +235,19 @@ def _is_astray(record: Record) -> bool:
     )
 
 
-def _fate(record: Record) -> Fate | None:
+def _fate(record: Record) -> MoveOutcome | None:
     match record.phase:
         case Phase.SETTLED if _is_astray(record):
-            return Fate.ASTRAY
+            return MoveOutcome.ASTRAY
         case Phase.SETTLED:
-            return Fate.SETTLED
+            return MoveOutcome.SETTLED
         case Phase.RETURNED:
-            return Fate.RETURNED
+            return MoveOutcome.RETURNED
         case Phase.FAILED if record.status.reason in STRANDED:
-            return Fate.STRANDED
+            return MoveOutcome.STRANDED
         case Phase.FAILED if record.status.reason in REFUSED:
-            return Fate.REFUSED
+            return MoveOutcome.REFUSED
         case Phase.BLOCKED if record.status.reason == DISRUPTION_BUDGET:
-            return Fate.BLOCKED
+            return MoveOutcome.BLOCKED
         case _:
             return None

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
-class Turns:
+class PrioritySemaphore:
     """A semaphore that admits the waiter of the highest priority first."""
 
     def __init__(self, count: int) -> None:

@@ -6,7 +6,7 @@ from plimsoll.ports.clock import Clock
 SOME = 0.1
 
 
-class Pace:
+class RateLimiter:
     """A token bucket.
 
     Args:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plimsoll.load.habits import Habits
+from plimsoll.load.habits import UsageHistograms
 from plimsoll.load.readings import LARGEST, FloatArray, LoadSettings
 from plimsoll.model.kinds.deployment import TEMPLATE_HASH
 from plimsoll.model.kinds.pod_info import PodTemplate
@@ -132,7 +132,7 @@ class Priors:
         peaks: The same with a margin for short histories.
     """
 
-    def __init__(self, settings: LoadSettings, habits: Habits, now: float) -> None:
+    def __init__(self, settings: LoadSettings, habits: UsageHistograms, now: float) -> None:
         self._settings = settings
         self._places = dict(habits.places) if settings.uses_history else {}
         self._means = habits.means()

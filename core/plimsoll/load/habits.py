@@ -34,7 +34,7 @@ HIGHEST_EXPONENT = 20.0
 HOUR_S, DAY_S, SAMPLES_A_DAY = 3_600.0, 86_400.0, 1_440
 
 
-class Habits:
+class UsageHistograms:
     """Histograms of workloads' use.
 
     Args:

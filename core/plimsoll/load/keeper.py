@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.load.expectations import SPREAD_UNITS, Basis, Priors, workload_of
-from plimsoll.load.habits import Habits
-from plimsoll.load.levels import Levels
+from plimsoll.load.habits import UsageHistograms
+from plimsoll.load.levels import SmoothedReadings
 from plimsoll.load.load_book import LoadBook, load_of, peak_of
 from plimsoll.load.readings import AHEAD_S, NOTHING, PER_COLUMN_UNIT, FloatArray, LoadReadings, LoadSettings
-from plimsoll.load.roster import Roster
+from plimsoll.load.roster import PodColumns
 from plimsoll.load.shares import BASIS, COLUMNS, EXPECTED, PEAK, SPREAD, SUMMED, UNMEASURED, columns_of
 from plimsoll.load.states import LoadState
 from plimsoll.model.columns.cluster import CPU, MEMORY, Cluster
@@ -61,18 +61,18 @@ class LoadKeeper:
 
     cluster: Cluster
     settings: LoadSettings = field(default_factory=LoadSettings)
-    pods: Levels = field(init=False)
-    nodes: Levels = field(init=False)
-    habits: Habits = field(init=False)
-    _roster: Roster = field(default_factory=Roster, init=False)
+    pods: SmoothedReadings = field(init=False)
+    nodes: SmoothedReadings = field(init=False)
+    habits: UsageHistograms = field(init=False)
+    _roster: PodColumns = field(default_factory=PodColumns, init=False)
     _node_places: tuple[tuple[int, int], RowArray] = field(init=False)
     _sampled_at: float = field(default=float("-inf"), init=False)
     _looked_at: float = field(default=float("-inf"), init=False)
 
     def __post_init__(self) -> None:
         settings = self.settings
-        self.pods, self.nodes = Levels(settings.half_life_s), Levels(settings.half_life_s)
-        self.habits = Habits(settings.habit_half_lives_s)
+        self.pods, self.nodes = SmoothedReadings(settings.half_life_s), SmoothedReadings(settings.half_life_s)
+        self.habits = UsageHistograms(settings.habit_half_lives_s)
         self._node_places = (-1, -1), np.zeros(0, dtype=np.intp)
         book = LoadBook(self.cluster, Priors(settings, self.habits, 0.0))
         for pod, row in self.cluster.placed():

@@ -22,7 +22,7 @@ FIRST_INTERVAL_S = 15.0
 RECENT_HALF_LIFE_S = 90.0
 
 
-class Levels:
+class SmoothedReadings:
     """Smoothed readings of named things.
 
     Args:

@@ -23,7 +23,7 @@ from plimsoll.load.expectations import (
     limits_of,
     workload_of,
 )
-from plimsoll.load.habits import Habits
+from plimsoll.load.habits import UsageHistograms
 from plimsoll.load.predecessors import Predecessors
 from plimsoll.load.readings import FloatArray, LoadSettings
 from plimsoll.load.shares import (
@@ -353,7 +353,7 @@ def key_of(pod: PodInfo) -> Hashable:
 
 def _by_requests() -> Priors:
     settings = LoadSettings()
-    return Priors(settings, Habits(settings.habit_half_lives_s), 0.0)
+    return Priors(settings, UsageHistograms(settings.habit_half_lives_s), 0.0)
 
 
 class _NoRows:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plimsoll.load.expectations import limits_of, workload_of
-from plimsoll.load.habits import Habits
-from plimsoll.load.levels import Levels
+from plimsoll.load.habits import UsageHistograms
+from plimsoll.load.levels import SmoothedReadings
 from plimsoll.load.readings import FloatArray
 from plimsoll.load.shares import Settled
 from plimsoll.model.columns.cluster import Cluster
@@ -18,7 +18,7 @@ from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.kinds.pod_info import PodInfo
 
 
-class Roster:
+class PodColumns:
     """The placed pods.
 
     Attributes:
@@ -41,7 +41,7 @@ class Roster:
         self.subtracted: FloatArray = np.zeros((0, 2))
         self._epoch = -1
 
-    def bring_up(self, settled: Settled, cluster: Cluster, habits: Habits, now: float) -> None:
+    def bring_up(self, settled: Settled, cluster: Cluster, habits: UsageHistograms, now: float) -> None:
         """Update after pods were added or removed, or nodes changed their rows."""
         sources, uids = settled.sources, settled.shares.uids
         came = np.flatnonzero(sources < 0)
@@ -67,7 +67,7 @@ class Roster:
             self.rows = np.array([cluster.row_of_pod(uid) for uid in uids], dtype=np.intp)
             self._epoch = cluster.epoch
 
-    def find_series(self, levels: Levels) -> None:
+    def find_series(self, levels: SmoothedReadings) -> None:
         """Find the readings of pods that have none yet."""
         for at in np.flatnonzero(self.places < 0).tolist():
             pod = self.pods[at]
@@ -76,7 +76,7 @@ class Roster:
                 self.places[at] = place
                 levels.begin(place, float(self.started[at]))
 
-    def place_again(self, levels: Levels, habits: Habits) -> None:
+    def place_again(self, levels: SmoothedReadings, habits: UsageHistograms) -> None:
         """Update the indexes of series and histories after these have changed."""
         self.places = np.array([levels.places.get(pod.key, -1) for pod in self.pods], dtype=np.intp)
         workloads = (workload_of(pod.template) for pod in self.pods)

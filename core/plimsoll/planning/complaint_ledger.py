@@ -56,7 +56,7 @@ SPOKEN = {Gravity.RULE: "a rule", Gravity.PREFERENCE: "a preference", Gravity.BA
 TOLERANCE = 1e-6
 
 
-class Trip(Struct, frozen=True):
+class ProposedMove(Struct, frozen=True):
     """The move of one pod from a node to another, or back to its own."""
 
     pod: PodInfo
@@ -88,7 +88,7 @@ class ComplaintWatcher(Struct, frozen=True, eq=False):
         return f"{self.strategy.name} of policy {self.policy}" if self.policy else self.strategy.name
 
 
-class Conscience:
+class ComplaintComparison:
     """Compares complaints before and after moves on the fork of a plan.
 
     Args:
@@ -138,7 +138,7 @@ class Conscience:
         return self._own.get(strategy) in self._complaining
 
     def objection(
-        self, strategy: str, trips: Sequence[Trip], *, mends: bool = True, strict: bool = True
+        self, strategy: str, trips: Sequence[ProposedMove], *, mends: bool = True, strict: bool = True
     ) -> Refusal | None:
         """Why moves must not be made; they are made and undone here.
 
@@ -162,7 +162,7 @@ class Conscience:
         return refusal
 
     def _after(
-        self, trips: Sequence[Trip], nodes: frozenset[str], strategy: str, *, avoids: bool
+        self, trips: Sequence[ProposedMove], nodes: frozenset[str], strategy: str, *, avoids: bool
     ) -> tuple[dict[ComplaintWatcher, Complaints], dict[str, str]]:
         """Complaints after the moves, and the targets that other strategies would empty, with their names."""
         contexts = {id(each.context): each.context for each in self._watchers}
@@ -184,7 +184,7 @@ class Conscience:
             for context, known in measured:
                 context.measurements = known
 
-    def _emptied(self, trips: Sequence[Trip], near: Vicinity, proposer: str) -> dict[str, str]:
+    def _emptied(self, trips: Sequence[ProposedMove], near: Vicinity, proposer: str) -> dict[str, str]:
         """Targets that another strategy would empty, with its name."""
         targets = {trip.target for trip in trips if trip.target != trip.source}
         found: dict[str, str] = {}

@@ -41,7 +41,7 @@ BUDGET_S, MAX_BUDGET_S, BUDGET_MEMORY_S = 30.0, 1_800.0, 3_600.0
 REST_AFTER, REST_S = 5, 3_600.0
 
 
-class Fate(Enum):
+class MoveOutcome(Enum):
     """How a move ended."""
 
     SETTLED = "settled"
@@ -71,7 +71,7 @@ class PastMove(Struct, frozen=True):
     owner: str
     name: str
     source: str
-    fate: Fate
+    fate: MoveOutcome
     ended: float
     budget: str = ""
     target: str = ""
@@ -105,14 +105,14 @@ class UnreadyReplacement(Struct, frozen=True):
 
 #: How a fruitless move ended, for sentences.
 _ENDS = {
-    Fate.RETURNED: "came back to node {source}",
-    Fate.ASTRAY: "was placed on another node than the plan was made for",
-    Fate.STRANDED: "was not ready in time",
-    Fate.REFUSED: "was refused by the API server",
+    MoveOutcome.RETURNED: "came back to node {source}",
+    MoveOutcome.ASTRAY: "was placed on another node than the plan was made for",
+    MoveOutcome.STRANDED: "was not ready in time",
+    MoveOutcome.REFUSED: "was refused by the API server",
 }
 
 
-class Memory:
+class MoveHistory:
     """The past moves as of one moment, and the restrictions that follow.
 
     Args:
@@ -130,19 +130,19 @@ class Memory:
             self._learn(move)
 
     def _learn(self, move: PastMove) -> None:
-        if move.fate is Fate.BLOCKED:
+        if move.fate is MoveOutcome.BLOCKED:
             if move.budget and self._now - move.ended < BUDGET_MEMORY_S:
                 self._refusals[move.budget].append(move.ended)
             return
-        if move.fate is Fate.SETTLED:
+        if move.fate is MoveOutcome.SETTLED:
             self._in_a_row.pop(move.policy, None)
         else:
             self._in_a_row.setdefault(move.policy, []).append(move)
         for owner in dict.fromkeys((move.owner, move.controller or move.owner)):
             key = (owner, move.strategy)
-            if move.fate is not Fate.REFUSED:
+            if move.fate is not MoveOutcome.REFUSED:
                 self._made[key].append(move)
-            if move.fate is Fate.SETTLED:
+            if move.fate is MoveOutcome.SETTLED:
                 self._fruitless.pop(key, None)
                 self._left[*key, move.source] = move.ended
             else:

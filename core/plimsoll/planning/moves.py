@@ -21,7 +21,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.selectors import EVERYTHING, Selector
-from plimsoll.planning.history import Memory, UnreadyReplacement
+from plimsoll.planning.history import MoveHistory, UnreadyReplacement
 from plimsoll.planning.limits import Ceiling, Limits, Workload, workload_key
 from plimsoll.planning.surges import Deployments, Surge
 from plimsoll.toolkit.descheduling.disruption_signals import removal
@@ -118,7 +118,7 @@ class RebalancingConfig(Struct, frozen=True):
         budgets = (*self.limits.budgets, (breaker, Ceiling(count=most)))
         return replace(self, limits=replace(self.limits, budgets=budgets))
 
-    def rested(self, memory: Memory, policy: str) -> "RebalancingConfig":
+    def rested(self, memory: MoveHistory, policy: str) -> "RebalancingConfig":
         """The same policy while it rests after fruitless moves: no moves for a while, then one."""
         resting, may_try = memory.rest(policy)
         return self.bounded("rest after fruitless moves", int(may_try)) if resting else self
@@ -173,7 +173,7 @@ class PlanningContext(Struct, frozen=True):
     unplaced: Iterable[PodInfo] = ()
     in_flight: Mapping[str, int] = field(default_factory=dict)
     measurements: Measurements = field(default_factory=Measurements)
-    memory: Memory = field(default_factory=Memory)
+    memory: MoveHistory = field(default_factory=MoveHistory)
     recent: int = 0
     over_for: Mapping[tuple[str, str], int] = field(default_factory=dict)
     too_early: frozenset[tuple[str, str]] = frozenset()

@@ -42,8 +42,8 @@ from plimsoll.toolkit.descheduling.node_usage import (
     unit_of,
 )
 from plimsoll.toolkit.descheduling.node_utilization import (
-    Draining,
     EvictableNamespacesArg,
+    NodeEviction,
     Percentages,
     check_evictable_namespaces,
     check_thresholds,
@@ -156,13 +156,13 @@ class HighNodeUtilization(Strategy):
 
     def _draining(
         self, sources: Sequence[NodeUsage], destinations: Sequence[NodeUsage], context: StrategyContext
-    ) -> Draining:
+    ) -> NodeEviction:
         args = self.args
         room = {
             name: sum(self._cap(each, name) - each.used[name] for each in destinations)
             for name in self._usage.resources
         }
-        return Draining(
+        return NodeEviction(
             usage=self._usage,
             sources=sorted(sources, key=lambda each: (each.bulk, each.name)),
             destinations=destinations,

@@ -46,8 +46,8 @@ from plimsoll.toolkit.descheduling.node_usage import (
     unit_of,
 )
 from plimsoll.toolkit.descheduling.node_utilization import (
-    Draining,
     EvictableNamespacesArg,
+    NodeEviction,
     Percentages,
     check_evictable_namespaces,
     check_thresholds,
@@ -194,7 +194,7 @@ class LowNodeUtilization(Strategy):
         over: list[NodeUsage],
         context: StrategyContext,
         node_limit: int | None = None,
-    ) -> Draining:
+    ) -> NodeEviction:
         caps = {each.name: _caps(each, high, self._usage.resources) for each in (*under, *over)}
         room = {
             name: sum(caps[each.name][name] - each.used[name] for each in under)
@@ -215,7 +215,7 @@ class LowNodeUtilization(Strategy):
         else:
             over.sort(key=lambda each: (-excess(each), each.name))
         namespaces = self.args.evictable_namespaces
-        return Draining(
+        return NodeEviction(
             usage=self._usage,
             sources=over,
             destinations=under,

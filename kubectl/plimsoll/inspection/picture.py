@@ -28,7 +28,7 @@ class PicturedNode(AnswerPart):
     used_percent: dict[str, float] = Field(description="The same as measured; empty where it is not.")
 
 
-class HomelessPods(AnswerPart):
+class PodsWithoutNode(AnswerPart):
     """Pods without a node, for one reason."""
 
     reason: str = Field(description="Why, in kube-scheduler's words.")
@@ -50,7 +50,7 @@ class ClusterPicture(Answer):
 
     nodes: tuple[PicturedNode, ...] = Field(description="Sorted by name.")
     pods: int = Field(ge=0, description="Pods that are placed.")
-    waiting: tuple[HomelessPods, ...] = Field(description="Those that the most pods have first.")
+    waiting: tuple[PodsWithoutNode, ...] = Field(description="Those that the most pods have first.")
     placeable: int = Field(ge=0, description="Pods that wait and would find a place now.")
     budgets: tuple[PicturedBudget, ...] = Field(description="Sorted by name.")
     resources: tuple[str, ...] = Field(description="What nodes have: cpu, memory, pods, then extended ones.")
@@ -123,9 +123,9 @@ def _budgets(state: ClusterState) -> Iterator[PicturedBudget]:
         )
 
 
-def _waiting(queue: ForkQueue) -> Iterator[HomelessPods]:
+def _waiting(queue: ForkQueue) -> Iterator[PodsWithoutNode]:
     found: defaultdict[str, list[str]] = defaultdict(list)
     for pod in queue.in_order():
         found[queue.refusals[pod.uid].message].append(pod.key)
     for reason, pods in found.items():
-        yield HomelessPods(reason=reason, pods=tuple(pods))
+        yield PodsWithoutNode(reason=reason, pods=tuple(pods))

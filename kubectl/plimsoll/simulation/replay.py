@@ -20,7 +20,7 @@ from plimsoll.framework.descheduling.measurements import Measurements
 from plimsoll.inspection.plans.allowances import budget_allowances, limit_allowances
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.history import Fate, Memory, PastMove
+from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove
 from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.surges import Deployments
@@ -160,7 +160,7 @@ class Replay:
                 awaited = self._awaited.get(subject)
                 if awaited is not None:
                     self.figures.late += 1
-                    self._remember(awaited, Fate.STRANDED)
+                    self._remember(awaited, MoveOutcome.STRANDED)
             case EventKind.ARRIVAL:
                 self.figures.arrived += 1
                 self.world.submit(self._coming.pop(subject), self._now)
@@ -217,7 +217,7 @@ class Replay:
         returned = pod.pod.node_name == awaited.move.source
         self.figures.returned += returned
         if waited < LATE_S:
-            self._remember(awaited, Fate.RETURNED if returned else Fate.SETTLED)
+            self._remember(awaited, MoveOutcome.RETURNED if returned else MoveOutcome.SETTLED)
 
     def _preempted(self, victim: PodInfo) -> None:
         self.figures.preempted += 1
@@ -260,7 +260,7 @@ class Replay:
         if not self.world.may_disrupt(move.budget):
             self.figures.blocked += 1
             self.figures.allowances.blocked[policy, move.budget] += 1
-            self._remember(_Awaited(policy, move), Fate.BLOCKED)
+            self._remember(_Awaited(policy, move), MoveOutcome.BLOCKED)
             return
         if move.waits and self._in_flight()[move.workload.key]:
             return
@@ -283,7 +283,7 @@ class Replay:
                 self.world.nominator.add(served.pod, served.node)
         self._scheduling.run(self._now)
 
-    def _remember(self, awaited: _Awaited, fate: Fate) -> None:
+    def _remember(self, awaited: _Awaited, fate: MoveOutcome) -> None:
         move = awaited.move
         self._past.append(
             PastMove(
@@ -294,7 +294,7 @@ class Replay:
                 move.source,
                 fate,
                 self._now,
-                move.budget if fate is Fate.BLOCKED else "",
+                move.budget if fate is MoveOutcome.BLOCKED else "",
             )
         )
 
@@ -304,7 +304,7 @@ class Replay:
     def _circumstances(self, name: str) -> tuple[RebalancingConfig, Cluster, PlanningContext]:
         """The input of a policy's plan now: configuration, cluster and planning context."""
         moment = datetime.fromtimestamp(self._now, UTC)
-        memory = Memory(self._past, self._now)
+        memory = MoveHistory(self._past, self._now)
         wanted = self._configured(name, moment)
         wanted = wanted.rested(memory, name)
         context = PlanningContext(

@@ -16,7 +16,7 @@ from plimsoll.kube.leases import LeaseStore
 from plimsoll.kube.session.session import Session
 from plimsoll.leadership.election import Election
 from plimsoll.leadership.fence import Fence
-from plimsoll.leadership.leader import Elected, ElectedProcess, Leadership, Unchallenged
+from plimsoll.leadership.leader import ElectedProcess, LeaderElector, Leadership, NoElection
 from plimsoll.leadership.work_under_way import WorkUnderWay
 
 #: The file in which Kubernetes stores a pod's namespace.
@@ -38,10 +38,10 @@ def namespace_of(settings: Settings, own: Path = OWN_NAMESPACE) -> str:
     return DEFAULT_NAMESPACE
 
 
-class ThreadedLeadership:
+class ElectorThread:
     """An election that runs in another thread."""
 
-    def __init__(self, elected: Elected, thread: SideLoop) -> None:
+    def __init__(self, elected: LeaderElector, thread: SideLoop) -> None:
         self._elected = elected
         self._thread = thread
         self.tried = elected.tried
@@ -99,10 +99,10 @@ def candidacy(
     clock, observer = parts.clock, parts.observer
     if not settings.leader_elect:
         observer.leadership_changed(NO_LEASE, is_leading=True)
-        return Unchallenged(fence, clock)
+        return NoElection(fence, clock)
     name, terms = settings.leader_elect_resource_name, settings.terms
     here = asyncio.get_running_loop()
-    elected = Elected(
+    elected = LeaderElector(
         Election(_identity(parts), terms, stands=False),
         LeaseStore(session, namespace_of(settings), name, terms.request_s, work),
         fence,
@@ -112,4 +112,4 @@ def candidacy(
         parts.recorder,
         observer,
     )
-    return ThreadedLeadership(elected, thread)
+    return ElectorThread(elected, thread)

@@ -12,7 +12,7 @@ from typing import Any
 import kopf
 
 from plimsoll.kube.session.session import Session
-from plimsoll.policies.controller import Policies
+from plimsoll.policies.controller import PolicyController
 from plimsoll.ports.clock import Clock
 
 GROUP, VERSION, PLURAL = "plimsoll.dev", "v1alpha1", "schedulingpolicies"
@@ -33,7 +33,7 @@ def register(
     registry: kopf.OperatorRegistry,
     login: Callable[[], Awaitable[kopf.AiohttpSession]],
     stop: Callable[[], Awaitable[None]],
-    policies: Policies,
+    policies: PolicyController,
 ) -> None:
     """Register the handlers; ``stop`` ends our own tasks, since kopf would wait five seconds for each."""
 

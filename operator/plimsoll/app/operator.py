@@ -46,13 +46,13 @@ from plimsoll.leadership.work_under_way import WorkUnderWay
 from plimsoll.load.summary import summary_of
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies import extensions
-from plimsoll.policies.controller import Policies
+from plimsoll.policies.controller import PolicyController
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
 from plimsoll.policies.relist import reconcile
 from plimsoll.policies.status import PolicyStatuses, RetriedStatuses
 from plimsoll.ports.extenders import ExtenderPort
 from plimsoll.ports.observer import told_to_all
-from plimsoll.scheduling.extenders.client import Extending
+from plimsoll.scheduling.extenders.client import ExtenderClient
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.telemetry.logs import LoggingObserver
@@ -155,7 +155,7 @@ class Operator:
         namespace = namespace_of(settings)
         self.rebalancing = rebalancing_wing(parts, strategies, forecast, statuses, namespace)
         self.extenders = extenders
-        extending = Extending(
+        extending = ExtenderClient(
             extenders,
             PodDocuments(session),
             fence=self.fence,
@@ -192,7 +192,7 @@ class Operator:
         machine.watch_attempts(self.wing.timer.budget)
         self.memory = MemoryAnswers(self.queue, parts.book, self.clock, lambda: self.leadership.standing)
         self.orphans = OrphanedPods(self.recorder, self.clock, self.observer, self.conditions)
-        self.policies = Policies(
+        self.policies = PolicyController(
             profiles=ProfileSchedulers(
                 registry=registry,
                 defaults=defaults,

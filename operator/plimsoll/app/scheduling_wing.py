@@ -39,10 +39,10 @@ from plimsoll.scheduling.binding.device_claims import DeviceClaims
 from plimsoll.scheduling.binding.pipeline import BindingHook, BindingPipeline
 from plimsoll.scheduling.binding.volume_claims import ClaimBinder
 from plimsoll.scheduling.conditions import Explanations
-from plimsoll.scheduling.extenders.attempt import ExtenderTaker
-from plimsoll.scheduling.extenders.client import Extending
+from plimsoll.scheduling.extenders.attempt import ExtenderAttempts
+from plimsoll.scheduling.extenders.client import ExtenderClient
 from plimsoll.scheduling.fair_share.shares import FairShares
-from plimsoll.scheduling.gangs.attempt import GangTaker
+from plimsoll.scheduling.gangs.attempt import GangAttempts
 from plimsoll.scheduling.gangs.gates import GangGate
 from plimsoll.scheduling.gangs.oversight import GangOversight
 from plimsoll.scheduling.gangs.status import GroupReports, PodGroupStatusWriter
@@ -98,7 +98,7 @@ class WingParts(Struct, frozen=True):
     access: Access | None = None
     evictor: VictimEvictor | None = None
     gangs: GangParts | None = None
-    extending: Extending | None = None
+    extending: ExtenderClient | None = None
     fair_share: bool = False
     refreshed: Signal | None = None
     left: WorkUnderWay = field(default_factory=WorkUnderWay)
@@ -193,7 +193,7 @@ class SchedulingWing:
         takers: list[AttemptTaker] = []
         if oversight is not None:
             takers.append(
-                GangTaker(
+                GangAttempts(
                     oversight,
                     self.served,
                     self.queue,
@@ -205,7 +205,9 @@ class SchedulingWing:
                 )
             )
         if parts.extending is not None:
-            takers.append(ExtenderTaker(parts.extending, self.served, self.queue, failures, pipeline, clock))
+            takers.append(
+                ExtenderAttempts(parts.extending, self.served, self.queue, failures, pipeline, clock)
+            )
         self.timer = PluginTimer(clock, randomness, observer)
         self._left = parts.left
         self._left.attempt = self.timer.budget.under_way

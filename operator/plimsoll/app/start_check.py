@@ -18,7 +18,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.ports.observer import Observer
 from plimsoll.preflight.definitions import SHADOWED, judged_definitions, judged_names, shadowed
 from plimsoll.preflight.findings import Finding, Level
-from plimsoll.preflight.other_schedulers import WORDS, Doing, judged_programs, seen_programs
+from plimsoll.preflight.other_schedulers import WORDS, ProgramActivity, judged_programs, seen_programs
 from plimsoll.preflight.policy_conditions import at_work, claims_of
 from plimsoll.preflight.rights import Account, judged_rights, wanted_rights
 from plimsoll.preflight.survey.cluster import read_definitions
@@ -94,7 +94,7 @@ class StartCheck:
         yield from judged_rights(OPERATOR, wanted, answers)
         now = time.time()
         seen = tuple(seen_programs(self._programs(), {}, (), now))
-        yield from judged_programs(seen, Doing.of(policies))
+        yield from judged_programs(seen, ProgramActivity.of(policies))
         waiting = waiting_names(self._orphans.pending, now)
         yield from judged_pods(waiting, claims_of(documents), self._orphans.seen, leads=True)
 

@@ -113,7 +113,7 @@ class ElectedProcess(Struct, frozen=True):
     notify: Callable[[Callable[[], None]], object] = lambda call: call()
 
 
-class Elected:
+class LeaderElector:
     """Leads when elected; opens the fence while this process certainly holds the lease."""
 
     def __init__(
@@ -289,7 +289,7 @@ class Elected:
             await self._leases.write(lease)
 
 
-class Unchallenged:
+class NoElection:
     """Always leads: for a single process without an election."""
 
     standing = "leading, without an election"

@@ -31,7 +31,7 @@ class KeptByPolicy(Protocol):
 
 
 @dataclass(eq=False)
-class Rebalancers:
+class RebalancingController:
     """Rebalances for all policies."""
 
     policies: dict[str, SchedulingPolicy]  #: policies that rebalance, keyed by name; written here

@@ -10,7 +10,7 @@ from plimsoll.cluster.pod_groups import Groups, gang_needs
 from plimsoll.cluster.reservations import ReservationBook, ReservationReason
 from plimsoll.framework import Pod
 from plimsoll.framework.descheduling.measurements import Measurements
-from plimsoll.planning.history import Memory, UnreadyReplacement
+from plimsoll.planning.history import MoveHistory, UnreadyReplacement
 from plimsoll.planning.moves import Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.surges import Deployments
 from plimsoll.ports.clock import Clock
@@ -43,7 +43,7 @@ class PlanningContexts:
     def of(
         self,
         name: str,
-        memory: Memory,
+        memory: MoveHistory,
         asked: Move | None = None,
         deployments: Deployments | None = None,
     ) -> PlanningContext:

@@ -42,7 +42,7 @@ from plimsoll.ports.pods import PodEviction
 from plimsoll.ports.usage import PrometheusReader
 from plimsoll.rebalancing.breakers import DisplacementBreaker, StopButton
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
-from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.controller import RebalancingController
 from plimsoll.rebalancing.execution.believed_records import BelievedRecords
 from plimsoll.rebalancing.execution.executor import MoveExecutor, MoveHandlers
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
@@ -254,7 +254,7 @@ class RebalancingWing:
         self.runs = PolicyRuns(
             policies, self.planning, inputs, modes, self.upstream, reports, statistics, degraded
         )
-        self.rebalancers = Rebalancers(
+        self.rebalancers = RebalancingController(
             policies,
             self.timetable,
             self.runs,

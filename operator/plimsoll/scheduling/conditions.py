@@ -25,7 +25,7 @@ from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import ConditionUpdate, PodStatusWriter, pod_reference
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.timing.rate_limit import Pace
+from plimsoll.timing.rate_limit import RateLimiter
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry, until_certain
 from plimsoll.timing.signal import Signal
 
@@ -81,7 +81,7 @@ class Explanations:
         self._clock = clock
         self._observer = observer
         self._is_waiting = is_waiting
-        self._pace = Pace(clock, PER_S, BURST)
+        self._pace = RateLimiter(clock, PER_S, BURST)
         self._due: dict[str, _Said] = {}
         self._urgent: dict[str, _Said] = {}
         self._news = asyncio.Event()

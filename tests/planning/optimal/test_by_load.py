@@ -16,7 +16,7 @@ from planning.rounds import PLACE
 from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.load.load_book import LoadBook
-from plimsoll.planning.history import Fate, Memory, PastMove
+from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove
 from plimsoll.planning.moves import EvictionPlan, Objective, RebalancingConfig, workload_of
 from plimsoll.planning.planners import ask_again, make_plan
 from plimsoll.planning.proven.load_lines import by_load_conditions
@@ -24,7 +24,7 @@ from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_node
 from plimsoll_optimal.load_terms import LoadTerms
 from plimsoll_optimal.milp import CLOSE, solve
-from plimsoll_optimal.problem import PlacementProblem, Stock, value_of
+from plimsoll_optimal.problem import PlacementProblem, PodGroupCount, value_of
 
 LOW: tuple[str, dict[str, Any]] = (
     "LowNodeUtilization",
@@ -61,7 +61,9 @@ def loaded_problems(draw: Callable[..., Any]) -> PlacementProblem:
     nodes, templates = draw(st.integers(2, 3)), draw(st.integers(1, 2))
     places = st.tuples(st.integers(0, templates - 1), st.integers(0, nodes - 1))
     pods = draw(st.lists(places, min_size=1, max_size=5))
-    stocks = [Stock(template, node, pods.count((template, node))) for template, node in sorted(set(pods))]
+    stocks = [
+        PodGroupCount(template, node, pods.count((template, node))) for template, node in sorted(set(pods))
+    ]
     uses = np.asarray([[float(draw(st.integers(1, 30)))] * 4 for _ in range(templates)])
     leaving = np.asarray([uses[each.template] for each in stocks])
     used = np.asarray([[float(draw(st.integers(0, 40)))] * 4 for _ in range(nodes)])
@@ -205,11 +207,11 @@ def test_an_owner_gets_two_moves_an_hour(objective: str) -> None:
     world, now = LoadWorld([[5_000, 2_000], [500]]), AROUND.now.timestamp()
     owners = [workload_of(pod).key for pod in world.cluster.pods.values()]
     past = [
-        PastMove("p", name, owner, "", "n9", Fate.SETTLED, now - 900.0, target="n8")
+        PastMove("p", name, owner, "", "n9", MoveOutcome.SETTLED, now - 900.0, target="n8")
         for owner in owners
         for name in ("LowNodeUtilization", objective)
     ]
-    around = replace(AROUND, memory=Memory(past, now))
+    around = replace(AROUND, memory=MoveHistory(past, now))
     assert moved(make_plan(by_load(objective), world.cluster, around)) == {}
 
 
@@ -253,7 +255,7 @@ def test_no_pod_of_an_owner_goes_where_another_was_moved_off() -> None:
     policy = by_load("SmallestSpread")
     (move,) = make_plan(policy, world.cluster, AROUND).moves
     now = AROUND.now.timestamp()
-    past = PastMove("p", move.strategy, move.workload.key, "", move.target, Fate.SETTLED, now - 60.0)
-    around = replace(AROUND, memory=Memory([past], now))
+    past = PastMove("p", move.strategy, move.workload.key, "", move.target, MoveOutcome.SETTLED, now - 60.0)
+    around = replace(AROUND, memory=MoveHistory([past], now))
     again = make_plan(policy, world.cluster, around).moves
     assert (move.pod.name, move.target) not in {(each.pod.name, each.target) for each in again}

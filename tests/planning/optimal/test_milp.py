@@ -15,9 +15,9 @@ from plimsoll_optimal.problem import (
     NOWHERE,
     VIOLATION,
     PlacementProblem,
+    PodGroupCount,
     Solution,
     SpreadProblem,
-    Stock,
     value_of,
 )
 
@@ -35,7 +35,7 @@ def small_problems(draw: Callable[..., Any]) -> PlacementProblem:
     for template, node in sorted(set(pods)):
         count = pods.count((template, node))
         used[node] += count * requests[template]
-        stocks.append(Stock(template, node, count, draw(st.integers(0, count))))
+        stocks.append(PodGroupCount(template, node, count, draw(st.integers(0, count))))
     allocatable = used + np.asarray([[float(draw(st.integers(0, 4)))] for _ in range(nodes)])
     most = np.asarray([[draw(st.sampled_from([0, 5, 5])) for _ in range(nodes)] for _ in range(templates)])
     sizes = np.asarray(
@@ -113,7 +113,7 @@ def test_a_search_without_time_gives_back_what_it_was_given() -> None:
         used=np.asarray([[2.0], [0.0]]),
         allocatable=np.asarray([[2.0], [2.0]]),
         most=np.asarray([[2, 2]]),
-        stocks=(Stock(0, 0, 2, unwanted=2),),
+        stocks=(PodGroupCount(0, 0, 2, unwanted=2),),
         staying=np.zeros(2, dtype=np.bool_),
     )
     start = Solution(np.asarray([1]), np.asarray([[0, 1]]), 0.0, 0.0)
@@ -129,7 +129,7 @@ def waiting_for_room(phases: int = 0) -> PlacementProblem:
         used=np.asarray([[6.0], [5.0], [5.0]]),
         allocatable=np.asarray([[10.0], [9.0], [10.0]]),
         most=np.full((3, 3), 5),
-        stocks=(Stock(0, NOWHERE, 2, 2), Stock(1, 0, 1), Stock(2, 1, 1)),
+        stocks=(PodGroupCount(0, NOWHERE, 2, 2), PodGroupCount(1, 0, 1), PodGroupCount(2, 1, 1)),
         staying=np.zeros(3, dtype=np.bool_),
         phases=phases,
     )
@@ -160,7 +160,7 @@ def test_a_swap_takes_no_number_of_steps(phases: int, moves: int) -> None:
         used=np.asarray([[3.0], [2.0]]),
         allocatable=np.asarray([[3.0], [3.0]]),
         most=np.full((2, 2), 5),
-        stocks=(Stock(0, 0, 1, 1), Stock(1, 1, 1, 1)),
+        stocks=(PodGroupCount(0, 0, 1, 1), PodGroupCount(1, 1, 1, 1)),
         staying=np.zeros(2, dtype=np.bool_),
         phases=phases,
     )

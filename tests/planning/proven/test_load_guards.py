@@ -10,7 +10,7 @@ from planning.proven.test_load_lines import a_world, by_load, measured, planned,
 from plimsoll.framework.descheduling.measurements import NodeClasses
 from plimsoll.load.keeper import LoadKeeper
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.history import Fate, Memory, PastMove
+from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove
 from plimsoll.planning.moves import EvictionPlan, workload_of
 from plimsoll.planning.proven.over_used_rounds import OverUsedRounds
 
@@ -33,7 +33,14 @@ def an_owner(cluster: Cluster, name: str) -> str:
 
 def moved(owner: str, ago: float, source: str = "n9", target: str = "n8") -> PastMove:
     return PastMove(
-        "policy", STRATEGY, owner, f"StatefulSet {owner}", source, Fate.SETTLED, AT - ago, target=target
+        "policy",
+        STRATEGY,
+        owner,
+        f"StatefulSet {owner}",
+        source,
+        MoveOutcome.SETTLED,
+        AT - ago,
+        target=target,
     )
 
 
@@ -96,12 +103,12 @@ def test_an_owner_gets_two_moves_an_hour() -> None:
     owners = [an_owner(cluster, f"p0-{each}") for each in range(4)]
     past = [moved(owner, ago) for owner in owners for ago in (3_000.0, 1_500.0)]
 
-    found = planned(cluster, around=replace(SURROUNDINGS, memory=Memory(past, AT)))
+    found = planned(cluster, around=replace(SURROUNDINGS, memory=MoveHistory(past, AT)))
 
     assert not found.moves
     assert reasons(found) == {"OwnerLimit"}
     older = [replace(each, ended=each.ended - 1_000.0) for each in past]
-    assert planned(cluster, around=replace(SURROUNDINGS, memory=Memory(older, AT))).moves
+    assert planned(cluster, around=replace(SURROUNDINGS, memory=MoveHistory(older, AT))).moves
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
@@ -110,20 +117,20 @@ def test_a_move_that_left_its_source_or_target_over_used_was_fruitless(side: str
     nodes: dict[str, Any] = {side: "n0"}
     past = [moved(an_owner(cluster, f"p0-{each}"), 550.0, **nodes) for each in range(4)]
 
-    found = planned(cluster, around=replace(SURROUNDINGS, memory=Memory(past, AT)))
+    found = planned(cluster, around=replace(SURROUNDINGS, memory=MoveHistory(past, AT)))
 
     assert not found.moves
     assert reasons(found) == {"HeldBack"}
-    later = replace(SURROUNDINGS, memory=Memory(past, AT + 60.0))
+    later = replace(SURROUNDINGS, memory=MoveHistory(past, AT + 60.0))
     assert planned(cluster, around=later).moves
 
 
 def test_a_second_fruitless_move_holds_its_owner_back_twice_as_long() -> None:
     past = [moved("u", 5_000.0, "n0"), moved("u", 700.0, "n0")]
 
-    assert Memory(past, AT).still_over("u", STRATEGY, frozenset({"n0"})) is not None
-    assert Memory(past, AT).still_over("u", STRATEGY, frozenset({"n1"})) is None
-    assert Memory(past, AT + 501.0).still_over("u", STRATEGY, frozenset({"n0"})) is None
+    assert MoveHistory(past, AT).still_over("u", STRATEGY, frozenset({"n0"})) is not None
+    assert MoveHistory(past, AT).still_over("u", STRATEGY, frozenset({"n1"})) is None
+    assert MoveHistory(past, AT + 501.0).still_over("u", STRATEGY, frozenset({"n0"})) is None
 
 
 def test_one_run_moves_a_fiftieth_of_the_load_or_one_pod() -> None:

@@ -24,7 +24,7 @@ from plimsoll.model.columns.validation import validate
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.model.selector_text import parse_selector
-from plimsoll.planning.history import Fate, Memory, PastMove
+from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import Move, PlanningContext, replacement_of, workload_of
 from plimsoll.planning.planners import proven_plan as plan
@@ -118,7 +118,13 @@ def test_a_pod_that_would_come_back_stays() -> None:
 def test_a_node_that_was_just_left_is_no_target_where_scores_tie(left: str) -> None:
     """Of the best nodes the other one is taken, and held: no game of ping-pong begins."""
     past = PastMove(
-        "tidy", "Named", "uid-ReplicaSet-web", "ReplicaSet web", left, Fate.SETTLED, NOW.timestamp() - 60
+        "tidy",
+        "Named",
+        "uid-ReplicaSet-web",
+        "ReplicaSet web",
+        left,
+        MoveOutcome.SETTLED,
+        NOW.timestamp() - 60,
     )
     cluster = a_cluster(
         [a_node("full", cpu="4"), a_node("first", cpu="4"), a_node("second", cpu="4")],
@@ -132,7 +138,7 @@ def test_a_node_that_was_just_left_is_no_target_where_scores_tie(left: str) -> N
     found = plan(
         a_rebalancing(Balances("p0")),
         cluster,
-        PlanningContext(NOW, memory=Memory([replace(past, owner=owner)], NOW.timestamp())),
+        PlanningContext(NOW, memory=MoveHistory([replace(past, owner=owner)], NOW.timestamp())),
     )
 
     assert targets(found) == {"p0": "second" if left == "first" else "first"}

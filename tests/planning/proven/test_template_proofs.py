@@ -14,7 +14,7 @@ from plimsoll.framework.descheduling.proposals import Candidate, Refusal
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.history import Fate, Memory, PastMove
+from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove
 from plimsoll.planning.limits import NO_CEILING, Limits, Workload
 from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.planning.proven.bundles import hear
@@ -32,7 +32,7 @@ LEFT = [
         f"default/uid-{app}-1",
         app,
         f"n{node:02}",
-        Fate.SETTLED,
+        MoveOutcome.SETTLED,
         NOW.timestamp() - 60,
     )
     for app in "abcd"
@@ -129,7 +129,7 @@ def test_refusals_by_template_are_those_of_proofs(line: int) -> None:
     """Whatever is booked in between: the same moves, and the same refusals with the same sentences."""
     policy, known, moved = a_policy(line), 0, 0
     reasons: set[str] = set()
-    surroundings = replace(SURROUNDINGS, memory=Memory(LEFT, NOW.timestamp()))
+    surroundings = replace(SURROUNDINGS, memory=MoveHistory(LEFT, NOW.timestamp()))
     for seed in (1, 3, 4, 5, 7):  # the others have more nodes, and take four fifths of the time
         aided, unaided = (kind(policy, a_start(seed), surroundings) for kind in (Counting, Unaided))
         for kind in StrategyKind:

@@ -29,7 +29,7 @@ from plimsoll.rebalancing.moves.instructions import (
     WriteRecord,
 )
 from plimsoll.rebalancing.moves.machine import MoveMachine
-from plimsoll.rebalancing.moves.state import BundleState, MoveStage, Way
+from plimsoll.rebalancing.moves.state import BundleState, EvictionMethod, MoveStage
 from plimsoll.testing.fakes import FakeClock, RememberingObserver, settled
 from plimsoll.timing.timer import Timer
 from rebalancing.moves.moves_world import DONE, POLICY, World, a_move, facts_of, planned
@@ -85,7 +85,7 @@ class Desk:
             case CreateRecord() | WriteRecord():
                 return RecordAnswered(order.key, order.phase, DONE)
             case Revalidate():
-                return Revalidated(order.key, order.move, Way.EVICT)
+                return Revalidated(order.key, order.move, EvictionMethod.EVICT)
             case _:
                 return EvictionAnswered(order.key, DONE)
 

@@ -25,7 +25,7 @@ from plimsoll.rebalancing.moves.instructions import (
     WriteRecord,
 )
 from plimsoll.rebalancing.moves.outcomes import cancelled
-from plimsoll.rebalancing.moves.state import MoveStage, Way
+from plimsoll.rebalancing.moves.state import EvictionMethod, MoveStage
 from rebalancing.moves.moves_world import DONE, LOST, POLICY, Play, a_move, a_replacement, together
 
 REFUSED = WriteResult(WriteOutcome.REFUSED, "no")
@@ -50,7 +50,7 @@ def make(play: Play, key: str, move: Move, answer: WriteResult = DONE) -> None:
     if play.stage(key) is MoveStage.OPENING:
         play.tell(events.RecordAnswered(key, Phase.PLANNED, DONE))
     play.tell(
-        events.Revalidated(key, move, Way.EVICT),
+        events.Revalidated(key, move, EvictionMethod.EVICT),
         events.RecordAnswered(key, Phase.EVICTING, DONE),
         events.EvictionAnswered(key, answer),
     )
@@ -93,7 +93,7 @@ def test_a_move_that_is_not_made_ends_its_bundle(way: str) -> None:
             play.tell(events.RevalidationRefused(first, cancelled("NoPlace", "nowhere")))
         case "announcement":
             play.tell(events.RecordAnswered(first, Phase.PLANNED, DONE))
-            play.tell(events.Revalidated(first, moves[0], Way.EVICT))
+            play.tell(events.Revalidated(first, moves[0], EvictionMethod.EVICT))
             play.tell(events.RecordAnswered(first, Phase.EVICTING, LOST))
         case _:
             make(play, first, moves[0], REFUSED)

@@ -23,7 +23,7 @@ from plimsoll.rebalancing.moves.instructions import (
 )
 from plimsoll.rebalancing.moves.machine import InvalidTransition
 from plimsoll.rebalancing.moves.outcomes import cancelled
-from plimsoll.rebalancing.moves.state import MoveStage, PodFacts, TimerName, Way
+from plimsoll.rebalancing.moves.state import EvictionMethod, MoveStage, PodFacts, TimerName
 from rebalancing.moves.moves_world import DONE, LOST, POLICY, Play, a_move, a_replacement, a_victim, planned
 
 BUSY = WriteResult(WriteOutcome.BUSY, "later")
@@ -43,7 +43,7 @@ EVENTS: dict[str, Callable[[str], events.Event]] = {
     "StopPressed": lambda _: events.StopPressed("stop"),
     "TurnReached": lambda key: events.TurnReached(key, a_move()),
     "MoveDropped": lambda key: events.MoveDropped(key, WHY),
-    "Revalidated": lambda key: events.Revalidated(key, a_move(), Way.EVICT),
+    "Revalidated": lambda key: events.Revalidated(key, a_move(), EvictionMethod.EVICT),
     "RevalidationRefused": lambda key: events.RevalidationRefused(key, WHY),
     "EvictionAnswered": lambda key: events.EvictionAnswered(key, DONE),
     "PodTerminating": events.PodTerminating,
@@ -136,7 +136,7 @@ def in_stage(stage: str) -> tuple[Play, str]:
         (other,) = play.plan(a_move(2))
         play.tell(
             events.RecordAnswered(other, Phase.PLANNED, DONE),
-            events.Revalidated(other, a_move(2), Way.EVICT),
+            events.Revalidated(other, a_move(2), EvictionMethod.EVICT),
             events.RecordAnswered(other, Phase.EVICTING, DONE),
             events.EvictionAnswered(other, DONE),
         )
@@ -151,7 +151,7 @@ def in_stage(stage: str) -> tuple[Play, str]:
     (key,) = play.plan(a_victim() if victim else a_move())
     for reached, event in (
         ("Op", events.RecordAnswered(key, Phase.PLANNED, DONE)),
-        ("Ch", None if victim else events.Revalidated(key, a_move(), Way.EVICT)),
+        ("Ch", None if victim else events.Revalidated(key, a_move(), EvictionMethod.EVICT)),
         ("Co", events.RecordAnswered(key, Phase.EVICTING, DONE)),
         ("Ev", events.EvictionAnswered(key, DONE)),
         ("Re", events.ReplacementReady(key, a_replacement())),
@@ -361,7 +361,7 @@ def test_a_restart_is_not_ready_on_any_node(node: str) -> None:
     (key,) = play.plan(a_move(renews=True))
     play.tell(
         events.RecordAnswered(key, Phase.PLANNED, DONE),
-        events.Revalidated(key, a_move(renews=True), Way.EVICT),
+        events.Revalidated(key, a_move(renews=True), EvictionMethod.EVICT),
         events.RecordAnswered(key, Phase.EVICTING, DONE),
         events.EvictionAnswered(key, DONE),
         events.ReplacementSeen(key, a_replacement(node=node, ready=False)),
@@ -396,7 +396,7 @@ def test_pods_that_are_not_replaced(move: Move, expected: tuple[Phase, str]) -> 
     (key,) = play.plan(move)
     play.tell(
         events.RecordAnswered(key, Phase.PLANNED, DONE),
-        events.Revalidated(key, move, Way.EVICT),
+        events.Revalidated(key, move, EvictionMethod.EVICT),
         events.RecordAnswered(key, Phase.EVICTING, DONE),
         events.EvictionAnswered(key, DONE),
     )
@@ -412,7 +412,7 @@ def test_a_forecast_holds_no_target() -> None:
     (key,) = play.plan(move)
 
     orders = play.tell(
-        events.RecordAnswered(key, Phase.PLANNED, DONE), events.Revalidated(key, move, Way.EVICT)
+        events.RecordAnswered(key, Phase.PLANNED, DONE), events.Revalidated(key, move, EvictionMethod.EVICT)
     )
 
     assert [type(each) for each in orders] == [Revalidate, WriteRecord]

@@ -33,7 +33,7 @@ from plimsoll.rebalancing.moves.instructions import (
     WriteRecord,
 )
 from plimsoll.rebalancing.moves.outcomes import cancelled
-from plimsoll.rebalancing.moves.state import MoveStage, TimerName, Way
+from plimsoll.rebalancing.moves.state import EvictionMethod, MoveStage, TimerName
 from rebalancing.moves.moves_world import (
     DONE,
     POLICY,
@@ -160,7 +160,7 @@ class AnyMoves(RuleBasedStateMachine):
             case CreateRecord() | WriteRecord():
                 self.tell(events.RecordAnswered(order.key, order.phase, ANSWERS[1]))
             case Revalidate() if good:
-                self.tell(events.Revalidated(order.key, order.move, Way.EVICT))
+                self.tell(events.Revalidated(order.key, order.move, EvictionMethod.EVICT))
             case Revalidate():
                 self.tell(events.RevalidationRefused(order.key, cancelled("NoPlace", "nowhere")))
             case Evict():
@@ -269,7 +269,7 @@ class AnyMoves(RuleBasedStateMachine):
                     case CreateRecord() | WriteRecord():
                         self.tell(events.RecordAnswered(order.key, order.phase, DONE))
                     case Revalidate():
-                        self.tell(events.Revalidated(order.key, order.move, Way.EVICT))
+                        self.tell(events.Revalidated(order.key, order.move, EvictionMethod.EVICT))
                     case Evict():
                         self.tell(events.EvictionAnswered(order.key, ANSWERS[0]))
                     case _:

@@ -17,7 +17,7 @@ from plimsoll.rebalancing.moves.events import (
 from plimsoll.rebalancing.moves.instructions import FollowReplacement, RetryAt, StopFollowing, WriteRecord
 from plimsoll.rebalancing.moves.outcomes import PATIENCE_S
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings
-from plimsoll.rebalancing.moves.state import MoveStage, TimerName, Way
+from plimsoll.rebalancing.moves.state import EvictionMethod, MoveStage, TimerName
 from rebalancing.moves.moved import a_sibling
 from rebalancing.moves.moves_world import DONE, Play, a_move
 
@@ -55,7 +55,9 @@ class Watched(Play):
         """A move whose eviction was answered; its key."""
         move = a_move(number)
         (key,) = self.plan(move)
-        self.tell(RecordAnswered(key, Phase.PLANNED, DONE), Revalidated(key, move, Way.EVICT, timeout_s))
+        self.tell(
+            RecordAnswered(key, Phase.PLANNED, DONE), Revalidated(key, move, EvictionMethod.EVICT, timeout_s)
+        )
         self.tell(RecordAnswered(key, Phase.EVICTING, DONE), EvictionAnswered(key, answer))
         return key
 

@@ -25,7 +25,14 @@ from plimsoll.rebalancing.moves.events import (
     RolloutSight,
     TimedOut,
 )
-from plimsoll.rebalancing.moves.state import Landing, MoveStage, MoveState, PodFacts, TimerName, Way
+from plimsoll.rebalancing.moves.state import (
+    EvictionMethod,
+    Landing,
+    MoveStage,
+    MoveState,
+    PodFacts,
+    TimerName,
+)
 from plimsoll.rebalancing.moves.transition import Step
 from plimsoll.rebalancing.surges.transitions import TABLE, TAKING_BACK, recovered
 from plimsoll.testing.builders import the_info
@@ -57,7 +64,7 @@ MOVE = Move(
 def surging(**more: Any) -> MoveState:
     """A surge whose rollout is being started."""
     given = {
-        "way": Way.SURGE,
+        "way": EvictionMethod.SURGE,
         "move": MOVE,
         "begun": False,
         "attempts": 1,
@@ -422,10 +429,12 @@ def test_every_event_is_in_the_columns() -> None:
 
 def test_a_surge_begins_with_the_search_for_its_replacement() -> None:
     """The rollout may be quicker than the answer to its start."""
-    state = a_state(MoveStage.COMMITTING, spec=SPEC, phase=Phase.SURGING, begun=False, way=Way.SURGE)
+    state = a_state(
+        MoveStage.COMMITTING, spec=SPEC, phase=Phase.SURGING, begun=False, way=EvictionMethod.SURGE
+    )
     step = Step(state, NOW, FakeSurroundings())  # type: ignore[arg-type] # a fake has only what is used
 
-    TABLE.begins[Way.SURGE](step)
+    TABLE.begins[EvictionMethod.SURGE](step)
 
     assert step.state.stage is MoveStage.SURGING
     assert [short(each) for each in step.instructions] == [

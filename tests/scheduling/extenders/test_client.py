@@ -24,7 +24,7 @@ from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.extenders import TLSSettings
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.scheduling.extenders.client import TURNS, Extending, endpoint_of
+from plimsoll.scheduling.extenders.client import TURNS, ExtenderClient, endpoint_of
 from plimsoll.scheduling.extenders.health import FAILURES, PAUSE_S
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
@@ -71,7 +71,7 @@ class Stage:
         self.book = a_book(self.cache)
         self.fence = Fence(self.clock)
         self.fence.open(self.clock.monotonic() + 10_000)
-        self.extending = Extending(
+        self.extending = ExtenderClient(
             self.extenders,
             self.documents,
             fence=self.fence,
@@ -510,7 +510,7 @@ def test_an_invalid_certificate_is_refused_with_its_field() -> None:
     bad = {"urlPrefix": "https://c", "tlsConfig": {"caData": "bad"}}
     spec = SchedulingSpec.from_wire({"schedulerName": "x", "extenders": [FILTER, bad]})
     clock = FakeClock()
-    extending = Extending(
+    extending = ExtenderClient(
         FakeExtenders(),
         FakePods(),
         fence=Fence(clock),

@@ -14,8 +14,8 @@ from plimsoll.preflight.policy_conditions import at_work
 from plimsoll.preflight.rights import (
     Account,
     Answers,
-    Asked,
-    Wanted,
+    NeededRight,
+    ReviewedRight,
     service_account,
     service_account_of,
     wanted_rights,
@@ -47,12 +47,12 @@ class Review(Struct, frozen=True):
     """
 
     account: Account | None = None
-    wanted: tuple[Wanted, ...] = ()
+    wanted: tuple[NeededRight, ...] = ()
     answers: Answers = field(default_factory=dict)
     refused: Unread | None = None
 
     @property
-    def missing(self) -> tuple[Asked, ...]:
+    def missing(self) -> tuple[ReviewedRight, ...]:
         """The rights that the account lacks, of those that the cluster has a use for."""
         used = (each for each in self.wanted if not each.is_unused)
         return tuple(one for each in used for one in each.asked if self.answers.get(one) is False)
@@ -74,7 +74,7 @@ async def review(session: Session, found: Survey, choice: Choice, user: str) -> 
     asked = list(dict.fromkeys(one for each in wanted for one in each.asked))
     places = asyncio.Semaphore(REVIEWS)
 
-    async def ask(one: Asked) -> bool | None:
+    async def ask(one: ReviewedRight) -> bool | None:
         async with places:
             try:
                 return await reviews.answer(*one)

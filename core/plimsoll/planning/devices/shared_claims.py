@@ -10,7 +10,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.devices.fork_devices import ForkDevices
 
 
-class Together(Struct, frozen=True):
+class SharedClaimGroup(Struct, frozen=True):
     """Pods that leave a node together because of shared claims.
 
     Attributes:
@@ -24,7 +24,7 @@ class Together(Struct, frozen=True):
     is_shared: bool
 
 
-def together(candidates: Sequence[Candidate], fork: Cluster) -> Together | Refusal | None:
+def together(candidates: Sequence[Candidate], fork: Cluster) -> SharedClaimGroup | Refusal | None:
     """The pods that must move together, or why they cannot; None if no claim ties a pod to its node."""
     if not fork.has_index(ForkDevices):
         return None
@@ -48,7 +48,7 @@ def together(candidates: Sequence[Candidate], fork: Cluster) -> Together | Refus
                 left.append(other)
     if not claims:
         return None
-    return Together(tuple(found.values()), tuple(claims), max(claims.values()) > 1)
+    return SharedClaimGroup(tuple(found.values()), tuple(claims), max(claims.values()) > 1)
 
 
 def _node_of(pod: PodInfo, fork: Cluster) -> str:

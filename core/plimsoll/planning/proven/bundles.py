@@ -14,9 +14,9 @@ from plimsoll.framework.descheduling.proposals import (
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.budgets import BudgetLedger
-from plimsoll.planning.complaint_ledger import MENDS_NOTHING, NEW_COMPLAINT, Trip
+from plimsoll.planning.complaint_ledger import MENDS_NOTHING, NEW_COMPLAINT, ProposedMove
 from plimsoll.planning.devices.fork_devices import ForkDevices
-from plimsoll.planning.devices.shared_claims import Together, together
+from plimsoll.planning.devices.shared_claims import SharedClaimGroup, together
 from plimsoll.planning.limits import LimitLevel, Tally
 from plimsoll.planning.moves import Move, Refused, workload_of
 from plimsoll.planning.proven.plan_builder import PlanBuilder
@@ -56,12 +56,12 @@ def judge(plan: PlanBuilder, proposal: Proposal, strategy: str) -> Verdict | Non
 
 
 def _judge_shared(
-    plan: PlanBuilder, proposal: Proposal, strategy: str, shared: Together | Refusal
+    plan: PlanBuilder, proposal: Proposal, strategy: str, shared: SharedClaimGroup | Refusal
 ) -> Verdict | None:
     """Book the moves of all pods that share claims, or of none of them."""
     bundle = proposal if isinstance(proposal, Bundle) else None
     candidates = proposal.candidates if isinstance(proposal, Bundle) else (proposal,)
-    if isinstance(shared, Together) and shared.is_shared and bundle is not None and bundle.one_by_one:
+    if isinstance(shared, SharedClaimGroup) and shared.is_shared and bundle is not None and bundle.one_by_one:
         shared = ONE_BY_ONE
     if isinstance(shared, Refusal):
         plan.refused += [Refused(each.pod, strategy, each.reason, shared) for each in candidates]
@@ -187,7 +187,7 @@ def _no_use_for(plan: PlanBuilder, beneficiary: Beneficiary, bundle: Bundle) -> 
 
 def _objection_to(plan: PlanBuilder, moves: list[Move], strategy: str) -> Refusal | None:
     """The strategies' objection to moves that are made already, all together."""
-    trips = [Trip(move.pod, move.source, move.target) for move in moves if move.target]
+    trips = [ProposedMove(move.pod, move.source, move.target) for move in moves if move.target]
     if not plan.objections.has_conscience or not trips:
         return None
     measured = plan.context.measurements

@@ -21,7 +21,7 @@ from plimsoll.framework.descheduling.strategy import by_load
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.readings import PER_COLUMN_UNIT
 from plimsoll.load.summary import RESOURCES
-from plimsoll.planning.history import Memory
+from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import PlanningContext, RebalancingConfig
 
@@ -57,7 +57,7 @@ class LoadGuards:
     ) -> None:
         self._profiles = rebalancing.profiles
         self._context = context
-        self._memory: Memory = planning_context.memory
+        self._memory: MoveHistory = planning_context.memory
         self._in_flight = planning_context.in_flight
         self._touched = planning_context.touched
         moving = (each.name for each in rebalancing.strategies if by_load(each) is not None)

@@ -23,7 +23,7 @@ from plimsoll.framework.descheduling.strategy import (
 )
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.workload import PodDisruptionBudget
-from plimsoll.planning.complaint_ledger import TOLERANCE, ComplaintWatcher, Conscience, Trip
+from plimsoll.planning.complaint_ledger import TOLERANCE, ComplaintComparison, ComplaintWatcher, ProposedMove
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import SCORE_GAIN, PlanningContext, RebalancingConfig, workload_of
 from plimsoll.planning.proven.load_guards import LoadGuards, scores_by_load
@@ -81,9 +81,9 @@ class Objections:
         self._others = planning_context.others if self.has_conscience else {}
 
     @cached_property
-    def conscience(self) -> Conscience:
+    def conscience(self) -> ComplaintComparison:
         """The comparison of complaints around moves; a look at wishes needs none."""
-        return Conscience(
+        return ComplaintComparison(
             self._fork, self._context, self._rebalancing.strategies, self._watchers(self._others)
         )
 
@@ -219,14 +219,14 @@ class Objections:
         """Whether its pods move because of the use of nodes; others leave a place that is wrong for them."""
         return strategy in self._by_use
 
-    def complaint(self, strategy: str, trip: Trip, *, strict: bool = True) -> Refusal | None:
-        """The strategies' objection to a single move; ``strict`` as in :class:`Conscience`."""
+    def complaint(self, strategy: str, trip: ProposedMove, *, strict: bool = True) -> Refusal | None:
+        """The strategies' objection to a single move; ``strict`` as in :class:`ComplaintComparison`."""
         if not self.has_conscience:
             return None
         mends = strategy not in self.renewing
         return self.conscience.objection(strategy, [trip], mends=mends, strict=strict)
 
-    def complaint_of_all(self, strategy: str, trips: Sequence[Trip]) -> Refusal | None:
+    def complaint_of_all(self, strategy: str, trips: Sequence[ProposedMove]) -> Refusal | None:
         """The strategies' objection to moves that are made together."""
         strict = strategy in self._by_use
         return self.conscience.objection(strategy, trips, mends=self.mends(strategy), strict=strict)

@@ -24,7 +24,7 @@ from plimsoll.model.kinds.deployment import SURGED
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.aftermath import shifted
 from plimsoll.planning.budgets import BudgetLedger
-from plimsoll.planning.complaint_ledger import NEW_COMPLAINT, WOULD_MOVE_AGAIN, Trip
+from plimsoll.planning.complaint_ledger import NEW_COMPLAINT, WOULD_MOVE_AGAIN, ProposedMove
 from plimsoll.planning.devices.fork_devices import follow_devices
 from plimsoll.planning.fork_schedulers import ForkSchedulers, placing
 from plimsoll.planning.kept_findings import KEPT
@@ -348,12 +348,12 @@ class PlanBuilder:
 
         def strictly(name: str) -> Refusal | None:
             nonlocal may_yield
-            found = self.objections.complaint(strategy, Trip(pod, source, name))
+            found = self.objections.complaint(strategy, ProposedMove(pod, source, name))
             may_yield = may_yield or (found is not None and found.reason in YIELDING)
             return found
 
         def leniently(name: str) -> Refusal | None:
-            return self.objections.complaint(strategy, Trip(pod, source, name), strict=False)
+            return self.objections.complaint(strategy, ProposedMove(pod, source, name), strict=False)
 
         choice = partial(self._choice, candidate, strategy, ranking, maximum, is_forecast=is_forecast)
         chosen = choice(strictly)

@@ -80,7 +80,7 @@ def why_idle(under: Sequence[NodeUsage], nodes: Sequence[NodeUsage], number_of_n
     return ""
 
 
-class Draining(Struct, frozen=True):
+class NodeEviction(Struct, frozen=True):
     """How pods are evicted from the source nodes, in order, and where they may go.
 
     Attributes:

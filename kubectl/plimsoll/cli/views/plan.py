@@ -12,7 +12,7 @@ from plimsoll.inspection.plans.answer import (
     PlannedMove,
     PolicyPlan,
     Presence,
-    ReasonToStay,
+    RefusalSummary,
     RefusedSubject,
     UsageChange,
 )
@@ -119,7 +119,7 @@ def _reason(move: PlannedMove) -> str:
     return "; ".join([move.reason, *filter(None, extras)])
 
 
-def _refusals(groups: Iterable[ReasonToStay]) -> Table:
+def _refusals(groups: Iterable[RefusalSummary]) -> Table:
     rows = [
         (
             group.reason,
@@ -132,7 +132,7 @@ def _refusals(groups: Iterable[ReasonToStay]) -> Table:
     return Table(("STAYS FOR", Column("PODS", right=True), "WORKLOADS", "SUCH AS"), rows, folds=True)
 
 
-def _refusals_by_subject(groups: Iterable[ReasonToStay]) -> Table:
+def _refusals_by_subject(groups: Iterable[RefusalSummary]) -> Table:
     rows = [(group.reason, *subject_cells(each)) for group in groups for each in group.subjects]
     return Table(("STAYS FOR", *SUBJECT_COLUMNS), rows, folds=True)
 

@@ -55,7 +55,7 @@ class RefusedSubject(AnswerPart):
     examples: tuple[str, ...] = Field(description="Some of them, as namespace/name; at most five.")
 
 
-class ReasonToStay(AnswerPart):
+class RefusalSummary(AnswerPart):
     """Pods that strategies propose and that stay, for one reason."""
 
     reason: str = Field(description="Why, in one word.")
@@ -130,7 +130,7 @@ class PolicyPlan(AnswerPart):
     )
     considered: int = Field(default=0, ge=0, description="Pods that strategies want moved.")
     moves: tuple[PlannedMove, ...] = Field(default=(), description="In the order of execution.")
-    refused: tuple[ReasonToStay, ...] = Field(default=(), description="By reason, the most frequent first.")
+    refused: tuple[RefusalSummary, ...] = Field(default=(), description="By reason, the most frequent first.")
     nodes: tuple[NodeChange, ...] = Field(
         default=(), description="Nodes that pods leave or enter, sorted by name."
     )

@@ -7,7 +7,7 @@ from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework.descheduling.measurements import Planner
-from plimsoll.planning.history import Memory
+from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.policies.run_figures import sentence_of
 from plimsoll.policies.schedule import next_fire
@@ -47,7 +47,7 @@ def outlook(policy: SchedulingPolicy, moves: int, moment: datetime | None) -> st
     return f"the operator would {deed}, {when}"
 
 
-def notes(policy: SchedulingPolicy, made: EvictionPlan, memory: Memory) -> Iterator[str]:
+def notes(policy: SchedulingPolicy, made: EvictionPlan, memory: MoveHistory) -> Iterator[str]:
     """Facts that the plan could not know, and strategies' notes about the run."""
     spec = policy.spec.rebalancing or RebalancingSpec()
     planner = Planner(spec.planner)

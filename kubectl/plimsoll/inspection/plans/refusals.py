@@ -3,14 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from plimsoll.inspection.plans.answer import ReasonToStay, RefusedSubject
+from plimsoll.inspection.plans.answer import RefusalSummary, RefusedSubject
 from plimsoll.planning.moves import Refused, workload_of
 
 #: Number of example pods named per workload.
 EXAMPLES = 5
 
 
-def refusal_groups(refused: Iterable[Refused]) -> tuple[ReasonToStay, ...]:
+def refusal_groups(refused: Iterable[Refused]) -> tuple[RefusalSummary, ...]:
     """The refusals by reason, the most frequent first; a pod counts once per reason."""
     by_reason: defaultdict[str, list[Refused]] = defaultdict(list)
     for each in refused:
@@ -19,12 +19,12 @@ def refusal_groups(refused: Iterable[Refused]) -> tuple[ReasonToStay, ...]:
     return tuple(sorted(groups, key=lambda group: (-group.pods, group.reason)))
 
 
-def _group(reason: str, refused: list[Refused]) -> ReasonToStay:
+def _group(reason: str, refused: list[Refused]) -> RefusalSummary:
     by_subject: defaultdict[str, list[Refused]] = defaultdict(list)
     for each in refused:
         by_subject[workload_of(each.pod).name].append(each)
     subjects = [_subject(subject, found) for subject, found in by_subject.items()]
-    return ReasonToStay(
+    return RefusalSummary(
         reason=reason,
         pods=sum(each.pods for each in subjects),
         message=refused[0].refusal.message,

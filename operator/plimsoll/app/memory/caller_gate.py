@@ -19,7 +19,7 @@ from plimsoll.kube.access_reviews import Caller
 from plimsoll.kube.session.errors import APIError, Unauthorized
 from plimsoll.ports.audience import AUDIENCE, HEADER
 from plimsoll.ports.clock import Clock
-from plimsoll.timing.rate_limit import Pace
+from plimsoll.timing.rate_limit import RateLimiter
 
 #: Seconds for which the result of a review is cached, and maximum number of cached results.
 KEPT_S, KEPT = 10.0, 256
@@ -62,7 +62,7 @@ class CallerGate:
     _kept: dict[tuple[bytes, str, str], tuple[float, CallerRefusal | None]] = field(
         default_factory=dict, init=False
     )
-    _paces: dict[str, Pace] = field(default_factory=dict, init=False)  # by address
+    _paces: dict[str, RateLimiter] = field(default_factory=dict, init=False)  # by address
 
     async def refusal(self, headers: Mapping[str, str], path: str, address: str) -> CallerRefusal | None:
         """Why the caller is rejected; None when it is admitted."""
@@ -92,9 +92,9 @@ class CallerGate:
         self._kept[key] = (now + KEPT_S, refusal)
         return refusal
 
-    def _pace(self, address: str) -> Pace:
+    def _pace(self, address: str) -> RateLimiter:
         """The rate of reviews for an address; the one that was used longest ago is forgotten first."""
-        pace = self._paces.pop(address, None) or Pace(self.clock, REVIEWS_PER_S, REVIEWS)
+        pace = self._paces.pop(address, None) or RateLimiter(self.clock, REVIEWS_PER_S, REVIEWS)
         if len(self._paces) >= ADDRESSES:
             del self._paces[next(iter(self._paces))]
         self._paces[address] = pace

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from plimsoll.answers.answer import AnswerPart
 from plimsoll.app.memory.caller_gate import CallerGate, CallerRefusal
-from plimsoll.timing.rate_limit import Pace
+from plimsoll.timing.rate_limit import RateLimiter
 
 PREFIX = "/explain/"
 
@@ -39,11 +39,11 @@ class ExplainEndpoint:
     gate: CallerGate
     pod: Callable[[str, str], Awaitable[AnswerPart]]
     node: Callable[[str], Awaitable[AnswerPart]]
-    _pace: Pace = field(init=False)
+    _pace: RateLimiter = field(init=False)
 
     def __post_init__(self) -> None:
         """Start with a full token bucket."""
-        self._pace = Pace(self.gate.clock, PER_S, BURST)
+        self._pace = RateLimiter(self.gate.clock, PER_S, BURST)
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """Respond to one request."""

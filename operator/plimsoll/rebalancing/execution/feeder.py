@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.history import Memory
+from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.moves import Move
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.execution.revalidation import MoveRevalidator
@@ -30,7 +30,7 @@ class MoveFeeder(Struct, frozen=True):
     empties: Callable[[Move], bool]  #: whether a move empties its node together with others
 
     @contextmanager
-    def remembering(self, run: str, memory: Memory, cluster: Cluster | None = None) -> Iterator[None]:
+    def remembering(self, run: str, memory: MoveHistory, cluster: Cluster | None = None) -> Iterator[None]:
         """Within this context, judge the run's moves with the memory from its beginning.
 
         ``cluster`` is the fork that the run planned on; it is only read.

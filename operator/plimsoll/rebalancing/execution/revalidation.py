@@ -20,7 +20,7 @@ from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.gang_members import GangMembers, GangUnits
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.planning.history import Memory
+from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Move, PlanningContext, RebalancingConfig, workload_of
 from plimsoll.planning.planners import ask_again
@@ -39,7 +39,7 @@ from plimsoll.rebalancing.moves.outcomes import (
     cancelled,
     unlike,
 )
-from plimsoll.rebalancing.moves.state import Landing, Way
+from plimsoll.rebalancing.moves.state import EvictionMethod, Landing
 from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.records.drafts import surge_reference
 from plimsoll.rebalancing.records.store import EvictionRecordStore
@@ -67,7 +67,7 @@ class MoveRevalidator:
     spec_of: Callable[[str], RebalancingSpec | None]  #: the same policy as its spec
     observer: Observer
     computer: Computer  #: runs each function in a thread of its own
-    memories: dict[str, Memory] = field(default_factory=dict)  #: the memory of each run under way
+    memories: dict[str, MoveHistory] = field(default_factory=dict)  #: the memory of each run under way
     problems: dict[str, Exception] = field(default_factory=dict)  #: exceptions of judgements, by record
     starts: dict[str, Cluster] = field(default_factory=dict)  #: the planned cluster of each run under way
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -91,10 +91,10 @@ class MoveRevalidator:
         if isinstance(found, Landing):
             return RevalidationRefused(order.key, found)
         if found.surge is not None:
-            return Revalidated(order.key, found, Way.SURGE)
+            return Revalidated(order.key, found, EvictionMethod.SURGE)
         spec = self.spec_of(record.spec.policy)
         timeout_s = float("inf") if spec is None else float(spec.deferred_eviction_timeout_seconds)
-        return Revalidated(order.key, found, Way.EVICT, timeout_s)
+        return Revalidated(order.key, found, EvictionMethod.EVICT, timeout_s)
 
     async def _judged(self, order: Revalidate, record: Record) -> Move | Landing:
         move, evicted = order.move, order.evicted

@@ -21,7 +21,7 @@ from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.events import MovePlanned
-from plimsoll.rebalancing.moves.state import MoveStage, MoveState, Way
+from plimsoll.rebalancing.moves.state import EvictionMethod, MoveStage, MoveState
 from plimsoll.rebalancing.records.drafts import first_reason, key_of, spec_of
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.records.record import PREEMPTION
@@ -97,7 +97,7 @@ class VictimEvictions(Struct, frozen=True, kw_only=True):
         return [
             each
             for each in moves()
-            if each.begun and each.way is Way.EVICT and each.stage is not MoveStage.CLOSED
+            if each.begun and each.way is EvictionMethod.EVICT and each.stage is not MoveStage.CLOSED
         ]
 
     async def _evict(

@@ -40,7 +40,7 @@ def beneficiaries_of(move: Move) -> tuple[tuple[str, str], ...]:
     return () if given is None else tuple((each.pod.uid, each.node) for each in given.all)
 
 
-class Look(Struct, frozen=True):
+class BundleReview(Struct, frozen=True):
     """The result of a review of a bundle."""
 
     bundle: BundleState | None  #: its new state; None when it is over
@@ -63,33 +63,33 @@ class BundleView(Struct, frozen=True):
         return [key for key in self.state.members if key not in begun | self.state.skipped]
 
 
-def look(here: BundleView) -> Look:
+def look(here: BundleView) -> BundleReview:
     """Decide which move of a bundle is next, or that the bundle is over."""
     if not here.state.arrived.issuperset(here.state.members):
-        return Look(here.state)
+        return BundleReview(here.state)
     return _made_in_order(here) if here.state.due else _proposed(here)
 
 
 # -- making moves ----------------------------------------------------------------------------------------
 
 
-def _made_in_order(here: BundleView) -> Look:  # noqa: PLR0911 - one check after the other, in their order
+def _made_in_order(here: BundleView) -> BundleReview:  # noqa: PLR0911 - one check after the other, in their order
     bundle, left = here.state, here.left
     if not left:
-        return Look(None, (NodeDone(bundle.empties, reopen=False),) if bundle.closed else ())
+        return BundleReview(None, (NodeDone(bundle.empties, reopen=False),) if bundle.closed else ())
     move = here.moves.get(left[0])
     if move is None or move.stage is MoveStage.CLOSED:
         return _broken(here)
     if move.stage is not MoveStage.WAITING or bundle.closing:
-        return Look(replace(bundle, parked=False))
+        return BundleReview(replace(bundle, parked=False))
     if bundle.broken or _has_failed(here):
         return _broken(here)
     if move.move is not None and move.move.waits and here.in_flight.get(move.move.workload.key):
-        return Look(replace(bundle, parked=True))
+        return BundleReview(replace(bundle, parked=True))
     bundle = replace(bundle, parked=False)
     if _is_needless(here, move):
         skipped = bundle.skipped | {move.key}
-        return Look(replace(bundle, skipped=skipped), events=(MoveDropped(move.key, GONE),))
+        return BundleReview(replace(bundle, skipped=skipped), events=(MoveDropped(move.key, GONE),))
     if not all(here.around.waits(uid) for uid, _ in bundle.beneficiaries):
         return _broken(here)
     orders: tuple[Instruction, ...] = ()
@@ -97,8 +97,8 @@ def _made_in_order(here: BundleView) -> Look:  # noqa: PLR0911 - one check after
         leaving = frozenset(here.moves[key].pod_uid for key in bundle.members if key in here.moves)
         orders = (ReserveRoom(bundle.key, bundle.beneficiaries, leaving),)
     if bundle.empties and not bundle.closed:
-        return Look(replace(bundle, closing=True), (*orders, CloseNode(bundle.key, bundle.empties)))
-    return Look(bundle, orders, (TurnReached(move.key),))
+        return BundleReview(replace(bundle, closing=True), (*orders, CloseNode(bundle.key, bundle.empties)))
+    return BundleReview(bundle, orders, (TurnReached(move.key),))
 
 
 def _has_failed(here: BundleView) -> bool:
@@ -121,7 +121,7 @@ def _is_needless(here: BundleView, move: MoveState) -> bool:
     return here.state.closed and has_begun and (pod is None or pod.node != move.spec.from_node)
 
 
-def _broken(here: BundleView, cause: Landing | None = None) -> Look:
+def _broken(here: BundleView, cause: Landing | None = None) -> BundleReview:
     """Drop the remaining moves."""
     bundle, why = here.state, cause or _cause(here)
     orders: list[Instruction] = []
@@ -131,7 +131,7 @@ def _broken(here: BundleView, cause: Landing | None = None) -> Look:
         orders.append(NodeDone(bundle.empties, reopen=True))
     still = [here.moves[key] for key in here.left if key in here.moves]
     dropped = [MoveDropped(move.key, why) for move in still if move.stage is not MoveStage.CLOSED]
-    return Look(None, tuple(orders), tuple(dropped))
+    return BundleReview(None, tuple(orders), tuple(dropped))
 
 
 def _cause(here: BundleView) -> Landing:
@@ -153,27 +153,27 @@ def _cause(here: BundleView) -> Landing:
 # -- proposals -------------------------------------------------------------------------------------------
 
 
-def _proposed(here: BundleView) -> Look:
+def _proposed(here: BundleView) -> BundleReview:
     bundle = here.state
     known = [here.moves[key] for key in bundle.members if key in here.moves]
     if any(move.stage is MoveStage.OPENING for move in known):
-        return Look(bundle)
+        return BundleReview(bundle)
     waiting = [move for move in known if move.stage is MoveStage.PROPOSED]
     if not waiting:
-        return Look(None)
+        return BundleReview(None)
     gone = next((move for move in waiting if here.around.pod(move.pod_uid) is None), None)
     if len(waiting) == len(bundle.members) and gone is not None:
-        return Look(bundle, events=(PodGone(gone.key),))
+        return BundleReview(bundle, events=(PodGone(gone.key),))
     if len(waiting) != bundle.size:
         return _broken(here)
     if not all(move.approved for move in waiting):
-        return Look(replace(bundle, parked=False))
+        return BundleReview(replace(bundle, parked=False))
     if here.around.held_up(bundle.policy) or any(here.in_flight.get(move.workload) for move in waiting):
-        return Look(replace(bundle, parked=True))
+        return BundleReview(replace(bundle, parked=True))
     return _carried_out(here, waiting)
 
 
-def _carried_out(here: BundleView, waiting: Sequence[MoveState]) -> Look:
+def _carried_out(here: BundleView, waiting: Sequence[MoveState]) -> BundleReview:
     """Make the moves like those of a run, as all are approved."""
     found = here.around.proposed([move.spec for move in waiting])
     if found is None:
@@ -188,4 +188,4 @@ def _carried_out(here: BundleView, waiting: Sequence[MoveState]) -> Look:
         empties=first.source if here.around.empties(first) else "",
         beneficiaries=beneficiaries_of(first),
     )
-    return Look(due, events=tuple(TurnReached(state.key, move) for state, move in pairs))
+    return BundleReview(due, events=tuple(TurnReached(state.key, move) for state, move in pairs))

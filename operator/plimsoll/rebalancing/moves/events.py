@@ -17,7 +17,7 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteResult
-from plimsoll.rebalancing.moves.state import BundleState, Landing, PodFacts, TimerName, Way
+from plimsoll.rebalancing.moves.state import BundleState, EvictionMethod, Landing, PodFacts, TimerName
 
 
 class MoveEvent(Struct, frozen=True):
@@ -158,7 +158,7 @@ class Revalidated(MoveEvent, frozen=True):
 
     answers: ClassVar[str] = "planner"
     move: Move  #: the move of the present pod
-    way: Way
+    way: EvictionMethod
     deferral_timeout_s: float = inf  #: time limit of an eviction that others carry out, in seconds
 
 

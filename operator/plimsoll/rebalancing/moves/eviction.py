@@ -11,7 +11,7 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves import deferral, events, outcomes
 from plimsoll.rebalancing.moves.instructions import Evict, FollowReplacement
-from plimsoll.rebalancing.moves.state import Landing, MoveStage, TimerName, Way
+from plimsoll.rebalancing.moves.state import EvictionMethod, Landing, MoveStage, TimerName
 from plimsoll.rebalancing.moves.transition import Begin, MoveTable, Step
 from plimsoll.records.record import STILL_THERE
 from plimsoll.timing.retry import RetryPolicy
@@ -199,5 +199,5 @@ TABLE = MoveTable(
         },
         **{(MoveStage.REPLACING, kind): follows for kind, follows in outcomes.REPLACEMENT.items()},
     },
-    begins={Way.EVICT: begin},
+    begins={EvictionMethod.EVICT: begin},
 )

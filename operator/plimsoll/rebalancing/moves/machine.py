@@ -24,7 +24,7 @@ from plimsoll.ports.writes import WriteOutcome
 from plimsoll.rebalancing.moves import bundles, events, eviction, preparation
 from plimsoll.rebalancing.moves.instructions import Instruction
 from plimsoll.rebalancing.moves.outcomes import is_in_flight
-from plimsoll.rebalancing.moves.state import BundleState, MoveStage, MoveState, Surroundings, Way
+from plimsoll.rebalancing.moves.state import BundleState, EvictionMethod, MoveStage, MoveState, Surroundings
 from plimsoll.rebalancing.moves.transition import LATE, Begin, MoveTable, Step, Transition
 from plimsoll.rebalancing.moves.validation import validated
 
@@ -67,7 +67,7 @@ class MoveMachine:
         self._around = around
         self._validates = validates
         self._transitions: dict[tuple[MoveStage, type], Transition] = {}
-        self._begins: dict[Way, Begin] = {}
+        self._begins: dict[EvictionMethod, Begin] = {}
         for table in (LATE, preparation.TABLE, eviction.TABLE, *tables):
             twice = self._transitions.keys() & table.transitions.keys()
             if twice or self._begins.keys() & table.begins.keys():

@@ -7,7 +7,7 @@ and its target is reserved in the same step, so that no other policy's move take
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.rebalancing.moves import events, instructions, outcomes
-from plimsoll.rebalancing.moves.state import Landing, MoveStage, Way
+from plimsoll.rebalancing.moves.state import EvictionMethod, Landing, MoveStage
 from plimsoll.rebalancing.moves.transition import MoveTable, Step
 
 # -- the record ------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def _judged(step: Step, event: events.Revalidated) -> None:
     if move.target and not outcomes.is_forecast(step):
         step.become(holds=True)
         step.order(instructions.ReserveTarget(step.state.key, move))
-    if event.way is Way.SURGE and surge is not None:
+    if event.way is EvictionMethod.SURGE and surge is not None:
         expected = f"Deployment {surge.deployment} brings the replacement up first, on {move.target}"
         _announce(step, Phase.SURGING, "Sent", expected)
     else:

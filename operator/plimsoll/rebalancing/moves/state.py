@@ -56,7 +56,7 @@ class TimerName(StrEnum):
     LEAVING = "leaving"
 
 
-class Way(StrEnum):
+class EvictionMethod(StrEnum):
     """How a pod is made to leave."""
 
     EVICT = "evict"
@@ -107,7 +107,7 @@ class MoveState(Struct, frozen=True):
     message: str = ""  #: of the record, likewise
     move: Move | None = None  #: as last judged by the planner; None for an earlier process's records
     run: str = ""  #: the run that decided it, "" without one
-    way: Way = Way.EVICT  #: how the pod is made to leave, once known
+    way: EvictionMethod = EvictionMethod.EVICT  #: how the pod is made to leave, once known
     bundle: str = ""  #: its key; a single move of a run has a bundle of one
     approved: bool | None = None  #: people's answer to a proposal; None without one
     recorded: bool = False  #: whether the record is known to exist

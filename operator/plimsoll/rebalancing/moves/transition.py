@@ -20,7 +20,14 @@ from plimsoll.rebalancing.moves.instructions import (
     RetryAt,
     WriteRecord,
 )
-from plimsoll.rebalancing.moves.state import Landing, MoveStage, MoveState, Surroundings, TimerName, Way
+from plimsoll.rebalancing.moves.state import (
+    EvictionMethod,
+    Landing,
+    MoveStage,
+    MoveState,
+    Surroundings,
+    TimerName,
+)
 
 
 class Step(Struct):
@@ -84,7 +91,7 @@ class MoveTable(Struct, frozen=True):
     """The transitions of one way of moving pods."""
 
     transitions: Mapping[tuple[MoveStage, type], Transition]
-    begins: Mapping[Way, Begin] = field(default_factory=dict)  #: what follows the record, by way
+    begins: Mapping[EvictionMethod, Begin] = field(default_factory=dict)  #: what follows the record, by way
 
 
 def nothing(step: Step, event: object) -> None:

@@ -9,7 +9,7 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework import PluginError
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.model.kinds.workload import Namespace
-from plimsoll.planning.history import Memory
+from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.proven.load_guards import TWO_YARDSTICKS
 from plimsoll.planning.proven.load_lines import NOT_MEASURED, by_load_conditions
 from plimsoll.policies.run_figures import sentence_of
@@ -131,7 +131,7 @@ class DegradedReasons:
     def look_back(
         self,
         name: str,
-        memory: Memory,
+        memory: MoveHistory,
         failures: Iterable[PluginError] = (),
         *,
         surges: bool = False,

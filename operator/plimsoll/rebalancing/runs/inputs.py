@@ -11,7 +11,7 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.framework.descheduling.measurements import Measurements, Planner
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.history import Memory
+from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.moves import EvictionPlan, PlanningContext, RebalancingConfig
 from plimsoll.planning.proven.over_used_rounds import OverUsedRounds
 from plimsoll.ports.clock import Clock
@@ -40,7 +40,7 @@ class RunInput(msgspec.Struct, frozen=True):
     rebalancing: RebalancingConfig
     cluster: Cluster
     context: PlanningContext
-    memory: Memory
+    memory: MoveHistory
 
 
 @dataclass(eq=False)

@@ -8,7 +8,7 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.history import Memory
+from plimsoll.planning.history import MoveHistory
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
 from plimsoll.rebalancing.records.retention import Retention
 from plimsoll.rebalancing.runs.policy_configs import Breakers
@@ -28,7 +28,7 @@ class PlanModes:
     feeder: MoveFeeder
     breakers: Breakers  #: stop policies from moving pods
 
-    async def carry_out(self, totals: RunTotals, memory: Memory, cluster: Cluster) -> None:
+    async def carry_out(self, totals: RunTotals, memory: MoveHistory, cluster: Cluster) -> None:
         """Carry out the plan of a run on a ``cluster``; ``memory`` is that of the run.
 
         Raises:
@@ -47,7 +47,7 @@ class PlanModes:
         elif Planner(spec.planner) is not Planner.UPSTREAM:  # its moves were made while they were planned
             await self._enforce(totals, memory, cluster)
 
-    async def _enforce(self, totals: RunTotals, memory: Memory, cluster: Cluster) -> None:
+    async def _enforce(self, totals: RunTotals, memory: MoveHistory, cluster: Cluster) -> None:
         moves = enumerate(totals.plan.moves)
         with self.feeder.remembering(totals.cycle, memory, cluster):
             for _, group in groupby(moves, lambda each: each[1].bundle or each[0]):

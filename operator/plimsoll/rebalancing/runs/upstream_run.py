@@ -24,7 +24,7 @@ from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.planning.budgets import BudgetLedger
-from plimsoll.planning.history import Memory
+from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import EvictionPlan, Move
 from plimsoll.planning.refusal_examples import abridged
@@ -66,7 +66,7 @@ class UpstreamEnforcement:
     clock: Clock
 
     async def carry_out(
-        self, totals: RunTotals, run: UpstreamRun, memory: Memory, parcel: PlanParcel, within_s: float
+        self, totals: RunTotals, run: UpstreamRun, memory: MoveHistory, parcel: PlanParcel, within_s: float
     ) -> None:
         """Decide and evict until the run has no more candidates; its evictions and plan go into the totals.
 

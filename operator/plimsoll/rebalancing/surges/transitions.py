@@ -32,7 +32,7 @@ from plimsoll.rebalancing.moves.events import (
 )
 from plimsoll.rebalancing.moves.instructions import EmitEvent, FollowReplacement, RevertRollout, StartRollout
 from plimsoll.rebalancing.moves.outcomes import cancelled, count, credited, end, lost, return_of
-from plimsoll.rebalancing.moves.state import Landing, MoveStage, PodFacts, TimerName, Way
+from plimsoll.rebalancing.moves.state import EvictionMethod, Landing, MoveStage, PodFacts, TimerName
 from plimsoll.rebalancing.moves.transition import MoveTable, Step, nothing
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy
 
@@ -269,7 +269,7 @@ def recovered(step: Step, event: ProcessRestarted) -> bool:
     patience_s = 0.0 if is_reverting else min(math.inf if found is None else found.patience_s, PATIENCE_S)
     step.become(
         MoveStage.SURGING,
-        way=Way.SURGE,
+        way=EvictionMethod.SURGE,
         begun=True,
         recorded=True,
         pod_gone=event.pod is None,
@@ -319,6 +319,6 @@ TABLE = MoveTable(
         (MoveStage.REVERTING, events.RolloutAnswered): reverted,
         (MoveStage.CLOSED, events.RolloutAnswered): started_late,
     },
-    begins={Way.SURGE: begin},
+    begins={EvictionMethod.SURGE: begin},
 )
 """The transitions of surges."""

@@ -10,16 +10,16 @@ from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.attempt import AttemptFailures
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
-from plimsoll.scheduling.extenders.client import Extending
+from plimsoll.scheduling.extenders.client import ExtenderClient
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
 
 @dataclass(eq=False)
-class ExtenderTaker:
+class ExtenderAttempts:
     """Schedules pods with their extenders."""
 
-    _extending: Extending
+    _extending: ExtenderClient
     _served: ServedProfiles
     _queue: SchedulingQueue
     _failures: AttemptFailures

@@ -45,7 +45,7 @@ from plimsoll.ports.pods import PodReader
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.scheduling.binding.pipeline import BindingHook
 from plimsoll.scheduling.extenders.health import ExtenderHealth
-from plimsoll.timing.priority_semaphore import Turns
+from plimsoll.timing.priority_semaphore import PrioritySemaphore
 from plimsoll.timing.signal import Signal
 
 #: Pods of one profile that wait for extenders simultaneously, and that extenders bind simultaneously.
@@ -59,11 +59,11 @@ class _Served(Struct, frozen=True):
     """The state of one profile's extenders."""
 
     endpoints: Mapping[str, Endpoint]
-    asking: Turns
-    binding: Turns
+    asking: PrioritySemaphore
+    binding: PrioritySemaphore
 
 
-class Extending(BindingHook):
+class ExtenderClient(BindingHook):
     """The extenders of all profiles; notifies ``conditions`` when one begins or ceases to fail."""
 
     def __init__(
@@ -104,7 +104,9 @@ class Extending(BindingHook):
         if not spec.extenders:
             return profile
         self._served[name] = _Served(
-            {each.url_prefix: endpoint_of(each) for each in spec.extenders}, Turns(TURNS), Turns(TURNS)
+            {each.url_prefix: endpoint_of(each) for each in spec.extenders},
+            PrioritySemaphore(TURNS),
+            PrioritySemaphore(TURNS),
         )
         extenders = tuple(extender_of(each) for each in spec.extenders)
         bind = (ExtenderBinder(self.bind, name, extenders), *profile.bind)

@@ -46,7 +46,7 @@ from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
 
 @dataclass(eq=False)
-class GangTaker:
+class GangAttempts:
     """Schedules gangs."""
 
     _oversight: GangOversight
