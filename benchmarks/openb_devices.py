@@ -43,7 +43,7 @@ from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.testing.builders import a_node, a_pod
-from plimsoll.toolkit.scheduling.pod_devices import held_for
+from plimsoll.toolkit.devices.pod_devices import held_for
 
 DRIVER = "gpu.example.com"
 RESOURCE = "example.com/gpu"

@@ -37,7 +37,7 @@ from plimsoll.framework import PodInfo
 from plimsoll.model.columns.cluster import ABSENT_RESOURCES, Cluster
 from plimsoll.planning.devices.fork_devices import ForkDevices
 from plimsoll.planning.moves import replacement_of
-from plimsoll.toolkit.scheduling.pod_devices import claims_wanted, needs_devices, resources_of
+from plimsoll.toolkit.devices.pod_devices import claims_wanted, needs_devices, resources_of
 from plimsoll_optimal.problem import Floats, PodGroupCount
 
 Kind = tuple[Expression, ...]

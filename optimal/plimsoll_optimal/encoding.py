@@ -23,6 +23,7 @@ from plimsoll.toolkit.descheduling.spread_populations import DomainSizes, sizes_
 from plimsoll_optimal.device_terms import device_terms, shares_claim, without_served
 from plimsoll_optimal.load_encoding import LoadEncoding
 from plimsoll_optimal.load_terms import LoadTerms
+from plimsoll_optimal.move_requests import EVENED, MoveRequest, default_wish
 from plimsoll_optimal.problem import (
     NOWHERE,
     WEIGHTS,
@@ -32,7 +33,6 @@ from plimsoll_optimal.problem import (
     Solution,
     SpreadProblem,
 )
-from plimsoll_optimal.wishes import EVENED, MoveRequest, default_wish
 
 #: Pairs of templates and nodes above which only the emptiest nodes are targets.
 PAIRS = 100_000

@@ -26,8 +26,8 @@ from plimsoll.planning.proven.load_lines import PEAK
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.toolkit.descheduling.fewest_moves import BAND
 from plimsoll_optimal.load_terms import LEVELS, Floats, LoadTerms
+from plimsoll_optimal.move_requests import EVENED, MoveRequest
 from plimsoll_optimal.problem import HEAT
-from plimsoll_optimal.wishes import EVENED, MoveRequest
 
 #: Nodes above the mean that SmallestSpread takes pods off in one run, the hottest; nodes that receive them.
 HOTTEST, COOLEST = 8, 16

@@ -46,12 +46,12 @@ from plimsoll.toolkit.descheduling.disruption_signals import not_emptied
 from plimsoll_optimal.encoding import ProblemEncoding
 from plimsoll_optimal.load_encoding import lacks_readings, loads_of
 from plimsoll_optimal.milp import solve
+from plimsoll_optimal.move_order import walk_to
+from plimsoll_optimal.move_requests import MoveRequest, wishes_of
 from plimsoll_optimal.neighbourhoods import NeighbourhoodSearch
 from plimsoll_optimal.problem import VIOLATION, Solution, value_of
 from plimsoll_optimal.search_time import SearchTime
 from plimsoll_optimal.spread_repair import mend_exactly
-from plimsoll_optimal.walk import walk_to
-from plimsoll_optimal.wishes import MoveRequest, wishes_of
 
 #: How often the program is solved again when filters reject what it allowed.
 ROUNDS = 4

@@ -19,9 +19,9 @@ from plimsoll.planning.proven.bundles import judge
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
 from plimsoll_optimal.encoding import ProblemEncoding
 from plimsoll_optimal.milp import solve
+from plimsoll_optimal.move_order import walk_to
 from plimsoll_optimal.problem import Solution, value_of
 from plimsoll_optimal.search_time import SearchTime
-from plimsoll_optimal.walk import walk_to
 
 #: Maximum seconds of one search, and its repetitions without arrivals that the filters reject.
 MOST_S, ROUNDS = 5.0, 4

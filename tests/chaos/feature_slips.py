@@ -8,7 +8,7 @@ from typing import Any
 from plimsoll.app.operator import Operator
 from plimsoll.devices.taken import Taken
 from plimsoll.policies import rebalancing as config
-from plimsoll.scheduling.binding import device_claims
+from plimsoll.scheduling.devices import device_claims
 from plimsoll.scheduling.gangs.attempt import GangAttempts
 from simulation.planted.surgery import replaced
 

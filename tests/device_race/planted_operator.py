@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 from e2e.one_name import serve_only
-from plimsoll.scheduling.binding import device_claims
+from plimsoll.scheduling.devices import device_claims
 
 
 def ignores_rivals() -> None:

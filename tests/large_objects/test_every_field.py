@@ -22,7 +22,7 @@ from plimsoll.model.columns.columns import NameCounts
 from plimsoll.model.columns.term_counts import TermCounts
 from plimsoll.model.kinds import pod_info
 from plimsoll.plugins.node_resources_fit import NodeResourcesFit
-from plimsoll.toolkit.scheduling import pod_devices
+from plimsoll.toolkit.devices import pod_devices
 
 #: Bytes of the object, for fields that the operator reads and for others.
 SIZE, UNREAD_SIZE = 8_000, 1_000

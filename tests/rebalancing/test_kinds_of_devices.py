@@ -17,7 +17,7 @@ from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
 from plimsoll.planning.devices.fork_devices import MOST_STEPS, TIMEOUT_S
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import settled
-from plimsoll.toolkit.scheduling.pod_devices import held_for
+from plimsoll.toolkit.devices.pod_devices import held_for
 from rebalancing.scene import POLICY, Scene, a_policy, status_of, web
 from rebalancing.test_devices import LATE, MOVABLE, book_of, decided, held
 from rebalancing.test_holding import in_stead

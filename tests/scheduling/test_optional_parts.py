@@ -101,7 +101,7 @@ async def test_pods_are_placed_without_an_optional_part(missing: Any) -> None:
 
 def test_the_loop_needs_no_optional_module() -> None:
     """The packages may be removed: nothing that an ordinary pod meets imports them."""
-    modules = ("loop", "attempt", "preemption", "queue.feed", "queue.queue_plugins", "binding.pipeline")
+    modules = ("loop", "failures", "preemption", "queue.feed", "queue.queue_plugins", "binding.pipeline")
     loaded = subprocess.run(
         [
             sys.executable,

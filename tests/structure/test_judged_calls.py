@@ -57,7 +57,7 @@ OTHERS: dict[str, set[str]] = {
     "rebalancing/surges/rollouts.py": {"self._rollouts"},
     "scheduling/binding/binder.py": {"self._binder"},
     "scheduling/binding/cycle.py": {"self.binder"},
-    "scheduling/binding/device_claims.py": {"self._writer"},
+    "scheduling/devices/device_claims.py": {"self._writer"},
     "scheduling/binding/volume_claims.py": {"self._writer"},
     "scheduling/gangs/attempt.py": {"group", "self._oversight"},
     "scheduling/gangs/oversight.py": {"group", "self.book"},
@@ -72,7 +72,7 @@ OTHERS: dict[str, set[str]] = {
     },
     "strategies/remove_pods_violating_inter_pod_anti_affinity.py": {"terms.lookup"},
     "toolkit/descheduling/spread_populations.py": {"known.lookup"},
-    "toolkit/scheduling/pod_devices.py": {"self._answer(group.answers, row)"},
+    "toolkit/devices/pod_devices.py": {"self._answer(group.answers, row)"},
 }
 
 

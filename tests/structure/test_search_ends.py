@@ -21,7 +21,7 @@ ENDLESS = {"count", "cycle", "iter", "repeat"}
 
 #: The tests that show that searches end at their budget, by module and function.
 SEARCHES = {
-    "plimsoll_optimal/walk.walk_to": "planning/optimal/test_neighbourhoods.py::test_a_walk_ends",
+    "plimsoll_optimal/move_order.walk_to": "planning/optimal/test_neighbourhoods.py::test_a_walk_ends",
     "plimsoll_optimal/neighbourhoods.NeighbourhoodSearch.run": (
         "planning/optimal/test_neighbourhoods.py::test_neighbourhoods_are_searched_within_the_time"
     ),

@@ -107,6 +107,6 @@ def test_other_writes_are_named(recorded: Any, different: list[str]) -> None:
 
 def test_a_binder_with_another_finalizer_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The production binder is what is compared."""
-    monkeypatch.setattr("plimsoll.scheduling.binding.claim_writes.FINALIZER", "other")
+    monkeypatch.setattr("plimsoll.scheduling.devices.claim_writes.FINALIZER", "other")
 
     assert "writes" in found()

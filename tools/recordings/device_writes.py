@@ -16,7 +16,7 @@ from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectU
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.resource_claims import ClaimAnswer
 from plimsoll.ports.writes import WriteResult
-from plimsoll.scheduling.binding.device_claims import DeviceClaims
+from plimsoll.scheduling.devices.device_claims import DeviceClaims
 from plimsoll.testing.fakes import FakeClaims, FakeClock, FakeRecorder, settled
 
 Write = dict[str, Any]

@@ -15,7 +15,7 @@ from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.quantity import nanos
-from plimsoll.toolkit.scheduling.pod_devices import PodDevices
+from plimsoll.toolkit.devices.pod_devices import PodDevices
 from recordings.device_writes import carried_out
 
 #: What a recording writes in the place of a name that is made by chance.

@@ -11,7 +11,7 @@ from plimsoll.framework import PodInfo, Snapshot
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.planning.devices.fork_devices import MOST_STEPS, TIMEOUT_S, follow_devices
-from plimsoll.toolkit.scheduling.pod_devices import held_for, needs_devices
+from plimsoll.toolkit.devices.pod_devices import held_for, needs_devices
 
 
 def hold_of(pod: PodInfo, node: str, cluster: Cluster, leaving: Iterable[str] = ()) -> DeviceHold | None:

@@ -24,9 +24,9 @@ from plimsoll.framework import CycleState, PluginError, PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import BoolArray
 from plimsoll.model.gang_members import GangMembers, GangUnit, GangUnits
+from plimsoll.toolkit.devices.gang_claims import GangClaims
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 from plimsoll.toolkit.scheduling.fork_bookings import decide_on_fork
-from plimsoll.toolkit.scheduling.gang_claims import GangClaims
 
 #: Maximum number of gangs that are tried as the only one that breaks.
 MOST_GANGS = 16

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plimsoll.load.habits import UsageHistograms
 from plimsoll.load.readings import LARGEST, FloatArray, LoadSettings
+from plimsoll.load.usage_histograms import UsageHistograms
 from plimsoll.model.kinds.deployment import TEMPLATE_HASH
 from plimsoll.model.kinds.pod_info import PodTemplate
 from plimsoll.model.quantity import QuantityError, nanos

@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.load.expectations import SPREAD_UNITS, Basis, Priors, workload_of
-from plimsoll.load.habits import UsageHistograms
-from plimsoll.load.levels import SmoothedReadings
 from plimsoll.load.load_book import LoadBook, load_of, peak_of
+from plimsoll.load.pod_columns import PodColumns
 from plimsoll.load.readings import AHEAD_S, NOTHING, PER_COLUMN_UNIT, FloatArray, LoadReadings, LoadSettings
-from plimsoll.load.roster import PodColumns
 from plimsoll.load.shares import BASIS, COLUMNS, EXPECTED, PEAK, SPREAD, SUMMED, UNMEASURED, columns_of
+from plimsoll.load.smoothed_readings import SmoothedReadings
 from plimsoll.load.states import LoadState
+from plimsoll.load.usage_histograms import UsageHistograms
 from plimsoll.model.columns.cluster import CPU, MEMORY, Cluster
 from plimsoll.model.columns.columns import BoolArray, IntArray, RowArray
 from plimsoll.model.kinds.node import Node

@@ -23,7 +23,6 @@ from plimsoll.load.expectations import (
     limits_of,
     workload_of,
 )
-from plimsoll.load.habits import UsageHistograms
 from plimsoll.load.predecessors import Predecessors
 from plimsoll.load.readings import FloatArray, LoadSettings
 from plimsoll.load.shares import (
@@ -38,6 +37,7 @@ from plimsoll.load.shares import (
     columns_of,
 )
 from plimsoll.load.states import LoadState
+from plimsoll.load.usage_histograms import UsageHistograms
 from plimsoll.load.used_columns import UsedColumns
 from plimsoll.model.columns.columns import IntArray, RowArray, grown
 from plimsoll.model.columns.pod_counts import HasCapacity

@@ -38,14 +38,14 @@ from plimsoll.framework.devices import (
     wanted_claim,
 )
 from plimsoll.framework.devices.ports import DEALLOCATED, DELETED, Booking, DevicesPort
-from plimsoll.toolkit.scheduling.fork_bookings import DecidedBookings
-from plimsoll.toolkit.scheduling.pod_devices import (
+from plimsoll.toolkit.devices.pod_devices import (
     UNAVAILABLE,
     PodDevices,
     claims_wanted,
     pod_devices,
     resources_of,
 )
+from plimsoll.toolkit.scheduling.fork_bookings import DecidedBookings
 
 NOT_SERVED = "resource claims are not served by this scheduler; remove spec.resourceClaims or use another"
 IN_FLIGHT = "is in the process of being allocated"

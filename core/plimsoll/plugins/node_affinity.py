@@ -34,7 +34,7 @@ from plimsoll.framework.selectors import (
     compile_node_term,
     compile_node_terms,
 )
-from plimsoll.toolkit.scheduling.node_matching import matching_nodes, term_nodes
+from plimsoll.toolkit.node_matching import matching_nodes, term_nodes
 
 ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 NOT_SELECTED = "node(s) didn't match Pod's node affinity/selector"

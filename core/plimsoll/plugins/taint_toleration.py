@@ -21,7 +21,7 @@ import numpy as np
 
 from plimsoll import framework as fwk
 from plimsoll.framework.selectors import PREFER_NO_SCHEDULE, tolerates, untolerated
-from plimsoll.toolkit.scheduling.node_matching import by_taints, tolerated_nodes
+from plimsoll.toolkit.node_matching import by_taints, tolerated_nodes
 
 UNTOLERATED = "node(s) had untolerated taint(s)"
 

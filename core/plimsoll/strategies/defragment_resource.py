@@ -35,9 +35,9 @@ from plimsoll.framework.descheduling.complaints import Complaint, Complaints, Vi
 from plimsoll.framework.descheduling.proposals import Bundle, Candidates
 from plimsoll.framework.devices import DeviceBook, Taken
 from plimsoll.toolkit.descheduling.best_fit import BestFit
+from plimsoll.toolkit.descheduling.device_room import DeviceRoom
 from plimsoll.toolkit.descheduling.room_search import moves_off, promising
 from plimsoll.toolkit.devices.device_blocks import BlockCount, DeviceGroup, blocks_of, open_devices
-from plimsoll.toolkit.devices.device_room import DeviceRoom
 from plimsoll.toolkit.devices.device_rows import DeviceRows
 
 #: Blocks that need no other resources.

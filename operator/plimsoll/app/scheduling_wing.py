@@ -33,14 +33,14 @@ from plimsoll.ports.objects import VolumeWriter
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodBinding, PodStatusWriter, Preemptor, VictimEvictor
 from plimsoll.ports.resource_claims import ClaimWriter
-from plimsoll.scheduling.attempt import AttemptFailures
 from plimsoll.scheduling.binding.cycle import BindingCycle
-from plimsoll.scheduling.binding.device_claims import DeviceClaims
 from plimsoll.scheduling.binding.pipeline import BindingHook, BindingPipeline
 from plimsoll.scheduling.binding.volume_claims import ClaimBinder
 from plimsoll.scheduling.conditions import Explanations
+from plimsoll.scheduling.devices.device_claims import DeviceClaims
 from plimsoll.scheduling.extenders.attempt import ExtenderAttempts
 from plimsoll.scheduling.extenders.client import ExtenderClient
+from plimsoll.scheduling.failures import AttemptFailures
 from plimsoll.scheduling.fair_share.shares import FairShares
 from plimsoll.scheduling.gangs.attempt import GangAttempts
 from plimsoll.scheduling.gangs.gates import GangGate

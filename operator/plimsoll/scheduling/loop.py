@@ -16,8 +16,8 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError, PodInfo, Snapshot
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
-from plimsoll.scheduling.attempt import AttemptFailures
 from plimsoll.scheduling.binding.pipeline import TOGETHER, BindingPipeline
+from plimsoll.scheduling.failures import AttemptFailures
 from plimsoll.scheduling.plugin_timing import PluginTimer
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod

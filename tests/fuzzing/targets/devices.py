@@ -26,7 +26,7 @@ from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice, Version
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_node, a_pod
-from plimsoll.toolkit.scheduling.pod_devices import PodDevices
+from plimsoll.toolkit.devices.pod_devices import PodDevices
 
 #: The neighbour's driver, which comes before those of others.
 NEAR = "a.near"

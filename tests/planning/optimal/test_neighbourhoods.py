@@ -22,7 +22,8 @@ from plimsoll.planning.moves import EvictionPlan, Goal, PlanningContext, Rebalan
 from plimsoll.planning.planners import make_plan
 from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from plimsoll_optimal import neighbourhoods, walk
+from plimsoll_optimal import move_order as walk
+from plimsoll_optimal import neighbourhoods
 from plimsoll_optimal.problem import Solution
 from plimsoll_optimal.search_time import SearchTime
 

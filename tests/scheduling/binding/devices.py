@@ -20,7 +20,7 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, PodDeleted, WatchEvent
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.observer import Observer
-from plimsoll.scheduling.binding.device_claims import DeviceClaims
+from plimsoll.scheduling.devices.device_claims import DeviceClaims
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     FakeBinder,

@@ -17,7 +17,7 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.gangs.status import ROUND_S
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeClaims
-from plimsoll.toolkit.scheduling.gang_claims import MOST_TURNS
+from plimsoll.toolkit.devices.gang_claims import MOST_TURNS
 from scheduling.binding.devices import gpus
 from scheduling.gangs.gang_scene import GangScene
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from plimsoll.framework import PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.testing.builders import a_pod
-from plimsoll.toolkit.devices.device_room import fewest
+from plimsoll.toolkit.descheduling.device_room import fewest
 
 PODS = [Cluster().templates.info(a_pod(name)) for name in "abcd"]
 

@@ -15,7 +15,7 @@ from plimsoll.model.selectors import (
 )
 from plimsoll.model.taints import untolerated
 from plimsoll.testing.builders import a_node, a_snapshot
-from plimsoll.toolkit.scheduling.node_matching import matching_nodes, tolerated_nodes
+from plimsoll.toolkit.node_matching import matching_nodes, tolerated_nodes
 
 KEYS = st.sampled_from(["disk", "gen", "zone"])
 VALUES = st.sampled_from(["1", "2", "07", "ssd", ""])

@@ -22,7 +22,7 @@ from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.devices.resource_claim import AllocationResult, Consumer, ResourceClaim
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.selectors import NAME_FIELD
-from plimsoll.toolkit.scheduling.pod_devices import held_for, needs_devices
+from plimsoll.toolkit.devices.pod_devices import held_for, needs_devices
 
 #: A priority that no pod exceeds: devices that a plan has assigned stay assigned.
 FIRM = 2**31 - 1

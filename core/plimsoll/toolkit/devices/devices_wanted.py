@@ -15,7 +15,7 @@ from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.model.columns.columns import IntArray
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.toolkit.devices.device_blocks import usable_devices
-from plimsoll.toolkit.scheduling.pod_devices import PodDevices, pod_devices
+from plimsoll.toolkit.devices.pod_devices import PodDevices, pod_devices
 
 #: Maximum number of nodes to examine for one pod: those that lack the fewest devices.
 MOST_NODES = 64

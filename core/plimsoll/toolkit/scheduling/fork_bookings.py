@@ -16,7 +16,7 @@ from plimsoll.framework.devices.ports import Booking
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.pod_info import PodInfo
-from plimsoll.toolkit.scheduling.pod_devices import PodDevices
+from plimsoll.toolkit.devices.pod_devices import PodDevices
 
 
 class DecidedBookings(Struct, frozen=True):

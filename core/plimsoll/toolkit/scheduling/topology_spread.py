@@ -21,7 +21,7 @@ from plimsoll.framework.selectors import (
     compile_selector,
     selector_of_labels,
 )
-from plimsoll.toolkit.scheduling.node_matching import matching_nodes, tolerated_nodes
+from plimsoll.toolkit.node_matching import matching_nodes, tolerated_nodes
 
 HOSTNAME = "kubernetes.io/hostname"
 

@@ -33,7 +33,7 @@ from plimsoll.model.selectors import (
     compile_node_terms,
     compile_selector,
 )
-from plimsoll.toolkit.scheduling.node_matching import requirement_nodes, term_nodes
+from plimsoll.toolkit.node_matching import requirement_nodes, term_nodes
 
 #: The plugin that the error messages name.
 NAME = "VolumeBinding"

@@ -48,10 +48,10 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodBinding, PodStatusWriter
 from plimsoll.ports.writes import WriteResult
 from plimsoll.scheduling.binding.binder import ConfirmedBinder
-from plimsoll.scheduling.binding.device_claims import DeviceClaims
 from plimsoll.scheduling.binding.permits import HeldPod, Permits
 from plimsoll.scheduling.binding.plugin_waits import CANCELLED, PluginWaits
 from plimsoll.scheduling.binding.volume_claims import ClaimBinder
+from plimsoll.scheduling.devices.device_claims import DeviceClaims
 
 
 class BindingAttempt(Struct):

@@ -21,7 +21,7 @@ from plimsoll.model.selectors import compile_node_terms
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.objects import VolumeWriter
 from plimsoll.timing.task_sets import first_of
-from plimsoll.toolkit.scheduling.node_matching import term_nodes
+from plimsoll.toolkit.node_matching import term_nodes
 
 
 class ClaimBinder:

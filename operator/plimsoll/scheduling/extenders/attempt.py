@@ -8,9 +8,9 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
-from plimsoll.scheduling.attempt import AttemptFailures
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
 from plimsoll.scheduling.extenders.client import ExtenderClient
+from plimsoll.scheduling.failures import AttemptFailures
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 

@@ -34,10 +34,10 @@ from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import NOT_READY, UNSCHEDULABLE
-from plimsoll.scheduling.attempt import AttemptFailures
 from plimsoll.scheduling.binding.cycle import BindingAttempt
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
 from plimsoll.scheduling.conditions import Explanations
+from plimsoll.scheduling.failures import AttemptFailures
 from plimsoll.scheduling.gangs.gates import PLUGIN, sentence
 from plimsoll.scheduling.gangs.oversight import GangOversight, timeout_s
 from plimsoll.scheduling.gangs.release import Begun, release, too_few

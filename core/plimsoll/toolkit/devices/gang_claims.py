@@ -14,7 +14,7 @@ from plimsoll.model.columns.columns import BoolArray, RowArray
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.selectors import NodeSelector, compile_node_matcher
-from plimsoll.toolkit.scheduling.node_matching import matching_nodes
+from plimsoll.toolkit.node_matching import matching_nodes
 
 #: Maximum number of times that a gang is placed again because members do not fit near their claim's devices.
 MOST_TURNS = 8

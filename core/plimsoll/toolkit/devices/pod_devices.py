@@ -34,7 +34,7 @@ from plimsoll.model.kinds.devices.resource_claim import AllocationResult, Resour
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.selectors import compile_node_matcher
-from plimsoll.toolkit.scheduling.node_matching import matching_nodes
+from plimsoll.toolkit.node_matching import matching_nodes
 
 #: The code of nodes from which an allocated claim cannot be used, in addition to the codes of the search.
 UNAVAILABLE = 16

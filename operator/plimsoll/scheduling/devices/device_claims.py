@@ -31,9 +31,9 @@ from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.resource_claims import ClaimWriter
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.scheduling.binding.claim_writes import ClaimNotWritten, ClaimWrite, is_reserved_for
-from plimsoll.scheduling.binding.device_waits import DeviceWaits, WaitOutcome
-from plimsoll.scheduling.binding.extended_claims import ExtendedClaims
+from plimsoll.scheduling.devices.claim_writes import ClaimNotWritten, ClaimWrite, is_reserved_for
+from plimsoll.scheduling.devices.device_waits import DeviceWaits, WaitOutcome
+from plimsoll.scheduling.devices.extended_claims import ExtendedClaims
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of

@@ -11,9 +11,9 @@ from plimsoll.planning.moves import Move
 from plimsoll.planning.proven.bundles import judge
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll_optimal.encoding import ProblemEncoding
+from plimsoll_optimal.move_requests import MoveRequest
 from plimsoll_optimal.problem import Solution
 from plimsoll_optimal.search_time import SearchTime
-from plimsoll_optimal.wishes import MoveRequest
 
 #: Maximum number of attempts to move, in all and in addition for each leaving pod; an order needs few.
 TRIES, TRIES_A_POD = 1_000, 5

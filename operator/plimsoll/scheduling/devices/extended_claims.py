@@ -10,7 +10,7 @@ from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.resource_claims import FINALIZER, ClaimWriter
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
-from plimsoll.scheduling.binding.claim_writes import READING_LOST, ClaimNotWritten
+from plimsoll.scheduling.devices.claim_writes import READING_LOST, ClaimNotWritten
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 
 #: Retries of creating a claim, and of writing a pod's status.
