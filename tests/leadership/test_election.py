@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from plimsoll.leadership.election import (
+    RELEASED_S,
     Due,
     Election,
     Failed,
@@ -22,6 +23,7 @@ from plimsoll.leadership.election import (
 from plimsoll.ports.leases import Lease
 
 THEIRS = Lease("they", 15, acquired=500.0, renewed=600.0, transitions=3, version="7", metadata={"uid": "u"})
+RELEASED = replace(THEIRS, holder="", duration_s=RELEASED_S)
 
 
 def at(monotonic: float, fraction: float = 0.0) -> Now:
@@ -217,7 +219,7 @@ def test_a_leader_takes_its_lease_back_immediately(election: Election, found: Le
     """A replica that starts while it is deleted or empty knows of no holder, and would lead as well."""
     election.was_led = True
     election.handle(Due(), at(100))
-    claimed = election.handle(LeaseFound(replace(THEIRS, holder="")), at(100))
+    claimed = election.handle(LeaseFound(RELEASED), at(100))
     assert isinstance(claimed, WriteLease)
     election.handle(Stored(replace(claimed.lease, version="8"), sent=100), at(100))
     election.handle(Due(), at(102))
@@ -229,7 +231,8 @@ def test_a_leader_takes_its_lease_back_immediately(election: Election, found: Le
 def test_a_lease_that_was_deleted_is_awaited_as_long_as_its_holder_may_write(election: Election) -> None:
     """Who had it does not know yet that it is gone."""
     election.handle(Due(), at(100))
-    election.handle(LeaseFound(THEIRS), at(100))
+    for moment in (100, 105, 110):
+        election.handle(LeaseFound(THEIRS), at(moment))
 
     assert election.handle(LeaseFound(None), at(114)) == Rest(115)
     assert isinstance(election.handle(LeaseFound(None), at(115)), WriteLease)
@@ -248,7 +251,8 @@ def test_a_lease_that_was_taken_and_then_deleted_is_awaited_for_as_long(
     """Its first holder knows of neither."""
     election.handle(Due(), at(100))
     election.handle(LeaseFound(THEIRS), at(100))
-    election.handle(LeaseFound(taken), at(102))
+    for moment in (102, 106, 110):
+        election.handle(LeaseFound(taken), at(moment))
 
     assert election.handle(LeaseFound(None), at(114)) == Rest(115)
     assert isinstance(election.handle(LeaseFound(None), at(115)), WriteLease)
@@ -302,7 +306,7 @@ def test_what_was_listed_before_a_first_lease_is_listed_again() -> None:
 
 def test_what_was_listed_since_a_lease_was_free_is_complete() -> None:
     """Its version excludes another holder in between."""
-    election, free = Election("we", Terms(), stands=False), replace(THEIRS, holder="")
+    election, free = Election("we", Terms(), stands=False), RELEASED
     for moment in (100, 103):
         election.handle(Due(), at(moment))
         election.handle(LeaseFound(free), at(moment))
@@ -319,9 +323,52 @@ def test_what_was_listed_since_a_lease_was_free_is_complete() -> None:
 def test_a_deleted_lease_is_not_awaited_for_68_years(election: Election) -> None:
     """Whatever time it named: deleting it is how people end that."""
     election.handle(Due(), at(100))
-    election.handle(LeaseFound(replace(THEIRS, duration_s=2**31 - 1)), at(100))
+    for moment in (100, 105, 110):
+        election.handle(LeaseFound(replace(THEIRS, duration_s=2**31 - 1)), at(moment))
 
     assert isinstance(election.handle(LeaseFound(None), at(115)), WriteLease)
+
+
+EMPTIED = replace(THEIRS, holder="", version="8")
+
+
+@pytest.mark.parametrize("found", [None, EMPTIED], ids=["deleted", "emptied"])
+def test_a_lease_that_is_gone_before_the_first_look_is_awaited(
+    election: Election, found: Lease | None
+) -> None:
+    """Its last holder may write on until its deadline; one that was released has no such holder."""
+    election.was_led = True
+
+    assert isinstance(election.handle(LeaseFound(found), at(100)), Rest)
+    assert election.handle(LeaseFound(found), at(113)) == Rest(115)
+    assert isinstance(election.handle(LeaseFound(found), at(115)), WriteLease)
+
+
+@pytest.mark.parametrize("found", [None, EMPTIED], ids=["deleted", "emptied"])
+def test_a_lease_that_is_gone_after_a_candidate_was_cut_off_is_awaited(
+    election: Election, found: Lease | None
+) -> None:
+    """Its holder may have renewed it right before: what was seen 14 seconds ago says nothing of that."""
+    election.handle(LeaseFound(THEIRS), at(100))
+
+    assert isinstance(election.handle(LeaseFound(found), at(114)), Rest)
+    assert election.handle(LeaseFound(found), at(128)) == Rest(129)
+    assert isinstance(election.handle(LeaseFound(found), at(129)), WriteLease)
+
+
+@pytest.mark.parametrize(("free", "since"), [(RELEASED, 100), (EMPTIED, 138), (None, 138)])
+def test_only_a_released_lease_says_that_what_was_listed_is_complete(free: Lease | None, since: int) -> None:
+    """The holder of one that was emptied or deleted writes on until it notices."""
+    election = Election("we", Terms(), stands=False)
+    for moment in (100, 105):
+        election.handle(LeaseFound(free), at(moment))
+    election.stands = True
+    claimed = election.handle(LeaseFound(free), at(137))
+    assert isinstance(claimed, WriteLease)
+
+    election.handle(Stored(replace(claimed.lease, version="9"), sent=137), at(138))
+
+    assert election.led_from == since
 
 
 def test_transitions_are_counted_from_the_beginning_again(election: Election) -> None:

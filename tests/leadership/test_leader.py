@@ -304,7 +304,7 @@ async def test_two_write_only_if_the_second_believes_that_it_is_the_first(*, was
 async def test_a_lease_that_was_free_before_the_lists_began_saves_the_second_list() -> None:
     """Nothing was written since; if another one led meanwhile, what was listed before may be incomplete."""
     clock, leases = FakeClock(), FakeLeases()
-    leases.lease = Lease("", 15, 0.0, 0.0, version="1")
+    leases.lease = Lease("", 1, 0.0, 0.0, version="1")
     one, two = Candidate(clock, leases, "one", stands=False), Candidate(clock, leases, "two", stands=False)
     async with one.running() as first:
         listed = clock.monotonic()

@@ -20,7 +20,8 @@ Source: client-go v1.36, ``tools/leaderelection/leaderelection.go``. It differs 
 * a candidate reads the lease again as soon as it expires, instead of after the retry period;
 * a leader that finds another holder in the lease resigns;
 * a candidate that saw a live holder waits for it even if another client deleted, emptied or overwrote the
-  lease.
+  lease; so does one that had not read the lease for a while, and one that first finds it so although others
+  have led.
 
 A leader that ends writes the lease as released, as in client-go; then no candidate waits.
 """
@@ -132,9 +133,8 @@ class Election:
             begin
             later are complete.
         stands: Whether it may claim the lease; until then it only observes the holder.
-        was_led: Whether another process may have led before this one began. If so, a missing lease may have
-            been
-            deleted without its last holder noticing yet.
+        was_led: Whether another process may have led before this one began. If so, a lease that is missing or
+            empty may have been deleted or emptied without its last holder noticing yet.
     """
 
     def __init__(self, identity: str, terms: Terms, *, stands: bool = True) -> None:
@@ -144,11 +144,14 @@ class Election:
         self.led_from = math.inf
         self.stands = stands
         self.was_led = False
-        self._free: tuple[str, float] | None = None  #: version of a lease without holder, and since when
+        #: version of a released lease, ABSENT for one that is missing or was emptied, and since when
+        self._free: tuple[str, float] | None = None
         self._observed: Lease | None = None
         self._observed_at = -math.inf
         #: until when the holder of a lease that was taken or deleted without its knowledge may still write
         self._ousted_until = -math.inf
+        self._has_seen_holder = False
+        self._read_at = -math.inf  #: when the lease was last read or written
         self._has_led = False
         self._writes = False  #: whether the last instruction was to write
         self._reads_again = False  #: whether a failed write is followed by an immediate read
@@ -165,6 +168,8 @@ class Election:
     def handle(self, event: Event, now: Now) -> Instruction:
         """Process an event; returns the next instruction."""
         instruction = self._handle(event, now)
+        if isinstance(event, LeaseFound | Stored):
+            self._read_at = now.monotonic
         self._writes = isinstance(instruction, WriteLease)
         if self._has_led and not self.is_leading(now.monotonic):
             return Resign()
@@ -189,9 +194,9 @@ class Election:
             case Stored(lease, sent):
                 self._observe(lease, now)
                 if not self._has_led:
-                    # Between two reads that find no lease, another candidate may have created one and led:
-                    # only an
-                    # unchanged version, seen twice, excludes that.
+                    # Between two reads that find no lease, another candidate may have created one and led,
+                    # and the holder of one that was emptied leads on until it notices: only an unchanged
+                    # version of a released lease, seen twice, excludes both.
                     version, since = self._free or (ABSENT, now.monotonic)
                     self.led_from = now.monotonic if version == ABSENT else since
                 self.held_until = sent + self.terms.renew_deadline_s
@@ -203,20 +208,14 @@ class Election:
         return self._rest(now)
 
     def _found(self, lease: Lease | None, now: Now) -> Instruction:
+        was_held = self._free is None
         self._note_free(lease, now)
         if lease is None:
-            self._note_ousted()
-            if self._awaits_the_ousted(now):
-                return Rest(min(self._rest(now).until, self._ousted_until))
-            if not self.stands:
-                return self._rest(now)
-            if self.was_led and self._observed is None:
-                # The last holder, which this process never saw, may still lead.
-                since = self._free[1] if self._free is not None else now.monotonic
-                noticed = since + self.terms.lease_duration_s
-                if now.monotonic < noticed:
-                    return Rest(min(self._rest(now).until, noticed))
-            return WriteLease(self._claim(None, now))
+            if was_held:
+                self._note_ousted(now)
+            if now.monotonic < (noticed := self._noticed_at(now)):
+                return Rest(min(self._rest(now).until, noticed))
+            return WriteLease(self._claim(None, now)) if self.stands else self._rest(now)
         if self._observed is None or self._observed.version != lease.version:
             self._observe(lease, now)
         is_ours = lease.holder == self.identity
@@ -226,8 +225,8 @@ class Election:
             return self._rest(now)
         if not self.stands:
             return self._rest(now)
-        if not is_ours and self._awaits_the_ousted(now):
-            return Rest(min(self._rest(now).until, self._ousted_until))
+        if not is_ours and now.monotonic < (noticed := self._noticed_at(now)):
+            return Rest(min(self._rest(now).until, noticed))
         return WriteLease(self._claim(lease, now))
 
     def _note_free(self, lease: Lease | None, now: Now) -> None:
@@ -235,27 +234,36 @@ class Election:
         if lease is not None and lease.holder:
             self._free = None
             return
-        version = ABSENT if lease is None else lease.version
+        version = lease.version if lease is not None and _is_released(lease) else ABSENT
         if self._free is None or self._free[0] != version:
             self._free = (version, now.monotonic)
 
     def _observe(self, lease: Lease, now: Now) -> None:
-        is_released = not lease.holder and lease.duration_s == RELEASED_S
-        if lease.holder != self.holder and not is_released:
-            self._note_ousted()
+        self._has_seen_holder |= bool(lease.holder)
+        if lease.holder != self.holder and not _is_released(lease):
+            self._note_ousted(now)
         self._observed, self._observed_at = lease, now.monotonic
 
-    def _note_ousted(self) -> None:
+    def _note_ousted(self, now: Now) -> None:
         """Note that another client deleted or overwrote the lease: its holder may write until it notices.
 
         It notices when its time is up, by our own terms at the latest, whatever was written into the lease.
+        It may have renewed the lease since we last read it, if that was long ago.
         """
         if self.holder not in ("", self.identity):
             known_until = min(self._expiry(), self._observed_at + self.terms.lease_duration_s)
+            if now.monotonic - self._read_at > self.terms.margin_s and self._read_at < known_until:
+                known_until = now.monotonic + self.terms.lease_duration_s
             self._ousted_until = max(self._ousted_until, known_until)
 
-    def _awaits_the_ousted(self, now: Now) -> bool:
-        return not self.is_leading(now.monotonic) and now.monotonic < self._ousted_until
+    def _noticed_at(self, now: Now) -> float:
+        """When earlier holders must have noticed a deleted or overwritten lease; -inf while we lead."""
+        if self.is_leading(now.monotonic):
+            return -math.inf
+        may_be_unseen = self.was_led and not self._has_seen_holder
+        if may_be_unseen and self._free is not None and self._free[0] == ABSENT:
+            return max(self._ousted_until, self._free[1] + self.terms.lease_duration_s)
+        return self._ousted_until
 
     def _expiry(self) -> float:
         """When the observed lease may be taken from its holder."""
@@ -278,3 +286,8 @@ class Election:
         turn = now.monotonic + self.terms.retry_period_s * (1 + JITTER_FACTOR * now.fraction)
         expiry = self._expiry()
         return Rest(min(turn, expiry) if self.holder and expiry > now.monotonic else turn)
+
+
+def _is_released(lease: Lease) -> bool:
+    """Whether its holder gave it away, rather than that another client emptied it."""
+    return not lease.holder and lease.duration_s == RELEASED_S

@@ -76,9 +76,8 @@ class Leadership(Protocol):
         """Claim the lease from now on: everything that a leader must know is known.
 
         Args:
-            was_led: Whether another process may have led before. If so, a lease that does not exist and that
-                this
-                process never saw is created only when its last holder must have noticed.
+            was_led: Whether another process may have led before. If so, a lease that is missing or empty, and
+                whose holder this process never saw, is claimed only when its last holder must have noticed.
         """
 
     def overdue_s(self) -> float:
