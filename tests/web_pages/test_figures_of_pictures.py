@@ -71,7 +71,7 @@ def test_of_too_many_pairs_those_with_the_most_moves_are_drawn() -> None:
     small=st.booleans(),
 )
 def test_a_curve_ends_at_the_edges_of_its_drawing(lines: list[list[int]], least: float, small: bool) -> None:
-    """The highest figure is at the upper edge, also if all are below 1, and the last moment at the right one."""
+    """The highest figure is at the upper edge, also if below 1, and the last moment at the right one."""
     unit = 1000 if small else 1
     told = [(f"line {n}", [(60 * at, y / unit) for at, y in enumerate(ys)]) for n, ys in enumerate(lines)]
 
