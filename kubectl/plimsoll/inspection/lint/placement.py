@@ -80,7 +80,7 @@ def _wish(workload: LintedWorkload) -> str:
             or "nothing"
             for term in spec.node_affinity.required.node_selector_terms
         ]
-        parts.append(" or ".join(terms) if len(terms) > 1 else "".join(terms))
+        parts.append(" or ".join(terms))
     return ", ".join(parts)
 
 

@@ -1,0 +1,116 @@
+"""Lines of rare answers: a fourth error, a plan that failed, an empty column, an anchor that is repeated."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.cli import progress
+from plimsoll.cli.errors import sentence
+from plimsoll.cli.manifests import _check_shape
+from plimsoll.cli.reports import _table
+from plimsoll.cli.tables import Column, Table
+from plimsoll.cli.views.explain_node import _plans
+from plimsoll.cli.views.explain_pod import room_lines
+from plimsoll.inspection.explanations.node import NodePolicyView
+from plimsoll.inspection.operator_memory import RoomMemory
+
+
+class Problem:
+    """So many errors of a document."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def errors(self, **_: Any) -> list[dict[str, Any]]:
+        return [{"loc": ("spec", at), "msg": f"wrong {at}"} for at in range(self.count)]
+
+
+@pytest.mark.parametrize("count", range(1, 7))
+def test_three_errors_are_told_and_the_others_counted(count: int) -> None:
+    said = sentence(Problem(count)).split("; ")
+
+    assert said[:3] == [f"spec.{at}: wrong {at}" for at in range(min(count, 3))]
+    assert said[3:] == ([f"and {count - 3} more"] if count > 3 else [])
+
+
+class Bars:
+    """Counts what is drawn."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def start(self) -> None:
+        self.done.append("start")
+
+    def stop(self) -> None:
+        self.done.append("stop")
+
+    def update(self, what: str, done: int, total: int | None) -> None:
+        self.done.append(f"{what} {done}/{total}")
+
+
+@pytest.mark.parametrize("seconds", [0.5, 2.0, 5.0])
+def test_bars_appear_once_and_go_if_they_appeared(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, bars = [0.0], Bars()
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    one = progress.Progress(cast("Any", bars))
+    for step in range(3):
+        now[0] = step * seconds / 2
+        one("pods", step)
+    one.close()
+
+    assert [each for each in bars.done if "/" in each] == ["pods 0/None", "pods 1/None", "pods 2/None"]
+    drawn = [each for each in bars.done if "/" not in each]
+    assert drawn == (["start", "stop"] if seconds >= 2 else [])
+
+
+@given(st.lists(st.lists(st.sampled_from([None, "", "x", 0]), min_size=3, max_size=3), max_size=4))
+def test_a_table_of_a_page_has_the_columns_of_which_any_row_says_something(rows: list[list[Any]]) -> None:
+    found = _table(
+        Table(("A", Column("B", right=True), Column("C", right=True)), [tuple(row) for row in rows])
+    )
+
+    texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    kept = [at for at in range(3) if any(row[at] for row in texts)]
+    assert list(found.headings) == ["ABC"[at] for at in kept]
+    assert [list(row) for row in found.rows] == [[row[at] for at in kept] for row in texts]
+    assert found.numeric == {place for place, at in enumerate(kept) if at > 0}
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"problem": "its strategy failed", "leave": ["a"]}, "its strategy failed"),
+        ({}, "moves nothing"),
+        ({"remarks": ["it is full"]}, "moves nothing; it is full"),
+        ({"leave": ["a", "b"], "arrive": ["c"]}, "moves off a, b; moves here c"),
+        ({"stay": {"Budget": 2, "NodeLimit": 1}, "remarks": ["r"]}, "stay: 2 Budget, 1 NodeLimit; r"),
+    ],
+)
+def test_a_policy_says_what_its_next_run_does_to_a_node(fields: dict[str, Any], said: str) -> None:
+    view = {"leave": [], "arrive": [], "stay": {}, "remarks": [], "problem": ""}
+    each = NodePolicyView(policy="p", mode="Enforce", classes={}, **{**view, **fields})  # type: ignore[arg-type] # by name
+
+    assert _plans(each) == said
+
+
+@pytest.mark.parametrize(("left", "ending"), [(None, ""), (0, " for 0s"), (12, " for 12s")])
+def test_held_room_says_for_how_long(left: int | None, ending: str) -> None:
+    room = RoomMemory(node="n", pod="a/p", reason="Room", owner="", seconds_left=left)
+
+    assert room_lines([room]) == [f"  n is held for a/p (Room, no owner){ending}"]
+
+
+def test_aliases_cost_what_they_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted in characters, and one for each node; an alias of nothing is the parser's error."""
+    monkeypatch.setattr("plimsoll.cli.manifests.LONGEST", 12)
+
+    _check_shape("a: &a xxxxx\nb: [*a, *a]\n")  # 6 each
+    _check_shape("a: &a [x, y]\nb: [*a, *a]\n")  # 2 each, and 1 for the list
+    with pytest.raises(ValueError, match="aliases repeat more"):
+        _check_shape("a: &a xxxxx\nb: [*a, *a, *a]\n")
+    _check_shape("b: [" + ", ".join(["*unknown"] * 20) + "]\n")
