@@ -200,16 +200,19 @@ def as_decoded(model: type[BaseModel], document: Mapping[str, Any]) -> dict[str,
         model.model_validate(plain, by_alias=True, by_name=False)
     except ValidationError as exc:
         for error in exc.errors():
-            # The type of number that was tried is the last part of the error's location.
-            place = [part for part in error["loc"] if part not in ("int", "float")]
-            if error["input"] is not None or not place:
+            if error["input"] is not None or not error["loc"]:
                 continue
             holder: Any = plain
-            for part in place[:-1]:
-                holder = holder[part]
-            is_item = isinstance(place[-1], int) or place[-1] != error["loc"][-1]
+            key, *rest = error["loc"]
+            is_item = False
+            for part in rest:
+                if not isinstance(holder[key], dict | list):
+                    is_item = True  # the last part is the type of number that was tried
+                    break
+                holder, key = holder[key], part
+            is_item |= isinstance(key, int)
             if is_item or error["type"] in ("string_type", "extra_forbidden"):
-                holder[place[-1]] = ZEROES.get(error["type"], "")
+                holder[key] = ZEROES.get(error["type"], "")
             else:
-                holder.pop(place[-1], None)
+                holder.pop(key, None)
     return plain

@@ -1,0 +1,96 @@
+"""Fields that are null, half set, or the second of their kind."""
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from migration.checks import CHECKS, PLUGINS
+from plimsoll.framework.errors import ConfigurationError
+from plimsoll.migration.conversion import convert_documents
+from plimsoll.migration.descheduler_file import as_decoded, read_policy
+from plimsoll.migration.documents import read_documents
+
+
+class Inner(BaseModel):
+    """What a field holds."""
+
+    name: str = ""
+    count: int = 0
+    numbers: dict[str, int | float] = {}
+    items: list[int | float] = []
+
+
+class Outer(BaseModel):
+    """What a file holds."""
+
+    inner: Inner = Inner()
+    many: list[Inner] = []
+    texts: list[str] = []
+    whole: int = 0
+
+
+@pytest.mark.parametrize(
+    ("given", "decoded"),
+    [
+        ({"whole": None}, {}),
+        ({"inner": {"count": None, "name": None}}, {"inner": {"name": ""}}),
+        ({"inner": {"numbers": {"cpu": None, "m": 2.5}}}, {"inner": {"numbers": {"cpu": 0, "m": 2.5}}}),
+        ({"inner": {"numbers": {"int": None, "float": 1}}}, {"inner": {"numbers": {"int": 0, "float": 1}}}),
+        ({"inner": {"items": [1, None]}}, {"inner": {"items": [1, 0]}}),
+        ({"many": [{}, {"name": None, "items": [None]}]}, {"many": [{}, {"name": "", "items": [0]}]}),
+        ({"texts": ["a", None]}, {"texts": ["a", ""]}),
+    ],
+)
+def test_nulls_are_read_as_by_gos_decoder(given: dict[str, Any], decoded: dict[str, Any]) -> None:
+    """At any depth, and whatever the names of keys are; what was given stays as it is."""
+    before = repr(given)
+
+    assert as_decoded(Outer, given) == decoded
+    assert repr(given) == before
+
+
+@pytest.mark.parametrize("name", ["", "token"])
+@pytest.mark.parametrize("namespace", ["", "monitoring"])
+def test_the_secret_of_a_token_has_a_name_and_a_namespace(name: str, namespace: str) -> None:
+    secret = {"name": name, "namespace": namespace}
+    provider = {
+        "source": "Prometheus",
+        "prometheus": {"url": "http://p:9090", "authToken": {"secretReference": secret}},
+    }
+    document = {
+        "apiVersion": "descheduler/v1alpha2",
+        "kind": "DeschedulerPolicy",
+        "metricsProviders": [provider],
+    }
+    if name and namespace:
+        assert read_policy(document).metrics_providers[0].source == "Prometheus"
+        return
+
+    with pytest.raises(ConfigurationError, match="does not set both namespace and name"):
+        read_policy(document)
+
+
+def test_arguments_after_those_of_a_plugin_by_load_keep_their_places() -> None:
+    """Two plugins by load become one; what follows moves up by one."""
+    text = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: s
+  plugins: {multiPoint: {enabled: [{name: TargetLoadPacking}]}}
+  pluginConfig:
+  - name: TargetLoadPacking
+  - name: LoadVariationRiskBalancing
+  - {name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated}}}
+  - {name: InterPodAffinity, args: {hardPodAffinityWeight: 7}}
+"""
+
+    found = convert_documents(read_documents("f", text.encode()), CHECKS, PLUGINS, keep_behaviour=False)
+
+    names = {each.source: each.target for each in found.report if each.source.endswith(".name")}
+    (policy,) = found.policies
+    configs = policy["spec"]["scheduling"]["pluginConfig"]
+    assert [each["name"] for each in configs] == ["NodeLoad", "NodeResourcesFit", "InterPodAffinity"]
+    for at, place in ((0, 0), (2, 1), (3, 2)):
+        assert names[f"profiles[0].pluginConfig[{at}].name"] == f"spec.scheduling.pluginConfig[{place}].name"
