@@ -93,7 +93,7 @@ def test_a_table_of_a_page_has_the_columns_of_which_any_row_says_something(rows:
 )
 def test_a_policy_says_what_its_next_run_does_to_a_node(fields: dict[str, Any], said: str) -> None:
     view = {"leave": [], "arrive": [], "stay": {}, "remarks": [], "problem": ""}
-    each = NodePolicyView(policy="p", mode="Enforce", classes={}, **{**view, **fields})  # type: ignore[arg-type] # by name
+    each = NodePolicyView(policy="p", mode="Enforce", classes={}, **{**view, **fields})
 
     assert _plans(each) == said
 

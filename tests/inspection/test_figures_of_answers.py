@@ -152,10 +152,11 @@ def test_each_claim_of_a_workload_is_judged(phases: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("left_out", [None, *range(len(DEVICES))])
 def test_devices_are_served_only_if_all_their_kinds_are_in_the_content(left_out: int | None) -> None:
     content = content_of([])
-    names = [each.name for at, each in enumerate(DEVICES) if at != left_out]
-    for each in DEVICES:
-        content.objects.pop(each.name, None)
-    content.objects.update({name: [] for name in names})
+    others = {
+        name: content.objects[name] for name in content.objects if name not in {each.name for each in DEVICES}
+    }
+    devices: dict[str, list[bytes]] = {each.name: [] for at, each in enumerate(DEVICES) if at != left_out}
+    content = replace(content, objects={**others, **devices})
 
     book = MirroredObjects(content).cache.cluster.objects.known_ledger(DeviceBook)
 

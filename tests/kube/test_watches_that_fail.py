@@ -176,7 +176,8 @@ class Rules:
 
 async def told(story: list[Watch]) -> tuple[Server, list[Any]]:
     """The server after the story, and what was emitted."""
-    clock, events = Clock(), []
+    clock = Clock()
+    events: list[Any] = []
     server = Server(list(story), clock)
     reflector = Reflector(
         cast("Any", server),

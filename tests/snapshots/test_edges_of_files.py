@@ -50,9 +50,7 @@ def test_a_file_of_blanks_alone_is_empty(tmp_path: Path) -> None:
 
 
 def test_a_pod_of_a_trace_without_a_class_has_no_priority(tmp_path: Path) -> None:
-    (tmp_path / "openb_node_list_all_node.csv").write_text(
-        "sn,cpu_milli,memory_mib,gpu,model\nn0,96000,1024,0,\n"
-    )
+    (tmp_path / "openb_node_list_all_node.csv.gz").write_bytes(gzip.compress(NODES.encode()))
     (tmp_path / "openb_pod_list_default.csv.gz").write_bytes(gzip.compress(TRACE.encode()))
 
     pods = [json.loads(each) for each in read([tmp_path]).objects["pods"]]

@@ -88,7 +88,7 @@ class World:
 
     def share(self, name: str, resource: str, more: int = 0) -> float:
         """The requested part of a node's resource."""
-        return (self.used(name, resource) + more) / getattr(self.nodes[name], resource)
+        return (self.used(name, resource) + more) / int(getattr(self.nodes[name], resource))
 
     def fits(self, pod: Plain, node: Machine) -> bool:
         """Whether the scheduler would place the pod there."""
@@ -155,7 +155,7 @@ def consolidated(world: World, args: Any) -> Generator[tuple[str, list[tuple[Pla
             continue
 
         def bulk(pod: Plain, node: str = source) -> float:
-            return max(getattr(pod, each) / getattr(world.nodes[node], each) for each in lines)
+            return max(int(getattr(pod, each)) / int(getattr(world.nodes[node], each)) for each in lines)
 
         trial = World(world.nodes, [Plain(**vars(each)) for each in world.pods])
         trips: list[tuple[Plain, str]] = []

@@ -65,7 +65,7 @@ def test_pods_leave_when_they_are_accepted_and_only_then(verdict: Verdict, propo
 def test_a_strategy_runs_under_the_planner_that_is_drawn_or_one_that_it_declares(
     declared: frozenset[Planner], wanted: Planner, run: Planner
 ) -> None:
-    kind = type("Declared", (Everything,), {"planners": declared, "seen": []})
+    kind: Any = type("Declared", (Everything,), {"planners": declared, "seen": []})
     laws = type("DeclaredLaws", (Laws,), {"strategy": kind(NoArgs())})()
 
     laws._proposed(NODES, PODS, wanted)

@@ -163,7 +163,7 @@ def test_a_replay_shows_each_budget_and_limit_and_what_is_used_up_first(seed: in
 
 def test_a_plan_shows_budgets_that_it_uses_and_those_that_it_does_not() -> None:
     used = SimpleNamespace(budget="shop/a", used=1, left=0, refused=2)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"limit": "budgets", "subject": "b", "allowed": 2, "used": 0, "left": 2},
         {"limit": "total", "subject": None, "allowed": 1, "used": 1, "left": 0},
     ]
