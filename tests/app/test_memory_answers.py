@@ -1,4 +1,4 @@
-"""What the operator remembers of a pod and a node, against the queue's and the book's own words."""
+"""The operator's memory of pods and nodes, against the queue and the book themselves."""
 
 import asyncio
 import gc
@@ -27,7 +27,7 @@ from plimsoll.testing.fakes import FakeClock, RememberingObserver
 from plimsoll.timing.timer import Timer
 from scheduling.queue.queueing import a_queue, asleep, uid_of, waiting
 
-NOBODY = PodMemory(standing="leading", queue=None, assumed="", room=None)
+UNKNOWN = PodMemory(standing="leading", queue=None, assumed="", room=None)
 
 
 class Scene:
@@ -111,7 +111,7 @@ def test_assumed_pods_and_reserved_rooms_are_of_their_node_and_their_pod() -> No
     assert [each.seconds_left for each in scene.answers.node("n1").rooms] == [None]
     assert scene.answers.node("n2") == NodeMemory(standing="leading", assumed=["default/c"], rooms=[room])
     assert scene.asked("c").assumed == "n2"
-    assert scene.asked("unknown") == NOBODY
+    assert scene.asked("unknown") == UNKNOWN
     scene.clock.time += 20
     assert scene.answers.node("n2").rooms[0].seconds_left == 0
 

@@ -30,7 +30,7 @@ class Problem:
 
 
 @pytest.mark.parametrize("count", range(1, 7))
-def test_three_errors_are_told_and_the_others_counted(count: int) -> None:
+def test_three_errors_are_named_and_the_others_counted(count: int) -> None:
     said = sentence(Problem(count)).split("; ")
 
     assert said[:3] == [f"spec.{at}: wrong {at}" for at in range(min(count, 3))]

@@ -1,4 +1,4 @@
-"""What answers report of the second of several, of the rare one, and of each step: counts, labels, kinds."""
+"""Figures of answers: of the second of several, of the rare one, and of each step."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ STATUSES = (0, 400, 401, 403, 404, 405, 406, 410, 429, 500, 502, 503, 504)
 
 
 class Over(Exception):
-    """The story is told."""
+    """The story has ended."""
 
 
 @dataclass(frozen=True)

@@ -329,6 +329,18 @@ def test_a_deleted_lease_is_not_awaited_for_68_years(election: Election) -> None
     assert isinstance(election.handle(LeaseFound(None), at(115)), WriteLease)
 
 
+def test_a_lease_that_is_deleted_a_second_time_is_awaited_too() -> None:
+    """Another candidate created it in between, and led."""
+    election = Election("we", Terms(), stands=False)
+    election.handle(LeaseFound(None), at(100))
+    election.handle(LeaseFound(THEIRS), at(103))
+    election.stands = True
+
+    assert isinstance(election.handle(LeaseFound(None), at(106)), Rest)
+    assert election.handle(LeaseFound(None), at(117)) == Rest(118)
+    assert isinstance(election.handle(LeaseFound(None), at(118)), WriteLease)
+
+
 EMPTIED = replace(THEIRS, holder="", version="8")
 
 

@@ -1,7 +1,7 @@
 """Three replicas with one lease: everything happens twice, is handed over, cut off, late, or undone.
 
-The oracle is a table of moments: who might write when, by each replica's fence. No two might at once; a
-leader lists what was written before it led; each replica says of itself what the table says of it.
+The oracle is a table of moments: who might write when, by each replica's fence. No two might
+simultaneously; a leader lists what was written before it led; each replica says of itself what the table says.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from plimsoll.testing.fakes import (
 TERMS = Terms()
 REPLICAS, STEPS = 3, 24
 
-#: Turns of the event loop in which every task comes to rest.
+#: Turns of the event loop after which every task waits.
 TURNS = 12
 
 #: Seconds between two looks.
@@ -37,7 +37,7 @@ PACE_S = 0.5
 
 TROUBLES = (
     *("cut", "cut", "silent", "whole", "whole", "hindered", "free", "stand", "stop", "kill", "relabel"),
-    *("deleted", "emptied", "taken"),
+    *("deleted", "emptied", "taken", "hiccup", "hiccup"),
 )
 
 AWAY = WriteResult(WriteOutcome.UNKNOWN, "connection refused")
@@ -256,13 +256,15 @@ class World:
         """One event, to one replica."""
         place = self.draw.randrange(REPLICAS)
         one = self.replicas[place]
-        match what := self.draw.choice(TROUBLES):
+        match self.draw.choice(TROUBLES):
             case "cut":
                 one.link.trouble = self.draw.choice((AWAY, FORBIDDEN))
             case "silent":
                 one.link.is_silent = True
             case "whole":
                 one.link.trouble, one.link.is_silent = None, False
+            case "hiccup":
+                await self.hiccup()
             case "hindered":
                 one.hindrance = HANGS
             case "free":
@@ -274,15 +276,30 @@ class World:
             case "kill":
                 await self.ended(one)
                 self.replicas[place] = self.start()
-            case "relabel" if self.leases.lease is not None:
-                self.leases.lease = replace(self.leases.lease, version=f"relabelled-{self.clock.time}")
-            case "deleted" if self._is_known():
-                self.leases.lease = None
-            case "emptied" | "taken" as what if self._is_known() and self.leases.lease is not None:
-                holder = "an-outsider" if what == "taken" else ""
-                self.leases.lease = replace(
-                    self.leases.lease, holder=holder, version=f"{what}-{self.clock.time}"
-                )
+            case what:
+                self.written(what)
+
+    def written(self, what: str) -> None:
+        """Another client writes the lease."""
+        lease = self.leases.lease
+        if lease is None or not (what == "relabel" or self._is_known()):
+            return
+        version, holder = f"{what}-{self.clock.time}", {"emptied": "", "taken": "an-outsider"}
+        self.leases.lease = (
+            None
+            if what == "deleted"
+            else replace(lease, holder=holder.get(what, lease.holder), version=version)
+        )
+
+    async def hiccup(self) -> None:
+        """The leader's renewal is answered late, once; that is reported with how late it was."""
+        for one in [each for each in self.replicas if each.may_write and not each.hindrance]:
+            one.link.trouble, one.link.is_silent = None, True
+            before = len(one.observer.delays)
+            await self.passes(TERMS.retry_period_s + 3)
+            one.link.is_silent = False
+            await self.passes(PACE_S)
+            assert len(one.observer.delays) <= before + 1
 
     def _is_known(self) -> bool:
         """Whether each replica has seen the present holder: what another client wrote is noticed then."""
@@ -362,3 +379,28 @@ async def told(seed: int) -> None:
 @given(seed=st.integers(0, 2**32))
 def test_replicas_hand_the_lease_over_and_tell_what_they_do(seed: int) -> None:
     asyncio.run(told(seed))
+
+
+async def test_an_election_that_never_began_is_overdue() -> None:
+    """By the clock that goes on while the machine sleeps."""
+    clock = Clock()
+    one = Replica("r", clock, FakeLeases(), stands=True, was_led=False)
+    one.task.cancel()
+    clock.time += 10
+
+    assert one.leadership.overdue_s() == 10
+
+
+async def test_a_renewal_that_is_answered_late_says_how_late() -> None:
+    clock = Clock()
+    one = Replica("r", clock, FakeLeases(), stands=True, was_led=False)
+    await clock.advance(1)
+    one.link.is_silent = True
+    await clock.advance(5)
+    one.link.is_silent = False
+    await clock.advance(PACE_S)
+    one.task.cancel()
+
+    ((seconds, why),) = one.observer.delays
+    assert 4 <= seconds <= 4.5
+    assert re.fullmatch(r"the API server took 4\.\d s to answer; load 9\.0 on 2 CPUs", why)

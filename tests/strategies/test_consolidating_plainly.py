@@ -73,7 +73,7 @@ class Machine:
 
 @dataclass
 class World:
-    """Nodes by name, and pods."""
+    """Nodes, keyed by name, and pods."""
 
     nodes: dict[str, Machine]
     pods: list[Plain]

@@ -1,4 +1,4 @@
-"""The second node, the second pod of a node, the second pod of a kind: who comes first, and who is left."""
+"""The second node, the second pod of a node and the second pod of a kind, in order."""
 
 from typing import Any
 
