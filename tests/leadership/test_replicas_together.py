@@ -1,7 +1,8 @@
 """Three replicas with one lease: everything happens twice, is handed over, cut off, late, or undone.
 
-The oracle is a table of moments: who might write when, by each replica's fence. No two might
-simultaneously; a leader lists what was written before it led; each replica says of itself what the table says.
+The oracle is a table of moments: who might write when, by each replica's fence. No two
+might simultaneously; a leader lists what was written before it led; each replica says of itself what the
+table says.
 """
 
 import asyncio
