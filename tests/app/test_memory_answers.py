@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.answers.operator_memory import NodeMemory, PodMemory, QueueMemory, RoomMemory
 from plimsoll.app.machine.attempt_watch import AttemptWatch
 from plimsoll.app.machine.garbage import EVERY_S, collect_until
 from plimsoll.app.machine.machine import Machine
@@ -19,7 +20,6 @@ from plimsoll.app.supervision import BEAT_S, Supervision
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.reservations import Reservation, ReservationBook, ReservationReason
 from plimsoll.engine.plugin_calls import BUDGET_S, AttemptBudget
-from plimsoll.inspection.operator_memory import NodeMemory, PodMemory, QueueMemory, RoomMemory
 from plimsoll.kube.access_reviews import Caller
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.testing.builders import a_node, a_pod

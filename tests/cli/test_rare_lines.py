@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.answers.operator_memory import RoomMemory
 from plimsoll.cli import progress
-from plimsoll.cli.errors import sentence
 from plimsoll.cli.manifests import _check_shape
 from plimsoll.cli.reports import _table
 from plimsoll.cli.tables import Column, Table
 from plimsoll.cli.views.explain_node import _plans
 from plimsoll.cli.views.explain_pod import room_lines
+from plimsoll.commands.errors import sentence
 from plimsoll.inspection.explanations.node import NodePolicyView
-from plimsoll.inspection.operator_memory import RoomMemory
 
 
 class Problem:
