@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from plimsoll.leadership.election import Election, Terms
 from plimsoll.leadership.fence import Fence
-from plimsoll.leadership.leader import DRAIN_S, Elected, ElectedProcess, LeadershipLost
+from plimsoll.leadership.leader import DRAIN_S, ElectedProcess, LeaderElector, LeadershipLost
 from plimsoll.ports.leases import Lease
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.fakes import (
@@ -146,7 +146,7 @@ class Replica:
         self.wrote_until: float | None = None
         self.election = Election(name, TERMS, stands=stands)
         self.election.was_led = was_led
-        self.leadership = Elected(
+        self.leadership = LeaderElector(
             self.election,
             self.link,
             self.fence,
