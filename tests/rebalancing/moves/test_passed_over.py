@@ -21,7 +21,7 @@ from rebalancing.moves.test_sightings import Watch, changed
     ],
 )
 def test_what_was_passed_over_is_credited_if_it_can_still_become_ready(state: Any, is_credited: bool) -> None:
-    """The credited pod goes; the second one, seen meanwhile, is the replacement unless it has ended or left."""
+    """The credited pod goes; the second one is the replacement then, unless it has ended or left."""
     watch = Watch(a_sibling("web-1", "bad"))
     watch.follow()
     leaving = a_sibling("web-1", "bad", deletionTimestamp="2026-01-01T00:00:00Z")
