@@ -52,11 +52,15 @@ class Rollout(RuleBasedStateMachine):
         self.alive: dict[str, Pod] = {}  #: by name, the first to come first
         self.credited = ""  #: uid, by the model
         self.known = ""  #: uid, by the events
+        self.last: Any = None  #: facts of the last event; what has not changed is not told again
         self.is_followed = False
         self.births = 0
 
     def heard(self, events: Any) -> None:
         """Follow the events, which may not contradict themselves, and the model."""
+        if events:
+            assert events[-1].pod != self.last or isinstance(events[-1], ReplacementLost)
+            self.last = None if isinstance(events[-1], ReplacementLost) else events[-1].pod
         for each in events:
             if isinstance(each, ReplacementLost):
                 assert self.known == each.pod.uid
@@ -108,6 +112,7 @@ class Rollout(RuleBasedStateMachine):
         else:
             self.sightings.stop(StopFollowing(KEY))
             self.credited = self.known = ""
+            self.last = None
 
     @invariant()
     def the_events_add_up_to_the_model(self) -> None:
