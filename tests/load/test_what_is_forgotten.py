@@ -1,4 +1,4 @@
-"""Readings of what is gone are dropped after a while, and of what lives never; beside a plain model."""
+"""Readings of what is gone are dropped after a while, and of what lives never, as in a plain model."""
 
 from typing import Any
 

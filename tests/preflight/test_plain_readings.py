@@ -1,4 +1,4 @@
-"""What the check reads in rules, versions and commands, beside a plain second reading of each."""
+"""The check reads rules, versions and commands as a plain second reading does."""
 
 import itertools
 from typing import Any

@@ -1,4 +1,4 @@
-"""When waiting pods of a replay are tried again, and the figures of its report beside plain counts."""
+"""Waiting pods of a replay are tried again in time, and its report agrees with plain counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TO_LEADER = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuring
 
 
 @pytest.mark.parametrize("more", [{}, {"topologySpreadConstraints": []}])
-def test_a_pod_that_must_be_beside_another_is_tried_when_that_one_arrives(more: dict[str, Any]) -> None:
+def test_a_pod_that_must_be_near_another_is_tried_when_that_one_arrives(more: dict[str, Any]) -> None:
     """Nothing was freed; a pod that only lacks room waits for that."""
     leader = arriving("leader", 60, 600)
     leader["metadata"]["labels"] = {"role": "leader"}
@@ -62,7 +62,7 @@ def test_nodes_in_use_are_those_with_pods() -> None:
 
 
 def test_waits_are_reported_to_the_millisecond() -> None:
-    """Median, 95th percentile and maximum, beside plain arithmetic."""
+    """Median, 95th percentile and maximum, compared with plain arithmetic."""
     documents = [a_node_document("n1"), arriving("a", 0, 1.23456789, cpu="3"), arriving("b", 0, 600, cpu="3")]
 
     (outcome,) = replayed([("all", ClusterState.of(content_of(documents)))], HOUR).outcomes

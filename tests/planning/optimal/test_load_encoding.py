@@ -1,4 +1,4 @@
-"""What of the load goes into the program, beside plain arithmetic over the nodes."""
+"""The load in the program is what plain arithmetic over the nodes finds."""
 
 from datetime import UTC, datetime
 from typing import Any

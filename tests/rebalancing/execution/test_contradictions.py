@@ -1,4 +1,4 @@
-"""What contradicts a record: each field by itself, and times up to the skew of clocks."""
+"""A record is contradicted by each field alone, and by times beyond the skew of clocks."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -59,7 +59,7 @@ def test_times_may_be_as_far_ahead_as_clocks_differ(
     ],
 )
 def test_the_pod_of_the_uid_is_the_one_that_is_named(pod: Any, found: str) -> None:
-    """By name, by namespace and by node."""
+    """Its name, its namespace and its node agree."""
     templates = Cluster().templates
     given = None if pod is None else templates.info(a_pod(**{"name": "web-1", "node": "bad", **pod}))
 

@@ -1,4 +1,4 @@
-"""The sightings of surges, beside a plain model: pods come, end, are made again under their names."""
+"""The sightings of surges equal a plain model: pods come, end, are made again under their names."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ class Rollout(RuleBasedStateMachine):
         objects = ClusterObjects()
         objects.replica_sets["default/web-2"] = a_replica_set(digest="2")
         self.sightings = SurgeSightings(objects)
-        self.alive: dict[str, Pod] = {}  #: by name, the first to come first
+        self.alive: dict[str, Pod] = {}  #: keyed by name, the first to come first
         self.credited = ""  #: uid, by the model
         self.known = ""  #: uid, by the events
         self.last: Any = None  #: facts of the last event; what has not changed is not told again
