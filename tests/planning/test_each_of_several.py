@@ -18,7 +18,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.storage import PersistentVolumeClaim
 from plimsoll.planning.complaint_ledger import ComplaintWatcher
-from plimsoll.planning.history import HOLD_BACK_S, MAX_HOLD_BACK_S, Fate, Memory, PastMove
+from plimsoll.planning.history import HOLD_BACK_S, MAX_HOLD_BACK_S, MoveHistory, MoveOutcome, PastMove
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.testing.builders import a_pod
 
@@ -70,7 +70,15 @@ def test_a_move_concerns_another_policy_if_one_of_its_pods_is_in_all_scopes(spac
 PAST = st.lists(
     st.builds(
         a_move,
-        st.sampled_from([Fate.SETTLED, Fate.RETURNED, Fate.STRANDED, Fate.REFUSED, Fate.BLOCKED]),
+        st.sampled_from(
+            [
+                MoveOutcome.SETTLED,
+                MoveOutcome.RETURNED,
+                MoveOutcome.STRANDED,
+                MoveOutcome.REFUSED,
+                MoveOutcome.BLOCKED,
+            ]
+        ),
         st.sampled_from([0.0, 1.0, 60.0, HOLD_BACK_S, MAX_HOLD_BACK_S]),
         owner=st.sampled_from(["u", "v"]),
         controller=st.sampled_from(["", "u", "w"]),
@@ -84,7 +92,7 @@ PAST = st.lists(
 
 def about(past: Sequence[PastMove], owner: str) -> list[PastMove]:
     """The moves of Balance that were made, of an owner or of what controls it."""
-    made = [each for each in past if each.strategy == "Balance" and each.fate is not Fate.BLOCKED]
+    made = [each for each in past if each.strategy == "Balance" and each.fate is not MoveOutcome.BLOCKED]
     return [each for each in made if owner in {each.owner, each.controller or each.owner}]
 
 
@@ -92,14 +100,14 @@ def about(past: Sequence[PastMove], owner: str) -> list[PastMove]:
 @given(PAST, st.sampled_from([0.0, 1.0, 60.0, HOLD_BACK_S, MAX_HOLD_BACK_S]))
 def test_what_is_remembered_equals_a_plain_look_through_the_past(past: Any, ago: float) -> None:
     """A move that ended at the very moment is not after it; one by its owner's own controller counts once."""
-    memory = Memory(past, NOON)
+    memory = MoveHistory(past, NOON)
     for owner in ("u", "v", "w"):
         moves = about(past, owner)
-        made = [each for each in moves if each.fate is not Fate.REFUSED]
+        made = [each for each in moves if each.fate is not MoveOutcome.REFUSED]
         assert memory.made_since(owner, "Balance", NOON - ago) == len(
             [each for each in made if each.ended > NOON - ago]
         )
-        row = list(itertools.takewhile(lambda each: each.fate is not Fate.SETTLED, reversed(moves)))
+        row = list(itertools.takewhile(lambda each: each.fate is not MoveOutcome.SETTLED, reversed(moves)))
         held = memory.held_back(owner, "Balance")
         if not row:
             assert held is None
