@@ -11,7 +11,7 @@ from plimsoll.inspection.placement.fork_queue import GATED
 from plimsoll.inspection.state import ClusterState
 from plimsoll.simulation.world import UnplacedPod, World
 
-#: Maximum number of rounds over all waiting pods at one moment; preemption may start another round.
+#: Maximum number of rounds over all waiting pods at one moment; a placed or preempted pod starts another one.
 _MOST_ROUNDS = 100
 
 
@@ -52,11 +52,11 @@ class SimulatedScheduling:
     def run(self, now: float) -> None:
         """Place the pods that fit; replacements of preempted pods are queued, too."""
         for _ in range(_MOST_ROUNDS):
-            freed = self._world.freed
+            before = self._world.cluster.tick
             for waiting in sorted(self._world.waiting.values(), key=_importance):
                 if waiting.pod.uid in self._world.waiting:
                     self._attempt(waiting, now)
-            if self._world.freed == freed:
+            if self._world.cluster.tick == before:
                 return
 
     def reason(self, pod: PodInfo) -> str:

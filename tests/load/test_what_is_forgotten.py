@@ -1,0 +1,50 @@
+"""Readings of what is gone are dropped after a while, and of what lives never, as in a plain model."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from load.test_load_book import MILLI, observed, pod_of
+from plimsoll.load.keeper import GONE_S, LOOK_S, LoadKeeper
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.testing.builders import a_node
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from([1.0, LOOK_S - 1.0, LOOK_S, GONE_S, GONE_S + LOOK_S]),
+        st.sets(st.sampled_from(["a", "b", "c"])),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(STEPS)
+def test_readings_go_when_their_pod_has_been_gone_for_a_while(steps: Any) -> None:
+    """Looked for each ten minutes, and only where more than a quarter of the readings can go."""
+    cluster = Cluster()
+    cluster.set_node(a_node("n1", cpu="8", memory="16Gi"))
+    keeper, now, looked = LoadKeeper(cluster), 1_000_000.0, float("-inf")
+    alive: set[str] = set()
+    read: dict[str, float] = {}
+    for wait_s, wanted in steps:
+        now += wait_s
+        for name in alive - wanted:
+            cluster.displace(pod_of(name).metadata.uid)
+        for name in wanted - alive:
+            cluster.place(cluster.templates.info(pod_of(name)), "n1")
+        alive = wanted
+        read |= dict.fromkeys(alive, now)
+        observed(
+            keeper, now, dict.fromkeys(sorted(alive), (100 * MILLI, 2**20)), {"n1": (900 * MILLI, 2**30)}
+        )
+        if now - looked >= LOOK_S:
+            looked = now
+            gone = {name for name, at in read.items() if name not in alive and at < now - GONE_S}
+            if 4 * len(gone) > len(read):
+                read = {name: at for name, at in read.items() if name not in gone}
+
+        assert {key.removeprefix("default/") for key in keeper.pods.places} == set(read)
+        assert list(keeper.nodes.places) == ["n1"]

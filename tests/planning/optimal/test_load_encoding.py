@@ -1,0 +1,76 @@
+"""The load in the program is what plain arithmetic over the nodes finds."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from planning.load_worlds import AROUND, LoadWorld
+from planning.optimal.test_by_load import by_load
+from plimsoll.load.load_book import LoadBook
+from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll_optimal.load_encoding import LoadEncoding
+from plimsoll_optimal.problem import HEAT
+
+LOW = "LowNodeUtilization"
+HOT = frozenset({(LOW, "n0"), (LOW, "n1")})
+
+
+def encoded(
+    objective: str, price: float, over: Any = HOT, settling: Any = frozenset()
+) -> tuple[LoadWorld, LoadEncoding]:
+    """Two nodes at 70 %, one at 20 %, one at 5 %."""
+    world = LoadWorld([[5_000, 2_000], [7_000], [1_000, 1_000], [500]])
+    policy = by_load(objective, price)
+    context = PlanBuilder(policy, world.cluster, AROUND).context
+    book = world.cluster.index(LoadBook)
+    known = frozenset({LOW})
+    return world, LoadEncoding(policy, context, book, context.nodes, over, known, {"cpu": 60.0}, settling)
+
+
+@pytest.mark.parametrize("price", [0.0, 0.5, 15.0, 1_000.0])
+@pytest.mark.parametrize("over", [frozenset(), frozenset({(LOW, "n0")}), HOT], ids=len)
+@pytest.mark.parametrize("objective", ["FewestViolations", "SmallestSpread"])
+def test_a_move_is_worth_its_price_by_what_its_pod_uses(objective: str, price: float, over: Any) -> None:
+    """Heat where its node is over-used, one of several; evenness at both ends, where the goal is that."""
+    world, encoding = encoded(objective, price, over)
+    for pod, row in world.cluster.placed():
+        node = world.cluster.nodes[row].name
+        cpu, memory = world.uses[pod.name] / 100, 100 / 64
+        gain = HEAT * (cpu + memory) if (LOW, node) in over else 0.0
+        if objective == "SmallestSpread":
+            gain += 2 * cpu
+
+        assert encoding.is_worth(pod, node) is (gain > price)
+
+
+@pytest.mark.parametrize("settling", [frozenset(), frozenset({"n3"}), frozenset({"n0", "n2"})], ids=sorted)
+def test_nodes_give_and_get_pods_unless_they_settle(settling: Any) -> None:
+    """The hot ones and those above the mean give; any measured one may get."""
+    _, encoding = encoded("SmallestSpread", 1.0, settling=settling)
+
+    assert encoding.sources() == {"n0", "n1"} - settling
+    assert encoding.targets() == {"n0", "n1", "n2", "n3"} - settling
+
+
+def test_wishes_name_how_far_the_node_is_above_its_target() -> None:
+    """Each pod of each hot node, and of no other."""
+    world, encoding = encoded("FewestViolations", 1.0)
+
+    found = encoding.wishes()
+
+    hot = {pod.uid for pod, row in world.cluster.placed() if row in {0, 1}}
+    assert found.keys() == hot
+    assert {each.reason for each in found.values()} == {"its node is over-used: cpu 70.0% (target 60.0%)"}
+
+
+@pytest.mark.parametrize(("ago_s", "is_settling"), [(100.0, True), (5_000.0, False), (None, False)])
+def test_a_node_settles_until_it_was_read_twice(ago_s: Any, is_settling: bool) -> None:
+    """Only the one that was touched, and only for a while."""
+    world = LoadWorld([[5_000, 2_000], [500]])
+    touched = {} if ago_s is None else {"n0": world.now - ago_s}
+    around = replace(AROUND, now=datetime.fromtimestamp(world.now, UTC), touched=touched)
+    load = PlanBuilder(by_load(), world.cluster, around).objections.load
+
+    assert (load.is_settling("n0"), load.is_settling("n1")) == (is_settling, False)
