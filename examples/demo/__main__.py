@@ -151,7 +151,7 @@ def judge(story: Story, console: Console, seconds: float) -> int:
     again = moved_again(story.records)
     violations = story.budgets.violations
     checks = {
-        "the balance improved": mended.spread < drifted.spread,
+        "fewer pods are where they may not be, or the balance improved": mended.badness < drifted.badness,
         "no PodDisruptionBudget was violated": not violations,
         "nothing is left pending that could run": not stranded,
         "no pod came back to the node it was moved from": not phases["Returned"],

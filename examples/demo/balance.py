@@ -17,6 +17,7 @@ from plimsoll.model.columns.snapshot import CPU, MEMORY, PODS
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.taints import untolerated
 
 #: Phases of a record whose pod leaves.
 LEAVING = ("Evicted", "Surging")
@@ -44,12 +45,19 @@ class Balance:
         spread: Standard deviation of the cpu share over open nodes, in percentage points.
         bound: Pods with a node.
         pending: Pods without one.
+        misplaced: Pods on a node whose taints they do not tolerate.
     """
 
     nodes: tuple[NodeUse, ...]
     spread: float
     bound: int
     pending: int
+    misplaced: int = 0
+
+    @property
+    def badness(self) -> tuple[int, float]:
+        """What moves lower, the more important first: rules go before balance (ADR 44)."""
+        return self.misplaced, self.spread
 
 
 def as_cluster(nodes: Iterable[Any], pods: Iterable[Any]) -> tuple[Cluster, list[Pod]]:
@@ -91,6 +99,11 @@ def balance(nodes: Sequence[Any], pods: Sequence[Any]) -> Balance:
         spread=pstdev(shares) if shares else 0.0,
         bound=len(cluster.pods),
         pending=len(waiting),
+        misplaced=sum(
+            untolerated(cluster.nodes[at].spec.taints, info.pod.spec.tolerations) is not None
+            for uid, info in cluster.pods.items()
+            if (at := cluster.row_of_pod(uid)) is not None
+        ),
     )
 
 
