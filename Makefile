@@ -68,7 +68,7 @@ hooks: $(STAMP) ## install the hooks of .pre-commit-config.yaml into this clone 
 
 crds: $(STAMP) ## write crds/*.yaml and the admission policy of deploy/components/policy-warnings from the models
 	$(BIN)/python -m plimsoll.api.crds crds
-	$(BIN)/python -m plimsoll.policies.admission_policy deploy/components/policy-warnings
+	PYTHONPATH=tools $(BIN)/python -m admission.policy deploy/components/policy-warnings
 
 demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KEEP=1] [NODES=40], or room made on GPUs: DEVICES=1
 	@PYTHONPATH=examples $(BIN)/python -m demo $(if $(TRACE),--trace $(TRACE)) $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES)) $(if $(DEVICES),--devices)

@@ -12,13 +12,13 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from admission.policy import NAME, admission_files, admission_objects
+from admission.tables import GIVE, LEVELS, argument_tables
 from deploy.manifests import DEPLOY, Obj, parsed, templated
 from deploy.tools import ROOT, tool
 from plimsoll.inspection.catalogue import Catalogue, RebalancingJudge, SchedulingJudge
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.plugins import IN_TREE as PLUGINS
-from plimsoll.policies.admission_policy import NAME, admission_files, admission_objects
-from plimsoll.policies.argument_tables import GIVE, LEVELS, argument_tables
 from plimsoll.policies.judgement import PolicyChecks
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from roadstead.definitions.admission_warnings import AdmissionWarnings

@@ -1,8 +1,8 @@
 """Keys below plimsoll.dev/ that mean nothing are found on nodes, namespaces, workloads and policies."""
 
 from plimsoll.access.rights import Right
+from plimsoll.check.our_keys import judged_keys
 from plimsoll.preflight.findings import Level, Unread
-from plimsoll.preflight.survey.our_keys import judged_keys
 from plimsoll.preflight.workloads import workload
 
 

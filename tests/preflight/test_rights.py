@@ -16,8 +16,8 @@ from plimsoll.access.rights import (
     TAINT,
 )
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.check.grants import granting
 from plimsoll.preflight.findings import Finding, Level
-from plimsoll.preflight.grants import granting
 from plimsoll.preflight.rights import (
     ELECTING,
     Account,

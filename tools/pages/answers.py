@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import plimsoll.app.memory
+import plimsoll.check
 import plimsoll.cli.views
 import plimsoll.inspection
-import plimsoll.preflight
 import plimsoll.simulation
 from plimsoll.answers.answer import API_VERSION, Answer
 
@@ -24,7 +24,7 @@ PACKAGES = (
     plimsoll.app.memory,
     plimsoll.cli.views,
     plimsoll.inspection,
-    plimsoll.preflight,
+    plimsoll.check,
     plimsoll.simulation,
 )
 

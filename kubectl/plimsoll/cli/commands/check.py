@@ -12,8 +12,8 @@ from plimsoll.commands.parameters import Option
 from plimsoll.commands.verbs import Verb
 
 if TYPE_CHECKING:
+    from plimsoll.check.answer import Check
     from plimsoll.cli.output import View
-    from plimsoll.preflight.answer import Check
 
 Account = Annotated[
     str,
@@ -48,11 +48,11 @@ def check(
 
     Exits with 1 if there is an error; with --strict, with 2 if there are only warnings.
     """
+    from plimsoll.check.answer import check_answer  # noqa: PLC0415 - likewise
+    from plimsoll.check.checks import check as checked  # noqa: PLC0415 - likewise
+    from plimsoll.check.review import Choice  # noqa: PLC0415 - likewise
     from plimsoll.cli.connection import with_session  # noqa: PLC0415 - each command loads what it needs
-    from plimsoll.preflight.answer import check_answer  # noqa: PLC0415 - likewise
-    from plimsoll.preflight.check import check as checked  # noqa: PLC0415 - likewise
     from plimsoll.preflight.ports import judged_ports  # noqa: PLC0415 - likewise
-    from plimsoll.preflight.survey.review import Choice  # noqa: PLC0415 - likewise
 
     choice = Choice(_account(as_service_account), own)
     wanted = {"/metrics": metrics_port, **({"/healthz": health_port} if health_port else {})} if ports else {}

@@ -2,7 +2,7 @@
 
 The API server evaluates it on ``kubectl apply``; with ``validationActions: [Warn]`` it rejects nothing. As
 far as expressions can, it reports the same problems of names, arguments and planners as the condition
-Accepted. Its sources are the tables of ``plimsoll.policies.argument_tables`` and the in-tree classes. Names
+Accepted. Its sources are the tables of ``admission.tables`` and the in-tree classes. Names
 that are not in tree may be a third party's, which only the operator knows.
 
 For a policy of ordinary size, each expression stays far below the API server's limit of a million cost units;
@@ -17,14 +17,7 @@ from typing import Any
 import yaml
 from msgspec.structs import fields
 
-from plimsoll.api.crds import Plain
-from plimsoll.api.schema.resource import GROUP, VERSION
-from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
-from plimsoll.api.v1alpha1.rebalancing import PlannerName
-from plimsoll.framework.descheduling.strategy import planners_of
-from plimsoll.framework.registry import EXTENSION_POINTS, implements
-from plimsoll.plugins import IN_TREE as PLUGINS
-from plimsoll.policies.admission_expressions import (
+from admission.expressions import (
     BETWEEN,
     POSITIONS,
     WITHIN,
@@ -37,7 +30,14 @@ from plimsoll.policies.admission_expressions import (
     roots,
     strangers,
 )
-from plimsoll.policies.argument_tables import GIVE, LEVELS, argument_tables
+from admission.tables import GIVE, LEVELS, argument_tables
+from plimsoll.api.crds import Plain
+from plimsoll.api.schema.resource import GROUP, VERSION
+from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
+from plimsoll.api.v1alpha1.rebalancing import PlannerName
+from plimsoll.framework.descheduling.strategy import planners_of
+from plimsoll.framework.registry import EXTENSION_POINTS, implements
+from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.strategies import IN_TREE as STRATEGIES
 
 NAME = "plimsoll-policy-warnings"

@@ -7,9 +7,9 @@ from urllib.request import getproxies_environment, proxy_bypass
 
 import aiohttp
 
+from plimsoll.check.server import UNKNOWN, Contact, Obstacle
 from plimsoll.kube.session.errors import APIError, NotFound, Unavailable
 from plimsoll.kube.session.session import Session
-from plimsoll.preflight.server import UNKNOWN, Contact, Obstacle
 
 #: Timeout of a response in seconds.
 TIMEOUT_S = 10.0

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from plimsoll.answers.answer import Answer, AnswerPart
-from plimsoll.preflight.check import Checked
+from plimsoll.check.checks import Checked
 from plimsoll.preflight.findings import Area, Certainty, Finding, Level, worst
 
 

@@ -1,0 +1,1 @@
+"""Checks a cluster before an installation, and the installation itself: ``plimsoll check``."""

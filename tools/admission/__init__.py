@@ -1,0 +1,1 @@
+"""Writes the admission policy that warns of faulty policies: ``make crds``."""
