@@ -21,7 +21,7 @@ from plimsoll.preflight.other_schedulers import ProgramActivity, judged_programs
 from plimsoll.preflight.policy_conditions import at_work, claims_of, judged_policies
 from plimsoll.preflight.record_guard import judged_record_guard
 from plimsoll.preflight.rights import judged_rights, service_account_of
-from plimsoll.preflight.survey.cluster import Survey, survey
+from plimsoll.preflight.survey import Survey, survey
 from plimsoll.preflight.unserved_pods import judged_pods
 
 

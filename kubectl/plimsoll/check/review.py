@@ -20,7 +20,7 @@ from plimsoll.preflight.rights import (
     service_account_of,
     wanted_rights,
 )
-from plimsoll.preflight.survey.cluster import Survey, unread_of
+from plimsoll.preflight.survey import Survey, unread_of
 
 #: Maximum number of concurrent reviews.
 REVIEWS = 20

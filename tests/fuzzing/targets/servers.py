@@ -25,7 +25,7 @@ from plimsoll.kube.usage.metrics_api import UsageMeter
 from plimsoll.model.kinds.deployment import Deployment
 from plimsoll.ports.leases import Lease
 from plimsoll.ports.writes import WriteResult
-from plimsoll.preflight.survey.cluster import survey
+from plimsoll.preflight.survey import survey
 from plimsoll.snapshots.cluster_reader import read_cluster
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock

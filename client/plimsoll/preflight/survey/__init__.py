@@ -1,1 +1,0 @@
-"""Reads the state that a check judges: contact, state of the cluster, rights."""
