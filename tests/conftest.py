@@ -65,9 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     files = {path: place / len(paths) for place, path in enumerate(paths)}
     turn: dict[pytest.Item, float] = {item: place / len(waiting) for place, item in enumerate(waiting)}
     turn |= {item: files[item.path] for item in computing}
-    # The fixture takes the custom resource definitions away that end-to-end tests of its worker need.
-    resetting = {item.path for item in computing if "roadstead" in getattr(item, "fixturenames", ())}
-    items.sort(key=lambda item: (item.path in resetting, turn[item]))
+    items.sort(key=turn.__getitem__)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -22,11 +22,14 @@ from e2e.polls import eventually
 from e2e.scene import Scene
 from e2e.speaker import Speaker, speaking
 from plimsoll.api.v1alpha1 import KINDS
+from roadstead import processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from e2e.door import Call
+    from roadstead.clients import RunningCluster
+    from roadstead.processes import Launch
     from roadstead.pytest_plugin import StartRoadstead
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +55,24 @@ async def define(speaker: Speaker) -> None:
             lambda path=path: speaker.request("GET", path, limit="1"),  # type: ignore[misc] # a lambda that keeps a variable of the loop
             lambda answer: answer.status == 200,
         )
+
+
+@pytest.fixture(scope="session")
+def roadstead_process(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, launch_roadstead: Launch
+) -> Iterator[RunningCluster]:
+    """A cluster of these tests alone: the fixture ``roadstead`` of others would take the definitions away."""
+    if os.environ.get(NAMED):
+        yield request.getfixturevalue("roadstead_process")
+        return
+    with processes.running(tmp_path_factory.mktemp("roadstead"), launch_roadstead, nodes=3) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(roadstead_process: RunningCluster) -> Path:
+    """The kubeconfig of that cluster."""
+    return roadstead_process.kubeconfig
 
 
 @pytest.fixture(scope="session")
