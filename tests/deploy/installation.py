@@ -31,9 +31,13 @@ def here(requirement: Requirement) -> metadata.Distribution:
 
 
 def required(distributions: Iterable[metadata.Distribution]) -> list[metadata.Distribution]:
-    """What these require, directly or not; an extra is taken where a requirement names it."""
+    """What these require besides one another, directly or not; an extra is taken where one names it.
+
+    Those that are given may be wheels, of which this environment has an editable installation.
+    """
+    given = {canonicalize_name(each.name): each for each in distributions}
     found: dict[tuple[str, str], metadata.Distribution] = {}
-    waiting = [(each, "") for each in distributions]
+    waiting = [(each, "") for each in given.values()]
     while waiting:
         distribution, extra = waiting.pop()
         for each in map(Requirement, distribution.requires or ()):
@@ -42,9 +46,9 @@ def required(distributions: Iterable[metadata.Distribution]) -> list[metadata.Di
             for wanted in ("", *each.extras):
                 key = canonicalize_name(each.name), wanted
                 if key not in found:
-                    found[key] = here(each)
+                    found[key] = given.get(key[0]) or here(each)
                     waiting.append((found[key], wanted))
-    return [*{name: each for (name, _), each in found.items()}.values()]
+    return [*{name: each for (name, _), each in found.items() if name not in given}.values()]
 
 
 def link(distributions: Iterable[metadata.Distribution], folder: Path) -> None:
