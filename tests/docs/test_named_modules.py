@@ -10,7 +10,11 @@ ROOT = Path(__file__).parents[2]
 NAME = re.compile(r"(?<![\w./-])plimsoll(?:\.[a-z_][a-z0-9_]*)+(?![\w/-])")
 #: Names in documents that look like modules.
 OTHERS = re.compile(r"plimsoll\.(?:dev|svc|cdx|json)\b")
-PAGES = sorted({*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")} - {ROOT / "CHANGELOG.md"})
+PAGES = sorted(
+    each
+    for each in {*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")}
+    if each != ROOT / "CHANGELOG.md" and each.parent.name != "adr"
+)
 
 
 def named(text: str) -> list[str]:
