@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,11 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def pages(tmp_path: Path) -> Path:
-    """A repository with a start page, two shelves, one of them with lists, and a page with a folder of its own."""
+    """A repository with a start page, two shelves, one of them with lists, and a page with a folder."""
     for name, text in {
         START: "# Start\n\n## Shelves\n\n- [Operate](operate.md): first\n- [Commands](cli.md): then\n",
-        "docs/operate.md": "# Operate\n\n## Guides\n\n- [Install](install.md#kubectl)\n\n## Facts\n\n- [Scope](scope.md)\n",
+        "docs/operate.md": "# Operate\n\n## Guides\n\n- [Install](install.md#kubectl)\n\n"
+        "## Facts\n\n- [Scope](scope.md)\n",
         "docs/scope.md": "# Scope\n",
         "docs/install.md": "# Install\n\nSee [commands](cli.md), [k9s](../contrib/k9s), `contrib/k9s`.\n",
         "docs/cli.md": "# Commands\n\n[plan](cli/plan.md)\n",
@@ -37,6 +39,21 @@ def test_every_page_has_its_place_once() -> None:
     found = outline(ROOT)
 
     assert sorted([START, *found]) == sorted(all_pages(ROOT)), f"list each page once on a shelf of {START}"
+
+
+def test_a_shelf_calls_pages_by_their_titles() -> None:
+    """The sidebar has the titles, and a reader looks there for what the shelf has named."""
+    named = [
+        (words, page)
+        for shelf in (ROOT / "docs/operate.md", ROOT / "docs/write-plugins.md")
+        for words, page in re.findall(
+            r"^- \[([^\]]+)\]\(([^()\s]+)\)", shelf.read_text(encoding="utf-8"), re.MULTILINE
+        )
+    ]
+
+    assert len(named) > 40
+    for words, page in named:
+        assert (ROOT / "docs" / page).read_text(encoding="utf-8").startswith(f"# {words}\n")
 
 
 def test_every_question_is_answered_within_three_clicks() -> None:

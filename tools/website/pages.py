@@ -1,4 +1,4 @@
-"""Reads the pages of the site and their order from docs/README.md, the shelves that it lists, and the folders."""
+"""Reads the pages of the site and their order from docs/README.md, its shelves, and the folders."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-#: The start page, whose list items are the shelves. The sections of a shelf are parts of the site, and their list
-#: items the pages of a part.
+#: The start page, whose list items are the shelves. Sections of a shelf are parts of the site, and their list
+#: items are the pages of a part.
 START = "docs/README.md"
 
 #: Pages outside docs/ that the site shows, and the names that they get there.
@@ -108,7 +108,7 @@ def parts(root: Path) -> list[Part]:
 
 
 def _listed(root: Path, page: str) -> list[tuple[str, str, str]]:
-    """Returns the heading above each list item of a page, the words of its link, and the page that it leads to."""
+    """Returns of each list item of a page the heading above, the words of its link, and where that leads."""
     known = set(all_pages(root))
     found = []
     heading = ""
