@@ -96,7 +96,7 @@ def all_pages(root: Path) -> Sequence[str]:
 
 def parts(root: Path) -> list[Part]:
     """Returns the parts of the site, shelf by shelf: a shelf without lists is a part of one page."""
-    found = []
+    found: list[Part] = []
     for _, shelf, page in _listed(root, START):
         headings: dict[str, list[str]] = {}
         for heading, _, each in _listed(root, page):
