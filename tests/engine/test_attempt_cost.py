@@ -1,7 +1,7 @@
 """Limits the function calls of a scheduling attempt, so that a loop over nodes or a lost cache is seen.
 
 The workloads are those of ``make bench``, small. Calls of Python and C functions are counted, not seconds:
-the figures are equal on every machine, however busy it is. Pods per second are in ``docs/benchmarking.md``.
+the figures are equal on every machine, however busy it is. Pods per second are in ``docs/benchmarks.md``.
 """
 
 import importlib.util

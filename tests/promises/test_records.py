@@ -76,7 +76,7 @@ def test_a_spec_never_changes() -> None:
     ],
 )
 def test_phases_follow_one_another(phases: tuple[str, ...], said: list[str]) -> None:
-    """As docs/rebalancing.md has it."""
+    """As docs/rebalancing/evictions.md has it."""
     stream = a_cluster()
     stream.record("web-1", phases=phases)
 

@@ -1,4 +1,4 @@
-"""Tables of a soak for docs/survival.md: the long stretches of processes, figures and the verdict."""
+"""Tables of a soak for docs/survival/soak.md: the long stretches of processes, figures and the verdict."""
 
 from __future__ import annotations
 

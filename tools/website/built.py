@@ -1,7 +1,7 @@
 """Checks the built site: ``python -m website.built build/site``.
 
 Every link inside it leads to a page and an anchor that exist, no page loads anything from elsewhere, flags
-have their two hyphens, and each of the ten questions of docs/questions.md is answered within three clicks of
+have their two hyphens, and each question of docs/questions.md is answered within three clicks of
 the start page.
 """
 

@@ -1,4 +1,4 @@
-"""Reads the pages of the site and their order from docs/README.md and from the folders."""
+"""Reads the pages of the site and their order from docs/README.md, its shelves, and the folders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-#: The start page, whose sections are the parts of the site and whose list items are the pages of a part.
+#: The start page, whose list items are the shelves. Sections of a shelf are parts of the site, and their list
+#: items are the pages of a part.
 START = "docs/README.md"
 
 #: Pages outside docs/ that the site shows, and the names that they get there.
@@ -29,7 +30,7 @@ OTHERS = {
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 _FENCE = re.compile(r"^\s*(```+|~~~+)")
 _PART = re.compile(r"^## (.+)$")
-_ITEM = re.compile(r"^- \[[^\]]+\]\(([^()\s#]+)[^()]*\)")
+_ITEM = re.compile(r"^- \[([^\]]+)\]\(([^()\s#]+)[^()]*\)")
 _ELSEWHERE = re.compile(r"^[a-z]+:")
 
 
@@ -94,20 +95,33 @@ def all_pages(root: Path) -> Sequence[str]:
 
 
 def parts(root: Path) -> list[Part]:
-    """Returns the parts of the site as the start page lists them."""
+    """Returns the parts of the site, shelf by shelf: a shelf without lists is a part of one page."""
+    found: list[Part] = []
+    for _, shelf, page in _listed(root, START):
+        headings: dict[str, list[str]] = {}
+        for heading, _, each in _listed(root, page):
+            headings.setdefault(f"{shelf}: {heading[:1].lower()}{heading[1:]}", []).append(each)
+        for heading, pages in (headings or {shelf: []}).items():
+            first = [page] if all(page not in part.pages for part in found) else []
+            found.append(Part(heading, (*first, *pages)))
+    return found
+
+
+def _listed(root: Path, page: str) -> list[tuple[str, str, str]]:
+    """Returns of each list item of a page the heading above, the words of its link, and where that leads."""
     known = set(all_pages(root))
-    found: list[tuple[str, list[str]]] = []
-    for line, prose in prose_lines((root / START).read_text(encoding="utf-8")):
-        heading = _PART.match(line)
-        item = _ITEM.match(line)
-        if heading is not None and prose:
-            found.append((heading[1], []))
-        elif item is not None and prose and found:
-            page = as_page(resolved(START, item[1]), known)
-            if page is None:
-                raise ValueError(f"{START} lists {item[1]}, which is no page of the site")
-            found[-1][1].append(page)
-    return [Part(heading, tuple(pages)) for heading, pages in found if pages]
+    found = []
+    heading = ""
+    for line, prose in prose_lines((root / page).read_text(encoding="utf-8")):
+        above, item = _PART.match(line), _ITEM.match(line)
+        if above is not None and prose:
+            heading = above[1]
+        elif item is not None and prose:
+            target = as_page(resolved(page, item[2]), known)
+            if target is None:
+                raise ValueError(f"{page} lists {item[2]}, which is no page of the site")
+            found.append((heading, item[1], target))
+    return found
 
 
 def children(root: Path, page: str) -> list[str]:
