@@ -4,7 +4,7 @@ The evaluator is an extra (``plimsoll[devices]``), imported when the first selec
 cluster has no devices never loads it. Without it every selector has the error :data:`MISSING`.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -62,26 +62,12 @@ def view_of(
     return DeviceView(driver, values, capacity, allow_multiple)
 
 
-def is_sound(
-    driver: str, attributes: Mapping[str, DeviceAttribute], capacity: Mapping[str, DeviceCapacity]
-) -> bool:
-    """Whether all values of a device can be parsed, each under one name only.
-
-    If one cannot, every expression fails on the device, whatever it reads. Of two names of one value the one
-    with the domain counts.
-    """
-    if _has_two_names(driver, attributes) or _has_two_names(driver, capacity):
-        return False
+def is_sound(attributes: Mapping[str, DeviceAttribute], capacity: Mapping[str, DeviceCapacity]) -> bool:
+    """Whether all values of a device can be parsed; else every expression fails on it, whatever it reads."""
     versions = (each.version for each in attributes.values() if each.version is not None)
     return all(map(_is_version, versions)) and all(
         _is_quantity(str(each.value)) for each in capacity.values()
     )
-
-
-def _has_two_names(driver: str, names: Collection[str]) -> bool:
-    """Whether a value exists both with and without the domain of the driver."""
-    own = f"{driver}/"
-    return any(name.startswith(own) and name.removeprefix(own) in names for name in names)
 
 
 @lru_cache(maxsize=4096)

@@ -139,7 +139,7 @@ class PooledDevice:
     def is_sound(self) -> bool:
         """Whether selectors can decode all of its values."""
         if self._is_sound is None:
-            self._is_sound = is_sound(self.id.driver, self.device.attributes, self.device.capacity)
+            self._is_sound = is_sound(self.device.attributes, self.device.capacity)
         return self._is_sound
 
     def attribute(self, name: str) -> AttributeValue | None:
