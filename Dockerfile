@@ -16,13 +16,14 @@ COPY requirements-build.lock requirements-runtime.lock ./
 RUN ["pip", "install", "--require-hashes", "--only-binary=:all:", "--requirement=requirements-build.lock"]
 RUN ["pip", "install", "--require-hashes", "--only-binary=:all:", "--no-compile", "--target=/installed", "--requirement=requirements-runtime.lock"]
 COPY pyproject.toml README.md LICENSE ./
+COPY cel cel
 COPY core core
 COPY client client
 COPY optimal optimal
 COPY operator operator
 COPY kubectl kubectl
 COPY examples/devices.yaml examples/fair-share.yaml examples/rebalance-dry-run.yaml examples/rebalance-enforce.yaml examples/scheduler.yaml examples/
-RUN ["pip", "install", "--no-deps", "--no-index", "--no-build-isolation", "--no-compile", "--target=/installed", "./core", "./client", "./optimal", "./kubectl", "."]
+RUN ["pip", "install", "--no-deps", "--no-index", "--no-build-isolation", "--no-compile", "--target=/installed", "./cel", "./core", "./client", "./optimal", "./kubectl", "."]
 COPY deploy/image deploy/image
 # What the image holds, with all that it requires: "plimsoll" alone is the smallest, "kubectl-plimsoll" the command line.
 ARG CONTENT="plimsoll[optimal,devices]"

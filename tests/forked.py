@@ -58,7 +58,7 @@ PRELOADED = (
     "plimsoll.cli.progress",
     "plimsoll.cli.views.explain_pod",
     "plimsoll.cli.views.plan",
-    "plimsoll.devices.cel.selectors",
+    "dra_cel",
     "plimsoll.inspection.plans.plans",
     "plimsoll.snapshots.cluster_reader",
     "plimsoll.kube.session.http_client",

@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 #: Folders from which packages are imported, one for each distribution, those at the bottom first.
-PRODUCT = ("core", "client", "optimal", "operator", "kubectl")
+PRODUCT = ("cel", "core", "client", "optimal", "operator", "kubectl")
 
 #: The same with the package for authors' tests.
 FOLDERS = (*PRODUCT, "testing")
@@ -15,7 +15,7 @@ FOLDERS = (*PRODUCT, "testing")
 def modules(root: Path = ROOT) -> Iterator[Path]:
     """The modules of the product below a root, sorted within each distribution."""
     for folder in PRODUCT:
-        yield from sorted((root / folder).rglob("plimsoll*/**/*.py"))
+        yield from sorted((root / folder).glob("*/**/*.py"))
 
 
 def dotted(path: Path, root: Path = ROOT) -> str:

@@ -18,7 +18,7 @@ HEAVY = {
     "aiohttp": "aiohttp.client",
     "apscheduler": "apscheduler.triggers.cron",
     "asyncio": "asyncio",
-    "cel": "plimsoll.devices.cel.compiler",
+    "cel": "dra_cel.compiler",
     "jinja2": "jinja2",
     "kopf": "kopf",
     "kubernetes-asyncio's models": "kubernetes_asyncio.client.models.v1_pod",

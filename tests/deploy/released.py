@@ -21,7 +21,7 @@ from release.__main__ import epoch
 #: All of the repository that goes into a release.
 NAMES = (
     *(".gitignore", "CHANGELOG.md", "LICENSE", "Makefile", "README.md", "crds", "deploy", "devcluster"),
-    *("client", "core", "examples", "kubectl", "operator", "optimal", "pyproject.toml"),
+    *("cel", "client", "core", "examples", "kubectl", "operator", "optimal", "pyproject.toml"),
     *("requirements-runtime.lock", "testing", "tools"),
 )
 #: The folders of both releases.

@@ -172,8 +172,7 @@ def test_it_holds_what_the_operator_loads_and_no_more(image: Path) -> None:
 def test_selectors_of_devices_are_evaluated_in_it(image: Path) -> None:
     """With the engine of the CEL library alone: its extensions are left out."""
     code = (
-        "from plimsoll.devices.cel.device_view import DeviceView\n"
-        "from plimsoll.devices.cel.selectors import selector\n"
+        "from dra_cel import DeviceView, selector\n"
         "compiled = selector('device.driver == \"gpu.example.com\"')\n"
         "print(compiled.error, compiled.matches(DeviceView('gpu.example.com', {}, {}, False)))"
     )

@@ -20,6 +20,7 @@ from release import wheels
 ROOT = Path(__file__).parents[2]
 #: Folder and package of each distribution, by the name of its wheel.
 HOLDS = {
+    "dra_cel": ("cel", "dra_cel"),
     "plimsoll_core": ("core", "plimsoll"),
     "plimsoll_client": ("client", "plimsoll"),
     "plimsoll_optimal": ("optimal", "plimsoll_optimal"),
@@ -95,7 +96,7 @@ def test_a_wheel_holds_its_folder_and_nothing_else(name: str) -> None:
 
 def test_no_two_distributions_have_a_package_in_common() -> None:
     """Where one is installed without the other, nothing is half there."""
-    packages = [{path.split("/")[1] for path in modules_of(name)} for name in HOLDS]
+    packages = [{"/".join(path.split("/")[:2]) for path in modules_of(name)} for name in HOLDS]
 
     assert sum(map(len, packages)) == len(set().union(*packages))
 
@@ -161,6 +162,28 @@ def test_authors_need_the_core_alone(tmp_path: Path) -> None:
     assert said(folder, "-c", code) == "s"
 
 
+def test_selectors_are_evaluated_without_plimsoll(tmp_path: Path) -> None:
+    """By the wheel of the evaluator alone; the core alone names it."""
+    evaluates = (
+        "import sys\n"
+        "from dra_cel import DeviceView, selector\n"
+        "device = DeviceView('gpu.example.com', {'model': 'a100'}, {'memory': '80Gi'})\n"
+        "print(selector('device.capacity[device.driver].memory == quantity(\"80Gi\")').matches(device))\n"
+        "print(*[each for each in sys.modules if each.startswith(('plimsoll', 'roadstead'))])"
+    )
+    asks = (
+        "from plimsoll.devices.pools import PooledDevice\n"
+        "from plimsoll.devices.selectors import answer_of\n"
+        "from plimsoll.model.kinds.devices.resource_slice import Device, ResourceSlice\n"
+        "print(answer_of('true', PooledDevice(ResourceSlice(), Device(), is_reached=True)).error)"
+    )
+    core = unpacked(tmp_path / "core", "plimsoll_core")
+
+    assert said(unpacked(tmp_path / "cel", "dra_cel"), "-c", evaluates) == "True"
+    assert said(core, "-c", asks).endswith("dra-cel, which is not installed: install plimsoll[devices]")
+    assert said(unpacked(core, "dra_cel"), "-c", asks) == ""
+
+
 def test_the_demo_is_a_package_of_its_own(tmp_path: Path) -> None:
     """Found by ``plimsoll demo`` where both are installed, with the policies of the command line's wheel."""
     together = unpacked(tmp_path, *BELOW, "plimsoll", "kubectl_plimsoll", "plimsoll_demo")
@@ -190,7 +213,7 @@ def test_distributions_require_one_another_in_their_own_version() -> None:
         stated = tomllib.loads((ROOT / project / "pyproject.toml").read_text())["project"]
         extras = stated.get("optional-dependencies", {}).values()
         wanted = [*stated["dependencies"], *(each for extra in extras for each in extra)]
-        ours = [each for each in wanted if each.startswith(("plimsoll", "kubectl-plimsoll"))]
+        ours = [each for each in wanted if each.startswith(("dra-cel", "plimsoll", "kubectl-plimsoll"))]
 
         assert stated["version"] == __version__
         assert all(each.endswith(f"=={__version__}") for each in ours), ours

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.builders import DRIVER, a_slice
+from dra_cel import compiler, selector
+from dra_cel.reads import KnownReads, reads_of
+from dra_cel.syntax import Tree
 from plimsoll.devices import selectors
-from plimsoll.devices.cel import compiler
-from plimsoll.devices.cel.reads import KnownReads, reads_of
-from plimsoll.devices.cel.selectors import selector
-from plimsoll.devices.cel.syntax import Tree
 from plimsoll.devices.pools import PooledDevice
 from plimsoll.devices.selectors import answer_of, evaluated
 

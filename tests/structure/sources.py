@@ -54,8 +54,10 @@ def product() -> tuple[Module, ...]:
 
 
 def distributions() -> list[tuple[Module, ...]]:
-    """The modules of each distribution."""
-    return [product(), below(ROOT / "devcluster" / "src")]
+    """The modules of Plimsoll, and of each distribution that knows nothing of it."""
+    apart = [ROOT / "cel", ROOT / "devcluster" / "src"]
+    ours = tuple(module for root in PRODUCT if root not in apart for module in below(root))
+    return [ours, *map(below, apart)]
 
 
 @cache

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 #: Folders of projects whose wheels have the operator's version or are required by one that has.
-PROJECTS = (".", "core", "client", "optimal", "kubectl", "testing", "examples/demo", "devcluster")
+PROJECTS = (".", "cel", "core", "client", "optimal", "kubectl", "testing", "examples/demo", "devcluster")
 #: The oldest C library that the kernel may need, as the tag of its wheel says.
 C_LIBRARY = (2, 17)
 

@@ -3,14 +3,14 @@
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from plimsoll.devices.cel.device_view import DeviceView
+from plimsoll.devices import cel
 from plimsoll.devices.pools import PooledDevice
 from plimsoll.devices.requests import Expression
 from plimsoll.devices.search_limits import AllocationError, StepLimit
 from plimsoll.model.kinds.devices.resource_slice import Device, DeviceAttribute
 
 if TYPE_CHECKING:
-    from plimsoll.devices.cel.selectors import CompiledSelector
+    from dra_cel import DeviceView
 
 #: Number of cached results for groups of devices.
 KEPT = 65_536
@@ -30,12 +30,6 @@ class SelectorAnswer(NamedTuple):
     error: str = ""
 
 
-def _compiled(expression: str) -> "CompiledSelector":
-    from plimsoll.devices.cel.selectors import selector  # noqa: PLC0415 - where a claim has selectors
-
-    return selector(expression)
-
-
 def is_selected(expression: Expression, device: PooledDevice, steps: StepLimit) -> bool:
     """Whether an expression is true for a device.
 
@@ -52,7 +46,9 @@ def is_selected(expression: Expression, device: PooledDevice, steps: StepLimit) 
 
 def answer_of(expression: str, device: PooledDevice) -> SelectorAnswer:
     """The result of an expression for a device, shared by devices that agree in all that it can read."""
-    reads = _compiled(expression).reads
+    if not cel.is_installed():
+        return SelectorAnswer(matches=False, units=0, error=cel.MISSING)
+    reads = cel.compiled(expression).reads
     if reads is None or not device.is_sound:
         return evaluated(expression, device.view)
     driver, published = device.id.driver, device.device
@@ -76,10 +72,10 @@ def _of_group(
     capacity: tuple[str | None, ...],
 ) -> SelectorAnswer:
     """The result for all devices that have these values, as the expression reads no others."""
-    reads = _compiled(expression).reads
+    reads = cel.compiled(expression).reads
     assert reads is not None
     names = reads.names(driver)
-    view = DeviceView(
+    view = cel.view_of(
         driver,
         {
             name: each.value
@@ -92,11 +88,6 @@ def _of_group(
     return evaluated(expression, view)
 
 
-def evaluated(expression: str, view: DeviceView) -> SelectorAnswer:
+def evaluated(expression: str, view: "DeviceView") -> SelectorAnswer:
     """The result of an expression for a view."""
-    from plimsoll.devices.cel.selectors import CompiledSelectorError  # noqa: PLC0415 - as above
-
-    try:
-        return SelectorAnswer(*_compiled(expression).evaluated(view))
-    except CompiledSelectorError as error:
-        return SelectorAnswer(matches=False, units=error.units, error=str(error))
+    return SelectorAnswer(*cel.evaluated(expression, view))

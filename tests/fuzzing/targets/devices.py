@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dra_cel import DeviceView, SelectorError, Version, selector
 from fuzzing import specimens
 from fuzzing.target import Bound, Broken, Target, kind_of, text_of
 from plimsoll.cluster.listed_objects import read_object
 from plimsoll.devices.book import DeviceBook
-from plimsoll.devices.cel.device_view import DeviceView
-from plimsoll.devices.cel.selectors import CompiledSelectorError, selector
 from plimsoll.devices.requests import MissingClassError
 from plimsoll.devices.search_limits import AllocationError
 from plimsoll.engine.attempt import schedule
@@ -23,7 +22,7 @@ from plimsoll.framework import Registry
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
-from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice, Version
+from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.toolkit.devices.pod_devices import PodDevices
@@ -214,7 +213,7 @@ def expressions(data: bytes) -> object:
     """An expression: a bool, or one sentence, at a bounded cost."""
     try:
         return selector(text_of(data)).matches(VIEW)
-    except CompiledSelectorError as error:
+    except SelectorError as error:
         return kind_of(str(AllocationError(f"class far: selector #0: {error}")))
 
 
@@ -356,7 +355,7 @@ TARGETS = (
     ),
     Target(
         "device-expressions",
-        "devices.cel",
+        "dra_cel",
         "selectors of devices in classes and claims",
         expressions,
         _expression_seeds,

@@ -5,18 +5,21 @@ Source: Kubernetes v1.36, ``dynamic-resource-allocation/structured/internal/incu
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
 
 from plimsoll.devices.amounts import Amounts, amounts_of, by_full_name
-from plimsoll.devices.cel.device_view import DeviceView, is_sound
+from plimsoll.devices.cel import is_sound, view_of
 from plimsoll.model.kinds.devices.resource_slice import (
     AttributeValue,
     Device,
     DeviceCapacity,
     ResourceSlice,
 )
+
+if TYPE_CHECKING:
+    from dra_cel import DeviceView
 
 
 class DeviceID(NamedTuple):
@@ -121,10 +124,10 @@ class PooledDevice:
         return self._consumes
 
     @property
-    def view(self) -> DeviceView:
+    def view(self) -> "DeviceView":
         """The view for selectors, which decodes its values once."""
         if self._view is None:
-            self._view = DeviceView(
+            self._view = view_of(
                 self.id.driver,
                 self.attributes,
                 {name: str(has.value) for name, has in self.device.capacity.items()},
@@ -136,7 +139,7 @@ class PooledDevice:
     def is_sound(self) -> bool:
         """Whether selectors can decode all of its values."""
         if self._is_sound is None:
-            self._is_sound = is_sound(self.id.driver, self.device.attributes, self.device.capacity)
+            self._is_sound = is_sound(self.device.attributes, self.device.capacity)
         return self._is_sound
 
     def attribute(self, name: str) -> AttributeValue | None:
