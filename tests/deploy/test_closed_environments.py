@@ -38,6 +38,14 @@ FIRST_WORK = {
             "        import_module(each.name)"
         ),
     ),
+    "dra_cel": (
+        (),
+        (
+            "from dra_cel import selector\n"
+            "found = selector('device.driver == \"gpu.example.com\"')\n"
+            "assert not found.error, found.error"
+        ),
+    ),
     "plimsoll_optimal": (("plimsoll_core",), "import plimsoll_optimal.planner, plimsoll_optimal.milp"),
     "plimsoll_testing": (
         ("plimsoll_core", "plimsoll_client"),
