@@ -269,10 +269,14 @@ image-check: $(STAMP) ## build the smallest image so, look into it, and run it o
 	PLIMSOLL_IMAGE_CHECK=1 $(BIN)/python -m pytest tests/deploy/test_built_image.py $(ARGS)
 
 LOCKING = uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --quiet
+# Our own wheels, which no index has, are read for what they require, and not locked.
+OURS = --find-links build/lock --no-emit-find-links $(addprefix --no-emit-package ,dra-cel plimsoll-core plimsoll-client plimsoll-optimal kubectl-plimsoll plimsoll-testing)
 
-lock: ## renew the lock files (needs uv on the PATH: pip install uv): one for everything, and out of it the image's two; two for .tools; one for the site
-	$(LOCKING) --upgrade --extra optimal --extra devices --group dev pyproject.toml devcluster/pyproject.toml -o requirements.lock
-	$(LOCKING) --extra optimal --extra devices --constraint requirements.lock pyproject.toml -o requirements-runtime.lock
+lock: $(STAMP) ## renew the lock files (needs uv on the PATH: pip install uv): one for everything, and out of it the image's two; two for .tools; one for the site
+	rm -rf build/lock
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/lock $(addprefix ./,$(DISTRIBUTIONS))
+	$(LOCKING) $(OURS) --upgrade --extra optimal --extra devices --extra cli --extra testing --group dev pyproject.toml devcluster/pyproject.toml -o requirements.lock
+	$(LOCKING) $(OURS) --extra optimal --extra devices --extra cli --constraint requirements.lock pyproject.toml -o requirements-runtime.lock
 	$(LOCKING) --constraint requirements.lock --group build -o requirements-build.lock
 	$(LOCKING) --no-deps tools/requirements.in -o tools/requirements.lock
 	$(LOCKING) --upgrade tools/supply-chain.in -o tools/supply-chain.lock
