@@ -58,8 +58,8 @@ class ExpectedMove(AnswerPart):
     """A move that a policy would plan."""
 
     pod: str
-    source: str
-    target: str
+    source_node: str
+    target_node: str
     strategy: str
 
 
@@ -214,7 +214,7 @@ def _moves(state: ClusterState, policy: str, changed: ChangedCluster, notes: lis
 
 def _listed(plan: EvictionPlan) -> list[ExpectedMove]:
     return [
-        ExpectedMove(pod=move.pod.key, source=move.source, target=move.target, strategy=move.strategy)
+        ExpectedMove(pod=move.pod.key, source_node=move.source, target_node=move.target, strategy=move.strategy)
         for move in plan.moves
     ]
 

@@ -20,7 +20,7 @@ class LeavingPod(AnswerPart):
         description="Blocked (may not be evicted, and stops a drain), NoPlace (a drain evicts it, and no "
         "other node takes its replacement), Leaves, or Bound (belongs to the node, a drain leaves it)."
     )
-    target: str = Field(description="The node that its replacement would go to; empty without one.")
+    target_node: str = Field(description="The node that its replacement would go to; empty without one.")
     text: str = Field(description="Why it stays, or where it goes.")
     protection: str = Field(
         description="Why policies leave it alone although a drain would not; empty without a reason."
@@ -58,7 +58,7 @@ def _leaving(
     return LeavingPod(
         pod=pod.key,
         outcome=outcome,
-        target=target,
+        target_node=target,
         text=text,
         protection="" if protected is None else protected.message,
     )

@@ -84,7 +84,7 @@ class PendingExplanation(AnswerPart):
     message: str = Field(description="What the PodScheduled condition says, or would say now.")
     nodes: int = Field(description="Nodes of the cluster.")
     feasible: list[str] = Field(description="Nodes that take the pod now.")
-    target: str = Field(description="The node that an attempt would choose now; empty without one.")
+    target_node: str = Field(description="The node that an attempt would choose now; empty without one.")
     plugins: list[PluginRefusals] = Field(description="Refusals by plugin, the most nodes first.")
     groups: list[RefusedNodes] = Field(description="Refused nodes by their reasons, the largest group first.")
     nearest: list[NearestNode] = Field(description="The nearest miss first; then those that others refuse.")
@@ -109,7 +109,7 @@ def explain_pending(scheduler: ProfileScheduler, pod: PodInfo) -> PendingExplana
         message=decision.message,
         nodes=len(scheduler.cluster),
         feasible=feasible,
-        target=decision.node,
+        target_node=decision.node,
         plugins=_by_plugin(examination),
         groups=[_group(examination, each) for each in examination.groups()],
         nearest=[_nearest(each) for each in misses],

@@ -62,7 +62,7 @@ class PolicyView(AnswerPart):
     mode: str = Field(description="DryRun, Approve or Enforce.")
     outcome: str = Field(description="Moves, Refused, Unwanted (no strategy wants it moved) or Failed.")
     strategy: str = Field(description="The strategy that wants it moved; empty without one.")
-    target: str = Field(description="The node that it would move to; empty without one.")
+    target_node: str = Field(description="The node that it would move to; empty without one.")
     text: str = Field(description="In a sentence.")
     holds: list[Hold] = Field(description="All that would keep it where it is if a strategy wanted it moved.")
 
@@ -193,7 +193,7 @@ def _said(
         mode=mode,
         outcome=outcome,
         strategy=strategy,
-        target=target,
+        target_node=target,
         text=text,
         holds=holds or [],
     )

@@ -159,7 +159,7 @@ def _pending_summary(pending: PendingExplanation, *, is_free: bool) -> list[str]
     if pending.feasible:
         count = len(pending.feasible)
         said = [f"{count} of {pending.nodes} {'node takes' if count == 1 else 'nodes take'} it now"]
-        return [*said, f"its next attempt puts it on node {pending.target}"] if is_free else said
+        return [*said, f"its next attempt puts it on node {pending.target_node}"] if is_free else said
     said = [f"none of {pending.nodes} nodes takes it"]
     if pending.nearest:
         said.append(f"nearest miss: {pending.nearest[0].text}")

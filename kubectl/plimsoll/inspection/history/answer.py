@@ -53,7 +53,7 @@ class RecordedMove(AnswerPart):
     mode: Mode = Field(description="The mode it was decided in.")
     purpose: Purpose = Field(description="Move wants another node; Restart wants a fresh pod, on any node.")
     why: str = Field(description="Why the pod was moved, in a sentence.")
-    from_node: str = Field(description="Node that it left.")
+    source_node: str = Field(description="Node that it left.")
     target_node: str | None = Field(description="Node that the replacement was expected on.")
     landed_node: str | None = Field(description="Node that the replacement landed on.")
     gain: int | None = Field(description="Points by which the target scored better.")

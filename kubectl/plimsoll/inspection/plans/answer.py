@@ -24,7 +24,7 @@ class PlannedMove(AnswerPart):
     position: int = Field(ge=1, description="Which of the policy's moves it is, in the order of execution.")
     pod: str = Field(description="The pod, as namespace/name.")
     workload: str = Field(description="Its owner, as Kind namespace/name.")
-    from_node: str = Field(description="Node that the pod runs on.")
+    source_node: str = Field(description="Node that the pod runs on.")
     target_node: str | None = Field(
         description="Node that the replacement is expected on; null when none is needed or none is known."
     )
@@ -162,9 +162,9 @@ class ComparedMove(AnswerPart):
         description="OnlyNew, OnlyOld, Both, or Elsewhere: both move the pod, to different nodes."
     )
     pod: str = Field(description="The pod, as namespace/name.")
-    from_node: str = Field(description="Node that the pod runs on.")
-    new_target: str | None = Field(description="Where the new policies send it.")
-    old_target: str | None = Field(description="Where the old policies send it.")
+    source_node: str = Field(description="Node that the pod runs on.")
+    new_target_node: str | None = Field(description="Where the new policies send it.")
+    old_target_node: str | None = Field(description="Where the old policies send it.")
     new_policy: str | None = Field(description="The new policy that moves it, and its strategy.")
     old_policy: str | None = Field(description="The old policy that moves it, and its strategy.")
 

@@ -36,7 +36,7 @@ class LiveRecord(AnswerPart):
 
     record: str = Field(description="As namespace/name.")
     pod: str = Field(description="As namespace/name.")
-    from_node: str
+    source_node: str
     target_node: str
     policy: str
     strategy: str
