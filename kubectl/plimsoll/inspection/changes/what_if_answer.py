@@ -214,7 +214,9 @@ def _moves(state: ClusterState, policy: str, changed: ChangedCluster, notes: lis
 
 def _listed(plan: EvictionPlan) -> list[ExpectedMove]:
     return [
-        ExpectedMove(pod=move.pod.key, source_node=move.source, target_node=move.target, strategy=move.strategy)
+        ExpectedMove(
+            pod=move.pod.key, source_node=move.source, target_node=move.target, strategy=move.strategy
+        )
         for move in plan.moves
     ]
 
