@@ -67,8 +67,10 @@ class PolicyMoves(AnswerPart):
     """The moves of a policy."""
 
     policy: str
-    before: list[ExpectedMove] = Field(description="In the cluster as it is.")
-    after: list[ExpectedMove] = Field(description="After the changes.")
+    before: list[ExpectedMove] = Field(
+        description="Moves that the policy would plan in the cluster as it is."
+    )
+    after: list[ExpectedMove] = Field(description="Moves that the policy would plan after the changes.")
 
 
 class WhatIfAnswer(Answer):

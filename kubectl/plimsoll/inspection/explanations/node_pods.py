@@ -15,7 +15,7 @@ from plimsoll.planning.scope import never_evict
 class LeavingPod(AnswerPart):
     """Whether a pod could leave its node."""
 
-    pod: str = Field(description="As namespace/name.")
+    pod: str = Field(description="The pod, as namespace/name.")
     outcome: str = Field(
         description="Blocked (may not be evicted, and stops a drain), NoPlace (a drain evicts it, and no "
         "other node takes its replacement), Leaves, or Bound (belongs to the node, a drain leaves it)."
