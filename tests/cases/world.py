@@ -17,8 +17,7 @@ from typing import Any
 from msgspec import structs
 
 from plimsoll.access.rights import Access
-from plimsoll.app.machine.clock import SeededRandomness
-from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
+from plimsoll.app.scheduling_wing import GangParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.cluster.pod_groups import Groups
@@ -78,6 +77,7 @@ from plimsoll.testing.fakes import (
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 from roadstead.kinds.podspec.placement import merge_label_keys
+from scheduling.wing_scene import WingScene
 
 KINDS = {each.kind.__name__: each.kind for each in (*WATCHED, *OPTIONAL)}
 NOT_NAMESPACED = {"Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode",
@@ -169,19 +169,23 @@ class World:
             ),
             Runtime(self._timer, self._clock, InlineComputer(), self._observer, conditions),
         )
-        self._wing = SchedulingWing(
-            book,
-            PodPorts(self, self, self, self, recorder, self._claims),
-            self._clock,
-            SeededRandomness(0),
-            self._observer,
-            WingParts(
-                access=access,
-                evictor=self._rebalancing.victims,
-                gangs=GangParts(groups, FakeGroupStatuses(), self._timer),
-                extending=extending,
-            ),
-        )
+        self._wing = WingScene(
+            clock=self._clock,
+            observer=self._observer,
+            book=book,
+            ports={
+                "binder": self,
+                "volumes": self,
+                "preemptor": self,
+                "statuses": self,
+                "recorder": recorder,
+                "claims": self._claims,
+            },
+            access=access,
+            evictor=self._rebalancing.victims,
+            gangs=GangParts(groups, FakeGroupStatuses(), self._timer),
+            extending=extending,
+        ).wing
         self._queue = self._wing.queue
         self._ingestion = self._wing.ingestion(self._rebalancing.subscribers, self._observer)
 

@@ -97,7 +97,7 @@ def test_a_pod_that_was_moved_settles(shop: str) -> None:
     """Its past move and the rest of the hour are shown."""
     placed = answer(shop, "pod", "shop/web-2")["placed"]
 
-    assert [each["fromNode"] for each in placed["past"]] == ["node-2"]
+    assert [each["sourceNode"] for each in placed["past"]] == ["node-2"]
     assert "MovedRecently" in [each["reason"] for each in placed["policies"][0]["holds"]]
 
 

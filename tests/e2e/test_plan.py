@@ -187,7 +187,7 @@ async def test_plan_says_what_the_operator_then_does(
         said = [
             (
                 each["pod"].partition("/")[2],
-                each["fromNode"],
+                each["sourceNode"],
                 each["targetNode"],
                 each["strategy"],
             )

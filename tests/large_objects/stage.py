@@ -5,40 +5,27 @@ applied to the mirrored cluster and queues a pod; the loop takes the pod, decide
 why not.
 """
 
-import asyncio
-import contextlib
 import json
 import time
-from collections.abc import AsyncIterator
 from typing import Any
 
-from plimsoll.app.machine.clock import SeededRandomness
-from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
+from plimsoll.app.scheduling_wing import GangParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.known_objects import KnownObjects
 from plimsoll.cluster.listed_objects import ObjectReader, event_of
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.cluster.watched_resources import DEVICES, WATCHED
-from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.pod_indexes import OwnerCounts, PodsByOwner, PodsByTemplate, ReadyCounts
 from plimsoll.model.columns.pods_by_importance import PodsByImportance
-from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.observer import Observer
 from plimsoll.testing.fakes import (
-    FakeBinder,
-    FakeClaims,
     FakeClock,
-    FakePreemptor,
-    FakeRecorder,
-    FakeStatuses,
-    FakeVolumes,
     settled,
 )
 from plimsoll.timing.timer import Timer
 from scheduling.gangs.gang_scene import FakeGroupStatuses
+from scheduling.wing_scene import WingScene
 
 SCHEDULER = "s"
 
@@ -60,7 +47,7 @@ class Problems(Observer):
         self.failures.append(f"{where}: {problem}")
 
 
-class Stage:
+class Stage(WingScene):
     """The scheduler's parts, and what their fakes received.
 
     Args:
@@ -69,26 +56,16 @@ class Stage:
     """
 
     def __init__(self, nodes: int, pods: int) -> None:
-        self.clock, self.problems = FakeClock(), Problems()
-        self.binder, self.statuses, self.recorder = FakeBinder(), FakeStatuses(), FakeRecorder()
-        self.cache, self.timer = Cache(), Timer(self.clock, self.problems)
-        book = ReservationBook(self.cache, self.timer)
-        gangs = GangParts(Groups(), FakeGroupStatuses(), self.timer)
-        ports = PodPorts(
-            self.binder, FakeVolumes(), FakePreemptor(), self.statuses, self.recorder, FakeClaims()
+        clock, self.problems = FakeClock(), Problems()
+        self.timer = Timer(clock, self.problems)
+        super().__init__(
+            clock=clock,
+            observer=self.problems,
+            book=ReservationBook(Cache(), self.timer),
+            gangs=GangParts(Groups(), FakeGroupStatuses(), self.timer),
         )
-        self.wing = SchedulingWing(
-            book, ports, self.clock, SeededRandomness(0), self.problems, WingParts(gangs=gangs)
-        )
-        profile = build_profile(
-            ProfileConfig(SCHEDULER),
-            Registry(IN_TREE),
-            [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()],
-        )
-        cluster = self.cache.cluster
-        self.wing.serve({SCHEDULER: ProfileScheduler(profile, cluster, nominator=book.nominator)})
+        self.place()
         self.wing.serve_devices(is_served=True)
-        self.ingestion = self.wing.ingestion((), self.problems)
         watched = {each.name: each.kind for each in (*WATCHED, *DEVICES)}
         self._names = 0
         self.in_use = 0  #: memory after the latest object
@@ -99,19 +76,7 @@ class Stage:
         for number in range(pods):
             self.show("pods", encoded(a_pod(f"p{number}", "others", node=f"node-{number % nodes}")))
         for kind in (PodsByImportance, OwnerCounts, ReadyCounts, PodsByOwner, PodsByTemplate):
-            cluster.index(kind)  # as after a preemption and a plan
-
-    @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator["Stage"]:
-        """The loop at work."""
-        task = asyncio.ensure_future(self.wing.run())
-        await settled()
-        try:
-            yield self
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            self.cache.cluster.index(kind)  # as after a preemption and a plan
 
     def show(self, resource: str, document: bytes) -> Any:
         """Apply a document of a watch; returns the object."""

@@ -124,7 +124,7 @@ class Office:
         self.clock, self.observer = FakeClock(), RememberingObserver()
         self.timer = Timer(self.clock, self.observer)
         self.skipped: list[str] = []
-        self.timetable = schedule.Timetable(self.timer, self.clock, self.observer, self.skipped.append)
+        self.timetable = schedule.Timetable(self.timer, self.clock, self.observer)
         self.ran: list[float] = []
 
     async def job(self) -> None:
@@ -146,7 +146,7 @@ async def office() -> AsyncIterator[Office]:
 
 async def test_a_run_is_hastened_but_never_delayed(office: Office) -> None:
     """Out of turn where the turn is far; a turn that comes sooner stays."""
-    office.timetable.set("far", Schedule(cron="0 0 29 2 *"), office.job)
+    office.timetable.set("far", Schedule(cron="0 0 29 2 *"), office.job, office.skipped.append)
     turn = office.timetable.next_run("far")
     office.timetable.hasten("far", timedelta(hours=1))
     hastened = office.timetable.next_run("far")
@@ -167,7 +167,7 @@ async def test_turns_at_an_interval_begin_after_a_second_and_missed_ones_are_mad
 ) -> None:
     """A process that was paused for four turns runs once, then keeps time."""
     began = office.clock.time
-    office.timetable.set("often", Schedule(interval_seconds=60), office.job)
+    office.timetable.set("often", Schedule(interval_seconds=60), office.job, office.skipped.append)
     await office.clock.advance(62.0)
     office.clock.time += 240.0
     await office.clock.advance(60.0)
@@ -183,7 +183,7 @@ async def test_a_turn_is_skipped_while_the_job_is_still_running(office: Office) 
         await office.job()
         await ends.wait()
 
-    office.timetable.set("slow", Schedule(interval_seconds=60), job)
+    office.timetable.set("slow", Schedule(interval_seconds=60), job, office.skipped.append)
     await office.clock.advance(130.0)
     ends.set()
     await office.clock.advance(60.0)
@@ -196,14 +196,14 @@ async def test_a_wall_clock_that_is_set_back_does_not_bring_a_turn_early() -> No
     """Cron means the time of day; the turn is waited for again."""
     clock = ClockSetBack()
     timer = Timer(clock, RememberingObserver())
-    timetable = schedule.Timetable(timer, clock, RememberingObserver(), lambda _: None)
+    timetable = schedule.Timetable(timer, clock, RememberingObserver())
     ran = asyncio.Event()
 
     async def job() -> None:
         ran.set()
 
     timetable.start()
-    timetable.set("hourly", Schedule(cron="0 * * * *"), job)
+    timetable.set("hourly", Schedule(cron="0 * * * *"), job, list[str]().append)
     turn = timetable.next_run("hourly")
     clock.behind_s, clock.time = 600.0, turn.timestamp()
     timer.call_due()
@@ -222,14 +222,19 @@ async def test_a_wall_clock_that_is_set_back_delays_no_interval_and_no_hastened_
     """Seconds are waited for, not a time of day."""
     clock = ClockSetBack()
     timer = Timer(clock, RememberingObserver())
-    timetable = schedule.Timetable(timer, clock, RememberingObserver(), lambda _: None)
+    timetable = schedule.Timetable(timer, clock, RememberingObserver())
     ran: list[float] = []
 
     async def job() -> None:
         ran.append(clock.time)
 
     timetable.start()
-    timetable.set("often", Schedule(cron="0 0 29 2 *") if hastened else Schedule(interval_seconds=60), job)
+    timetable.set(
+        "often",
+        Schedule(cron="0 0 29 2 *") if hastened else Schedule(interval_seconds=60),
+        job,
+        list[str]().append,
+    )
     timetable.hasten("often", timedelta(seconds=1))
     clock.behind_s, clock.time = 3600.0, clock.time + 1.0
     timer.call_due()
@@ -248,14 +253,14 @@ async def test_a_request_is_kept_when_the_wall_clock_is_set_back_before_the_turn
     clock = ClockSetBack()
     clock.time = datetime(2026, 6, 1, 12, 30, tzinfo=UTC).timestamp()
     timer = Timer(clock, RememberingObserver())
-    timetable = schedule.Timetable(timer, clock, RememberingObserver(), lambda _: None)
+    timetable = schedule.Timetable(timer, clock, RememberingObserver())
     ran = asyncio.Event()
 
     async def job() -> None:
         ran.set()
 
     timetable.start()
-    timetable.set("hourly", Schedule(cron="0 * * * *"), job)
+    timetable.set("hourly", Schedule(cron="0 * * * *"), job, list[str]().append)
     timetable.hasten("hourly", timedelta(minutes=asked[0]))
     clock.behind_s = 5_400.0
     for minutes in asked[1:]:
@@ -289,7 +294,7 @@ async def test_a_job_that_is_under_way_is_cancelled_without_a_word(office: Offic
         finally:
             ended.append("cancelled")
 
-    office.timetable.set("policy", Schedule(interval_seconds=300), job)
+    office.timetable.set("policy", Schedule(interval_seconds=300), job, office.skipped.append)
     await office.clock.advance(2.0)
     office.timetable.stop()
     await settled()
@@ -304,7 +309,7 @@ async def test_a_job_that_raises_has_its_next_turn(office: Office) -> None:
     async def job() -> None:
         raise ValueError("no")
 
-    office.timetable.set("policy", Schedule(interval_seconds=300), job)
+    office.timetable.set("policy", Schedule(interval_seconds=300), job, office.skipped.append)
     await office.clock.advance(2.0)
 
     assert office.observer.failures == [("run of policy", "ValueError('no')")]

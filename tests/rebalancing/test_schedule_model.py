@@ -68,13 +68,13 @@ async def _play(story: list[Step]) -> None:
     clock = Clock()
     clock.time = datetime(2026, 6, 1, 12, 30, tzinfo=UTC).timestamp()
     timer, ran = Timer(clock, RememberingObserver()), list[float]()
-    timetable = Timetable(timer, clock, RememberingObserver(), lambda _: None)
+    timetable = Timetable(timer, clock, RememberingObserver())
 
     async def job() -> None:
         ran.append(clock.time)
 
     timetable.start()
-    timetable.set("hourly", Schedule(cron="0 * * * *"), job)
+    timetable.set("hourly", Schedule(cron="0 * * * *"), job, list[str]().append)
     plain = Hourly(clock)
     for what, minutes in story:
         match what:
@@ -87,7 +87,7 @@ async def _play(story: list[Step]) -> None:
                 plain.hasten(60.0 * minutes)
             case _:
                 timetable.remove("hourly")
-                timetable.set("hourly", Schedule(cron="0 * * * *"), job)
+                timetable.set("hourly", Schedule(cron="0 * * * *"), job, list[str]().append)
                 plain.begin()
         timer.call_due()
         plain.look()

@@ -54,9 +54,9 @@ async def test_a_policy_runs_soon_after_what_it_names(
 
     async with scene.running():
         scene.rebalancers.configure([policy])
-        turn = scene.wing.timetable.next_run("tidy")
+        turn = scene.wing.rebalancers.timetable.next_run("tidy")
         scene.tell(event)
         await settled()
-        after = scene.wing.timetable.next_run("tidy")
+        after = scene.wing.rebalancers.timetable.next_run("tidy")
 
     assert (turn - after > timedelta(days=1)) is hastened  # type: ignore[operator] # known to exist in this test

@@ -1,40 +1,25 @@
 """A pod that a busy node refused is tried again when the node has cooled, not when five minutes are over."""
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import numpy as np
 
-from plimsoll.app.machine.clock import SeededRandomness
-from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.load_feed import NODES_S, LoadFeed
-from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import Registry
+from plimsoll.engine.profile import Enabled
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.load_fall import CoolingNodes
 from plimsoll.load.states import LoadState
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded
-from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.usage import UsageReading
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
-    FakeBinder,
-    FakeClaims,
     FakeClock,
     FakeMeter,
-    FakePreemptor,
-    FakeRecorder,
-    FakeStatuses,
-    FakeVolumes,
-    RememberingObserver,
     a_book,
     settled,
 )
+from scheduling.wing_scene import WingScene
 
 CORE = 10**9
 
@@ -42,42 +27,17 @@ CORE = 10**9
 REFUSING = {"usageThresholds": {"cpu": 65}, "whenAllOver": "Refuse"}
 
 
-class BusyCluster:
+class BusyCluster(WingScene):
     """One node of ten cores, measured every fifteen seconds, and a pod that it refuses."""
 
     def __init__(self, cores: float, **args: Any) -> None:
-        self.clock, self.binder, self.meter, cache = FakeClock(), FakeBinder(), FakeMeter(), Cache()
-        self.cluster, self.cores = cache.cluster, cores
-        self.feed = LoadFeed(self.meter, cache.cluster, self.clock)
+        clock, book, self.meter = FakeClock(), a_book(Cache()), FakeMeter()
+        self.cluster, self.cores = book.cache.cluster, cores
+        self.feed = LoadFeed(self.meter, self.cluster, clock)
         self.feed.is_scored = True
-        book, observer = a_book(cache), RememberingObserver()
-        self.wing = SchedulingWing(
-            book,
-            PodPorts(
-                self.binder, FakeVolumes(), FakePreemptor(), FakeStatuses(), FakeRecorder(), FakeClaims()
-            ),
-            self.clock,
-            SeededRandomness(0),
-            observer,
-            WingParts(refreshed=self.feed.refreshed),
-        )
-        enabled = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
-        enabled.append(Enabled("NodeLoad", 3))
-        config = ProfileConfig("s", args={"NodeLoad": REFUSING | args})
-        profile = build_profile(config, Registry(IN_TREE), enabled)
-        self.wing.serve({"s": ProfileScheduler(profile, cache.cluster, nominator=book.nominator)})
-        self.ingestion = self.wing.ingestion((), observer)
+        super().__init__(clock=clock, book=book, refreshed=self.feed.refreshed)
+        self.place(args={"NodeLoad": REFUSING | args}, enabled=[Enabled("NodeLoad", 3)])
         self.ingestion.apply([NodeAdded(a_node("n0", cpu="10", memory="64Gi"))])
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        task = asyncio.ensure_future(self.wing.run())
-        try:
-            yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
 
     async def seconds(self, count: float) -> None:
         """The node uses ``cores`` meanwhile."""

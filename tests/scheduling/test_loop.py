@@ -7,34 +7,21 @@ from typing import Any
 
 import pytest
 
-from plimsoll.app.machine.clock import SeededRandomness
-from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
-from plimsoll.cluster.cache import Cache
 from plimsoll.engine.plugin_calls import METER
-from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import SUCCESS, Code, NodeFilter, Registry, Status, error, unschedulable
+from plimsoll.framework import SUCCESS, Code, NodeFilter, Status, error, unschedulable
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodDeleted, PodUpdated
-from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import ConditionUpdate
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
-    FakeBinder,
-    FakeClaims,
-    FakeClock,
-    FakePreemptor,
-    FakeRecorder,
-    FakeStatuses,
-    FakeVolumes,
-    a_book,
     settled,
 )
 from plimsoll.timing.slots import Slots
 from plugins.stored import a_claim, a_class, a_volume, mounting
 from scheduling.probes import Gang, Hesitates, Probe
+from scheduling.wing_scene import WingScene
 
 
 class Counted(Observer):
@@ -49,38 +36,12 @@ class Counted(Observer):
         self.broken.append(problem)
 
 
-class Stage:
+class Stage(WingScene):
     """A loop that runs, between fakes; pods of scheduler ``s``, placed by the default plugins and more."""
 
     def __init__(self, *more: Any, args: Any = None, access: Any = None) -> None:
-        self.clock, self.binder, self.statuses = FakeClock(), FakeBinder(), FakeStatuses()
-        self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), Counted()
-        self.volumes = FakeVolumes()
-        self.cache = Cache()
-        self.book = a_book(self.cache)
-        self.wing = SchedulingWing(
-            self.book,
-            PodPorts(self.binder, self.volumes, self.preemptor, self.statuses, self.recorder, FakeClaims()),
-            self.clock,
-            SeededRandomness(0),
-            self.observer,
-            WingParts(access=access),
-        )
-        self.queue, self.loop = self.wing.queue, self.wing.loop
-        names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name != "DefaultBinder"]
-        names += [Enabled(plugin.name) for plugin in more] + [Enabled("DefaultBinder")]
-        self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
-        scheduler = ProfileScheduler(self.profile, self.cache.cluster, nominator=self.book.nominator)
-        self.wing.serve({"s": scheduler})
-        self.ingestion = self.wing.ingestion((), self.observer)
-
-    async def see(self, *events: Any) -> None:
-        self.ingestion.apply(list(events))
-        await settled()
-        self.book.validate()
-
-    async def pods(self, *pods: Any) -> None:
-        await self.see(*(PodAdded(pod) for pod in pods))
+        super().__init__(observer=Counted(), access=access)
+        self.place(*more, args=args)
 
     def reason(self, name: str) -> str:
         return self.statuses.conditions[name].reason

@@ -33,7 +33,7 @@ class Searches:
     @property
     def count(self) -> int:
         """Searches of all shapes of claims."""
-        kept = (each for each in self.scene.book._kept.values() if isinstance(each, NodeAnswers))
+        kept = (each for each in self.scene.devices._kept.values() if isinstance(each, NodeAnswers))
         return sum(each.searches for each in kept)
 
     async def until(self, count: int) -> None:
@@ -85,7 +85,7 @@ async def test_what_happens_meanwhile_counts() -> None:
         scene.wants()
         await searches.until(50)
         for name in NAMES[:-1]:
-            scene.book.remove_slice(f"{name}-gpu")
+            scene.devices.remove_slice(f"{name}-gpu")
         await scene.later()
         await scene.later()
 

@@ -1,38 +1,23 @@
 """Measures the walks of a pod to its binding and of a policy to a verified move: modules entered, returns."""
 
 import asyncio
-import contextlib
 from datetime import timedelta
 from typing import Any, cast
 
 import msgspec
 
-from plimsoll.app.machine.clock import SeededRandomness
-from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing
-from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion, Mirror
 from plimsoll.cluster.watched_resources import WATCHED
-from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import Registry
 from plimsoll.kube.pods import PodBinder, PodEvictor
 from plimsoll.kube.reflector import Reflector
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
-from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
-    FakeClaims,
-    FakeClock,
-    FakePreemptor,
-    FakeRecorder,
-    FakeStatuses,
-    FakeVolumes,
-    RememberingObserver,
-    a_book,
     settled,
 )
 from rebalancing.scene import POLICY, Scene, a_policy, web
+from scheduling.wing_scene import WingScene
 from walks import POLICY_FRONTS, POLICY_PASSIVE, Walk
 
 #: What the walk of a pod takes, which is what ADR 24 aims at; these may only shrink.
@@ -57,33 +42,23 @@ async def pods_walk() -> Walk:
 
     A pod of its template was placed before.
     """
-    clock, observer, cache = FakeClock(), RememberingObserver(), Cache()
-    book, session = a_book(cache), cast("Any", _Session())
-    fakes = FakeVolumes(), FakePreemptor(), FakeStatuses(), FakeRecorder(), FakeClaims()
-    ports = PodPorts(PodBinder(session), *fakes)
-    wing = SchedulingWing(book, ports, clock, SeededRandomness(0), observer)
-    enabled = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
-    profile = build_profile(ProfileConfig("s"), Registry(IN_TREE), enabled)
-    wing.serve({"s": ProfileScheduler(profile, cache.cluster, nominator=book.nominator)})
-    ingestion = wing.ingestion((), observer)
+    session = cast("Any", _Session())
+    scene = WingScene(ports={"binder": PodBinder(session)})
+    scene.place()
     reflector = Reflector(
         session,
         WATCHED[1],
-        ingestion.apply,
-        clock=clock,
+        scene.ingestion.apply,
+        clock=scene.clock,
         randomness=cast("Any", None),
-        observer=observer,
+        observer=scene.observer,
     )
-    task = asyncio.ensure_future(wing.run())
-    nodes = [NodeAdded(a_node(name)) for name in ("n0", "n1")]
-    ingestion.apply([*nodes, PodAdded(a_pod("warm", schedulerName="s"))])
-    await settled()
-    with Walk(is_over=lambda module, function: (module, function) == ("kube.pods", "bind")) as walk:
-        await reflector._hand_over([PodAdded(a_pod("p", schedulerName="s"))])
-        await settled()
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    async with scene.running():
+        nodes = [NodeAdded(a_node(name)) for name in ("n0", "n1")]
+        await scene.see(*nodes, PodAdded(a_pod("warm", schedulerName="s")))
+        with Walk(is_over=lambda module, function: (module, function) == ("kube.pods", "bind")) as walk:
+            await reflector._hand_over([PodAdded(a_pod("p", schedulerName="s"))])
+            await settled()
     return walk
 
 
@@ -107,7 +82,7 @@ async def policys_walk() -> Walk:
     async with scene.running():
         scene.rebalancers.configure([a_policy(schedule={"intervalSeconds": 3600})])
         await settled()
-        scene.wing.timetable.hasten(POLICY, timedelta())
+        scene.wing.rebalancers.timetable.hasten(POLICY, timedelta())
         with Walk(passive=POLICY_PASSIVE, fronts=POLICY_FRONTS, apart=(), first=1_000_000) as walk:
             async with asyncio.timeout(60):
                 while not scene.phases or scene.phases[0][-1] != "Evicted":

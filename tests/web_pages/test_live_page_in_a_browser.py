@@ -44,7 +44,7 @@ def a_record(pod: str, phase: str, *, words: str = "") -> LiveRecord:
     return LiveRecord(
         record=f"{pod}-1",
         pod=pod,
-        from_node="old",
+        source_node="old",
         target_node="new-1",
         policy="tidy",
         strategy="RemoveDuplicates",
@@ -147,7 +147,7 @@ def test_its_figures_are_those_of_the_view(driver: Chrome) -> None:
         (condition,) = said["policies"][0]["conditions"]
         assert rows(driver, "conditions") == [["tidy", *condition.values()]]
         for body, name in (("open", "moves"), ("ended", "records")):
-            columns = ("pod", "fromNode", "targetNode", "phase", "policy", "strategy", "message")
+            columns = ("pod", "sourceNode", "targetNode", "phase", "policy", "strategy", "message")
             assert rows(driver, body) == [[each[column] for column in columns] for each in said[name]]
         assert driver.find_element(By.ID, "status").text == (
             "leading as plimsoll-0; 5 nodes, 5 pods with a node"

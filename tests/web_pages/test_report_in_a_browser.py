@@ -87,7 +87,7 @@ def test_the_numbers_are_those_of_the_json(driver: Chrome, page: Path) -> None:
     rows = texts(driver, "tbody tr")
     for move in tidy["moves"]:
         assert any(
-            row.startswith(f"{move['position']} {move['pod']} {move['fromNode']} {move['targetNode']}")
+            row.startswith(f"{move['position']} {move['pod']} {move['sourceNode']} {move['targetNode']}")
             and f"{move['gain']:+} of {move['gainMaximum']}" in row
             for row in rows
         ), rows

@@ -32,7 +32,8 @@ HEAD = f"""# JSON of the commands
 
 `-o json` and `-o yaml` print one answer with `apiVersion: {API_VERSION}` and a `kind`. A field is
 removed or changes its meaning only with a new version; new fields may appear in any, so a reader ignores
-fields that it does not know. A field without a value is absent. The tables follow the models:
+fields that it does not know. A field without a value is absent. In all answers a move leaves its `sourceNode`
+for its `targetNode`, and its replacement landed on `landedNode`. The tables follow the models:
 `plimsoll.answers.answer.Answer` is their base, and `model_json_schema()` of a kind is its JSON schema.
 
 Written by `make docs` from the code: change that.

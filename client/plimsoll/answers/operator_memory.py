@@ -11,8 +11,12 @@ class QueueMemory(AnswerPart):
     queue: str = Field(description="active, backoff, unschedulable, gated or in flight (being tried).")
     ahead: int = Field(description="Active pods that are tried before it; 0 in another queue.")
     attempts: int = Field(description="How often it was tried.")
-    waited_seconds: int = Field(description="Since it entered the queue, or its last attempt ended.")
-    backoff_seconds: int = Field(description="Until it may be tried again; 0 when it may now.")
+    waited_seconds: int = Field(
+        description="Seconds since the pod entered the queue, or its last attempt ended."
+    )
+    backoff_seconds: int = Field(
+        description="Seconds until the pod may be tried again; 0 when it may be tried now."
+    )
     rejected_by: list[str] = Field(
         description="Plugins that rejected the last attempt; their events wake it."
     )
@@ -23,11 +27,13 @@ class QueueMemory(AnswerPart):
 class RoomMemory(AnswerPart):
     """Reserved room on a node."""
 
-    node: str = Field(description="The node.")
+    node: str = Field(description="Node that has the reserved room.")
     pod: str = Field(description="The pod, or whose replacement, as namespace/name.")
     reason: str = Field(description="Nominated, MoveTarget, Room or Gang.")
     owner: str = Field(description="The profile, policy or PodGroup that answers for it.")
-    seconds_left: int | None = Field(description="Until it ends by itself; null when it does not.")
+    seconds_left: int | None = Field(
+        description="Seconds until the reservation ends by itself; null when it does not."
+    )
 
 
 class PodMemory(AnswerPart):

@@ -37,6 +37,7 @@ Job = Callable[[], Awaitable[None]]
 class _Entry(Struct):
     schedule: Schedule
     job: Job
+    skipped: Callable[[str], None]  #: called with the name when the job is due while it is still running
     due: datetime | None  #: None if the schedule never fires again
     asked: datetime | None = None  #: when an event wants a run at the latest, by the wall clock of its time
     asked_s: float = math.inf  #: the same in monotonic seconds, which count if the wall clock was set
@@ -51,16 +52,12 @@ class Timetable:
         timer: Calls due jobs; must be running.
         clock: Provides the wall time that schedules refer to.
         observer: Notified of a job that raises.
-        skipped: Called with the name of a job that was due while it was still running.
     """
 
-    def __init__(
-        self, timer: Timer, clock: Clock, observer: Observer, skipped: Callable[[str], None]
-    ) -> None:
+    def __init__(self, timer: Timer, clock: Clock, observer: Observer) -> None:
         self._timer = timer
         self._clock = clock
         self._observer = observer
-        self._skipped = skipped
         self._entries: dict[str, _Entry] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
         self._is_started = False
@@ -79,14 +76,15 @@ class Timetable:
         for task in self._running.values():
             task.cancel()
 
-    def set(self, name: str, schedule: Schedule, job: Job) -> None:
+    def set(self, name: str, schedule: Schedule, job: Job, skipped: Callable[[str], None]) -> None:
         """Run a job by this schedule from now on; one at an interval runs for the first time in a second.
 
-        The user's changes before the policy have been mirrored by then.
+        The user's changes before the policy have been mirrored by then. ``skipped`` is called with the name
+        when the job is due while it is still running.
         """
         now = self._now()
         due = now + FIRST_RUN if schedule.interval_seconds is not None else next_time(schedule, now)
-        self._entries[name] = _Entry(schedule, job, due)
+        self._entries[name] = _Entry(schedule, job, skipped, due)
         self._wait(name)
 
     def remove(self, name: str) -> None:
@@ -138,7 +136,7 @@ class Timetable:
             if running is None or running.done():
                 self._running[name] = asyncio.create_task(self._run(name, entry.job), name=f"run of {name}")
             else:
-                self._skipped(name)
+                entry.skipped(name)
             entry.due = _turn_after(entry.schedule, due, max(now, due))
         self._wait(name)
 

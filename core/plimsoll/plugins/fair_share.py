@@ -59,7 +59,8 @@ class QueueArgs(fwk.PluginArgs):
 
     name: str = Field(min_length=1, max_length=63, description="Value of the label that puts a pod into it.")
     weight: Annotated[int, Field(ge=1, le=LARGEST_WEIGHT)] = Field(
-        default=1, description="Its part of the cluster, relative to the other queues' weights."
+        default=1,
+        description="Part of the cluster that the queue may use, relative to the other queues' weights.",
     )
     capability: dict[str, str | int] = Field(
         default={}, description="Ceiling of what its pods may request together, by resource."
@@ -72,7 +73,9 @@ class QueueArgs(fwk.PluginArgs):
 class FairShareArgs(fwk.PluginArgs):
     """Arguments, written as ``spec.scheduling.fairShare`` in a SchedulingPolicy."""
 
-    queues: tuple[QueueArgs, ...] = Field(default=(), description="The queues.")
+    queues: tuple[QueueArgs, ...] = Field(
+        default=(), description="Queues that share the cluster, and their weights."
+    )
     reclaim: Literal["Never", "AboveDeserved"] = Field(
         default="Never", description="Whether a queue below what it deserves takes pods of others away."
     )

@@ -45,7 +45,7 @@ class NodeRequirementArgs(fwk.PluginArgs):
     """One requirement on a node's labels or fields."""
 
     key: str = Field(description="The label, or in matchFields `metadata.name`.")
-    operator: str = Field(description="In, NotIn, Exists, DoesNotExist, Gt or Lt.")
+    operator: str = Field(description="Comparison of the value: In, NotIn, Exists, DoesNotExist, Gt or Lt.")
     values: tuple[str, ...] = Field(
         default=(), description="None for Exists and DoesNotExist, one for Gt and Lt."
     )
@@ -54,8 +54,12 @@ class NodeRequirementArgs(fwk.PluginArgs):
 class NodeTermArgs(fwk.PluginArgs):
     """Requirements that must all match."""
 
-    match_expressions: tuple[NodeRequirementArgs, ...] = Field(default=(), description="On labels.")
-    match_fields: tuple[NodeRequirementArgs, ...] = Field(default=(), description="On the node's name.")
+    match_expressions: tuple[NodeRequirementArgs, ...] = Field(
+        default=(), description="Requirements on labels of the node."
+    )
+    match_fields: tuple[NodeRequirementArgs, ...] = Field(
+        default=(), description="Requirements on the node's name."
+    )
 
     @model_validator(mode="after")
     def _check(self) -> "NodeTermArgs":

@@ -113,7 +113,7 @@ class NodeLoadArgs(fwk.PluginArgs):
     )
     aggregated: AggregatedUsage = Field(
         default=AggregatedUsage.model_construct(),
-        description="The same for the peak, in place of usageThresholds.",
+        description="Thresholds of the peak of use, in place of usageThresholds.",
     )
     when_all_over: Literal["Admit", "Refuse"] = Field(
         default="Admit", description="Admit: where load alone refuses every node it refuses none."

@@ -33,7 +33,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 class BalancedResource(fwk.PluginArgs):
     """A resource to use evenly."""
 
-    name: str = Field(description="Such as cpu.")
+    name: str = Field(description="Name of the resource, such as cpu.")
     weight: Literal[1] = Field(default=1, description="All resources weigh the same.")
 
 

@@ -74,7 +74,8 @@ class NodeResourcesFitArgs(fwk.PluginArgs):
         description="Extended resources that the filter does not look at.",
     )
     ignored_resource_groups: frozenset[str] = Field(
-        default=frozenset(), description="The same by the part of the name before the slash."
+        default=frozenset(),
+        description="Extended resources that are ignored, by the part of the name before the slash.",
     )
     scoring_strategy: ScoringStrategy = Field(
         default=ScoringStrategy.model_construct(), description="How nodes that have room are scored."

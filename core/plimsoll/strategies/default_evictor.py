@@ -96,13 +96,26 @@ class DefaultEvictorArgs(PluginArgs):
     pod_protections: PodProtectionsArg = Field(
         default=PodProtectionsArg.model_construct(), description="Kinds of pods that are never evicted."
     )
-    evict_local_storage_pods: StrictBool = Field(default=False, description="Deprecated.")
-    evict_daemon_set_pods: StrictBool = Field(default=False, description="Deprecated.")
-    evict_system_critical_pods: StrictBool = Field(default=False, description="Deprecated.")
-    evict_failed_bare_pods: StrictBool = Field(default=False, description="Deprecated.")
-    ignore_pvc_pods: StrictBool = Field(default=False, description="Deprecated.")
+    evict_local_storage_pods: StrictBool = Field(
+        default=False,
+        description="Deprecated: disable the protection PodsWithLocalStorage in podProtections.",
+    )
+    evict_daemon_set_pods: StrictBool = Field(
+        default=False, description="Deprecated: disable the protection DaemonSetPods in podProtections."
+    )
+    evict_system_critical_pods: StrictBool = Field(
+        default=False, description="Deprecated: disable the protection SystemCriticalPods in podProtections."
+    )
+    evict_failed_bare_pods: StrictBool = Field(
+        default=False, description="Deprecated: disable the protection FailedBarePods in podProtections."
+    )
+    ignore_pvc_pods: StrictBool = Field(
+        default=False, description="Deprecated: enable the protection PodsWithPVC in podProtections."
+    )
     ignore_pods_without_pdb: StrictBool = Field(
-        default=False, alias="ignorePodsWithoutPDB", description="Deprecated."
+        default=False,
+        alias="ignorePodsWithoutPDB",
+        description="Deprecated: enable the protection PodsWithoutPDB in podProtections.",
     )
 
     _targets: Selector | None = PrivateAttr(default=EVERYTHING)

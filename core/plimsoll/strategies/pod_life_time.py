@@ -78,8 +78,10 @@ class ConditionArg(PluginArgs):
 class OwnerKindsArg(PluginArgs):
     """Kinds of owners to include or to exclude."""
 
-    include: tuple[StrictStr, ...] = Field(default=(), description="Only these; none means all.")
-    exclude: tuple[StrictStr, ...] = Field(default=(), description="All but these.")
+    include: tuple[StrictStr, ...] = Field(
+        default=(), description="Kinds of owner whose pods alone are meant; none means all."
+    )
+    exclude: tuple[StrictStr, ...] = Field(default=(), description="Kinds of owner whose pods are left out.")
 
 
 class PodLifeTimeArgs(ScopedArgs):

@@ -54,7 +54,8 @@ class RemovePodsViolatingTopologySpreadConstraintArgs(ScopedArgs):
     """Arguments, as in descheduler v1alpha2."""
 
     constraints: tuple[Literal["DoNotSchedule", "ScheduleAnyway"], ...] = Field(
-        default=("DoNotSchedule",), description="Which constraints are repaired."
+        default=("DoNotSchedule",),
+        description="Kinds of constraints that are repaired: DoNotSchedule, ScheduleAnyway.",
     )
     topology_balance_node_fit: StrictBool = Field(
         default=True, description="Whether only pods that fit on a node of a smaller domain are evicted."

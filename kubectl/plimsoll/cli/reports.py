@@ -62,7 +62,7 @@ def plan_report(answer: "Plan", state: "ClusterState") -> "Report":
             f"Policy {plan.policy}",
             _body([*policy_view(plan, wide=True, allowances=False)]),
             maps=heat_maps(picture, _changes(plan)) if plan.moves else (),
-            arrows=move_arrows((each.from_node, each.target_node or "?") for each in plan.moves),
+            arrows=move_arrows((each.source_node, each.target_node or "?") for each in plan.moves),
         )
         for plan in answer.policies
     ]
@@ -218,7 +218,7 @@ def history_report(answer: "History") -> "Report":
     from plimsoll.web_pages.move_arrows import move_arrows  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.report import Report, ReportSection  # noqa: PLC0415 - likewise
 
-    landed = [(each.from_node, each.landed_node) for each in answer.moves if each.landed_node is not None]
+    landed = [(each.source_node, each.landed_node) for each in answer.moves if each.landed_node is not None]
     return Report(
         title="What moved",
         source=answer.source,

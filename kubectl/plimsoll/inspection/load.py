@@ -26,34 +26,37 @@ class NodeFigures(AnswerPart):
 
     node: str
     state: str = Field(description="measured, estimated (some pods are not measured), stale or unknown.")
-    age_seconds: float | None = Field(default=None, description="Of its latest reading.")
+    age_seconds: float | None = Field(default=None, description="Age of the node's latest reading.")
     used: dict[str, float] = Field(description="Percent of allocatable, by resource; empty when unknown.")
-    requested: dict[str, float] = Field(description="Likewise what its pods request.")
+    requested: dict[str, float] = Field(
+        description="Percent of allocatable that the node's pods request, by resource."
+    )
 
 
 class NodeLoads(Answer):
     """The usage of nodes."""
 
-    nodes: list[NodeFigures] = Field(description="The fullest by measured cpu first.")
+    nodes: list[NodeFigures] = Field(description="The nodes, the fullest by measured cpu first.")
     notes: list[str] = Field(description="What is not known.")
 
 
 class PodFigures(AnswerPart):
     """One pod that is placed."""
 
-    pod: str = Field(description="Its namespace and name.")
+    pod: str = Field(description="The pod, as namespace/name.")
     node: str
-    cpu_milli: int = Field(description="What it is expected to use.")
-    memory_bytes: int = Field(description="Likewise.")
+    cpu_milli: int = Field(description="Cpu that the pod is expected to use, in milli.")
+    memory_bytes: int = Field(description="Memory that the pod is expected to use, in bytes.")
     basis: str = Field(
-        description="What that rests on: measured, stale, predecessor, workload, or request (a share of it)."
+        description="What the expected use rests on: measured, stale, predecessor, workload, or request (a"
+        " share of it)."
     )
 
 
 class PodLoads(Answer):
     """The usage of pods."""
 
-    pods: list[PodFigures] = Field(description="Those that use most cpu first.")
+    pods: list[PodFigures] = Field(description="The pods, those that use most cpu first.")
     notes: list[str] = Field(description="What is not known.")
 
 

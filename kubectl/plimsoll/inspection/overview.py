@@ -18,16 +18,20 @@ class ResourceUtilisation(AnswerPart):
 
     resource: str = Field(description="Name of the resource.")
     allocatable: int = Field(description="What pods may take: cpu in milli, the rest in units.")
-    requested: int = Field(description="What placed pods request, likewise.")
-    used: int | None = Field(default=None, description="What is used by the metrics API, likewise, if known.")
+    requested: int = Field(description="Amount that placed pods request, in the unit of the allocatable.")
+    used: int | None = Field(
+        default=None,
+        description="Amount that is used by the metrics API, in the unit of the allocatable; null where it"
+        " is not known.",
+    )
 
 
 class NamespaceSize(AnswerPart):
     """The totals of a namespace's pods."""
 
     namespace: str = Field(description="Name of the namespace.")
-    pods: int = Field(description="Its pods that have not ended.")
-    pending: int = Field(description="Those of them without a node.")
+    pods: int = Field(description="Pods of the namespace that have not ended.")
+    pending: int = Field(description="Pods of the namespace that have no node and have not ended.")
     cpu_milli: int = Field(description="Cpu that they request.")
     memory_bytes: int = Field(description="Memory that they request.")
 
@@ -35,7 +39,7 @@ class NamespaceSize(AnswerPart):
 class PolicySummary(AnswerPart):
     """One SchedulingPolicy."""
 
-    name: str = Field(description="Its name.")
+    name: str = Field(description="Name of the SchedulingPolicy.")
     problem: str = Field(default="", description="Why it is not accepted; empty when it is.")
 
 
@@ -51,23 +55,31 @@ class SnapshotOverview(Answer):
     """The contents of a snapshot."""
 
     taken: datetime = Field(description="When it was taken.")
-    source: str = Field(description="From where: the address of an API server, or the path of a file.")
+    source: str = Field(
+        description="Where the cluster was read: the address of an API server, or the path of a file."
+    )
     counts: dict[str, int] = Field(description="Objects by plural; kinds without one are left out.")
     missing: dict[str, str] = Field(description="Why kinds could not be read, by plural.")
     usage_problem: str = Field(default="", description="Why usage is not known; empty if it is.")
     pending: int = Field(description="Pods without a node that have not ended.")
-    utilisation: tuple[ResourceUtilisation, ...] = Field(description="Over all nodes.")
-    largest_namespaces: tuple[NamespaceSize, ...] = Field(description="By requested cpu, at most ten.")
-    policies: tuple[PolicySummary, ...] = Field(description="The oldest first.")
+    utilisation: tuple[ResourceUtilisation, ...] = Field(description="Use of each resource over all nodes.")
+    largest_namespaces: tuple[NamespaceSize, ...] = Field(
+        description="Namespaces with the most requested cpu, at most ten."
+    )
+    policies: tuple[PolicySummary, ...] = Field(
+        description="SchedulingPolicies in the snapshot, the oldest first."
+    )
     unreadable: tuple[UnreadableObject, ...] = Field(description="What cannot be read.")
 
 
 class SavedSnapshot(Answer):
     """A saved snapshot."""
 
-    file: str = Field(description="Where.")
-    size_bytes: int = Field(description="Of the file.")
-    source: str = Field(description="From where: the address of an API server, or the path of a file.")
+    file: str = Field(description="Path of the written file.")
+    size_bytes: int = Field(description="Size of the file in bytes.")
+    source: str = Field(
+        description="Where the cluster was read: the address of an API server, or the path of a file."
+    )
     counts: dict[str, int] = Field(description="Objects by plural; kinds without one are left out.")
     missing: dict[str, str] = Field(description="Why kinds could not be read, by plural.")
 

@@ -19,26 +19,31 @@ PLACES = 1
 class PicturedNode(AnswerPart):
     """One node."""
 
-    node: str = Field(description="Its name.")
+    node: str = Field(description="Name of the node.")
     state: str = Field(description="Ready, NotReady or Cordoned.")
     pods: int = Field(ge=0, description="Pods that are placed on it.")
     requested_percent: dict[str, float] = Field(
         description="Share of its allocatable amount that pods request, by resource."
     )
-    used_percent: dict[str, float] = Field(description="The same as measured; empty where it is not.")
+    used_percent: dict[str, float] = Field(
+        description="Measured use in percent of the node's allocatable amount, by resource; empty where it"
+        " is not measured."
+    )
 
 
 class PodsWithoutNode(AnswerPart):
     """Pods without a node, for one reason."""
 
     reason: str = Field(description="Why, in kube-scheduler's words.")
-    pods: tuple[str, ...] = Field(description="As namespace/name, in the order in which they are tried.")
+    pods: tuple[str, ...] = Field(
+        description="The pods, as namespace/name, in the order in which they are tried."
+    )
 
 
 class PicturedBudget(AnswerPart):
     """A PodDisruptionBudget."""
 
-    budget: str = Field(description="As namespace/name.")
+    budget: str = Field(description="The PodDisruptionBudget, as namespace/name.")
     allowed: int = Field(ge=0, description="Disruptions that it allows now.")
     healthy: int = Field(ge=0, description="Pods that are healthy.")
     expected: int = Field(ge=0, description="Pods that it covers.")
@@ -48,11 +53,13 @@ class PicturedBudget(AnswerPart):
 class ClusterPicture(Answer):
     """The utilisation of a cluster."""
 
-    nodes: tuple[PicturedNode, ...] = Field(description="Sorted by name.")
+    nodes: tuple[PicturedNode, ...] = Field(description="Every node, sorted by name.")
     pods: int = Field(ge=0, description="Pods that are placed.")
-    waiting: tuple[PodsWithoutNode, ...] = Field(description="Those that the most pods have first.")
+    waiting: tuple[PodsWithoutNode, ...] = Field(
+        description="Reasons why pods have no node, the one with the most pods first."
+    )
     placeable: int = Field(ge=0, description="Pods that wait and would find a place now.")
-    budgets: tuple[PicturedBudget, ...] = Field(description="Sorted by name.")
+    budgets: tuple[PicturedBudget, ...] = Field(description="PodDisruptionBudgets, sorted by name.")
     resources: tuple[str, ...] = Field(description="What nodes have: cpu, memory, pods, then extended ones.")
 
 

@@ -25,7 +25,7 @@ class ReplayedBudget(AnswerPart):
     allowed: int = Field(
         ge=0, description="Disruptions that it allowed in the run that left the least of it."
     )
-    used: int = Field(ge=0, description="Those that this run planned to take.")
+    used: int = Field(ge=0, description="Disruptions that this run planned to take.")
     left: int = Field(ge=0, description="What this run left of it.")
     runs_without: int = Field(ge=0, description="Runs that left nothing of it.")
     refusals: int = Field(
@@ -45,7 +45,7 @@ class ReplayedLimit(AnswerPart):
         description="What it limits: a node, a namespace, a workload or a budget; null for the whole run."
     )
     allowed: int = Field(ge=0, description="Evictions that it allowed in the run that left the least of it.")
-    used: int = Field(ge=0, description="Those of this run, and those of earlier runs that counted.")
+    used: int = Field(ge=0, description="Evictions of this run, and those of earlier runs that counted.")
     left: int = Field(ge=0, description="What this run left of it.")
     runs_without: int = Field(ge=0, description="Runs that left nothing of it.")
 

@@ -38,7 +38,7 @@ class StrategyOutcome(AnswerPart):
 class UtilisationSample(AnswerPart):
     """The cluster at one moment."""
 
-    at_seconds: int = Field(description="Since the beginning.")
+    at_seconds: int = Field(description="Seconds since the beginning.")
     cpu_percent: float = Field(description="Requested share of the nodes' cpu.")
     memory_percent: float = Field(description="Requested share of the nodes' memory.")
     nodes_in_use: int = Field(description="Nodes with at least one pod.")
@@ -66,14 +66,15 @@ class RefusedMoves(AnswerPart):
     at_end: int = Field(ge=0, description="Pods that a run at the end would refuse.")
     workloads: int = Field(ge=1, description="How many workloads these pods are of.")
     subjects: tuple[RefusedSubject, ...] = Field(
-        description="The same by workload, those with the most pods first; the first hundred."
+        description="Workloads whose pods stay for this reason, those with the most pods first; the first "
+        "hundred."
     )
 
 
 class ReplayedNode(AnswerPart):
     """Utilisation of a node at the start and at the end, in percent of allocatable by resource."""
 
-    node: str = Field(description="Its name.")
+    node: str = Field(description="Name of the node.")
     before_percent: dict[str, float] = Field(description="What pods request of it at the beginning.")
     after_percent: dict[str, float] = Field(description="What pods request of it at the end.")
 
@@ -82,7 +83,7 @@ class PolicySetOutcome(AnswerPart):
     """The outcome of one set of policies."""
 
     label: str = Field(description="Where the policies are from.")
-    policies: tuple[str, ...] = Field(description="Those that schedule or rebalance.")
+    policies: tuple[str, ...] = Field(description="Names of the policies that schedule or rebalance.")
     runs: int = Field(description="Runs of rebalancing, of all policies.")
     arrived: int = Field(description="Pods that arrived, those pending at the beginning included.")
     placed: int = Field(description="Placements, replacements included.")
@@ -96,10 +97,12 @@ class PolicySetOutcome(AnswerPart):
     pending_reasons: tuple[PendingGroup, ...] = Field(
         description="Why these have no node, the reason of the most pods first."
     )
-    pending_p50_seconds: float = Field(description="Wait of the pods that were placed, median.")
-    pending_p95_seconds: float = Field(description="Likewise, 95th percentile.")
-    pending_max_seconds: float = Field(description="Likewise, the longest.")
-    strategies: tuple[StrategyOutcome, ...] = Field(description="By policy and strategy.")
+    pending_p50_seconds: float = Field(description="Median of the waits of the pods that were placed.")
+    pending_p95_seconds: float = Field(
+        description="95th percentile of the waits of the pods that were placed."
+    )
+    pending_max_seconds: float = Field(description="Longest wait of a pod that was placed.")
+    strategies: tuple[StrategyOutcome, ...] = Field(description="Outcome of each strategy of each policy.")
     refused: tuple[RefusedMoves, ...] = Field(
         description="Why pods stay that strategies want moved, the most frequent reason first."
     )
@@ -110,7 +113,9 @@ class PolicySetOutcome(AnswerPart):
         description="Limits of the policies; of those on nodes, namespaces and workloads what was used up, "
         "the first hundred a field."
     )
-    utilisation: tuple[UtilisationSample, ...] = Field(description="From the beginning to the end.")
+    utilisation: tuple[UtilisationSample, ...] = Field(
+        description="Samples of the utilisation, from the beginning to the end."
+    )
     nodes: tuple[ReplayedNode, ...] = Field(description="Every node, sorted by name.")
     placements_digest: str = Field(description="SHA-256 of all placements in order, to compare replays.")
     problems: tuple[str, ...] = Field(description="What could not be replayed as it would be.")
@@ -120,8 +125,8 @@ class ReplayReport(Answer):
     """The outcome of a replay."""
 
     source: str = Field(description="What was replayed.")
-    seconds: int = Field(description="Of virtual time.")
-    seed: int = Field(description="Of the choice among equally good nodes.")
+    seconds: int = Field(description="Seconds of virtual time.")
+    seed: int = Field(description="Seed of the choice among equally good nodes.")
     outcomes: tuple[PolicySetOutcome, ...] = Field(description="One for each set of policies.")
 
 

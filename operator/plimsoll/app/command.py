@@ -16,7 +16,9 @@ def run(  # noqa: PLR0913 - cli/parameters.py reads the options from the paramet
         Path | None,
         Option(help="The cluster; left out: in-cluster, or the default kubeconfig.", dir_okay=False),
     ] = None,
-    bind_address: Annotated[str, Option(help="Address of the endpoints below.")] = "0.0.0.0",  # noqa: S104 - probes come from outside the pod
+    bind_address: Annotated[
+        str, Option(help="Address of /metrics, of the page and of the probes.")
+    ] = "0.0.0.0",  # noqa: S104 - probes come from outside the pod
     metrics_port: Annotated[
         int, Option(minimum=0, maximum=65535, help="Port of /metrics, /readyz and /healthz; 0: any.")
     ] = 8081,
@@ -29,7 +31,7 @@ def run(  # noqa: PLR0913 - cli/parameters.py reads the options from the paramet
         int | None, Option(help="Seed of tie-breaks and jitter; left out, differs each time.")
     ] = None,
     event_loop: Annotated[
-        str, Option(help="Of the main thread: auto (uvloop where it is installed) or asyncio.")
+        str, Option(help="Event loop of the main thread: auto (uvloop where it is installed) or asyncio.")
     ] = "auto",
     http_client: Annotated[
         str, Option(help="Sends the writes: plimsoll (less CPU), or aiohttp as for reads.")
@@ -38,7 +40,7 @@ def run(  # noqa: PLR0913 - cli/parameters.py reads the options from the paramet
         str, Option(help="Where long plans are made: process (a fork of this one) or thread.")
     ] = "process",
     leader_elect: Annotated[
-        str, Option(metavar="true|false", help="Decide and write only while holding the lease below.")
+        str, Option(metavar="true|false", help="Decide and write only while holding the Lease.")
     ] = "true",
     leader_elect_lease_duration: Annotated[
         str, Option(help="How long others wait after the leader's last renewal, such as 15s.")
@@ -51,7 +53,8 @@ def run(  # noqa: PLR0913 - cli/parameters.py reads the options from the paramet
     ] = "2s",
     leader_elect_resource_name: Annotated[str, Option(help="Name of the Lease.")] = "plimsoll",
     leader_elect_resource_namespace: Annotated[
-        str, Option(help="Its namespace; left out: the pod's own, or kube-system outside of a cluster.")
+        str,
+        Option(help="Namespace of the Lease; left out: the pod's own, or kube-system outside of a cluster."),
     ] = "",
     ui: Annotated[
         str, Option(metavar="true|false", help="Serve /ui on the metrics port: the operator, live.")

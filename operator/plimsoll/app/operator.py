@@ -52,6 +52,7 @@ from plimsoll.policies.relist import reconcile
 from plimsoll.policies.status import PolicyStatuses, RetriedStatuses
 from plimsoll.ports.extenders import ExtenderPort
 from plimsoll.ports.observer import told_to_all
+from plimsoll.ports.pods import VictimEvictor
 from plimsoll.scheduling.extenders.client import ExtenderClient
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
 from plimsoll.strategies import IN_TREE as STRATEGIES
@@ -163,61 +164,22 @@ class Operator:
             observer=self.observer,
             conditions=self.conditions,
         )
-        group_resources = NamespacedResources(session, "podgroups", PodGroupResourceStatus)
-        self.wing = SchedulingWing(
-            parts.book,
-            PodPorts(
-                binder=PodBinder(session),
-                volumes=VolumePatcher(session),
-                claims=ResourceClaims(session),
-                preemptor=PodPreemptor(session, self.clock),
-                statuses=PodStatusPatcher(session, self.clock),
-                recorder=self.recorder,
-            ),
-            self.clock,
-            # A separate source: measurements must not change decisions.
-            machine.randomness(settings.seed),
-            self.observer,
-            WingParts(
-                access=access,
-                evictor=self.rebalancing.victims,
-                gangs=GangParts(parts.groups, group_resources, self.timer),
-                extending=extending,
-                fair_share=True,
-                refreshed=self.load.refreshed,
-                left=work,
-            ),
-        )
+        self.wing = _scheduling_wing(parts, self.rebalancing.victims, extending, work)
         self.queue, self.loop = self.wing.queue, self.wing.loop
         machine.watch_attempts(self.wing.timer.budget)
         self.memory = MemoryAnswers(self.queue, parts.book, self.clock, lambda: self.leadership.standing)
         self.orphans = OrphanedPods(self.recorder, self.clock, self.observer, self.conditions)
-        self.policies = PolicyController(
-            profiles=ProfileSchedulers(
-                registry=registry,
-                defaults=defaults,
-                cluster=self.cache.cluster,
-                nominator=parts.book.nominator,
-                randomness=machine.randomness(settings.seed),
-                failures=failures,
-                extending=extending,
-                observer=self.observer,
-            ),
-            rebalancing=self.rebalancing.rebalancers,
-            statuses=PolicyStatuses(
-                statuses,
-                self.recorder,
-                access,
-                self.clock,
-                self.observer,
-                advisers=(self.rebalancing.rebalancers, self.orphans),
-            ),
+        profiles = ProfileSchedulers(
+            registry=registry,
+            defaults=defaults,
+            cluster=self.cache.cluster,
+            nominator=parts.book.nominator,
+            randomness=machine.randomness(settings.seed),
+            failures=failures,
+            extending=extending,
             observer=self.observer,
-            access=access,
-            serve=self._serve,
-            conditions=self.conditions,
-            left_out=left_out,
         )
+        self.policies = self._controller(profiles, statuses, left_out)
         self.start_check = StartCheck(
             session, access, self.cache.cluster, self.orphans, self.policies.degrade, self.observer
         )
@@ -225,6 +187,28 @@ class Operator:
         was_led = functools.partial(self.policies.were_served, PolicyResources(session))
         self.startup = Startup(parts, self.leadership, self.wing, self.rebalancing, others, was_led)
         self.metrics.register(StateCollector(self._sources()))
+
+    def _controller(
+        self, profiles: ProfileSchedulers, statuses: RetriedStatuses, left_out: Mapping[str, str]
+    ) -> PolicyController:
+        rebalancers = self.rebalancing.rebalancers
+        return PolicyController(
+            profiles=profiles,
+            rebalancing=rebalancers,
+            statuses=PolicyStatuses(
+                statuses,
+                self.recorder,
+                self.access,
+                self.clock,
+                self.observer,
+                advisers=(rebalancers, self.orphans),
+            ),
+            observer=self.observer,
+            access=self.access,
+            serve=self._serve,
+            conditions=self.conditions,
+            left_out=left_out,
+        )
 
     @property
     def live_views(self) -> "LiveViews":
@@ -318,3 +302,35 @@ class Operator:
                 async with asyncio.timeout(RECOVERY_S):
                     await self.rebalancing.recovered.wait()
             group.create_task(self.wing.run(), name="scheduling wing")
+
+
+def _scheduling_wing(
+    parts: SharedParts, victims: VictimEvictor, extending: ExtenderClient, left: WorkUnderWay
+) -> SchedulingWing:
+    """The wing with its adapters to the API server."""
+    session, clock = parts.session, parts.machine.clock
+    groups = NamespacedResources(session, "podgroups", PodGroupResourceStatus)
+    return SchedulingWing(
+        parts.book,
+        PodPorts(
+            binder=PodBinder(session),
+            volumes=VolumePatcher(session),
+            claims=ResourceClaims(session),
+            preemptor=PodPreemptor(session, clock),
+            statuses=PodStatusPatcher(session, clock),
+            recorder=parts.recorder,
+        ),
+        clock,
+        # A separate source: measurements must not change decisions.
+        parts.machine.randomness(parts.seed),
+        parts.observer,
+        WingParts(
+            access=parts.access,
+            evictor=victims,
+            gangs=GangParts(parts.groups, groups, parts.timer),
+            extending=extending,
+            fair_share=True,
+            refreshed=parts.load.refreshed,
+            left=left,
+        ),
+    )

@@ -104,6 +104,107 @@ class WingParts(Struct, frozen=True):
     left: WorkUnderWay = field(default_factory=WorkUnderWay)
 
 
+class QueueParts:
+    """The queue, and what decides when a pod is tried."""
+
+    def __init__(
+        self, book: ReservationBook, ports: PodPorts, clock: Clock, observer: Observer, parts: WingParts
+    ) -> None:
+        self._clock, self._cache, cluster = clock, book.cache, book.cache.cluster
+        self.served = ServedProfiles()
+        self.mirror = Mirror(book.cache, observer)
+        self.work = Signal()
+        self.explanations = Explanations(ports.statuses, ports.recorder, clock, observer, self._is_waiting)
+        explain, gangs = self.explanations.explain, parts.gangs
+        self.rights = None if parts.access is None else RightsGate(parts.access, explain)
+        self.gang_gate = None if gangs is None else GangGate(gangs.groups, book, self.explanations)
+        gates: list[QueueGate] = [each for each in (self.rights, self.gang_gate) if each is not None]
+        self.plugins = QueuePlugins(PrioritySort(NoArgs()), clock, observer, gates, cluster=cluster)
+        self.queue = SchedulingQueue(
+            self.plugins.sort_key,
+            observer,
+            gate=self.plugins.gate,
+            ask=self.plugins.hint,
+            objects=cluster.objects,
+            work=self.work,
+        )
+        self.feed = QueueFeed(self.mirror, self.queue, self.served, book, clock, observer)
+        self.cooled = None if parts.refreshed is None else CooledNodes(self.feed, cluster, parts.refreshed)
+        self.shares = FairShares(book.cache, self.queue, observer) if parts.fair_share else None
+
+    def _is_waiting(self, uid: str) -> bool:
+        """Whether a pod of ours has no node and wants one."""
+        pod = self._cache.waiting.get(uid)
+        return (
+            pod is not None
+            and not pod.is_terminating
+            and self.served.serves(pod)
+            and not self._cache.node_of(uid)
+        )
+
+    def serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
+        """Set the served profiles."""
+        self.served.replace(schedulers)
+        hints, changed = self.plugins.serve(schedulers)
+        self.queue.use(hints, changed, self._clock.monotonic())
+        self.plugins.sort_by_profiles()
+        if self.shares is not None:
+            self.shares.serve(schedulers, self._cache.waiting.values())
+        else:
+            self.queue.resort()
+        for pod in self._cache.waiting.values():
+            if not self.served.serves(pod):
+                self.plugins.release(pod)
+        self.feed.requeue_all()
+
+
+class BindingParts:
+    """What binds the pods that have a node."""
+
+    def __init__(
+        self,
+        book: ReservationBook,
+        ports: PodPorts,
+        clock: Clock,
+        observer: Observer,
+        parts: WingParts,
+        waiting: QueueParts,
+    ) -> None:
+        cluster, gangs, queue = book.cache.cluster, parts.gangs, waiting.queue
+        self.rejections = KubeletRejections(
+            waiting.served, ports.recorder, clock, observer, lambda uid: uid in cluster.pods
+        )
+        self.reports: GroupReports | None = None
+        self.oversight: GangOversight | None = None
+        if gangs is not None and waiting.gang_gate is not None:
+            self.reports = GroupReports(gangs.groups, gangs.writer, clock, observer)
+            self.oversight = GangOversight(
+                gangs.groups,
+                queue,
+                book,
+                waiting.gang_gate,
+                self.reports.touch,
+                ports.recorder,
+                clock,
+                gangs.timer,
+            )
+        optional = (self.rejections, self.oversight, parts.extending)
+        hooks: list[BindingHook] = [each for each in optional if each is not None]
+
+        def freed(change: ClusterEvent) -> None:
+            """Handle devices that were promised to a pod and are free again without a write."""
+            queue.move_all_to_active_or_backoff_queue(change, clock.monotonic(), is_ours=True)
+
+        volumes = ClaimBinder(book.cache, ports.volumes, clock)
+        self.devices = DeviceClaims(cluster, ports.claims, clock, observer, ports.recorder, freed)
+        self.cycle = BindingCycle(
+            ports.binder, ports.statuses, volumes, self.devices, clock, observer, ports.recorder
+        )
+        self.pipeline = BindingPipeline(
+            book, queue, self.cycle, waiting.explanations, ports.recorder, clock, observer, hooks
+        )
+
+
 class SchedulingWing:
     """The objects of the wing.
 
@@ -124,80 +225,27 @@ class SchedulingWing:
     ) -> None:
         parts = parts or WingParts()
         self._clock, self._cache = clock, book.cache
-        self.served = ServedProfiles()
-        self.mirror = Mirror(book.cache, observer)
-        work = Signal()
-        self.explanations = Explanations(ports.statuses, ports.recorder, clock, observer, self._is_waiting)
-        explain = self.explanations.explain
-        gates: list[QueueGate] = []
-        self._rights_gate = None if parts.access is None else RightsGate(parts.access, explain)
-        if self._rights_gate is not None:
-            gates.append(self._rights_gate)
-        gangs = parts.gangs
-        gang_gate = None if gangs is None else GangGate(gangs.groups, book, self.explanations)
-        if gang_gate is not None:
-            gates.append(gang_gate)
-        self._plugins = QueuePlugins(
-            PrioritySort(NoArgs()), clock, observer, gates, cluster=book.cache.cluster
-        )
-        self.queue = SchedulingQueue(
-            self._plugins.sort_key,
-            observer,
-            gate=self._plugins.gate,
-            ask=self._plugins.hint,
-            objects=book.cache.cluster.objects,
-            work=work,
-        )
-        self._feed = QueueFeed(self.mirror, self.queue, self.served, book, clock, observer)
-        self._cooled = (
-            None if parts.refreshed is None else CooledNodes(self._feed, book.cache.cluster, parts.refreshed)
-        )
-        rejections = KubeletRejections(
-            self.served, ports.recorder, clock, observer, lambda uid: uid in book.cache.cluster.pods
-        )
-        hooks: list[BindingHook] = [rejections]
-        self.reports: GroupReports | None = None
-        oversight: GangOversight | None = None
-        if gangs is not None and gang_gate is not None:
-            self.reports = GroupReports(gangs.groups, gangs.writer, clock, observer)
-            oversight = GangOversight(
-                gangs.groups,
-                self.queue,
-                book,
-                gang_gate,
-                self.reports.touch,
-                ports.recorder,
-                clock,
-                gangs.timer,
-            )
-            hooks.append(oversight)
-        if parts.extending is not None:
-            hooks.append(parts.extending)
-        volumes = ClaimBinder(book.cache, ports.volumes, clock)
-        self.devices = devices = DeviceClaims(
-            book.cache.cluster, ports.claims, clock, observer, ports.recorder, self._freed
-        )
-        self.cycle = cycle = BindingCycle(
-            ports.binder, ports.statuses, volumes, devices, clock, observer, ports.recorder
-        )
-        self.pipeline = pipeline = BindingPipeline(
-            book, self.queue, cycle, self.explanations, ports.recorder, clock, observer, hooks
-        )
+        self._waiting = waiting = QueueParts(book, ports, clock, observer, parts)
+        binding = BindingParts(book, ports, clock, observer, parts, waiting)
+        self.served, self.queue, self.mirror = waiting.served, waiting.queue, waiting.mirror
+        self.explanations, self.shares = waiting.explanations, waiting.shares
+        self.devices, self.reports, self.pipeline = binding.devices, binding.reports, binding.pipeline
+        self.cycle = binding.cycle
         leaving = LeavingVictims(self.queue, book.cache, clock)
         preemption = Preemption(
-            ports.preemptor, ports.recorder, observer, cycle.call_off, leaving, parts.evictor
+            ports.preemptor, ports.recorder, observer, self.cycle.call_off, leaving, parts.evictor
         )
         self.failures = failures = AttemptFailures(
-            self.served, self.queue, book, pipeline, preemption, self.explanations, clock, observer
+            self.served, self.queue, book, self.pipeline, preemption, self.explanations, clock, observer
         )
         takers: list[AttemptTaker] = []
-        if oversight is not None:
+        if binding.oversight is not None:
             takers.append(
                 GangAttempts(
-                    oversight,
+                    binding.oversight,
                     self.served,
                     self.queue,
-                    pipeline,
+                    self.pipeline,
                     failures,
                     self.explanations,
                     clock,
@@ -206,23 +254,22 @@ class SchedulingWing:
             )
         if parts.extending is not None:
             takers.append(
-                ExtenderAttempts(parts.extending, self.served, self.queue, failures, pipeline, clock)
+                ExtenderAttempts(parts.extending, self.served, self.queue, failures, self.pipeline, clock)
             )
         self.timer = PluginTimer(clock, randomness, observer)
         self._left = parts.left
         self._left.attempt = self.timer.budget.under_way
         self.loop = SchedulingLoop(
-            self.queue, work, self.served, failures, pipeline, self.timer, clock, takers
+            self.queue, waiting.work, self.served, failures, self.pipeline, self.timer, clock, takers
         )
-        self.shares = FairShares(book.cache, self.queue, observer) if parts.fair_share else None
-        ends = (self.explanations, self._rights_gate, cycle, rejections, leaving)
+        ends = (self.explanations, waiting.rights, self.cycle, binding.rejections, leaving)
         optional = (
-            None if gangs is None else gangs.groups,
+            None if parts.gangs is None else parts.gangs.groups,
             self.mirror,
-            self._feed,
+            waiting.feed,
             self.shares,
-            oversight,
-            OfTypes((ObjectAdded, ObjectUpdated, ObjectDeleted, Synced), (devices,)),
+            binding.oversight,
+            OfTypes((ObjectAdded, ObjectUpdated, ObjectDeleted, Synced), (self.devices,)),
             OfTypes((PodUpdated, PodDeleted), tuple(each for each in ends if each is not None)),
         )
         self.subscribers: tuple[EventSubscriber | OfTypes, ...] = tuple(
@@ -233,10 +280,6 @@ class SchedulingWing:
         """The ingestion of events into the wing and the other subscribers."""
         return Ingestion((*self.subscribers, *others), observer)
 
-    def _freed(self, change: ClusterEvent) -> None:
-        """Handle devices that were promised to a pod and are free again without a write."""
-        self.queue.move_all_to_active_or_backoff_queue(change, self._clock.monotonic(), is_ours=True)
-
     def serve_devices(self, *, is_served: bool, why_not: str = "") -> None:
         """Start or stop serving claims; pods with claims are tried again."""
         objects = self._cache.cluster.objects
@@ -245,34 +288,13 @@ class SchedulingWing:
         change = ClusterEvent(EventResource.RESOURCE_SLICE, ActionType.ADD, None, None, objects.read_only)
         self.queue.move_all_to_active_or_backoff_queue(change, self._clock.monotonic())
 
-    def _is_waiting(self, uid: str) -> bool:
-        """Whether a pod of ours has no node and wants one."""
-        pod = self._cache.waiting.get(uid)
-        return (
-            pod is not None
-            and not pod.is_terminating
-            and self.served.serves(pod)
-            and not self._cache.node_of(uid)
-        )
-
     def serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
         """Set the served profiles."""
-        self.served.replace(schedulers)
-        hints, changed = self._plugins.serve(schedulers)
-        self.queue.use(hints, changed, self._clock.monotonic())
-        self._plugins.sort_by_profiles()
-        if self.shares is not None:
-            self.shares.serve(schedulers, self._cache.waiting.values())
-        else:
-            self.queue.resort()
-        for pod in self._cache.waiting.values():
-            if not self.served.serves(pod):
-                self._plugins.release(pod)
-        self._feed.requeue_all()
+        self._waiting.serve(schedulers)
 
     def take_over(self) -> None:
         """Begin to lead."""
-        self._feed.take_over()
+        self._waiting.feed.take_over()
         for uid, ends in self._left.left.items():
             self._set_aside(uid, ends)
 
@@ -294,10 +316,10 @@ class SchedulingWing:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.explanations.run(), name="conditions")
             group.create_task(self.loop.run(), name="scheduling")
-            if self._cooled is not None:
-                group.create_task(self._cooled.run(), name="cooled nodes")
-            if self._rights_gate is not None:
-                rights = self._rights_gate.run(self.queue, self._clock)
+            if self._waiting.cooled is not None:
+                group.create_task(self._waiting.cooled.run(), name="cooled nodes")
+            if self._waiting.rights is not None:
+                rights = self._waiting.rights.run(self.queue, self._clock)
                 group.create_task(rights, name="rights of pods")
             if self.reports is not None:
                 group.create_task(self.reports.run(), name="status of pod groups")

@@ -25,7 +25,9 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
-    kubeconfig: Path | None = Field(default=None, description="In-cluster or the default one when None.")
+    kubeconfig: Path | None = Field(
+        default=None, description="Path of the kubeconfig file; in-cluster or the default one when None."
+    )
     bind_address: str = "0.0.0.0"  # noqa: S104 - probes and Prometheus connect from outside the pod
     metrics_port: int = Field(default=8081, ge=0, le=65535, description="0 takes a free port.")
     health_port: int = Field(default=8080, ge=0, le=65535, description="0 takes a free port.")
@@ -33,7 +35,8 @@ class Settings(BaseModel):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     seed: int | None = Field(default=None, description="Seed of random numbers; None differs each time.")
     event_loop: Literal["auto", "asyncio"] = Field(
-        default="auto", description="Of the main thread: auto (uvloop where it is installed) or asyncio."
+        default="auto",
+        description="Event loop of the main thread: auto (uvloop where it is installed) or asyncio.",
     )
     http_client: Literal["plimsoll", "aiohttp"] = Field(default="plimsoll", description="Sends the writes.")
     plans: Literal["process", "thread"] = Field(
@@ -41,7 +44,9 @@ class Settings(BaseModel):
         description="Where long plans are made: in a fork, or in a thread.",
     )
     leader_elect: bool = True
-    leader_elect_lease_duration: Seconds = Field(default=15.0, description="Whole seconds.")
+    leader_elect_lease_duration: Seconds = Field(
+        default=15.0, description="How long others wait after the leader's last renewal, in whole seconds."
+    )
     leader_elect_renew_deadline: Seconds = 10.0
     leader_elect_retry_period: Seconds = 2.0
     leader_elect_resource_name: str = Field(default="plimsoll", pattern=NAME)

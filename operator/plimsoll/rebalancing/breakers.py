@@ -11,7 +11,7 @@ again. It resumes after half an hour in any case, when its moves are no longer a
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -76,8 +76,9 @@ class DisplacementBreaker:
 
     cluster: Cluster  #: the placed pods
     waiting: Callable[[], Iterable[Pod]]  #: pods without a place
-    serves: Callable[[str], bool]  #: whether our scheduler places the pods of a scheduler name
     clock: Clock
+    #: scheduler names whose pods our scheduler places; set when policies change
+    served: Collection[str] = field(default=(), init=False)
     #: by policy, the oldest first
     _counts: dict[str, deque[_Count]] = field(default_factory=dict, init=False)
     _since: dict[str, float] = field(default_factory=dict, init=False)  #: when the rest of a policy began
@@ -147,7 +148,7 @@ class DisplacementBreaker:
             told is not None
             and told.status == "False"
             and told.reason in ("Unschedulable", "NotReadyForScheduling")
-            and self.serves(pod.spec.scheduler_name)
+            and pod.spec.scheduler_name in self.served
             and not pod.is_terminating
             and (created is None or now - created.timestamp() >= PATIENCE_S)
         )

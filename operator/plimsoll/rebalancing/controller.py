@@ -98,7 +98,7 @@ class RebalancingController:
 
     def _schedule(self, policy: SchedulingPolicy) -> None:
         name, spec = policy.metadata.name, policy.spec.rebalancing or RebalancingSpec()
-        self.timetable.set(name, spec.schedule, lambda: self.runs.fall_due(name))
+        self.timetable.set(name, spec.schedule, lambda: self.runs.fall_due(name), self.runs.skip)
 
     def observe(self, event: WatchEvent) -> None:
         """Hasten runs that a node's change triggers; pass on a namespace's stop button."""

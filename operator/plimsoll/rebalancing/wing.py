@@ -18,6 +18,7 @@ from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Profile
+from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.framework.descheduling.strategy import empties_nodes
 from plimsoll.model.kinds.watch_event import (
     NodeAdded,
@@ -49,7 +50,7 @@ from plimsoll.rebalancing.execution.feeder import MoveFeeder
 from plimsoll.rebalancing.execution.restart import Restart
 from plimsoll.rebalancing.execution.revalidation import MoveRevalidator
 from plimsoll.rebalancing.execution.targets import MoveTargets
-from plimsoll.rebalancing.execution.victims import VictimEvictions
+from plimsoll.rebalancing.execution.victims import VictimEvictions, VictimNeeds
 from plimsoll.rebalancing.moves import recovery
 from plimsoll.rebalancing.moves.events import HoldUpsChanged, RecordDeleted
 from plimsoll.rebalancing.moves.instructions import CountMove, NoteDisplacement, Revalidate
@@ -105,6 +106,119 @@ class Runtime(Struct, frozen=True):
     forks: SnapshotComputer | None = None  #: None makes all plans in threads
 
 
+class PolicyParts:
+    """What is known about the policies that rebalance.
+
+    Attributes:
+        policies: The policies, keyed by name; the controller of the wing writes them.
+        pending: The pods without a place.
+        planning: Makes plans off the event loop.
+    """
+
+    def __init__(
+        self,
+        book: ReservationBook,
+        keeper: EvictionRecordStore,
+        registries: Registries,
+        access: Access,
+        ports: RebalancingPorts,
+        runtime: Runtime,
+    ) -> None:
+        cluster, clock, observer = book.cache.cluster, runtime.clock, runtime.observer
+        changed = Signal()  #: the reasons why policies cannot move pods may have changed
+        self.policies: dict[str, SchedulingPolicy] = {}
+        self.timetable = Timetable(runtime.timer, clock, observer)
+        self.pending = PendingPods(book.cache)
+        self.displacements = DisplacementBreaker(cluster, self.pending.waiting, clock)
+        self.planning = PlanRunner(runtime.computer, clock, changed, runtime.forks)
+        stop = StopButton(cluster.objects, runtime.namespace)
+        self.breakers = Breakers(stop, self.displacements, access, self.planning)
+        self.configs = PolicyConfigs(self.policies, registries, cluster.objects, self.breakers, clock)
+        scopes = ScopeReviews(self.policies, self.planning, clock)
+        self.degraded = DegradedReasons(
+            self.policies, self.breakers, scopes, ports.surges, clock, changed, runtime.conditions
+        )
+        next_run = self.timetable.next_run
+        self.statistics = RunStatistics(self.policies, next_run, keeper.unfinished, clock, observer)
+        self.reports = RunReports(
+            self.policies, ports.statuses, ports.recorder, next_run, keeper, clock, observer
+        )
+
+
+class MoveParts:
+    """What makes moves.
+
+    Attributes:
+        victims: Evicts victims of preemption.
+        feeder: Passes the moves of runs to the machine.
+    """
+
+    def __init__(
+        self,
+        book: ReservationBook,
+        groups: Groups,
+        keeper: EvictionRecordStore,
+        strategies: StrategyRegistry,
+        policies: PolicyParts,
+        ports: RebalancingPorts,
+        runtime: Runtime,
+    ) -> None:
+        cache, clock, observer = book.cache, runtime.clock, runtime.observer
+        pending, configs, surges, reports = policies.pending, policies.configs, ports.surges, policies.reports
+        emptying = frozenset(name for name in strategies if empties_nodes(strategies[name]))
+        empties: Callable[[Move], bool] = lambda move: bool(move.bundle) and move.strategy in emptying  # noqa: E731
+        self.closed = ClosedNodes(cache, keeper, ports.closer, emptying, clock, observer)
+        needs = VictimNeeds()
+        around = Surroundings(
+            pod=lambda uid: None if (found := pending.find(uid)) is None else facts_of(found.pod),
+            held_up=configs.hold_up,
+            waits=lambda uid: pending.waits(uid) is not None,
+            needless=needs.needless,
+            proposed=lambda specs: moves_of(specs, pending.find, empties),
+            empties=empties,
+        )
+        self.machine = machine = MoveMachine(around, (recovery.table([surges.recovered]), surges.table))
+        replacements = ReplacementSightings()
+        self.contexts = PlanningContexts(
+            book, groups, keeper, machine, pending, clock, replacements.siblings, configs.others
+        )
+        revalidator = MoveRevalidator(
+            book=book,
+            keeper=keeper,
+            context=self.contexts,
+            standing=ports.evictor.standing,
+            deployments_of=surges.present,
+            clock=clock,
+            configured=configs.of,
+            spec_of=configs.spec_of,
+            observer=observer,
+            computer=runtime.computer,
+        )
+        self.targets = MoveTargets(book, pending, machine, replacements.siblings, clock)
+        handlers = MoveHandlers(keeper, ports.evictor, ports.recorder, self.closed, clock)
+        self.executor = MoveExecutor(
+            machine,
+            runtime.timer,
+            clock,
+            observer,
+            sightings=(replacements, *surges.sightings),
+            immediate={
+                CountMove: lambda order: reports.count(
+                    order.policy, order.run, evicted=order.evicted, verified=order.verified
+                ),
+                NoteDisplacement: lambda order: policies.displacements.before_move(order.policy),
+                **self.targets.immediate,
+                **handlers.immediate,
+                **surges.immediate,
+            },
+            awaited={Revalidate: revalidator.judge, **handlers.awaited, **surges.awaited},
+        )
+        self.feeder = MoveFeeder(self.executor, revalidator, empties)
+        self.victims = VictimEvictions(
+            cache=cache, keeper=keeper, executor=self.executor, needs=needs, clock=clock, observer=observer
+        )
+
+
 class RebalancingWing:
     """The objects of the wing.
 
@@ -126,157 +240,83 @@ class RebalancingWing:
         ports: RebalancingPorts,
         runtime: Runtime,
     ) -> None:
-        cache, objects = book.cache, book.cache.cluster.objects
-        clock, observer = runtime.clock, runtime.observer
-        policies: dict[str, SchedulingPolicy] = {}
-        changed = Signal()  #: the reasons why policies cannot move pods may have changed
+        cluster, clock, observer = book.cache.cluster, runtime.clock, runtime.observer
         self.recovered, self.keeper, self._access = asyncio.Event(), keeper, access
-        self.timetable = Timetable(runtime.timer, clock, observer, self._skip)
-
-        # Breakers and configurations of policies.
-        pending = PendingPods(cache)
-        stop = StopButton(objects, runtime.namespace)
-        displacements = DisplacementBreaker(
-            cache.cluster, pending.waiting, lambda name: name in self.configs.profiles, clock
-        )
-        self.planning = PlanRunner(runtime.computer, clock, changed, runtime.forks)
-        surges = ports.surges
-        breakers = Breakers(stop, displacements, access, self.planning)
-        self.configs = configs = PolicyConfigs(policies, registries, objects, breakers, clock)
-        scopes = ScopeReviews(policies, self.planning, clock)
-        self._degraded = degraded = DegradedReasons(
-            policies, breakers, scopes, surges, clock, changed, runtime.conditions
-        )
-        self.statistics = statistics = RunStatistics(
-            policies, self.timetable.next_run, keeper.unfinished, clock, observer
-        )
-        self._reports = reports = RunReports(
-            policies, ports.statuses, ports.recorder, self.timetable.next_run, keeper, clock, observer
-        )
-
-        # The moves.
-        strategies = registries.strategies
-        emptying = frozenset(name for name in strategies if empties_nodes(strategies[name]))
-        empties: Callable[[Move], bool] = lambda move: bool(move.bundle) and move.strategy in emptying  # noqa: E731
-        self._closed = closed = ClosedNodes(cache, keeper, ports.closer, emptying, clock, observer)
-        needs: dict[str, Callable[[], str]] = {}  #: why victims of preemption need not leave, by record
-        around = Surroundings(
-            pod=lambda uid: None if (found := pending.find(uid)) is None else facts_of(found.pod),
-            held_up=configs.hold_up,
-            waits=lambda uid: pending.waits(uid) is not None,
-            needless=lambda key: needs[key]() if key in needs else "",
-            proposed=lambda specs: moves_of(specs, pending.find, empties),
-            empties=empties,
-        )
-        tables = (recovery.table([surges.recovered]), surges.table)
-        machine = MoveMachine(around, tables)
-        replacements = ReplacementSightings()
-        contexts = PlanningContexts(
-            book, groups, keeper, machine, pending, clock, replacements.siblings, configs.others
-        )
-        revalidator = MoveRevalidator(
-            book=book,
-            keeper=keeper,
-            context=contexts,
-            standing=ports.evictor.standing,
-            deployments_of=surges.present,
-            clock=clock,
-            configured=configs.of,
-            spec_of=configs.spec_of,
-            observer=observer,
-            computer=runtime.computer,
-        )
-        targets = MoveTargets(book, pending, machine, replacements.siblings, clock)
-        handlers = MoveHandlers(keeper, ports.evictor, ports.recorder, closed, clock)
-        self.executor = executor = MoveExecutor(
-            machine,
-            runtime.timer,
-            clock,
-            observer,
-            sightings=(replacements, *surges.sightings),
-            immediate={
-                CountMove: lambda order: reports.count(
-                    order.policy, order.run, evicted=order.evicted, verified=order.verified
-                ),
-                NoteDisplacement: lambda order: displacements.before_move(order.policy),
-                **targets.immediate,
-                **handlers.immediate,
-                **surges.immediate,
-            },
-            awaited={
-                Revalidate: revalidator.judge,
-                **handlers.awaited,
-                **surges.awaited,
-            },
-        )
-        self.approvals, self._missed = Approvals(executor), MissedDeletions(keeper, self._forget, clock)
+        parts = PolicyParts(book, keeper, registries, access, ports, runtime)
+        moves = MoveParts(book, groups, keeper, registries.strategies, parts, ports, runtime)
+        policies, self.configs, self.planning = parts.policies, parts.configs, parts.planning
+        self.statistics, self._degraded, self._reports = parts.statistics, parts.degraded, parts.reports
+        self._displacements, self._closed = parts.displacements, moves.closed
+        self.executor, self.victims, feeder = moves.executor, moves.victims, moves.feeder
+        self.approvals, self._missed = Approvals(self.executor), MissedDeletions(keeper, self._forget, clock)
         self._restart = Restart(
             keeper=keeper,
-            executor=executor,
+            executor=self.executor,
             answer=self.approvals.take_over,
-            pending=pending,
+            pending=parts.pending,
             believed=BelievedRecords(
                 keeper=keeper,
-                machine=machine,
-                pending=pending,
+                machine=moves.machine,
+                pending=parts.pending,
                 standing=ports.evictor.standing,
-                configured=configs.of,
+                configured=self.configs.of,
                 defaults=limits_of(EvictionLimits()),
-                cluster=cache.cluster,
+                cluster=cluster,
                 recorder=ports.recorder,
                 observer=observer,
                 clock=clock,
             ),
-            inspect=surges.inspect,
+            inspect=ports.surges.inspect,
             clock=clock,
         )
-        self.victims = VictimEvictions(
-            cache=cache, keeper=keeper, executor=executor, needs=needs, clock=clock, observer=observer
-        )
-
-        # The runs.
-        feeder = MoveFeeder(executor, revalidator, empties)
-        self.retention = Retention(policies, keeper, executor.post, clock, observer, contexts.unready)
-        self._predictions = predictions = Predictions(keeper, executor.post, clock, observer)
-        proposals = Proposals(executor, self.approvals, feeder, keeper, observer)
-        modes = PlanModes(policies, self.retention, predictions, proposals, feeder, breakers)
+        post = self.executor.post
+        self.retention = Retention(policies, keeper, post, clock, observer, moves.contexts.unready)
+        self._predictions = Predictions(keeper, post, clock, observer)
+        proposals = Proposals(self.executor, self.approvals, feeder, keeper, observer)
+        modes = PlanModes(policies, self.retention, self._predictions, proposals, feeder, parts.breakers)
         self.upstream = UpstreamEnforcement(
-            policies, keeper, feeder, machine, pending, objects, self.planning, clock
+            policies, keeper, feeder, moves.machine, parts.pending, cluster.objects, self.planning, clock
         )
-        self._collector = UsageCollector(
-            ports.feed,
-            QueriedSources(ports.prometheus, cache.cluster, policies, ports.feed, clock, observer),
-            clock,
-            policies,
-        )
+        queried = QueriedSources(ports.prometheus, cluster, policies, ports.feed, clock, observer)
+        self._collector = UsageCollector(ports.feed, queried, clock, policies)
         self._forecasts = LoadForecasts(keeper, ports.feed, clock, observer)
-        inputs = RunInputs(book, keeper, self._collector, configs, contexts, surges, executor, clock)
+        inputs = RunInputs(
+            book, keeper, self._collector, self.configs, moves.contexts, ports.surges, self.executor, clock
+        )
         self.runs = PolicyRuns(
-            policies, self.planning, inputs, modes, self.upstream, reports, statistics, degraded
+            policies,
+            self.planning,
+            inputs,
+            modes,
+            self.upstream,
+            self._reports,
+            self.statistics,
+            self._degraded,
         )
         self.rebalancers = RebalancingController(
             policies,
-            self.timetable,
+            parts.timetable,
             self.runs,
-            configs,
-            executor,
-            degraded,
-            predictions,
-            (reports, statistics, inputs, self.runs),
+            self.configs,
+            self.executor,
+            self._degraded,
+            self._predictions,
+            (self._reports, self.statistics, inputs, self.runs),
         )
         nodes, objects_of = (NodeAdded, NodeUpdated), (ObjectAdded, ObjectUpdated, ObjectDeleted)
         self.subscribers: tuple[EventSubscriber | OfTypes, ...] = (
-            OfTypes(objects_of, (degraded,)),
-            pending,
-            OfTypes((PodUpdated, PodDeleted), (targets,)),
-            OfTypes(nodes, (closed,)),
-            executor,
+            OfTypes(objects_of, (self._degraded,)),
+            parts.pending,
+            OfTypes((PodUpdated, PodDeleted), (moves.targets,)),
+            OfTypes(nodes, (self._closed,)),
+            self.executor,
             OfTypes((*nodes, *objects_of), (self.rebalancers,)),
         )
 
     def serve(self, profiles: Mapping[str, Profile]) -> None:
         """Use these profiles, by scheduler name, to place replacements from now on."""
         self.configs.profiles = profiles
+        self._displacements.served = profiles.keys()
 
     def take_records(self, events: Iterable[WatchEvent]) -> None:
         """Handle other clients' changes of records: sent, deleted, or answered by an annotation."""
@@ -301,9 +341,6 @@ class RebalancingWing:
         self.approvals.forget(namespace, name)
         if self.keeper.forget(namespace, name, uid):
             self.executor.post(RecordDeleted(f"{namespace}/{name}"))
-
-    def _skip(self, name: str) -> None:
-        self.runs.skip(name)
 
     async def _follow_rights(self) -> None:
         """Review waiting moves after rights have changed, as more may be allowed now."""

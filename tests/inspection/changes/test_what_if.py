@@ -197,7 +197,9 @@ def test_policies_plan_with_and_without_the_changes() -> None:
     other = what_if(state, [AddNode("n2", "n1")], state.with_policies([]))
 
     assert answer.policies[0].before == []
-    assert [(each.target, each.strategy) for each in answer.policies[0].after] == [("n2", "RemoveDuplicates")]
+    assert [(each.target_node, each.strategy) for each in answer.policies[0].after] == [
+        ("n2", "RemoveDuplicates")
+    ]
     assert other.policies[0].after == []
 
 

@@ -49,7 +49,7 @@ def test_a_pod_that_a_run_would_move_says_where_to_and_why(planner: str) -> None
 
     moved = [each for each in views if each.outcome == "Moves"]
     assert moved
-    assert {each.target for each in moved} == {"b"}
+    assert {each.target_node for each in moved} == {"b"}
     assert all(each.text.startswith("LowNodeUtilization moves it to b: ") for each in moved)
 
 
@@ -139,7 +139,7 @@ def test_a_node_that_can_be_emptied_says_where_its_pods_go() -> None:
     found = node(*drifted(), balancing("Proven"))
 
     assert found.can_drain
-    assert {each.target for each in found.pods} == {"b"}
+    assert {each.target_node for each in found.pods} == {"b"}
     assert found.policies[0].classes == {"LowNodeUtilization": "Overutilized"}
     assert found.policies[0].leave
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.execution.believed_records import BelievedRecords
 from plimsoll.rebalancing.execution.executor import MoveExecutor, MoveHandlers
 from plimsoll.rebalancing.execution.restart import Restart
-from plimsoll.rebalancing.execution.victims import VictimEvictions
+from plimsoll.rebalancing.execution.victims import VictimEvictions, VictimNeeds
 from plimsoll.rebalancing.moves import recovery
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import LEAVING_S
@@ -80,12 +80,12 @@ class Stage:
             clock=self.clock,
             observer=self.observer,
         )
-        needs: dict[str, Callable[[], str]] = {}
+        needs = VictimNeeds()
         around = Surroundings(
             pod=lambda uid: None if (found := self.pending.find(uid)) is None else facts_of(found.pod),
             held_up=lambda _: "",
             waits=lambda _: True,
-            needless=lambda key: needs[key]() if key in needs else "",
+            needless=needs.needless,
             proposed=lambda _: None,
             empties=lambda _: False,
         )

@@ -7,34 +7,22 @@ from types import TracebackType
 from typing import Any, Self
 
 from devices.builders import a_class, a_device, a_slice
-from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing
-from plimsoll.cluster.cache import Cache
 from plimsoll.devices.book import DeviceBook
-from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import Registry
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, PodDeleted, WatchEvent
-from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.devices.device_claims import DeviceClaims
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
-    FakeBinder,
     FakeClaims,
     FakeClock,
-    FakePreemptor,
-    FakeRandomness,
     FakeRecorder,
-    FakeStatuses,
-    FakeVolumes,
-    RememberingObserver,
-    a_book,
     settled,
 )
+from scheduling.wing_scene import WingScene
 
 
 def a_device_binder(claims: FakeClaims | None = None, clock: FakeClock | None = None) -> DeviceClaims:
@@ -48,7 +36,7 @@ def gpus(count: int, node: str = "gpu") -> ResourceSlice:
     return a_slice(node, [a_device(f"d{at}") for at in range(count)])
 
 
-class DeviceScene:
+class DeviceScene(WingScene):
     """The scheduling wing on the nodes ``plain`` and ``gpu``, and an API server of claims.
 
     Args:
@@ -63,25 +51,16 @@ class DeviceScene:
         classes: Sequence[DeviceClass] = (),
         nodes: Sequence[Any] = (),
     ) -> None:
-        self.clock, self.observer, self.binder = FakeClock(), RememberingObserver(), FakeBinder()
-        self.statuses, self.cache, self.claims = FakeStatuses(), Cache(), FakeClaims(*claims)
-        self.recorder = FakeRecorder()
-        book = a_book(self.cache)
-        ports = PodPorts(
-            self.binder, FakeVolumes(), FakePreemptor(), self.statuses, self.recorder, self.claims
-        )
-        self.wing = SchedulingWing(book, ports, self.clock, FakeRandomness(), self.observer)
-        enabled = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
-        profile = build_profile(ProfileConfig("s"), Registry(IN_TREE), enabled)
-        self.wing.serve({"s": ProfileScheduler(profile, self.cache.cluster, nominator=book.nominator)})
-        self.ingestion = self.wing.ingestion((), self.observer)
+        self.claims = FakeClaims(*claims)
+        super().__init__(ports={"claims": self.claims})
+        self.place()
         self.claims.watch = self.show
         objects = (a_class(), *classes, *(slices or [gpus(1)]), *self.claims.claims.values())
         self.show(*map(NodeAdded, nodes or (a_node("plain"), a_node("gpu"))), *map(ObjectAdded, objects))
         self.wing.serve_devices(is_served=True)
 
     @property
-    def book(self) -> DeviceBook:
+    def devices(self) -> DeviceBook:
         """Of devices."""
         return self.cache.cluster.objects.ledger(DeviceBook)
 

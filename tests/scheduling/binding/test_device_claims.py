@@ -66,7 +66,7 @@ async def test_a_claim_is_allocated_and_reserved_before_its_pod_is_bound() -> No
     assert claim.status.reserved_for == (Consumer(resource="pods", name="pod", uid=pod.uid),)
     assert devices_of(claim) == ["d0"]
     assert claim.status.allocation.allocation_timestamp is not None
-    assert scene.book.in_flight == {}
+    assert scene.devices.in_flight == {}
 
 
 async def test_a_pod_is_not_bound_before_the_watch_has_shown_its_claim() -> None:
@@ -76,7 +76,7 @@ async def test_a_pod_is_not_bound_before_the_watch_has_shown_its_claim() -> None
     scene.claims.holds_back = True
     async with scene:
         await scene.later()
-        before = dict(scene.binder.bound), len(scene.book.in_flight)
+        before = dict(scene.binder.bound), len(scene.devices.in_flight)
         scene.claims.catch_up()
         await scene.later()
 
@@ -240,7 +240,7 @@ async def test_a_pod_that_goes_while_its_claim_is_written_reserves_nothing() -> 
         await scene.later()
         scene.removes(pod)
         await scene.later()
-        between = scene.claims.claims["default/mine"], len(scene.book.in_flight)
+        between = scene.claims.claims["default/mine"], len(scene.devices.in_flight)
         scene.claims.catch_up()
         await scene.later()
 
@@ -248,7 +248,7 @@ async def test_a_pod_that_goes_while_its_claim_is_written_reserves_nothing() -> 
     assert between[0].status.reserved_for == ()
     assert devices_of(between[0]) == ["d0"]
     assert between[1] == 1
-    assert scene.book.in_flight == {}
+    assert scene.devices.in_flight == {}
 
 
 async def test_a_process_that_lost_the_lead_binds_nothing_and_the_next_one_goes_on() -> None:
@@ -442,7 +442,7 @@ async def test_extended_resources_get_a_claim_of_their_own() -> None:
     assert scene.claims.mappings == [
         ("default/pod", "pod-extended-resources-x", (("c", "example.com/gpu", "container-0-request-0"),))
     ]
-    assert scene.book.in_flight == {}
+    assert scene.devices.in_flight == {}
 
 
 async def test_the_claim_of_extended_resources_goes_when_the_pod_is_not_bound() -> None:
@@ -454,7 +454,7 @@ async def test_the_claim_of_extended_resources_goes_when_the_pod_is_not_bound() 
     scene.binder.answers = [WriteResult(WriteOutcome.REFUSED, "no")]
     async with scene:
         await scene.later()
-        gone = dict(scene.claims.claims), dict(scene.book.in_flight)
+        gone = dict(scene.claims.claims), dict(scene.devices.in_flight)
         await scene.later(15)
 
     assert gone == ({}, {})

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
-from plimsoll.app.machine.clock import SeededRandomness
-from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
-from plimsoll.cluster.cache import Cache
+from plimsoll.app.scheduling_wing import GangParts
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
@@ -19,7 +17,7 @@ from plimsoll.leadership.fence import Fence
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
-from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, PodDeleted, PodUpdated
+from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.extenders import TLSSettings
 from plimsoll.ports.observer import Observer
@@ -28,21 +26,15 @@ from plimsoll.scheduling.extenders.client import TURNS, ExtenderClient, endpoint
 from plimsoll.scheduling.extenders.health import FAILURES, PAUSE_S
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
-    FakeBinder,
-    FakeClaims,
     FakeClock,
     FakeExtenders,
     FakePods,
-    FakePreemptor,
-    FakeRecorder,
-    FakeStatuses,
-    FakeVolumes,
-    a_book,
     settled,
 )
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 from scheduling.gangs.gang_scene import FakeGroupStatuses
+from scheduling.wing_scene import WingScene
 
 FILTER = {"urlPrefix": "http://f", "filterVerb": "filter", "nodeCacheCapable": True}
 BIND = {"urlPrefix": "http://b", "bindVerb": "bind"}
@@ -60,39 +52,25 @@ class Counted(Observer):
         self.broken.append(problem)
 
 
-class Stage:
+class Stage(WingScene):
     """A loop that runs, between fakes: pods of ``plain`` go the usual way, ``x`` has the extenders."""
 
     def __init__(self, *extenders: Any) -> None:
-        self.clock, self.binder, self.statuses = FakeClock(), FakeBinder(), FakeStatuses()
-        self.recorder, self.observer = FakeRecorder(), Counted()
-        self.extenders, self.documents, self.preemptor = FakeExtenders(), FakePods(), FakePreemptor()
-        self.cache, self.groups = Cache(), Groups()
-        self.book = a_book(self.cache)
-        self.fence = Fence(self.clock)
-        self.fence.open(self.clock.monotonic() + 10_000)
+        clock, observer, self.groups = FakeClock(), Counted(), Groups()
+        self.extenders, self.documents = FakeExtenders(), FakePods()
+        self.fence = Fence(clock)
+        self.fence.open(clock.monotonic() + 10_000)
         self.extending = ExtenderClient(
             self.extenders,
             self.documents,
             fence=self.fence,
-            clock=self.clock,
-            observer=self.observer,
+            clock=clock,
+            observer=observer,
             conditions=Signal(),
         )
-        self.wing = SchedulingWing(
-            self.book,
-            PodPorts(self.binder, FakeVolumes(), self.preemptor, self.statuses, self.recorder, FakeClaims()),
-            self.clock,
-            SeededRandomness(0),
-            self.observer,
-            WingParts(
-                gangs=GangParts(self.groups, FakeGroupStatuses(), Timer(self.clock, self.observer)),
-                extending=self.extending,
-            ),
-        )
-        self.queue, self.loop = self.wing.queue, self.wing.loop
+        gangs = GangParts(self.groups, FakeGroupStatuses(), Timer(clock, observer))
+        super().__init__(clock=clock, observer=observer, gangs=gangs, extending=self.extending)
         self.serve(*extenders)
-        self.ingestion = self.wing.ingestion((), self.observer)
 
     def serve(self, *extenders: Any) -> None:
         """From now on these are the extenders of ``x``."""
@@ -103,13 +81,6 @@ class Stage:
         self.wing.serve(
             {each.scheduler_name: ProfileScheduler(each, self.cache.cluster) for each in profiles}
         )
-
-    async def see(self, *events: Any) -> None:
-        self.ingestion.apply(list(events))
-        await settled()
-
-    async def pods(self, *pods: Any) -> None:
-        await self.see(*(PodAdded(pod) for pod in pods))
 
     @property
     def bound(self) -> dict[str, Any]:

@@ -7,34 +7,23 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from plimsoll.access.rights import Access
-from plimsoll.app.machine.clock import SeededRandomness
-from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
-from plimsoll.cluster.cache import Cache
+from plimsoll.app.scheduling_wing import GangParts
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import Registry
+from plimsoll.engine.profile import Enabled
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
-from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded
-from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded
 from plimsoll.ports.writes import WriteResult
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     DONE,
-    FakeBinder,
     FakeClaims,
     FakeClock,
-    FakePreemptor,
-    FakeRecorder,
-    FakeStatuses,
-    FakeVolumes,
     RememberingObserver,
-    a_book,
-    settled,
 )
 from plimsoll.timing.timer import Timer
+from scheduling.wing_scene import WingScene
 
 
 def a_group(name: str = "train", members: int = 3, **spec: Any) -> PodGroup:
@@ -69,7 +58,7 @@ class FakeGroupStatuses:
         return self.answer
 
 
-class GangScene:
+class GangScene(WingScene):
     """Pods of scheduler ``s``, placed by the default plugins and more."""
 
     def __init__(
@@ -80,44 +69,18 @@ class GangScene:
         claims: FakeClaims | None = None,
         access: Access | None = None,
     ) -> None:
-        self.claims = claims or FakeClaims()
-        self.clock, self.binder, self.statuses = FakeClock(), FakeBinder(), FakeStatuses()
-        self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), RememberingObserver()
-        self.cache, self.groups = Cache(), Groups()
-        self.book, self.timer = a_book(self.cache), Timer(self.clock, self.observer)
-        self.nominator = self.book.nominator
-        self.group_statuses = FakeGroupStatuses()
-        self.wing = SchedulingWing(
-            self.book,
-            PodPorts(self.binder, FakeVolumes(), self.preemptor, self.statuses, self.recorder, self.claims),
-            self.clock,
-            SeededRandomness(0),
-            self.observer,
-            WingParts(
-                gangs=GangParts(self.groups, self.group_statuses, self.timer),
-                fair_share=True,
-                access=access,
-            ),
+        clock, observer, self.claims = FakeClock(), RememberingObserver(), claims or FakeClaims()
+        self.groups, self.timer, self.group_statuses = Groups(), Timer(clock, observer), FakeGroupStatuses()
+        super().__init__(
+            clock=clock,
+            observer=observer,
+            ports={"claims": self.claims},
+            gangs=GangParts(self.groups, self.group_statuses, self.timer),
+            fair_share=True,
+            access=access,
         )
-        self.queue, self.loop, self.sharing = self.wing.queue, self.wing.loop, self.wing.shares
-        self.reports = self.wing.reports
-        names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name != "DefaultBinder"]
-        names += [Enabled(plugin.name) for plugin in more]
-        names += [Enabled(name) for name in (*enabled, "DefaultBinder")]
-        self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
-        scheduler = ProfileScheduler(self.profile, self.cache.cluster, nominator=self.nominator)
-        self.wing.serve({"s": scheduler})
-        self.ingestion = self.wing.ingestion((), self.observer)
-
-    async def see(self, *events: Any) -> None:
-        """The watches tell."""
-        self.ingestion.apply(list(events))
-        await settled()
-        self.book.validate()
-
-    async def pods(self, *pods: Any) -> None:
-        """Pods are created."""
-        await self.see(*(PodAdded(pod) for pod in pods))
+        self.nominator, self.sharing, self.reports = self.book.nominator, self.wing.shares, self.wing.reports
+        self.place(*more, args=args, enabled=map(Enabled, enabled))
 
     async def group(self, *args: Any, **spec: Any) -> None:
         """A PodGroup is created."""

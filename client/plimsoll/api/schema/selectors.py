@@ -34,7 +34,7 @@ class LabelSelectorRequirementSpec(Resource):
         ),
     )
 
-    key: LabelKey = Field(description="Label key.")
+    key: LabelKey = Field(description="Key of the label that the requirement is about.")
     operator: SelectorOperator = Field(description="How the label relates to the values.")
     values: Annotated[tuple[LabelValue, ...], Field(max_length=256)] = Field(
         default=(), description="Values for In and NotIn."

@@ -44,8 +44,8 @@ class EvictedOwner(Resource):
 class GangMember(Resource):
     """A further member of the PodGroup that moves make room for."""
 
-    pod: PodReference = Field(description="The member.")
-    node: ObjectName = Field(description="Where it fits then.")
+    pod: PodReference = Field(description="Pod of the group that finds a place.")
+    node: ObjectName = Field(description="Node that the pod fits on after the moves.")
 
 
 class BundleReference(Resource):
@@ -54,7 +54,9 @@ class BundleReference(Resource):
     name: ObjectName = Field(
         description="What the records of the bundle have in common, also as the label plimsoll.dev/bundle."
     )
-    position: int = Field(ge=1, description="Which of the moves this is, in the order they are made.")
+    position: int = Field(
+        ge=1, description="Place of this move among those of the bundle, in the order they are made."
+    )
     moves: int = Field(ge=1, description="How many moves the bundle has.")
     beneficiary: PodReference | None = Field(
         default=None, description="The pending pod that the moves make room for; left out when for none."
@@ -157,8 +159,8 @@ class EvictionSpec(Resource):
 class PhaseTransition(Resource):
     """When a phase was reached."""
 
-    phase: Phase = Field(description="Phase.")
-    time: Timestamp = Field(description="When it was reached.")
+    phase: Phase = Field(description="Phase that the move has entered.")
+    time: Timestamp = Field(description="When the move entered the phase.")
 
 
 class Replacement(Resource):

@@ -74,9 +74,13 @@ class ExtenderTLS(Resource):
         default=None,
         description="Certificates that the server's must come from; left out, the operator's system's.",
     )
-    cert_data: Base64 | None = Field(default=None, description="Client certificate.")
+    cert_data: Base64 | None = Field(
+        default=None, description="Client certificate that the operator shows to the extender."
+    )
     key_data: Base64 | None = Field(
-        default=None, description="Its key; all who may read the policy can read it: use it for nothing else."
+        default=None,
+        description="Key of the client certificate; all who may read the policy can read it: use it for "
+        "nothing else.",
     )
 
 
@@ -135,7 +139,10 @@ class ExtenderSpec(Resource):
         default=None, ge=0, le=2**31 - 1, description="Factor of its scores; above 0 with prioritizeVerb."
     )
     enable_https: bool = Field(
-        default=False, alias="enableHTTPS", description="As in kube-scheduler; an https:// URL is enough."
+        default=False,
+        alias="enableHTTPS",
+        description="Whether the extender is called by HTTPS, as in kube-scheduler; an https:// URL is "
+        "enough.",
     )
     tls_config: ExtenderTLS | None = Field(default=None, description="How server and client are verified.")
     http_timeout: Duration = Field(
@@ -144,7 +151,7 @@ class ExtenderSpec(Resource):
         description="For one answer, from the connection to its last byte; 0s means 5s.",
     )
     node_cache_capable: bool = Field(
-        default=False, description="It knows the nodes: names are sent, not objects."
+        default=False, description="Whether the extender knows the nodes: names are sent, not objects."
     )
     managed_resources: Annotated[tuple[ManagedResource, ...], Field(max_length=16), UniqueItems("name")] = (
         Field(

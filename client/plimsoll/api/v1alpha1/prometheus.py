@@ -39,7 +39,7 @@ def is_plain_url(url: str) -> bool:
 class SecretReferenceSpec(Resource):
     """Names a Secret."""
 
-    name: ObjectName = Field(description="Its name.")
+    name: ObjectName = Field(description="Name of the Secret.")
     namespace: NamespaceName | None = Field(
         default=None, description="The operator's own namespace; another one is an error."
     )
@@ -94,7 +94,7 @@ class PrometheusTLS(Resource):
 class NodeQuerySpec(Resource):
     """A query that measures one resource of nodes."""
 
-    query: Query = Field(description="In PromQL; it returns one value for each node.")
+    query: Query = Field(description="Query in PromQL that returns one value for each node.")
     unit: Literal["Share", "Cores", "Bytes"] = Field(
         description="What a value is: a share of the node's allocatable from 0 to 1, cores, or bytes."
     )
@@ -109,7 +109,7 @@ class PodQuerySpec(Resource):
     """A query that measures one resource of pods, labelled namespace and pod."""
 
     query: Query = Field(
-        description="In PromQL; the values of all series of a pod are added up, as of its containers."
+        description="Query in PromQL; the values of all series of a pod are added up, as of its containers."
     )
     unit: Literal["Cores", "Bytes"] = Field(description="What a value is: cores or bytes.")
 
@@ -132,8 +132,10 @@ class PodQueries(Resource):
         ),
     )
 
-    cpu: PodQuerySpec | None = Field(default=None, description="Of cpu, in Cores.")
-    memory: PodQuerySpec | None = Field(default=None, description="Of memory, in Bytes.")
+    cpu: PodQuerySpec | None = Field(default=None, description="Query of the pods' use of cpu, in cores.")
+    memory: PodQuerySpec | None = Field(
+        default=None, description="Query of the pods' use of memory, in bytes."
+    )
 
 
 #: A rule about the names of a map, in CEL and in Python.
@@ -170,11 +172,11 @@ class UsageQueries(Resource):
     )
 
     node: Annotated[dict[str, NodeQuerySpec], Field(max_length=8)] = Field(
-        default={}, description="Of nodes, by the name that thresholds have."
+        default={}, description="Queries of the use of nodes, by the name that thresholds have."
     )
     pod: PodQueries = Field(
         default=PodQueries.model_construct(),
-        description="Of pods; without them one pod is moved off a node in each run.",
+        description="Queries of the use of pods; without them one pod is moved off a node in each run.",
     )
 
 
@@ -217,7 +219,7 @@ class PrometheusProviderSpec(Resource):
 
     url: str = Field(
         max_length=2048,
-        description="Its address, to which /api/v1/query is appended.",
+        description="Address of Prometheus, to which /api/v1/query is appended.",
         examples=["https://prometheus.monitoring.svc:9090"],
     )
     auth_token: AuthTokenSpec | None = Field(

@@ -24,17 +24,21 @@ class LoadBasis(StrEnum):
 class NodeLoadChange(Resource):
     """The load of one node, in percent of its allocatable."""
 
-    before_percent: float = Field(ge=0, description="Before the move.")
-    after_percent: float = Field(ge=0, description="As it is expected to be after the move.")
+    before_percent: float = Field(
+        ge=0, description="Load of the node before the move, in percent of its allocatable."
+    )
+    after_percent: float = Field(
+        ge=0, description="Load of the node that is expected after the move, in percent of its allocatable."
+    )
 
 
 class MovedResource(Resource):
     """What a move does to the load of two nodes, by one resource."""
 
-    resource: LoadResource = Field(description="The resource.")
+    resource: LoadResource = Field(description="Name of the resource.")
     expected: Quantity = Field(description="What the pod is expected to use.")
-    source: NodeLoadChange = Field(description="Of the node that the pod leaves.")
-    target: NodeLoadChange = Field(description="Of the node that the replacement is expected on.")
+    source: NodeLoadChange = Field(description="Load of the node that the pod leaves.")
+    target: NodeLoadChange = Field(description="Load of the node that the replacement is expected on.")
 
 
 class MovedLoad(Resource):
@@ -45,19 +49,19 @@ class MovedLoad(Resource):
         " ones; Workload, what pods of its workload have used; Request, a share of its requests."
     )
     resources: Annotated[tuple[MovedResource, ...], Field(max_length=2), UniqueItems("resource")] = Field(
-        default=(), description="By resource."
+        default=(), description="Expected use and load of each resource."
     )
 
 
 class UsedResource(Resource):
     """What the replacement uses of one resource."""
 
-    resource: LoadResource = Field(description="The resource.")
-    used: Quantity = Field(description="Its smoothed measured use.")
+    resource: LoadResource = Field(description="Name of the resource.")
+    used: Quantity = Field(description="Smoothed measured use of the replacement.")
     error_percent: float | None = Field(
         default=None,
-        description="By how much that is more than was expected, in percent of what was expected; below 0"
-        " where it is less. Left out where nothing was expected.",
+        description="Use measured above what was expected, in percent of what was "
+        "expected; below 0 where it is less. Left out where nothing was expected.",
     )
 
 
@@ -66,5 +70,5 @@ class UsedLoad(Resource):
 
     time: Timestamp = Field(description="When it was measured.")
     resources: Annotated[tuple[UsedResource, ...], Field(max_length=2), UniqueItems("resource")] = Field(
-        default=(), description="By resource."
+        default=(), description="Measured use of each resource."
     )

@@ -74,12 +74,13 @@ class StrategySpec(Resource):
         examples=["LowNodeUtilization"],
     )
     args: Args = Field(
-        default={}, description="Its arguments, as in descheduler v1alpha2; left out, its defaults."
+        default={},
+        description="Arguments of the strategy, as in descheduler v1alpha2; left out, its defaults.",
     )
     evictor: EvictorSpec | None = Field(
         default=None,
-        description="Which pods this strategy may evict, in place of the policy's evictor, as in a profile "
-        "of descheduler; only with planner Upstream.",
+        description="Rules that say which pods this strategy may evict, in place of the policy's evictor, "
+        "as in a profile of descheduler; only with planner Upstream.",
     )
 
 
@@ -145,7 +146,7 @@ class RebalancingSpec(Resource):
         "occur several times, as in several profiles of descheduler. None plans nothing.",
     )
     evictor: EvictorSpec = Field(
-        default=EvictorSpec.model_construct(), description="Which pods may be evicted at all."
+        default=EvictorSpec.model_construct(), description="Rules that say which pods may be evicted at all."
     )
     surge: bool = Field(
         default=False,

@@ -61,7 +61,7 @@ class PluginsSpec(Resource):
         default=None, description="Every extension point that the plugin implements."
     )
     pre_enqueue: PluginSetSpec | None = Field(
-        default=None, description="Before a pod enters the active queue."
+        default=None, description="Plugins that are called before a pod enters the active queue."
     )
     queue_sort: PluginSetSpec | None = Field(
         default=None, description="Order of the queue; exactly one plugin."
@@ -79,9 +79,13 @@ class PluginsSpec(Resource):
         default=None, description="Claims and releases what the pod will use."
     )
     permit: PluginSetSpec | None = Field(default=None, description="Approves, delays or refuses the binding.")
-    pre_bind: PluginSetSpec | None = Field(default=None, description="Before the binding.")
+    pre_bind: PluginSetSpec | None = Field(
+        default=None, description="Plugins that are called before the binding."
+    )
     bind: PluginSetSpec | None = Field(default=None, description="Binds the pod.")
-    post_bind: PluginSetSpec | None = Field(default=None, description="After the binding.")
+    post_bind: PluginSetSpec | None = Field(
+        default=None, description="Plugins that are called after the binding."
+    )
 
 
 class PluginConfigSpec(Resource):
@@ -89,7 +93,8 @@ class PluginConfigSpec(Resource):
 
     name: PluginName = Field(description="Name of the plugin.")
     args: Args = Field(
-        default={}, description="Its arguments, as in KubeSchedulerConfiguration v1; left out, its defaults."
+        default={},
+        description="Arguments of the plugin, as in KubeSchedulerConfiguration v1; left out, its defaults.",
     )
 
 
@@ -111,7 +116,10 @@ class Queue(Resource):
         description='Value of the label plimsoll.dev/queue of its pods; those without are in "default".'
     )
     weight: int = Field(
-        default=1, ge=1, le=65_535, description="Its part of the cluster, relative to the other weights."
+        default=1,
+        ge=1,
+        le=65_535,
+        description="Part of the cluster that the queue may use, relative to the other weights.",
     )
     capability: Amounts | None = Field(
         default=None, description="Ceiling of what its pods may request together, by resource."

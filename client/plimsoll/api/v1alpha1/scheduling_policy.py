@@ -112,7 +112,7 @@ class OptimisationStatus(Resource):
 class ResourceLoad(Resource):
     """The load of the policy's nodes by one resource, in percent of what is allocatable."""
 
-    resource: LoadResource = Field(description="The resource.")
+    resource: LoadResource = Field(description="Name of the resource.")
     mean_percent: float = Field(ge=0, description="Mean over the nodes.")
     spread_points: float = Field(ge=0, description="Standard deviation between the nodes.")
     hottest_percent: float = Field(ge=0, description="The largest of all nodes.")
@@ -140,7 +140,8 @@ class RunLoad(Resource):
         default=(), description="Some of them."
     )
     resources: Annotated[tuple[ResourceLoad, ...], Field(max_length=2), UniqueItems("resource")] = Field(
-        default=(), description="By resource; left out without a node that is measured."
+        default=(),
+        description="Load of the nodes for each resource; left out without a node that is measured.",
     )
     left_out: Annotated[tuple[LoadLeftOut, ...], Field(max_length=3), UniqueItems("reason")] = Field(
         default=(), description="Nodes that are not measured, by the reason."

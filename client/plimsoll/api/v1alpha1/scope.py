@@ -30,7 +30,9 @@ class NamespaceScope(Resource):
         ),
     )
 
-    include: _Namespaces = Field(default=(), description="Only these namespaces; empty means all.")
+    include: _Namespaces = Field(
+        default=(), description="Namespaces whose pods are in scope; empty means all."
+    )
     exclude: _Namespaces = Field(default=(), description="All namespaces but these.")
     label_selector: LabelSelectorSpec | None = Field(
         default=None, description="Only namespaces whose labels match; left out, labels do not matter."

@@ -17,8 +17,10 @@ from plimsoll.model.selectors import EVERYTHING, LabelSelector, Selector, Select
 class LabelRequirement(PluginArgs):
     """A condition on one label: In, NotIn, Exists or DoesNotExist."""
 
-    key: StrictStr = Field(default="", description="Label key.")
-    operator: StrictStr = Field(default="", description="In, NotIn, Exists or DoesNotExist.")
+    key: StrictStr = Field(default="", description="Key of the label that the requirement is about.")
+    operator: StrictStr = Field(
+        default="", description="Comparison of the label: In, NotIn, Exists or DoesNotExist."
+    )
     values: tuple[StrictStr, ...] = Field(default=(), description="Values for In and NotIn.")
 
 
@@ -52,8 +54,10 @@ class LabelSelectorArg(PluginArgs):
 class NamespacesArg(PluginArgs):
     """Names of namespaces, without patterns: only these, or all but these."""
 
-    include: tuple[StrictStr, ...] = Field(default=(), description="Only these; none means all.")
-    exclude: tuple[StrictStr, ...] = Field(default=(), description="All but these.")
+    include: tuple[StrictStr, ...] = Field(
+        default=(), description="Namespaces whose pods alone are meant; none means all."
+    )
+    exclude: tuple[StrictStr, ...] = Field(default=(), description="Namespaces whose pods are left out.")
 
     @model_validator(mode="after")
     def _one_list(self) -> Self:

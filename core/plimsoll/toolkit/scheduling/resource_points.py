@@ -83,7 +83,7 @@ def interpolated(shape: Sequence[tuple[int, int]]) -> IntArray:
 class ScoredResource(PluginArgs):
     """A resource and its weight in the score."""
 
-    name: str = Field(description="Such as cpu.")
+    name: str = Field(description="Name of the resource, such as cpu.")
     weight: Annotated[int, Field(ge=0, le=100, description="1 to 100; 0 means 1.")] = 1
 
 

@@ -20,7 +20,13 @@ Files = Annotated[
     ),
 ]
 Filename = Annotated[
-    list[str] | None, Option("--filename", "-f", metavar="FILE", help="The same, as of kubectl apply.")
+    list[str] | None,
+    Option(
+        "--filename",
+        "-f",
+        metavar="FILE",
+        help="A file or folder of documents, or - for standard input, as of kubectl apply.",
+    ),
 ]
 Keep = Annotated[
     bool,

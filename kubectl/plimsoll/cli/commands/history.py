@@ -13,7 +13,10 @@ from plimsoll.commands.verbs import Verb
 Since = Annotated[
     str, Option("--since", help="Leave out what ended before: 24h ago, or at a time of RFC 3339.")
 ]
-Until = Annotated[str, Option("--until", help="Leave out what was planned later; likewise.")]
+Until = Annotated[
+    str,
+    Option("--until", help="Leave out what was planned later than so long ago, or than a time of RFC 3339."),
+]
 Policy = Annotated[str, Option("--policy", help="Only moves of this policy.")]
 Again = Annotated[str, Option("--again-within", help="List pods that were moved again sooner than this.")]
 

@@ -10,7 +10,7 @@ from plimsoll.commands.verbs import Verb
 Policies = Annotated[
     list[str] | None, Argument(metavar="POLICY", help="Policies; left out, the moves of all policies.")
 ]
-Reason = Annotated[str, Option("--reason", help="Why, for those who find it paused.")]
+Reason = Annotated[str, Option("--reason", help="Reason, for those who find it paused.")]
 Lease = Annotated[str, Option("--lease", help="Name of the operator's lease.")]
 
 

@@ -11,7 +11,7 @@ from plimsoll.commands.verbs import Verb
 Names = Annotated[
     list[str] | None, Argument(metavar="RECORD", help="Records, as kubectl get plev lists them.")
 ]
-Everything = Annotated[bool, Option("--all", help="Whatever waits for an answer.")]
+Everything = Annotated[bool, Option("--all", help="Answer every move that waits for an answer.")]
 Policy = Annotated[str, Option("--policy", help="Only what this policy proposes.")]
 
 

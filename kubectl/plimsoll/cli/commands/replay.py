@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 _LONGEST_S = 366 * 86_400.0
 
-Source = Annotated[list[str], Argument(metavar="FILE...", help="What --from of other commands takes.")]
+Source = Annotated[
+    list[str],
+    Argument(metavar="FILE...", help="Snapshots, or what kubectl get -o json printed, as --from takes."),
+]
 Policies = Annotated[
     list[Path] | None,
     Option("--policies", metavar="FILE", help="These policies instead of the snapshot's; repeatable."),
@@ -26,7 +29,7 @@ Against = Annotated[
     Option("--against", metavar="FILE", help="Replay with these as well, side by side; repeatable."),
 ]
 Until = Annotated[str, Option("--until", metavar="DURATION", help="Virtual time, such as 90m or 24h.")]
-Seed = Annotated[int, Option("--seed", help="Of the choice among equally good nodes.")]
+Seed = Annotated[int, Option("--seed", help="Seed of the choice among equally good nodes.")]
 Enforce = Annotated[bool, Option("--enforce", help="Make the moves of DryRun policies, too.")]
 Together = Annotated[
     bool, Option("--together", help="All pods arrive at the beginning, and none ends by itself.")

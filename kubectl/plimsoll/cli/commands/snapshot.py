@@ -12,7 +12,10 @@ from plimsoll.commands.verbs import Verb, VerbGroup
 Target = Annotated[
     Path, Argument(metavar="FILE", help="The file to write, such as cluster.json.gz.", dir_okay=False)
 ]
-Source = Annotated[list[str], Argument(metavar="FILE...", help="What --from of other commands takes.")]
+Source = Annotated[
+    list[str],
+    Argument(metavar="FILE...", help="Snapshots, or what kubectl get -o json printed, as --from takes."),
+]
 Force = Annotated[bool, Option("--force", help="Overwrite the file.")]
 
 

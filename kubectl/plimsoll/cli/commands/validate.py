@@ -27,7 +27,12 @@ def validate(
     *,
     filename: Annotated[
         list[Path] | None,
-        Option("--filename", "-f", metavar="FILE", help="The same, as of kubectl apply."),
+        Option(
+            "--filename",
+            "-f",
+            metavar="FILE",
+            help="A file or folder of documents, or - for standard input, as of kubectl apply.",
+        ),
     ] = None,
 ) -> None:
     """Say whether the operator would accept documents, and why not.

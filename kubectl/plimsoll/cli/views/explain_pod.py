@@ -140,8 +140,8 @@ def _placed(placed: PlacedExplanation) -> View:
             (
                 each.record,
                 each.pod,
-                each.from_node,
-                each.to_node,
+                each.source_node,
+                each.landed_node or each.target_node,
                 each.strategy,
                 each.phase,
                 age_text(each.age_seconds),

@@ -75,7 +75,7 @@ def _moves(moves: Iterable[RecordedMove]) -> Table:
         (
             _time(move.planned),
             move.pod,
-            move.from_node,
+            move.source_node,
             move.landed_node or move.target_node,
             move.phase if move.outcome is PastMoveOutcome.OPEN else move.outcome,
             _seconds(move.seconds),

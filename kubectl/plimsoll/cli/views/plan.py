@@ -86,7 +86,7 @@ def _moves(moves: Iterable[PlannedMove]) -> Table:
         (
             move.position,
             move.pod,
-            move.from_node,
+            move.source_node,
             move.target_node,
             move.strategy,
             gain_of(move.gain, move.gain_maximum),
@@ -214,9 +214,9 @@ def comparison_view(found: PlanComparison) -> Iterator[Table | str]:
             (
                 _PRESENCE[each.presence],
                 each.pod,
-                each.from_node,
-                each.new_target,
-                each.old_target,
+                each.source_node,
+                each.new_target_node,
+                each.old_target_node,
                 each.new_policy,
                 each.old_policy,
             )

@@ -46,7 +46,7 @@ def what_if_view(answer: WhatIfAnswer, *, wide: bool = False) -> View:
         Table(
             ("POLICY", "POD", "FROM", "TO", "STRATEGY"),
             [
-                (policy.policy, move.pod, move.source, move.target, move.strategy)
+                (policy.policy, move.pod, move.source_node, move.target_node, move.strategy)
                 for policy in answer.policies
                 for move in policy.after
             ],

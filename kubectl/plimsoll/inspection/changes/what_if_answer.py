@@ -58,8 +58,8 @@ class ExpectedMove(AnswerPart):
     """A move that a policy would plan."""
 
     pod: str
-    source: str
-    target: str
+    source_node: str
+    target_node: str
     strategy: str
 
 
@@ -67,8 +67,10 @@ class PolicyMoves(AnswerPart):
     """The moves of a policy."""
 
     policy: str
-    before: list[ExpectedMove] = Field(description="In the cluster as it is.")
-    after: list[ExpectedMove] = Field(description="After the changes.")
+    before: list[ExpectedMove] = Field(
+        description="Moves that the policy would plan in the cluster as it is."
+    )
+    after: list[ExpectedMove] = Field(description="Moves that the policy would plan after the changes.")
 
 
 class WhatIfAnswer(Answer):
@@ -214,7 +216,9 @@ def _moves(state: ClusterState, policy: str, changed: ChangedCluster, notes: lis
 
 def _listed(plan: EvictionPlan) -> list[ExpectedMove]:
     return [
-        ExpectedMove(pod=move.pod.key, source=move.source, target=move.target, strategy=move.strategy)
+        ExpectedMove(
+            pod=move.pod.key, source_node=move.source, target_node=move.target, strategy=move.strategy
+        )
         for move in plan.moves
     ]
 

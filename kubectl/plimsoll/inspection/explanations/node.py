@@ -29,18 +29,25 @@ PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailabl
 class ResourceUse(AnswerPart):
     """The use of one resource."""
 
-    resource: str = Field(description="Its name.")
-    allocatable: int = Field(description="In milli for cpu, bytes for memory and storage, units of the rest.")
-    requested: int = Field(description="By the pods on the node.")
-    requested_percent: float = Field(description="Of the allocatable; 0 without any.")
-    used: int | None = Field(description="As measured by metrics.k8s.io; null where it is not.")
-    used_percent: float | None = Field(description="Of the allocatable; null where it is not measured.")
+    resource: str = Field(description="Name of the resource.")
+    allocatable: int = Field(
+        description="Amount that pods can use, in milli for cpu, bytes for memory and storage, units of "
+        "the rest."
+    )
+    requested: int = Field(description="Amount that the pods on the node request.")
+    requested_percent: float = Field(
+        description="Requested amount in percent of the allocatable; 0 without any."
+    )
+    used: int | None = Field(description="Amount used, as measured by metrics.k8s.io; null where it is not.")
+    used_percent: float | None = Field(
+        description="Measured use in percent of the allocatable; null where it is not measured."
+    )
 
 
 class NodePolicyView(AnswerPart):
     """The effect of a policy's run on the node now."""
 
-    policy: str = Field(description="The SchedulingPolicy.")
+    policy: str = Field(description="Name of the SchedulingPolicy.")
     mode: str = Field(description="DryRun, Approve or Enforce.")
     classes: dict[str, str] = Field(
         description="Underutilized, Overutilized or Appropriate, by the strategy that sorts nodes."
@@ -57,15 +64,17 @@ class NodePolicyView(AnswerPart):
 class NodeExplanation(Answer):
     """The utilisation of a node, and whether it can be emptied."""
 
-    name: str = Field(description="Its name.")
+    name: str = Field(description="Name of the node.")
     is_ready: bool = Field(description="Whether its condition Ready is True.")
     is_cordoned: bool = Field(description="Whether spec.unschedulable is set.")
-    taints: list[str] = Field(description="As key=value:effect.")
+    taints: list[str] = Field(description="Taints of the node, as key=value:effect.")
     pressure: list[str] = Field(description="Conditions such as MemoryPressure that are True.")
     summary: list[str] = Field(description="The answer in a few sentences.")
-    use: list[ResourceUse] = Field(description="By resource.")
+    use: list[ResourceUse] = Field(description="Requested and measured use of each resource.")
     policies: list[NodePolicyView] = Field(description="Every policy that rebalances.")
-    pods: list[LeavingPod] = Field(description="Its pods, and whether each could leave if it were drained.")
+    pods: list[LeavingPod] = Field(
+        description="Pods on the node, and whether each could leave if the node were drained."
+    )
     can_drain: bool = Field(
         description="Whether kubectl drain --ignore-daemonsets would empty it now; pods of outcome NoPlace "
         "do not stop it, but would be pending."

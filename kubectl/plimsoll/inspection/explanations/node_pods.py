@@ -15,12 +15,12 @@ from plimsoll.planning.scope import never_evict
 class LeavingPod(AnswerPart):
     """Whether a pod could leave its node."""
 
-    pod: str = Field(description="As namespace/name.")
+    pod: str = Field(description="The pod, as namespace/name.")
     outcome: str = Field(
         description="Blocked (may not be evicted, and stops a drain), NoPlace (a drain evicts it, and no "
         "other node takes its replacement), Leaves, or Bound (belongs to the node, a drain leaves it)."
     )
-    target: str = Field(description="The node that its replacement would go to; empty without one.")
+    target_node: str = Field(description="The node that its replacement would go to; empty without one.")
     text: str = Field(description="Why it stays, or where it goes.")
     protection: str = Field(
         description="Why policies leave it alone although a drain would not; empty without a reason."
@@ -58,7 +58,7 @@ def _leaving(
     return LeavingPod(
         pod=pod.key,
         outcome=outcome,
-        target=target,
+        target_node=target,
         text=text,
         protection="" if protected is None else protected.message,
     )

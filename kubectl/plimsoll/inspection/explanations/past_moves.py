@@ -19,8 +19,9 @@ class PastMoveOfOwner(AnswerPart):
     record: str = Field(description="The record, as namespace/name.")
     pod: str = Field(description="The pod that was moved.")
     strategy: str = Field(description="Who wanted it moved.")
-    from_node: str = Field(description="The node that it left.")
-    to_node: str = Field(description="Where its replacement landed, or was expected; empty when nowhere.")
+    source_node: str = Field(description="The node that it left.")
+    target_node: str = Field(description="The node that its replacement was expected on; empty without one.")
+    landed_node: str = Field(description="The node that its replacement landed on; empty without one.")
     phase: str = Field(description="How it ended, or how far it is.")
     age_seconds: int = Field(description="Seconds since it reached this phase.")
     reason: str = Field(description="Why it was to be moved.")
@@ -45,10 +46,9 @@ def past_moves(state: ClusterState, pod: PodInfo) -> list[PastMoveOfOwner]:
             record=record.key,
             pod=f"{record.spec.pod.namespace}/{record.spec.pod.name}",
             strategy=record.spec.strategy,
-            from_node=record.spec.from_node,
-            to_node=(record.status.replacement.node if record.status.replacement else None)
-            or record.spec.target_node
-            or "",
+            source_node=record.spec.from_node,
+            target_node=record.spec.target_node or "",
+            landed_node=landed.node or "" if (landed := record.status.replacement) else "",
             phase="" if record.phase is None else record.phase.value,
             age_seconds=round(state.now - ended_at(record)),
             reason=record.spec.reason,

@@ -20,14 +20,14 @@ class PluginRefusals(AnswerPart):
     """The number of nodes that a plugin refuses for one reason."""
 
     plugin: str = Field(description="The filter plugin.")
-    reason: str = Field(description="In kube-scheduler's words.")
+    reason: str = Field(description="Why the plugin refuses the nodes, in kube-scheduler's words.")
     nodes: int = Field(description="Nodes that it refuses for that; a node counts at each of its reasons.")
 
 
 class RefusedNodes(AnswerPart):
     """Nodes refused for the same reasons."""
 
-    nodes: int = Field(description="How many.")
+    nodes: int = Field(description="Number of nodes that are refused for this reason.")
     examples: list[str] = Field(description="Names of some of them.")
     pool: str = Field(description="label=value that these nodes and no others have; empty without one.")
     reasons: list[str] = Field(description="All reasons of all plugins.")
@@ -42,24 +42,26 @@ class MissingThing(AnswerPart):
     )
     plugin: str = Field(description="The plugin that refuses the node for it.")
     subject: str = Field(description="The resource, taint, label, port or topology domain.")
-    amount: int = Field(description="Of a resource, in milli for cpu, bytes for memory and storage; else 1.")
-    text: str = Field(description="In words; follows the name of the node.")
+    amount: int = Field(
+        description="Missing amount of a resource, in milli for cpu, bytes for memory and storage; else 1."
+    )
+    text: str = Field(description="What is missing, in words; follows the name of the node.")
     remedy: str = Field(description="What mends it; tested together with those of the node's other lacks.")
 
 
 class NearestNode(AnswerPart):
     """A node that a small change would make feasible."""
 
-    node: str = Field(description="Its name.")
+    node: str = Field(description="Name of the node.")
     text: str = Field(description="What it lacks, in a sentence.")
-    lacks: list[MissingThing] = Field(description="The same in parts.")
+    lacks: list[MissingThing] = Field(description="What the node lacks, each thing by itself.")
 
 
 class Help(AnswerPart):
     """A change with which the pod fits; it was tested on a copy of the cluster."""
 
     kind: str = Field(description="Grant, Move, AddNode or Plan (a policy does it).")
-    text: str = Field(description="The change.")
+    text: str = Field(description="Change that would help, in words.")
     node: str = Field(description="The node that then takes the pod.")
 
 
@@ -74,7 +76,7 @@ class PreemptionOutlook(AnswerPart):
 class Wakening(AnswerPart):
     """Events after which a refusing plugin requeues the pod."""
 
-    plugin: str = Field(description="The plugin.")
+    plugin: str = Field(description="Plugin whose refusal the event may end.")
     events: list[str] = Field(description="Resource and change; some are looked at more closely by hints.")
 
 
@@ -84,7 +86,7 @@ class PendingExplanation(AnswerPart):
     message: str = Field(description="What the PodScheduled condition says, or would say now.")
     nodes: int = Field(description="Nodes of the cluster.")
     feasible: list[str] = Field(description="Nodes that take the pod now.")
-    target: str = Field(description="The node that an attempt would choose now; empty without one.")
+    target_node: str = Field(description="The node that an attempt would choose now; empty without one.")
     plugins: list[PluginRefusals] = Field(description="Refusals by plugin, the most nodes first.")
     groups: list[RefusedNodes] = Field(description="Refused nodes by their reasons, the largest group first.")
     nearest: list[NearestNode] = Field(description="The nearest miss first; then those that others refuse.")
@@ -109,7 +111,7 @@ def explain_pending(scheduler: ProfileScheduler, pod: PodInfo) -> PendingExplana
         message=decision.message,
         nodes=len(scheduler.cluster),
         feasible=feasible,
-        target=decision.node,
+        target_node=decision.node,
         plugins=_by_plugin(examination),
         groups=[_group(examination, each) for each in examination.groups()],
         nearest=[_nearest(each) for each in misses],

@@ -30,17 +30,17 @@ class PluginScore(AnswerPart):
     """Points of one score plugin."""
 
     plugin: str = Field(description="The score plugin.")
-    weight: int = Field(description="Its weight in the profile.")
+    weight: int = Field(description="Weight of the plugin in the profile.")
     points: int = Field(description="Normalized points, 0..100, times the weight.")
 
 
 class ScoredNode(AnswerPart):
     """A node's score for the pod's replacement."""
 
-    node: str = Field(description="Its name.")
+    node: str = Field(description="Name of the node.")
     is_own: bool = Field(description="Whether the pod runs there.")
     total: int | None = Field(description="The weighted sum; null where the node is not feasible.")
-    plugins: list[PluginScore] = Field(description="Its parts.")
+    plugins: list[PluginScore] = Field(description="Scores of single plugins that make up the sum.")
     refusals: list[str] = Field(description="Why the node is not feasible; empty when it is.")
     load: str = Field(
         description="What the node uses, what the pod adds, and the age of the reading, where the profile"
@@ -52,34 +52,36 @@ class Hold(AnswerPart):
     """An obstacle to moves of the pod by a policy."""
 
     reason: str = Field(description="One word, as in the status of the policy.")
-    message: str = Field(description="In a sentence.")
+    message: str = Field(description="Why the pod stays, in a sentence.")
 
 
 class PolicyView(AnswerPart):
     """The effect of a policy's run on the pod now."""
 
-    policy: str = Field(description="The SchedulingPolicy.")
+    policy: str = Field(description="Name of the SchedulingPolicy.")
     mode: str = Field(description="DryRun, Approve or Enforce.")
     outcome: str = Field(description="Moves, Refused, Unwanted (no strategy wants it moved) or Failed.")
     strategy: str = Field(description="The strategy that wants it moved; empty without one.")
-    target: str = Field(description="The node that it would move to; empty without one.")
-    text: str = Field(description="In a sentence.")
+    target_node: str = Field(description="The node that it would move to; empty without one.")
+    text: str = Field(description="What the policy would do with the pod, in a sentence.")
     holds: list[Hold] = Field(description="All that would keep it where it is if a strategy wanted it moved.")
 
 
 class BudgetView(AnswerPart):
     """A PodDisruptionBudget that covers the pod."""
 
-    name: str = Field(description="As namespace/name.")
+    name: str = Field(description="The PodDisruptionBudget, as namespace/name.")
     disruptions_allowed: int = Field(description="What it has left.")
-    current_healthy: int = Field(description="Healthy pods.")
+    current_healthy: int = Field(description="Number of healthy pods that the budget covers.")
     desired_healthy: int = Field(description="Healthy pods that there must be.")
 
 
 class PlacedExplanation(AnswerPart):
     """How well the pod is placed, what would move it, and what keeps it."""
 
-    scores: list[ScoredNode] = Field(description="Its own node first, then the best others.")
+    scores: list[ScoredNode] = Field(
+        description="Scores of the pod's own node first, then of the best others."
+    )
     feasible: int = Field(description="Nodes that would take its replacement.")
     policies: list[PolicyView] = Field(description="Every policy that rebalances.")
     budgets: list[BudgetView] = Field(description="PodDisruptionBudgets that cover it.")
@@ -193,7 +195,7 @@ def _said(
         mode=mode,
         outcome=outcome,
         strategy=strategy,
-        target=target,
+        target_node=target,
         text=text,
         holds=holds or [],
     )

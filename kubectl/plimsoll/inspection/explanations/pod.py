@@ -48,17 +48,17 @@ class UnknownObjectError(PlimsollError):
 class PodExplanation(Answer):
     """Why a pod is pending, or why it runs where it does."""
 
-    namespace: str = Field(description="Its namespace.")
-    name: str = Field(description="Its name.")
-    phase: str = Field(description="Its status.phase.")
+    namespace: str = Field(description="Namespace of the pod.")
+    name: str = Field(description="Name of the pod.")
+    phase: str = Field(description="Phase of the pod, from status.phase.")
     node: str = Field(description="The node that it is on; empty without one.")
     nominated_node: str = Field(description="The node that is held for it; empty without one.")
-    priority: int = Field(description="Its spec.priority; 0 when unset.")
-    scheduler: str = Field(description="Its spec.schedulerName.")
+    priority: int = Field(description="Priority of the pod, from spec.priority; 0 when unset.")
+    scheduler: str = Field(description="Scheduler of the pod, from spec.schedulerName.")
     policy: str = Field(description="The SchedulingPolicy that serves that name; empty without one.")
     summary: list[str] = Field(description="The answer in a few sentences.")
     gates: list[str] = Field(description="Scheduling gates that hold it; empty without any.")
-    group: GroupExplanation | None = Field(description="Its PodGroup; null without one.")
+    group: GroupExplanation | None = Field(description="The pod's PodGroup; null without one.")
     pending: PendingExplanation | None = Field(description="Null for a pod with a node.")
     placed: PlacedExplanation | None = Field(description="Null for a pod without a node.")
     operator: PodMemory | None = Field(
@@ -159,7 +159,7 @@ def _pending_summary(pending: PendingExplanation, *, is_free: bool) -> list[str]
     if pending.feasible:
         count = len(pending.feasible)
         said = [f"{count} of {pending.nodes} {'node takes' if count == 1 else 'nodes take'} it now"]
-        return [*said, f"its next attempt puts it on node {pending.target}"] if is_free else said
+        return [*said, f"its next attempt puts it on node {pending.target_node}"] if is_free else said
     said = [f"none of {pending.nodes} nodes takes it"]
     if pending.nearest:
         said.append(f"nearest miss: {pending.nearest[0].text}")

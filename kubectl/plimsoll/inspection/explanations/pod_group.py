@@ -13,7 +13,7 @@ from plimsoll.inspection.state import ClusterState
 class GroupExplanation(AnswerPart):
     """A PodGroup, and whether enough members fit together now."""
 
-    name: str = Field(description="As namespace/name.")
+    name: str = Field(description="The PodGroup, as namespace/name.")
     min_member: int = Field(description="Members that must be placed together.")
     present: int = Field(description="Members that count.")
     placed: int = Field(description="Members with a node.")

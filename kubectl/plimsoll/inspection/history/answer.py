@@ -30,12 +30,14 @@ class RecordedLoad(AnswerPart):
     source_percent: tuple[float, float] = Field(
         description="Load of the node that it left, in percent of allocatable: before, and expected after."
     )
-    target_percent: tuple[float, float] = Field(description="Likewise of the target.")
+    target_percent: tuple[float, float] = Field(
+        description="Load of the target node, in percent of allocatable: before, and expected after."
+    )
     used: str | None = Field(
         description="What the replacement was measured to use once it had started up; null until then."
     )
     error_percent: float | None = Field(
-        description="By how much that is more than expected, in percent of what was expected."
+        description="Use measured above what was expected, in percent of what was expected."
     )
 
 
@@ -43,32 +45,34 @@ class RecordedMove(AnswerPart):
     """One move as recorded."""
 
     record: str = Field(description="The Eviction record, as namespace/name.")
-    planned: datetime = Field(description="When it was planned.")
+    planned: datetime = Field(description="When the move was planned.")
     ended: datetime | None = Field(description="When it ended; null while it is open.")
-    seconds: float | None = Field(description="From planned to ended.")
+    seconds: float | None = Field(description="Seconds from planned to ended.")
     pod: str = Field(description="The pod that was moved, as namespace/name.")
-    workload: str = Field(description="Its owner, as Kind namespace/name.")
+    workload: str = Field(description="Owner of the pod, as Kind namespace/name.")
     policy: str = Field(description="The policy that decided it.")
     strategy: str = Field(description="The strategy that proposed it.")
     mode: Mode = Field(description="The mode it was decided in.")
     purpose: Purpose = Field(description="Move wants another node; Restart wants a fresh pod, on any node.")
     why: str = Field(description="Why the pod was moved, in a sentence.")
-    from_node: str = Field(description="Node that it left.")
+    source_node: str = Field(description="Node that it left.")
     target_node: str | None = Field(description="Node that the replacement was expected on.")
     landed_node: str | None = Field(description="Node that the replacement landed on.")
     gain: int | None = Field(description="Points by which the target scored better.")
     gain_maximum: int | None = Field(description="Points that a node can score at most.")
     phase: str = Field(description="How far it has come.")
-    outcome: PastMoveOutcome = Field(description="How it ended.")
+    outcome: PastMoveOutcome = Field(description="How the move ended; Open while it has not.")
     reason: str | None = Field(description="Why it is in this phase, in one word.")
     message: str | None = Field(description="Why it is in this phase, in a sentence.")
-    load: tuple[RecordedLoad, ...] = Field(description="By resource, for a move by what nodes use.")
+    load: tuple[RecordedLoad, ...] = Field(
+        description="Effect on each resource, for a move by what nodes use."
+    )
 
 
 class MoveDigest(AnswerPart):
     """Statistics of the moves of one policy and strategy."""
 
-    policy: str = Field(description="The policy.")
+    policy: str = Field(description="Name of the SchedulingPolicy.")
     strategy: str = Field(description="The strategy; DefaultPreemption for victims that it evicted.")
     moves: int = Field(ge=1, description="Moves in all.")
     settled: int = Field(ge=0, description="Replacement is ready on another node.")
@@ -78,9 +82,11 @@ class MoveDigest(AnswerPart):
     cancelled: int = Field(ge=0, description="Called off before the eviction, or outdated.")
     open: int = Field(ge=0, description="Waits for approval or is under way.")
     p50_seconds: float | None = Field(
-        description="From planned to settled: half of the settled moves took at most so long."
+        description="Seconds from planned to settled that half of the settled moves took at most."
     )
-    p95_seconds: float | None = Field(description="The same of 95 in a hundred.")
+    p95_seconds: float | None = Field(
+        description="Seconds from planned to settled that 95 in a hundred settled moves took at most."
+    )
 
 
 class OwnerMoves(AnswerPart):
@@ -88,7 +94,7 @@ class OwnerMoves(AnswerPart):
 
     workload: str = Field(description="The owner, as Kind namespace/name.")
     moves: int = Field(ge=1, description="Pods that left: settled, returned or failed after the eviction.")
-    settled: int = Field(ge=0, description="Those whose replacement is ready on another node.")
+    settled: int = Field(ge=0, description="Moves whose replacement is ready on another node.")
     last: datetime = Field(description="When the last one was planned.")
 
 
@@ -99,7 +105,9 @@ class MovedAgain(AnswerPart):
     workload: str = Field(description="The owner, as Kind namespace/name.")
     first: str = Field(description="Record of the earlier move.")
     second: str = Field(description="Record of the later one.")
-    seconds: float = Field(ge=0, description="From the end of the earlier move to the plan of the later one.")
+    seconds: float = Field(
+        ge=0, description="Seconds from the end of the earlier move to the plan of the later one."
+    )
     back: bool = Field(description="Whether the replacement is on the node that the earlier move left.")
 
 
@@ -114,7 +122,7 @@ class History(Answer):
         description="Moves of one pod and its replacements that follow one another faster are listed again."
     )
     moves: tuple[RecordedMove, ...] = Field(description="The moves, the oldest first.")
-    digest: tuple[MoveDigest, ...] = Field(description="By policy and strategy.")
+    digest: tuple[MoveDigest, ...] = Field(description="Statistics of the moves of each policy and strategy.")
     owners: tuple[OwnerMoves, ...] = Field(description="Owners whose pods were moved, most often first.")
     moved_again: tuple[MovedAgain, ...] = Field(description="Pods that were moved shortly after a move.")
     predictions: int = Field(ge=0, description="Records of dry runs, which moved nothing and are left out.")

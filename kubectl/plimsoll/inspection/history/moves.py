@@ -55,7 +55,7 @@ def recorded_move(record: Record) -> RecordedMove:
         mode=spec.mode,
         purpose=spec.purpose,
         why=spec.reason,
-        from_node=spec.from_node,
+        source_node=spec.from_node,
         target_node=spec.target_node,
         landed_node=status.replacement.node if status.replacement else None,
         gain=spec.gain,

@@ -64,7 +64,7 @@ class NodeShare(AnswerPart):
 class WorkloadFit(AnswerPart):
     """The result for one workload."""
 
-    workload: str = Field(description="Kind namespace/name.")
+    workload: str = Field(description="The workload, as Kind namespace/name.")
     scheduler: str = Field(description="The schedulerName of its pods.")
     policy: str = Field(description="The SchedulingPolicy that serves it; empty when none does.")
     priority: int
@@ -88,7 +88,9 @@ class FitAnswer(Answer):
     fits: bool = Field(description="Whether all wanted pods fit; with --max, whether one does.")
     waiting: int = Field(description="How many pods waited already and come first in the queue.")
     waiting_placed: int = Field(description="How many of these were placed first.")
-    workloads: list[WorkloadFit] = Field(description="In the order in which they were placed.")
+    workloads: list[WorkloadFit] = Field(
+        description="Every workload, in the order in which they were placed."
+    )
     notes: list[str] = Field(description="What is not known, or assumed.")
 
 

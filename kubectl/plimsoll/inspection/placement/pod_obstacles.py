@@ -33,8 +33,12 @@ class PodObstacle(AnswerPart):
 
     pod: str = Field(description="The pod, as namespace/name.")
     reason: str = Field(description="Why, in kube-scheduler's words, without what preemption said.")
-    message: str = Field(description="As in the PodScheduled condition, in kube-scheduler's words.")
-    plugins: list[PluginRefusal] = Field(description="The same by plugin, the reason of most nodes first.")
+    message: str = Field(
+        description="Why the pod has no node, as in the PodScheduled condition, in kube-scheduler's words."
+    )
+    plugins: list[PluginRefusal] = Field(
+        description="Refusals of each plugin, the reason of most nodes first."
+    )
     preemption: PreemptionChance | None = Field(
         description="What preemption would do; null when it would not help."
     )

@@ -21,10 +21,12 @@ class Departure(StrEnum):
 class PlannedMove(AnswerPart):
     """One moved pod, and the expected node of its replacement."""
 
-    position: int = Field(ge=1, description="Which of the policy's moves it is, in the order of execution.")
+    position: int = Field(
+        ge=1, description="Place of the move among the policy's moves, in the order of execution."
+    )
     pod: str = Field(description="The pod, as namespace/name.")
-    workload: str = Field(description="Its owner, as Kind namespace/name.")
-    from_node: str = Field(description="Node that the pod runs on.")
+    workload: str = Field(description="Owner of the pod, as Kind namespace/name.")
+    source_node: str = Field(description="Node that the pod runs on.")
     target_node: str | None = Field(
         description="Node that the replacement is expected on; null when none is needed or none is known."
     )
@@ -62,7 +64,7 @@ class RefusalSummary(AnswerPart):
     pods: int = Field(ge=1, description="How many pods; each counts once, whichever strategies want it.")
     message: str = Field(description="Why the first of them stays, in a sentence.")
     subjects: tuple[RefusedSubject, ...] = Field(
-        description="The same by workload, those with the most pods first."
+        description="Workloads whose pods stay for this reason, those with the most pods first."
     )
 
 
@@ -72,16 +74,18 @@ class UsageChange(AnswerPart):
     resource: str = Field(description="cpu, memory or pods.")
     usage: str = Field(description="requests, or actual where the policy has it measured.")
     before_percent: float = Field(description="Share of the node's allocatable amount, before the moves.")
-    after_percent: float = Field(description="The same after them.")
+    after_percent: float = Field(description="Share of the node's allocatable amount, after the moves.")
 
 
 class NodeChange(AnswerPart):
     """A node that pods leave or enter."""
 
-    node: str = Field(description="The node.")
+    node: str = Field(description="Node that pods leave or enter.")
     leave: int = Field(ge=0, description="Pods that leave it.")
     arrive: int = Field(ge=0, description="Replacements that are expected on it.")
-    changes: tuple[UsageChange, ...] = Field(description="Its utilisation, by resource and usage.")
+    changes: tuple[UsageChange, ...] = Field(
+        description="Utilisation of the node by resource and usage, before and after."
+    )
 
 
 class SpreadChange(AnswerPart):
@@ -90,7 +94,9 @@ class SpreadChange(AnswerPart):
     resource: str = Field(description="cpu, memory or pods.")
     usage: str = Field(description="requests, or actual where the policy has it measured.")
     before: float = Field(ge=0, description="Standard deviation over the nodes, in percentage points.")
-    after: float = Field(ge=0, description="The same after the moves.")
+    after: float = Field(
+        ge=0, description="Standard deviation over the nodes after the moves, in percentage points."
+    )
 
 
 class LimitAllowance(AnswerPart):
@@ -101,7 +107,7 @@ class LimitAllowance(AnswerPart):
         description="What it limits: a node, a namespace, a workload or a budget; null for the whole run."
     )
     allowed: int = Field(ge=0, description="Evictions that it allows.")
-    used: int = Field(ge=0, description="Those of the plan, and those of earlier runs that count.")
+    used: int = Field(ge=0, description="Evictions of the plan, and those of earlier runs that count.")
     left: int = Field(ge=0, description="What is left of it.")
 
 
@@ -110,7 +116,7 @@ class BudgetAllowance(AnswerPart):
 
     budget: str = Field(description="The budget, as namespace/name.")
     allowed: int = Field(ge=0, description="Disruptions that it allows now.")
-    used: int = Field(ge=0, description="Those that the plan takes.")
+    used: int = Field(ge=0, description="Disruptions that the plan takes.")
     left: int = Field(ge=0, description="What is left of it.")
     refused: int = Field(ge=0, description="Pods that stay because of it.")
 
@@ -118,23 +124,29 @@ class BudgetAllowance(AnswerPart):
 class PolicyPlan(AnswerPart):
     """The plan of one policy."""
 
-    policy: str = Field(description="Its name.")
+    policy: str = Field(description="Name of the SchedulingPolicy.")
     planned: bool = Field(default=False, description="Whether a plan was made; if not, the outlook says why.")
-    mode: Mode | None = Field(default=None, description="Its mode.")
-    planner: PlannerName | None = Field(default=None, description="Who decides.")
-    schedule: str | None = Field(default=None, description="When it runs, in words.")
+    mode: Mode | None = Field(default=None, description="Mode of the policy.")
+    planner: PlannerName | None = Field(default=None, description="Planner that decides which pods move.")
+    schedule: str | None = Field(default=None, description="When the policy runs, in words.")
     next_run: datetime | None = Field(default=None, description="When it runs next, where that is known.")
     outlook: str = Field(description="What the operator would do with the plan, and when.")
     notes: tuple[str, ...] = Field(
         default=(), description="What the plan could not know, and what strategies have to say."
     )
     considered: int = Field(default=0, ge=0, description="Pods that strategies want moved.")
-    moves: tuple[PlannedMove, ...] = Field(default=(), description="In the order of execution.")
-    refused: tuple[RefusalSummary, ...] = Field(default=(), description="By reason, the most frequent first.")
+    moves: tuple[PlannedMove, ...] = Field(
+        default=(), description="The planned moves, in the order of execution."
+    )
+    refused: tuple[RefusalSummary, ...] = Field(
+        default=(), description="Pods that stay, by reason, the most frequent first."
+    )
     nodes: tuple[NodeChange, ...] = Field(
         default=(), description="Nodes that pods leave or enter, sorted by name."
     )
-    spread: tuple[SpreadChange, ...] = Field(default=(), description="Over all nodes in the policy's scope.")
+    spread: tuple[SpreadChange, ...] = Field(
+        default=(), description="Imbalance of all nodes in the policy's scope, before and after."
+    )
     limits: tuple[LimitAllowance, ...] = Field(
         default=(), description="Limits of the run, and of what its moves touch."
     )
@@ -162,9 +174,9 @@ class ComparedMove(AnswerPart):
         description="OnlyNew, OnlyOld, Both, or Elsewhere: both move the pod, to different nodes."
     )
     pod: str = Field(description="The pod, as namespace/name.")
-    from_node: str = Field(description="Node that the pod runs on.")
-    new_target: str | None = Field(description="Where the new policies send it.")
-    old_target: str | None = Field(description="Where the old policies send it.")
+    source_node: str = Field(description="Node that the pod runs on.")
+    new_target_node: str | None = Field(description="Where the new policies send it.")
+    old_target_node: str | None = Field(description="Where the old policies send it.")
     new_policy: str | None = Field(description="The new policy that moves it, and its strategy.")
     old_policy: str | None = Field(description="The old policy that moves it, and its strategy.")
 

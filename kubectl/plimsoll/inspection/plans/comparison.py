@@ -57,9 +57,9 @@ def _pair(new: _Mover | None, old: _Mover | None) -> ComparedMove:
     return ComparedMove(
         presence=presence,
         pod=either[1].pod,
-        from_node=either[1].from_node,
-        new_target=new[1].target_node if new else None,
-        old_target=old[1].target_node if old else None,
+        source_node=either[1].source_node,
+        new_target_node=new[1].target_node if new else None,
+        old_target_node=old[1].target_node if old else None,
         new_policy=_by(new),
         old_policy=_by(old),
     )

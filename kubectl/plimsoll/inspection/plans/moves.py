@@ -28,7 +28,7 @@ def planned_moves(made: EvictionPlan, mode: Mode) -> Iterator[PlannedMove]:
             position=position,
             pod=move.pod.key,
             workload=move.workload.name,
-            from_node=move.source,
+            source_node=move.source,
             target_node=move.target or None,
             strategy=move.strategy,
             reason=move.reason,

@@ -8,7 +8,7 @@ from plimsoll.answers.answer import Answer, AnswerPart
 class LiveNode(AnswerPart):
     """One node; shares are of its allocatable amounts."""
 
-    node: str = Field(description="Its name.")
+    node: str = Field(description="Name of the node.")
     pods: int = Field(ge=0, description="Pods that are placed or assumed on it.")
     cpu_percent: int = Field(ge=0, description="Cpu that they request.")
     memory_percent: int = Field(ge=0, description="Memory that they request.")
@@ -34,9 +34,9 @@ class LivePolicy(AnswerPart):
 class LiveRecord(AnswerPart):
     """A move as recorded."""
 
-    record: str = Field(description="As namespace/name.")
-    pod: str = Field(description="As namespace/name.")
-    from_node: str
+    record: str = Field(description="The Eviction record, as namespace/name.")
+    pod: str = Field(description="The pod that is moved, as namespace/name.")
+    source_node: str
     target_node: str
     policy: str
     strategy: str
@@ -47,7 +47,7 @@ class LiveRecord(AnswerPart):
 class LivePod(AnswerPart):
     """A pod in the scheduling queue."""
 
-    pod: str = Field(description="As namespace/name.")
+    pod: str = Field(description="The pod, as namespace/name.")
     queue: str = Field(description="active, backoff, unschedulable, gated or in flight.")
     attempts: int
     waited_seconds: int
@@ -58,12 +58,12 @@ class LiveView(Answer):
     """The operator's present state, or changes of it."""
 
     standing: str = Field(description="Whether the process that answers leads, in words.")
-    node_count: int = Field(description="All nodes.")
+    node_count: int = Field(description="Number of nodes in the cluster.")
     pod_count: int = Field(description="All pods with a node.")
-    nodes: tuple[LiveNode, ...] = Field(description="Those that changed since the last view of this stream.")
+    nodes: tuple[LiveNode, ...] = Field(description="Nodes that changed since the last view of this stream.")
     gone: tuple[str, ...] = Field(description="Nodes that are gone since then.")
     depths: dict[str, int] = Field(description="Pods by queue.")
     queue: tuple[LivePod, ...] = Field(description="Pods that wait, at most a hundred.")
-    policies: tuple[LivePolicy, ...] = Field(description="Every policy.")
+    policies: tuple[LivePolicy, ...] = Field(description="Every SchedulingPolicy and its conditions.")
     moves: tuple[LiveRecord, ...] = Field(description="Moves that are under way, at most a hundred.")
     records: tuple[LiveRecord, ...] = Field(description="Moves that ended last, at most fifty.")

@@ -125,7 +125,7 @@ def _told(record: Record) -> LiveRecord:
     return LiveRecord(
         record=record.key,
         pod=f"{spec.pod.namespace}/{spec.pod.name}",
-        from_node=spec.from_node,
+        source_node=spec.from_node,
         target_node=spec.target_node or "",
         policy=spec.policy,
         strategy=spec.strategy,

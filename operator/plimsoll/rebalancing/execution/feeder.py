@@ -4,8 +4,8 @@ The next bundle follows when the earlier one is over, or waits for another move 
 thus knows its outcome when it judges the next.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,19 +29,11 @@ class MoveFeeder(Struct, frozen=True):
     revalidator: MoveRevalidator
     empties: Callable[[Move], bool]  #: whether a move empties its node together with others
 
-    @contextmanager
-    def remembering(self, run: str, memory: MoveHistory, cluster: Cluster | None = None) -> Iterator[None]:
-        """Within this context, judge the run's moves with the memory from its beginning.
-
-        ``cluster`` is the fork that the run planned on; it is only read.
-        """
-        self.revalidator.memories[run] = memory
-        if cluster is not None:
-            self.revalidator.starts[run] = cluster
-        try:
-            yield
-        finally:
-            self.revalidator.forget(run)
+    def remembering(
+        self, run: str, memory: MoveHistory, cluster: Cluster | None = None
+    ) -> AbstractContextManager[None]:
+        """Within this context, moves of the run are judged as :meth:`MoveRevalidator.remembering` says."""
+        return self.revalidator.remembering(run, memory, cluster)
 
     async def feed(self, moves: Sequence[Move], policy: str, mode: Mode, run: str) -> Sequence[str]:
         """Have a bundle or a single move made or proposed; returns the moves' keys.
@@ -79,7 +71,5 @@ class MoveFeeder(Struct, frozen=True):
         self.executor.post(BundlePlanned(state), *planned)
         machine, executor = self.executor.machine, self.executor
         await executor.progress.until(lambda: machine.is_quiet(bundle) and executor.is_idle(*keys))
-        problems = [self.revalidator.problems.pop(key, None) for key in keys]
-        for problem in filter(None, problems):
-            raise problem
+        self.revalidator.raise_problem_of(keys)
         return keys

@@ -8,7 +8,8 @@ since the plan, and a way of leaving other than the recorded one.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -67,12 +68,35 @@ class MoveRevalidator:
     spec_of: Callable[[str], RebalancingSpec | None]  #: the same policy as its spec
     observer: Observer
     computer: Computer  #: runs each function in a thread of its own
-    memories: dict[str, MoveHistory] = field(default_factory=dict)  #: the memory of each run under way
-    problems: dict[str, Exception] = field(default_factory=dict)  #: exceptions of judgements, by record
-    starts: dict[str, Cluster] = field(default_factory=dict)  #: the planned cluster of each run under way
+    #: by run under way, its memory, and until the first judgement the cluster that it planned on
+    _memories: dict[str, MoveHistory] = field(default_factory=dict, init=False)
+    _starts: dict[str, Cluster] = field(default_factory=dict, init=False)
+    _problems: dict[str, Exception] = field(default_factory=dict, init=False)  #: of judgements, by record
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _waiting: int = field(default=0, init=False)  #: number of moves that wait for their judgement
     _copy: ClusterCopy | None = field(default=None, init=False)
+
+    @contextmanager
+    def remembering(self, run: str, memory: MoveHistory, cluster: Cluster | None = None) -> Iterator[None]:
+        """Within this context, judge the run's moves with the memory from its beginning.
+
+        ``cluster`` is the fork that the run planned on; it is only read.
+        """
+        self._memories[run] = memory
+        if cluster is not None:
+            self._starts[run] = cluster
+        try:
+            yield
+        finally:
+            self._memories.pop(run, None)
+            self._starts.pop(run, None)
+            self._let_go()
+
+    def raise_problem_of(self, keys: Sequence[str]) -> None:
+        """Raise the first exception that judging these records has raised, and forget all of theirs."""
+        problems = [self._problems.pop(key, None) for key in keys]
+        for problem in filter(None, problems):
+            raise problem
 
     async def judge(self, order: Revalidate) -> Event:
         """Judge whether and how a move may still be made."""
@@ -82,8 +106,8 @@ class MoveRevalidator:
         try:
             found = await self._judged(order, record)
         except Exception as exc:  # noqa: BLE001 - whatever a strategy or plugin did, the record is closed
-            if order.run in self.memories:
-                self.problems[order.key] = exc
+            if order.run in self._memories:
+                self._problems[order.key] = exc
             else:
                 self.observer.failed(f"judging the move of record {order.key}", repr(exc))
             cause = cancelled(NOT_REVALIDATED, f"the move could not be judged again: {exc!r}")
@@ -135,7 +159,7 @@ class MoveRevalidator:
                     rebalancing, spec = self.configured(policy), self.spec_of(policy)
                     if rebalancing is None:
                         return None
-                    memory = self.memories.get(order.run)
+                    memory = self._memories.get(order.run)
                     memory = memory or memory_of(self.keeper.known.values(), self.clock.now())
                     around = self.context.of(policy, memory, move, deployments)
                     if rebalancing.planner is Planner.UPSTREAM:  # checks only the pod
@@ -165,7 +189,7 @@ class MoveRevalidator:
         self, order: Revalidate, rebalancing: RebalancingConfig, around: PlanningContext, image: ClusterImage
     ) -> Callable[[], tuple[Move | Refusal, ClusterCopy]]:
         """A function that judges the move in that image of the cluster, on the copy that is kept."""
-        start, known = self.starts.pop(order.run, None), self._copy
+        start, known = self._starts.pop(order.run, None), self._copy
 
         def ask() -> tuple[Move | Refusal, ClusterCopy]:
             empty = Cluster(self.book.cache.cluster.templates)
@@ -175,15 +199,9 @@ class MoveRevalidator:
 
         return ask
 
-    def forget(self, run: str) -> None:
-        """Forget a finished run."""
-        self.memories.pop(run, None)
-        self.starts.pop(run, None)
-        self._let_go()
-
     def _let_go(self) -> None:
         """Drop the copy of the cluster when no run is under way and no move waits for its judgement."""
-        if not self.memories and not self._waiting:
+        if not self._memories and not self._waiting:
             self._copy = None
 
     def _clash(self, record: Record, move: Move, rebalancing: RebalancingConfig) -> Refusal | None:

@@ -9,6 +9,7 @@ A victim's record names the preemptor. It is *Settled* when the victim has left,
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from msgspec import Struct
 
@@ -34,13 +35,33 @@ _ANSWERED = (MoveStage.LEAVING, MoveStage.CLOSED)
 _SENDING = (MoveStage.COMMITTING, MoveStage.EVICTING)
 
 
+class VictimNeeds:
+    """The questions whether victims must still leave, by record, while their evictions are prepared."""
+
+    def __init__(self) -> None:
+        self._why_not: dict[str, Callable[[], str]] = {}
+
+    @contextmanager
+    def asking(self, key: str, why_not: Callable[[], str]) -> Iterator[None]:
+        """Within this context, the function says why a record's victim need not leave, "" if it must."""
+        self._why_not[key] = why_not
+        try:
+            yield
+        finally:
+            del self._why_not[key]
+
+    def needless(self, key: str) -> str:
+        """Why the victim of a record need not leave, "" if it must or the record has no victim."""
+        return self._why_not[key]() if key in self._why_not else ""
+
+
 class VictimEvictions(Struct, frozen=True, kw_only=True):
     """Evicts victims."""
 
     cache: Cache
     keeper: EvictionRecordStore
     executor: MoveExecutor
-    needs: dict[str, Callable[[], str]]  #: why a victim need not leave, by record, during preparation
+    needs: VictimNeeds
     clock: Clock
     observer: Observer
 
@@ -112,9 +133,8 @@ class VictimEvictions(Struct, frozen=True, kw_only=True):
         key = key_of(move, policy, Mode.ENFORCE, run)
         machine = self.executor.machine
         needless = f"pod {pod.key} waits for a node no longer"
-        self.needs[key] = lambda: "" if is_wanted() else needless
         spec, message = spec_of(move, policy, Mode.ENFORCE), f"the room is for pod {pod.key}"
-        try:
+        with self.needs.asking(key, lambda: "" if is_wanted() else needless):
             self.executor.post(MovePlanned(key, spec, move, run, first_reason(Mode.ENFORCE, move), message))
             await self.executor.progress.until(
                 lambda: (
@@ -122,8 +142,6 @@ class VictimEvictions(Struct, frozen=True, kw_only=True):
                     and self.executor.is_idle(key)
                 )
             )
-        finally:
-            del self.needs[key]
         state, record = machine.moves.get(key), self.keeper.known.get(key)
         if state is None or record is None:
             return False  # without a record nothing is evicted

@@ -102,7 +102,7 @@ function marked(line, when) {
   return line;
 }
 
-const cells = (each) => [each.pod, each.fromNode, each.targetNode, each.phase, each.policy, each.strategy, each.message];
+const cells = (each) => [each.pod, each.sourceNode, each.targetNode, each.phase, each.policy, each.strategy, each.message];
 
 function show(view, isFirst) {
   const kept = new Set(view.nodes.map((each) => each.node));
