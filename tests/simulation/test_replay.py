@@ -25,9 +25,9 @@ def replay_of(documents: Iterable[Document], setting: ReplaySettings = HOUR) -> 
     """A replay that has been carried out, and whose cluster makes sense."""
     one = Replay(ClusterState.of(content_of(documents)), setting)
     one.run()
-    validate(one.world.cluster)
-    nodes = len(one.world.cluster)
-    assert (one.world.cluster.requested[:nodes] <= one.world.cluster.allocatable[:nodes]).all()
+    validate(one.world.fork)
+    nodes = len(one.world.fork)
+    assert (one.world.fork.requested[:nodes] <= one.world.fork.allocatable[:nodes]).all()
     return one
 
 
@@ -88,7 +88,7 @@ def test_evicted_pods_are_replaced_by_their_owners_elsewhere() -> None:
     assert one.figures.replaced == 2
     assert one.figures.violations == {("all", "RemoveDuplicates"): 2}
     assert one.figures.remaining == {}
-    assert sorted(len(list(one.world.cluster.pods_on(row))) for row in (0, 1)) == [2, 2]
+    assert sorted(len(list(one.world.fork.pods_on(row))) for row in (0, 1)) == [2, 2]
 
 
 def test_a_dry_run_moves_nothing_unless_asked() -> None:
@@ -129,7 +129,7 @@ def test_a_pod_of_higher_priority_preempts_and_the_victim_waits() -> None:
     assert one.figures.placements == [("high", "n1")]
     assert one.figures.preempted == 1
     (waiting,) = one.world.waiting.values()
-    assert waiting.pod.pod.metadata.owner_references[0].name == "web"
+    assert waiting.pod.metadata.owner_references[0].name == "web"
 
 
 def test_policies_run_by_their_cron() -> None:

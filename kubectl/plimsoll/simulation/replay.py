@@ -5,6 +5,7 @@ simultaneous events, pods end first, then pods arrive, then policies run, the ol
 """
 
 import heapq
+import random
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,9 +18,11 @@ from plimsoll.api.v1alpha1.annotations import STOP
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.measurements import Measurements
+from plimsoll.inspection.placement.fit import schedulers_of
 from plimsoll.inspection.plans.allowances import budget_allowances, limit_allowances
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.offline.cluster import OfflineCluster
 from plimsoll.planning import context
 from plimsoll.planning.context import RATE_S, PlanningFacts, SentMove, under_way
 from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove, UnreadyReplacement
@@ -36,9 +39,8 @@ from plimsoll.planning.proven.over_used_rounds import OverUsedRounds
 from plimsoll.planning.surges import Deployments
 from plimsoll.policies.schedule import FIRST_RUN, next_time
 from plimsoll.simulation.figures import Figures, sample
+from plimsoll.simulation.owners import Budgets, replacement
 from plimsoll.simulation.refusals import count_end, count_run
-from plimsoll.simulation.scheduling import SimulatedScheduling
-from plimsoll.simulation.world import World
 from plimsoll.snapshots.saved_fields import DURATION
 
 #: Number of utilisation samples after the first one.
@@ -98,8 +100,8 @@ class Replay:
     state: ClusterState
     setting: ReplaySettings
     figures: Figures = field(default_factory=Figures)
-    world: World = field(init=False)
-    _scheduling: SimulatedScheduling = field(init=False)
+    world: OfflineCluster = field(init=False)
+    _budgets: Budgets = field(init=False)
     _heap: list[tuple[float, EventKind, int, str]] = field(default_factory=list, init=False)
     _pushed: int = field(default=0, init=False)
     _now: float = field(default=0.0, init=False)
@@ -116,16 +118,28 @@ class Replay:
     )
 
     def __post_init__(self) -> None:
-        self.world = World(self.state)
         self._now = self.state.now
-        self._scheduling = SimulatedScheduling(
-            self.state, self.world, self.setting.seed, self._placed, self._preempted
+        self.world = OfflineCluster(
+            self.state.cluster.fork(),
+            schedulers_of(self.state, {}),
+            self.state.book.nominator,
+            preempting=True,
+            now=self._now,
+            ties=self._ties,
+            left=self._preempted,
         )
+        for pods in self.state.book.nominator.by_node.values():
+            for pod in pods.values():
+                if pod.stands_in_for is not None:  # open moves of the snapshot are not replayed
+                    self.world.nominator.remove(pod.uid)
+        self._budgets = Budgets(self.world.fork.objects)
         for pod in self.state.objects.pending.infos():
-            if not pod.pod.is_terminal:
+            if pod.pod.is_terminal:
+                self.world.ended[pod.uid] = pod
+            else:
                 self._expect(pod)
         if not self.setting.together:
-            for pod in self.world.cluster.pods.values():
+            for pod in self.world.fork.pods.values():
                 self._set_end(pod, pod.pod.status.start_time)
         for name in self.state.working:
             self._set_run(name, first=True)
@@ -136,7 +150,7 @@ class Replay:
         """Run the replay."""
         end = self.state.now + self.setting.seconds
         while self._heap and self._heap[0][0] <= end:
-            self._now = self._heap[0][0]
+            self._now = self.world.now = self._heap[0][0]
             progress(self._now - self.state.now)
             has_changed = False
             while self._heap and self._heap[0][0] == self._now and self._heap[0][1] < EventKind.RUN:
@@ -144,11 +158,11 @@ class Replay:
                 self._happen(kind, subject)
                 has_changed = True
             if has_changed:
-                self._scheduling.run(self._now)
+                self._schedule()
             while self._heap and self._heap[0][0] == self._now and self._heap[0][1] >= EventKind.RUN:
                 _, kind, _, subject = heapq.heappop(self._heap)
                 self._happen(kind, subject)
-        self._now = end
+        self._now = self.world.now = end
         for name in self.state.working:
             plan = self._plan(name, *self._circumstances(name))
             self._complain(name, plan, self.figures.remaining)
@@ -158,9 +172,13 @@ class Replay:
     def reasons(self) -> dict[str, list[str]]:
         """Pods without a node, grouped by reason; both in the order in which they began to wait."""
         found: dict[str, list[str]] = {}
-        for waiting in self.world.waiting.values():
-            found.setdefault(self._scheduling.reason(waiting.pod), []).append(waiting.pod.key)
+        for pod in self.world.waiting.values():
+            found.setdefault(self._reason(pod), []).append(pod.key)
         return found
+
+    def _reason(self, pod: PodInfo) -> str:
+        refusal = self.world.refusals.get(pod.uid)
+        return "not tried yet" if refusal is None else refusal.message
 
     # -- events --------------------------------------------------------------------------------------
 
@@ -180,7 +198,7 @@ class Replay:
                     self._finish(awaited, MoveOutcome.STRANDED, subject)
             case EventKind.ARRIVAL:
                 self.figures.arrived += 1
-                self.world.submit(self._coming.pop(subject), self._now)
+                self.world.add(self._coming.pop(subject))
             case EventKind.RUN:
                 self._rebalance(subject)
                 self._set_run(subject)
@@ -221,16 +239,23 @@ class Replay:
 
     # -- pods ----------------------------------------------------------------------------------------
 
-    def _placed(self, pod: PodInfo, waited: float) -> None:
+    def _ties(self, name: str) -> Callable[[int], int]:
+        """The choice among equally good nodes for a scheduler."""
+        return random.Random(f"{self.setting.seed}/{name}").randrange  # noqa: S311 - reproducible, no secret
+
+    def _schedule(self) -> None:
+        for each in self.world.settle():
+            self._placed(each.pod, each.node, each.waited)
+
+    def _placed(self, pod: PodInfo, node: str, waited: float) -> None:
         self.figures.waits.append(waited)
-        self.figures.placements.append((pod.uid, pod.pod.node_name))
+        self.figures.placements.append((pod.uid, node))
         if not self.setting.together:
             self._set_end(pod, None)
-        self.world.count_missing(self._budget_of.pop(pod.uid, ""), -1)
+        self._budgets.count_missing(self._budget_of.pop(pod.uid, ""), -1)
         awaited = self._awaited.pop(pod.uid, None)
         if awaited is None:
             return
-        node = pod.pod.node_name
         returned = node == awaited.move.source
         self.figures.returned += returned
         if not awaited.is_late:
@@ -239,15 +264,17 @@ class Replay:
 
     def _preempted(self, victim: PodInfo) -> None:
         self.figures.preempted += 1
-        self._replace(self.world.remove(victim.uid))
+        self._replace(victim)
 
-    def _replace(self, pod: PodInfo | None) -> PodInfo | None:
+    def _replace(self, pod: PodInfo) -> PodInfo | None:
         """Let the owner replace a pod that has left."""
-        made = self.world.replacement(pod, self._now) if pod is not None else None
-        if made is not None:
-            self.figures.replaced += 1
-            self.world.submit(made, self._now)
-        return made
+        made = replacement(pod, self.figures.replaced + 1, self._now)
+        if made is None:
+            return None
+        self.figures.replaced += 1
+        info = self.world.fork.templates.info(made)
+        self.world.add(info)
+        return info
 
     # -- runs ----------------------------------------------------------------------------------------
 
@@ -271,7 +298,7 @@ class Replay:
 
     def _make(self, policy: str, move: Move) -> None:
         """Evict the pod, let its owner replace it, and place waiting pods."""
-        if not self.world.may_disrupt(move.budget):
+        if not self._budgets.may_disrupt(move.budget):
             self.figures.blocked += 1
             self.figures.allowances.blocked[policy, move.budget] += 1
             self._remember(_Awaited(policy, move, self._now), MoveOutcome.BLOCKED)
@@ -288,14 +315,14 @@ class Replay:
         if made is not None:
             self._awaited[made.uid] = _Awaited(policy, move, self._now)
             self._budget_of[made.uid] = move.budget
-            self.world.count_missing(move.budget, 1)
+            self._budgets.count_missing(move.budget, 1)
             self._push(self._now + LATE_S, EventKind.LATE, made.uid)
             if move.is_directed and move.target:
                 self.world.nominator.add(made, move.target)
         for served in move.beneficiary.all if move.beneficiary is not None else ():
             if served.pod.uid in self.world.waiting:
                 self.world.nominator.add(served.pod, served.node)
-        self._scheduling.run(self._now)
+        self._schedule()
 
     def _remember(self, awaited: _Awaited, fate: MoveOutcome) -> None:
         move = awaited.move
@@ -327,13 +354,11 @@ class Replay:
     def _unready(self) -> dict[str, UnreadyReplacement]:
         """By workload key, the first pod without a node that was made after a finished move of its owner."""
         found: dict[str, UnreadyReplacement] = {}
-        for waiting in self.world.waiting.values():
-            pod, key = waiting.pod, workload_of(waiting.pod).key
-            awaited = self._awaited.get(pod.uid)
+        for pod in self.world.waiting.values():
+            key, awaited = workload_of(pod).key, self._awaited.get(pod.uid)
             is_followed = awaited is not None and not awaited.is_late
-            if waiting.since >= self._replaced.get(key, float("inf")) and not is_followed:
-                why = self._scheduling.reason(pod)
-                found.setdefault(key, UnreadyReplacement(pod.uid, pod.key, why, ""))
+            if self.world.since(pod.uid) >= self._replaced.get(key, float("inf")) and not is_followed:
+                found.setdefault(key, UnreadyReplacement(pod.uid, pod.key, self._reason(pod), ""))
         return found
 
     def _circumstances(self, name: str) -> tuple[RebalancingConfig, Cluster, PlanningContext]:
@@ -341,7 +366,7 @@ class Replay:
         moment = datetime.fromtimestamp(self._now, UTC)
         memory = MoveHistory(self._past, self._now)
         wanted = self._configured(name, moment).rested(memory, name)
-        cluster, moves = self.world.claimed(), self._sent_moves()
+        cluster, moves = self.world.nominator.claimed(self.world.fork), self._sent_moves()
         facts = PlanningFacts(
             now=self._now,
             unplaced=self.world.unplaced(),
@@ -352,7 +377,7 @@ class Replay:
             memory=memory,
             recent=sum(1 for at, policy in self._sent if policy == name and at > self._now - RATE_S),
             unready=self._unready(),
-            gangs={},
+            gangs=self.world.gang_needs(),
             over_for=self._over[name].before(wanted.strategies, cluster),
             others={
                 other: self._configured(other, moment)
@@ -377,7 +402,7 @@ class Replay:
 
     def _configured(self, name: str, moment: datetime) -> RebalancingConfig:
         wanted = self.state.catalogue.rebalancing(
-            self.state.working[name], self.state.profiles, self.world.cluster.objects, moment
+            self.state.working[name], self.state.profiles, self.world.fork.objects, moment
         )
         return wanted.bounded(STOP) if self.state.is_stopped else wanted
 
