@@ -267,3 +267,24 @@ def test_runs_know_how_many_members_of_a_group_still_need_a_node() -> None:
 
     assert (waits.world.gang_needs(), lacks.world.gang_needs()) == ({"shop/train": 3}, {})
     assert (started.figures.placements, started.world.gang_needs()) == ([("m-0", "n1")], {"shop/train": 0})
+
+
+def test_no_pod_is_moved_while_an_earlier_replacement_of_its_owner_is_late() -> None:
+    """A group starts on what the first move frees and on its target; the limit allows two moves."""
+    documents = [
+        a_node_document("n1", cpu="6"),
+        a_node_document("n2", cpu="2"),
+        *(
+            a_pod_document(f"web-{number}", node="n1", cpu="2", schedulerName="plimsoll")
+            for number in range(3)
+        ),
+        a_group(2),
+        *(a_member(name, priority=10, preemptionPolicy="Never") for name in ("m-0", "m-1")),
+        a_rebalancing_policy(limits={"perWorkload": 2}),
+    ]
+
+    one = replay_of(documents)
+
+    assert (one.figures.late, one.figures.moved.total()) == (1, 1)
+    (said,) = one.figures.refused["all", "ReplacementNotReady"].workloads.values()
+    assert said.message.startswith("pod shop/web-r1 was made after a pod of the same owner was moved")
