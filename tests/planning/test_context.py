@@ -1,4 +1,4 @@
-"""What planners read of earlier moves, from the facts that every builder of a context gives."""
+"""Contexts of plans: what each fact becomes, and that none is left out."""
 
 from __future__ import annotations
 

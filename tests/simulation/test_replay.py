@@ -205,7 +205,7 @@ SERVED = a_policy_document(scheduling={"schedulerName": "plimsoll"})
 
 
 def test_members_of_a_group_wait_until_all_fit_together() -> None:
-    """4 cores, of which a pod holds 2 for 300 s: the first member fits at once and waits for the other."""
+    """4 cores, of which a pod holds 2 for 300 s: the first member fits already and waits for the other."""
     one = replay_of(
         [
             a_node_document("n1"),

@@ -1,4 +1,4 @@
-"""What owners and the disruption controller do in a replay: they replace pods, and budgets follow."""
+"""Replaces pods that have left a replay, as their owners do, and counts them against their budgets."""
 
 from datetime import UTC, datetime
 
