@@ -25,9 +25,9 @@ def replay_of(documents: Iterable[Document], setting: ReplaySettings = HOUR) -> 
     """A replay that has been carried out, and whose cluster makes sense."""
     one = Replay(ClusterState.of(content_of(documents)), setting)
     one.run()
-    validate(one.world.cluster)
-    nodes = len(one.world.cluster)
-    assert (one.world.cluster.requested[:nodes] <= one.world.cluster.allocatable[:nodes]).all()
+    validate(one.world.fork)
+    nodes = len(one.world.fork)
+    assert (one.world.fork.requested[:nodes] <= one.world.fork.allocatable[:nodes]).all()
     return one
 
 
@@ -84,11 +84,11 @@ def test_evicted_pods_are_replaced_by_their_owners_elsewhere() -> None:
     """Four of one owner on one of two nodes: two move, one in a run, and no strategy complains at the end."""
     one = replay_of([*DUPLICATES, a_rebalancing_policy()])
 
-    assert one.figures.moved.total() == 2
+    assert one.figures.moved.total() == 2, (one.figures.refused, one.reasons())
     assert one.figures.replaced == 2
     assert one.figures.violations == {("all", "RemoveDuplicates"): 2}
     assert one.figures.remaining == {}
-    assert sorted(len(list(one.world.cluster.pods_on(row))) for row in (0, 1)) == [2, 2]
+    assert sorted(len(list(one.world.fork.pods_on(row))) for row in (0, 1)) == [2, 2]
 
 
 def test_a_dry_run_moves_nothing_unless_asked() -> None:
@@ -129,7 +129,7 @@ def test_a_pod_of_higher_priority_preempts_and_the_victim_waits() -> None:
     assert one.figures.placements == [("high", "n1")]
     assert one.figures.preempted == 1
     (waiting,) = one.world.waiting.values()
-    assert waiting.pod.pod.metadata.owner_references[0].name == "web"
+    assert waiting.pod.metadata.owner_references[0].name == "web"
 
 
 def test_policies_run_by_their_cron() -> None:
@@ -183,3 +183,108 @@ def test_the_state_stays_as_it_is() -> None:
 def test_percentiles_are_values_that_occurred(values: list[float], share: float, expected: float) -> None:
     """Nearest rank: of 100 values the 95th."""
     assert percentile(values, share) == expected
+
+
+def a_member(name: str, after_s: float = 0.0, runs_s: float | None = None, **given: Any) -> Document:
+    """A member of PodGroup ``train`` that requests two cores."""
+    pod = arriving(name, after_s, runs_s, cpu="2", schedulerName="plimsoll", owner="train", **given)
+    pod["metadata"]["labels"]["plimsoll.dev/pod-group"] = "train"
+    return pod
+
+
+def a_group(least: int) -> Document:
+    """The PodGroup ``train``."""
+    return {
+        "kind": "PodGroup",
+        "metadata": {"name": "train", "namespace": "shop"},
+        "spec": {"minMember": least},
+    }
+
+
+SERVED = a_policy_document(scheduling={"schedulerName": "plimsoll"})
+
+
+def test_members_of_a_group_wait_until_all_fit_together() -> None:
+    """4 cores, of which a pod holds 2 for 300 s: the first member fits already and waits for the other."""
+    one = replay_of(
+        [
+            a_node_document("n1"),
+            arriving("early", 0, 300, cpu="2", schedulerName="plimsoll"),
+            a_group(2),
+            a_member("m-0", 60),
+            a_member("m-1", 60),
+            SERVED,
+        ]
+    )
+
+    assert one.figures.placements == [("early", "n1"), ("m-0", "n1"), ("m-1", "n1")]
+    assert one.figures.waits == [0.0, 240.0, 240.0]
+
+
+def test_a_group_that_never_fits_places_no_member_and_says_why() -> None:
+    """Three of two cores each on four: room for two of them is of no use."""
+    one = replay_of([a_node_document("n1"), a_group(3), *map(a_member, ("m-0", "m-1", "m-2")), SERVED])
+
+    assert one.figures.placements == []
+    ((reason, pods),) = one.reasons().items()
+    assert reason.startswith("2 of 3 members fit, 3 must; 1 lack a node: ")
+    assert pods == ["shop/m-0", "shop/m-1", "shop/m-2"]
+
+
+def test_a_group_starts_when_its_last_member_has_arrived() -> None:
+    """Until then the first one takes no room from others, and a member that has run counts."""
+    done = a_member("m-done", node="n1")
+    done["status"] = {"phase": "Succeeded"}
+    one = replay_of([a_node_document("n1"), done, a_group(3), a_member("m-0"), a_member("m-1", 120), SERVED])
+
+    assert one.figures.placements == [("m-0", "n1"), ("m-1", "n1")]
+    assert one.figures.waits == [120.0, 0.0]
+
+
+def test_a_group_preempts_as_a_whole_or_not_at_all() -> None:
+    """One pod of lower priority is in the way of two members; that of higher priority is left alone."""
+    in_the_way = [
+        a_node_document("n1"),
+        a_group(2),
+        a_member("m-0", priority=100),
+        a_member("m-1", priority=100),
+        SERVED,
+    ]
+    low, high = (a_pod_document("other", node="n1", cpu="2", priority=each) for each in (0, 1000))
+
+    assert replay_of([low, *in_the_way]).figures.preempted == 1
+    stays = replay_of([high, *in_the_way]).figures
+    assert (stays.preempted, stays.placements) == (0, [])
+
+
+def test_runs_know_how_many_members_of_a_group_still_need_a_node() -> None:
+    """A group that lacks members needs none yet, and one that has started none any more."""
+    members = [a_member("m-0"), a_member("m-1"), a_member("m-2")]
+    nodes = [a_node_document("n1", cpu="3"), SERVED]
+
+    waits, lacks = (replay_of([*nodes, *members, a_group(least)]) for least in (3, 4))
+    started = replay_of([*nodes, *members, a_group(1)])
+
+    assert (waits.world.gang_needs(), lacks.world.gang_needs()) == ({"shop/train": 3}, {})
+    assert (started.figures.placements, started.world.gang_needs()) == ([("m-0", "n1")], {"shop/train": 0})
+
+
+def test_no_pod_is_moved_while_an_earlier_replacement_of_its_owner_is_late() -> None:
+    """A group starts on what the first move frees and on its target; the limit allows two moves."""
+    documents = [
+        a_node_document("n1", cpu="6"),
+        a_node_document("n2", cpu="2"),
+        *(
+            a_pod_document(f"web-{number}", node="n1", cpu="2", schedulerName="plimsoll")
+            for number in range(3)
+        ),
+        a_group(2),
+        *(a_member(name, priority=10, preemptionPolicy="Never") for name in ("m-0", "m-1")),
+        a_rebalancing_policy(limits={"perWorkload": 2}),
+    ]
+
+    one = replay_of(documents)
+
+    assert (one.figures.late, one.figures.moved.total()) == (1, 1)
+    (said,) = one.figures.refused["all", "ReplacementNotReady"].workloads.values()
+    assert said.message.startswith("pod shop/web-r1 was made after a pod of the same owner was moved")

@@ -229,12 +229,7 @@ class ReservationBook:
 
     def claimed(self) -> Cluster:
         """A fork of the cluster in which every reservation is placed as a pod; planners start from it."""
-        fork = self.cache.cluster.fork()
-        for node, pods in self.nominator.by_node.items():
-            for uid, pod in pods.items():
-                if uid not in fork.pods:
-                    fork.place(pod, node)
-        return fork
+        return self.nominator.claimed(self.cache.cluster)
 
     def validate(self) -> None:
         """Check the invariants.

@@ -4,13 +4,13 @@ Records of preemption's victims name the policy whose profile decided, but they 
 rebalancing: they do not count against its limits, and neither begin nor end a rest.
 """
 
-from collections import Counter
 from collections.abc import Callable, Container, Iterable
 
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
 from plimsoll.framework import Pod
+from plimsoll.planning.context import SETTLING_S, SentMove
 from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove, UnreadyReplacement
 from plimsoll.planning.limits import workload_key
 from plimsoll.records.record import MOVING, PREEMPTION, STILL_THERE, Record, recorded_workload
@@ -30,10 +30,6 @@ SENT = (Phase.EVICTING, Phase.SURGING)
 
 #: Final phases of moves whose pod was asked to leave and certainly stays; a Failed one may have been evicted.
 STAYED = (Phase.BLOCKED, Phase.CANCELLED)
-
-
-#: Seconds for which the replacement of a moved pod is left alone.
-SETTLING_S = 3600.0
 
 
 def memory_of(records: Iterable[Record], now: float, granted: float = 0.0) -> MoveHistory:
@@ -103,25 +99,23 @@ def latest_sent(record: Record) -> float:
     )
 
 
-def recently_moved(records: Iterable[Record], now: float) -> frozenset[str]:
-    """Uids of pods whose predecessors were evicted within the last hour, and that are on another node.
-
-    Replacements in restarts count on any node, and those that were late count too.
-    """
-    return frozenset(
-        record.status.replacement.uid
-        for record in records
-        if record.phase in (Phase.SETTLED, Phase.FAILED)
-        and record.status.replacement is not None
-        and now - ended_at(record) < SETTLING_S
-    )
-
-
-def in_flight(records: Iterable[Record]) -> dict[str, int]:
-    """The number of moves that wait for their replacement, by workload key."""
-    return Counter(
-        recorded_workload(each.spec) for each in records if each.phase in MOVING and not is_victim(each)
-    )
+def sent_moves(records: Iterable[Record]) -> list[SentMove]:
+    """The moves that are under way or have a replacement; victims of preemption are of no workload."""
+    found = []
+    for record in records:
+        landed, phase, spec = record.status.replacement, record.phase, record.spec
+        if phase not in MOVING and landed is None:
+            continue
+        nodes = (spec.from_node, spec.target_node, landed.node if landed is not None else None)
+        found.append(
+            SentMove(
+                "" if is_victim(record) else recorded_workload(spec),
+                tuple(node for node in nodes if node is not None),
+                None if phase in MOVING else ended_at(record),
+                landed.uid if landed is not None and phase is not Phase.RETURNED else "",
+            )
+        )
+    return found
 
 
 def unready_replacements(
@@ -202,23 +196,6 @@ def _owner(record: Record) -> str:
     if is_victim(record) or spec.purpose is Purpose.RESTART or spec.owner is None:
         return ""
     return recorded_workload(spec)
-
-
-def touched_nodes(records: Iterable[Record], now: float) -> dict[str, float]:
-    """By node, when a pod was last moved off or to it; ``now`` while a move is under way."""
-    found: dict[str, float] = {}
-    for record in records:
-        landed = record.status.replacement
-        if record.phase in MOVING:
-            moment = now
-        elif landed is not None:
-            moment = min(ended_at(record), now)
-        else:
-            continue
-        for node in (record.spec.from_node, record.spec.target_node, landed.node if landed else None):
-            if node is not None:
-                found[node] = max(found.get(node, 0.0), moment)
-    return found
 
 
 def _is_astray(record: Record) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
 from plimsoll.framework import PodInfo
+from plimsoll.model.columns.cluster import Cluster
 
 #: The log is halved when it exceeds this length; readers that lag behind it review all nodes.
 LOG_LENGTH = 4096
@@ -41,6 +42,23 @@ class Nominator:
     def among(self, placed: Mapping[str, object]) -> AbstractSet[str]:
         """Uids of the nominated pods that are keys of ``placed``."""
         return self._node_of.keys() & placed.keys()
+
+    def copy(self) -> "Nominator":
+        """An independent copy."""
+        twin = Nominator()
+        for node, pods in self.by_node.items():
+            for pod in pods.values():
+                twin.add(pod, node)
+        return twin
+
+    def claimed(self, cluster: Cluster) -> Cluster:
+        """A fork of the cluster in which nominated pods are on their nodes; planners start from it."""
+        fork = cluster.fork()
+        for node, pods in self.by_node.items():
+            for uid, pod in pods.items():
+                if uid not in fork.pods:
+                    fork.place(pod, node)
+        return fork
 
     def changed_since(self, tick: int) -> frozenset[str] | None:
         """Nodes whose nominated pods changed after ``tick``; None when the log does not reach back."""

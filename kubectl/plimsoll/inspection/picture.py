@@ -7,9 +7,9 @@ from pydantic import Field
 
 from plimsoll.answers.answer import Answer, AnswerPart
 from plimsoll.inspection.changes.changed_cluster import ChangedCluster
-from plimsoll.inspection.placement.fork_queue import ForkQueue
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.offline.cluster import OfflineCluster
 from plimsoll.planning.imbalance import BILLIONTHS, COLUMNS
 
 #: Decimal places of figures, as in a plan.
@@ -130,7 +130,7 @@ def _budgets(state: ClusterState) -> Iterator[PicturedBudget]:
         )
 
 
-def _waiting(queue: ForkQueue) -> Iterator[PodsWithoutNode]:
+def _waiting(queue: OfflineCluster) -> Iterator[PodsWithoutNode]:
     found: defaultdict[str, list[str]] = defaultdict(list)
     for pod in queue.in_order():
         found[queue.refusals[pod.uid].message].append(pod.key)

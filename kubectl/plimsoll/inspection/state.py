@@ -29,18 +29,18 @@ from plimsoll.inspection.mirrored import MirroredObjects
 from plimsoll.inspection.still_time import StillClock
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
+from plimsoll.planning import context
+from plimsoll.planning.context import RATE_S, PlanningFacts, touched_nodes, under_way
 from plimsoll.planning.history import UnreadyReplacement
 from plimsoll.planning.moves import Monotonic, PlanningContext, RebalancingConfig, standing
 from plimsoll.planning.surges import Deployments
 from plimsoll.policies.judgement import PolicyChecks, PolicyVerdict, divide
 from plimsoll.ports.observer import Observer
 from plimsoll.records.history import (
-    in_flight,
     is_victim,
     memory_of,
-    recently_moved,
+    sent_moves,
     sent_since,
-    touched_nodes,
     unready_replacements,
 )
 from plimsoll.records.record import Record
@@ -206,25 +206,27 @@ class ClusterState:
         records = self.records.values()
         memory = memory_of(records, self.now)
         wanted = self.configured(name).rested(memory, name)
-        pending = self.objects.pending
-        touched = touched_nodes(records, self.now)
-        context = PlanningContext(
-            now=self.time,
-            unplaced=tuple(pending.infos()),
-            in_flight=in_flight(records),
+        moves = sent_moves(records)
+        in_flight = under_way(moves)
+        facts = PlanningFacts(
+            now=self.now,
+            unplaced=self.objects.pending.infos(),
+            served=(),  # rooms are reserved in the operator's memory
+            moves=moves,
+            in_flight=in_flight,
+            followed=frozenset(each.replacement for each in moves if each.ended is None and each.replacement),
             memory=memory,
-            measurements=measured(self.content.usage, spec, touched, self.now),
-            touched=touched,
-            recent=sent_since(records, name, self.now - 60.0),
-            deployments=self._deployments() if wanted.surge else Deployments(),
-            others=self._others(name),
-            moved=recently_moved(records, self.now),
+            recent=sent_since(records, name, self.now - RATE_S),
+            unready={key: each for key, each in self._unready().items() if key not in in_flight},
             gangs=gang_needs(self.objects.groups, self.objects.cache),
+            over_for={},
+            others=self._others(name),
+            measurements=measured(self.content.usage, spec, touched_nodes(moves, self.now), self.now),
+            deployments=self._deployments() if wanted.surge else Deployments(),
             monotonic=self.monotonic,
-            unready={key: each for key, each in self._unready().items() if key not in in_flight(records)},
         )
         is_upstream = wanted.planner is Planner.UPSTREAM
-        return wanted, self.cluster.fork() if is_upstream else self.book.claimed(), context
+        return wanted, self.cluster.fork() if is_upstream else self.book.claimed(), context.of(facts)
 
     def _unready(self) -> dict[str, UnreadyReplacement]:
         """By workload key, the replacement of an earlier move that is not ready."""

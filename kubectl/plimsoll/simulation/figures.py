@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct, field
 
+from plimsoll.offline.cluster import OfflineCluster
 from plimsoll.simulation.allowances import AllowanceTally
 from plimsoll.simulation.refusals import RefusalTallies
-from plimsoll.simulation.world import World
 
 
 class ClusterSample(Struct, frozen=True):
@@ -31,9 +31,9 @@ class ClusterSample(Struct, frozen=True):
     evicted: int
 
 
-def sample(world: World, at: float, evicted: int) -> ClusterSample:
+def sample(world: OfflineCluster, at: float, evicted: int) -> ClusterSample:
     """Sample the cluster now."""
-    cluster = world.cluster
+    cluster = world.fork
     nodes = len(cluster)
     requested = cluster.requested[:nodes].sum(axis=0)
     allocatable = np.maximum(cluster.allocatable[:nodes].sum(axis=0), 1)

@@ -5,7 +5,8 @@ simultaneous events, pods end first, then pods arrive, then policies run, the ol
 """
 
 import heapq
-from collections import Counter
+import random
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,25 +18,36 @@ from plimsoll.api.v1alpha1.annotations import STOP
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.measurements import Measurements
+from plimsoll.inspection.placement.fit import schedulers_of
 from plimsoll.inspection.plans.allowances import budget_allowances, limit_allowances
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove
-from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
+from plimsoll.offline.cluster import OfflineCluster
+from plimsoll.planning import context
+from plimsoll.planning.context import RATE_S, PlanningFacts, SentMove, under_way
+from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove, UnreadyReplacement
+from plimsoll.planning.moves import (
+    EvictionPlan,
+    Move,
+    PlanningContext,
+    RebalancingConfig,
+    standing,
+    workload_of,
+)
 from plimsoll.planning.planners import make_plan
+from plimsoll.planning.proven.over_used_rounds import OverUsedRounds
 from plimsoll.planning.surges import Deployments
 from plimsoll.policies.schedule import FIRST_RUN, next_time
 from plimsoll.simulation.figures import Figures, sample
+from plimsoll.simulation.owners import Budgets, replacement
 from plimsoll.simulation.refusals import count_end, count_run
-from plimsoll.simulation.scheduling import SimulatedScheduling
-from plimsoll.simulation.world import World
 from plimsoll.snapshots.saved_fields import DURATION
 
 #: Number of utilisation samples after the first one.
 SAMPLES = 24
 
-#: Seconds after which a replacement without a node is late, and during which a moved pod is not moved again.
-LATE_S, SETTLED_S = 300.0, 3600.0
+#: Seconds after which a replacement without a node is late.
+LATE_S = 300.0
 
 
 class EventKind(IntEnum):
@@ -49,10 +61,12 @@ class EventKind(IntEnum):
 
 
 class _Awaited(msgspec.Struct):
-    """A move whose replacement has no node yet."""
+    """A move whose replacement has no node yet; one that is late has failed."""
 
     policy: str
     move: Move
+    sent: float
+    is_late: bool = False
 
 
 class ReplaySettings(msgspec.Struct, frozen=True):
@@ -86,8 +100,8 @@ class Replay:
     state: ClusterState
     setting: ReplaySettings
     figures: Figures = field(default_factory=Figures)
-    world: World = field(init=False)
-    _scheduling: SimulatedScheduling = field(init=False)
+    world: OfflineCluster = field(init=False)
+    _budgets: Budgets = field(init=False)
     _heap: list[tuple[float, EventKind, int, str]] = field(default_factory=list, init=False)
     _pushed: int = field(default=0, init=False)
     _now: float = field(default=0.0, init=False)
@@ -96,20 +110,36 @@ class Replay:
     _budget_of: dict[str, str] = field(default_factory=dict, init=False)
     _past: list[PastMove] = field(default_factory=list, init=False)
     _sent: list[tuple[float, str]] = field(default_factory=list, init=False)
-    _moved: dict[str, float] = field(default_factory=dict, init=False)
-    _over: dict[str, dict[tuple[str, str], int]] = field(default_factory=dict, init=False)
+    _moves: list[SentMove] = field(default_factory=list, init=False)
+    #: when a pod of a workload was first moved, by workload key; finished moves only
+    _replaced: dict[str, float] = field(default_factory=dict, init=False)
+    _over: defaultdict[str, OverUsedRounds] = field(
+        default_factory=lambda: defaultdict(OverUsedRounds), init=False
+    )
 
     def __post_init__(self) -> None:
-        self.world = World(self.state)
         self._now = self.state.now
-        self._scheduling = SimulatedScheduling(
-            self.state, self.world, self.setting.seed, self._placed, self._preempted
+        self.world = OfflineCluster(
+            self.state.cluster.fork(),
+            schedulers_of(self.state, {}),
+            self.state.book.nominator,
+            preempting=True,
+            now=self._now,
+            ties=self._ties,
+            left=self._preempted,
         )
+        for pods in self.state.book.nominator.by_node.values():
+            for pod in pods.values():
+                if pod.stands_in_for is not None:  # open moves of the snapshot are not replayed
+                    self.world.nominator.remove(pod.uid)
+        self._budgets = Budgets(self.world.fork.objects)
         for pod in self.state.objects.pending.infos():
-            if not pod.pod.is_terminal:
+            if pod.pod.is_terminal:
+                self.world.ended[pod.uid] = pod
+            else:
                 self._expect(pod)
         if not self.setting.together:
-            for pod in self.world.cluster.pods.values():
+            for pod in self.world.fork.pods.values():
                 self._set_end(pod, pod.pod.status.start_time)
         for name in self.state.working:
             self._set_run(name, first=True)
@@ -120,7 +150,7 @@ class Replay:
         """Run the replay."""
         end = self.state.now + self.setting.seconds
         while self._heap and self._heap[0][0] <= end:
-            self._now = self._heap[0][0]
+            self._now = self.world.now = self._heap[0][0]
             progress(self._now - self.state.now)
             has_changed = False
             while self._heap and self._heap[0][0] == self._now and self._heap[0][1] < EventKind.RUN:
@@ -128,11 +158,11 @@ class Replay:
                 self._happen(kind, subject)
                 has_changed = True
             if has_changed:
-                self._scheduling.run(self._now)
+                self._schedule()
             while self._heap and self._heap[0][0] == self._now and self._heap[0][1] >= EventKind.RUN:
                 _, kind, _, subject = heapq.heappop(self._heap)
                 self._happen(kind, subject)
-        self._now = end
+        self._now = self.world.now = end
         for name in self.state.working:
             plan = self._plan(name, *self._circumstances(name))
             self._complain(name, plan, self.figures.remaining)
@@ -142,9 +172,13 @@ class Replay:
     def reasons(self) -> dict[str, list[str]]:
         """Pods without a node, grouped by reason; both in the order in which they began to wait."""
         found: dict[str, list[str]] = {}
-        for waiting in self.world.waiting.values():
-            found.setdefault(self._scheduling.reason(waiting.pod), []).append(waiting.pod.key)
+        for pod in self.world.waiting.values():
+            found.setdefault(self._reason(pod), []).append(pod.key)
         return found
+
+    def _reason(self, pod: PodInfo) -> str:
+        refusal = self.world.refusals.get(pod.uid)
+        return "not tried yet" if refusal is None else refusal.message
 
     # -- events --------------------------------------------------------------------------------------
 
@@ -160,10 +194,11 @@ class Replay:
                 awaited = self._awaited.get(subject)
                 if awaited is not None:
                     self.figures.late += 1
-                    self._remember(awaited, MoveOutcome.STRANDED)
+                    awaited.is_late = True
+                    self._finish(awaited, MoveOutcome.STRANDED, subject)
             case EventKind.ARRIVAL:
                 self.figures.arrived += 1
-                self.world.submit(self._coming.pop(subject), self._now)
+                self.world.add(self._coming.pop(subject))
             case EventKind.RUN:
                 self._rebalance(subject)
                 self._set_run(subject)
@@ -204,50 +239,56 @@ class Replay:
 
     # -- pods ----------------------------------------------------------------------------------------
 
-    def _placed(self, pod: PodInfo, waited: float) -> None:
+    def _ties(self, name: str) -> Callable[[int], int]:
+        """The choice among equally good nodes for a scheduler."""
+        return random.Random(f"{self.setting.seed}/{name}").randrange  # noqa: S311 - reproducible, no secret
+
+    def _schedule(self) -> None:
+        for each in self.world.settle():
+            self._placed(each.pod, each.node, each.waited)
+
+    def _placed(self, pod: PodInfo, node: str, waited: float) -> None:
         self.figures.waits.append(waited)
-        self.figures.placements.append((pod.uid, pod.pod.node_name))
+        self.figures.placements.append((pod.uid, node))
         if not self.setting.together:
             self._set_end(pod, None)
-        self.world.count_missing(self._budget_of.pop(pod.uid, ""), -1)
+        self._budgets.count_missing(self._budget_of.pop(pod.uid, ""), -1)
         awaited = self._awaited.pop(pod.uid, None)
         if awaited is None:
             return
-        self._moved[pod.uid] = self._now
-        returned = pod.pod.node_name == awaited.move.source
+        returned = node == awaited.move.source
         self.figures.returned += returned
-        if waited < LATE_S:
-            self._remember(awaited, MoveOutcome.RETURNED if returned else MoveOutcome.SETTLED)
+        if not awaited.is_late:
+            fate = MoveOutcome.RETURNED if returned else MoveOutcome.SETTLED
+            self._finish(awaited, fate, "" if returned else pod.uid, node)
 
     def _preempted(self, victim: PodInfo) -> None:
         self.figures.preempted += 1
-        self._replace(self.world.remove(victim.uid))
+        self._replace(victim)
 
-    def _replace(self, pod: PodInfo | None) -> PodInfo | None:
+    def _replace(self, pod: PodInfo) -> PodInfo | None:
         """Let the owner replace a pod that has left."""
-        made = self.world.replacement(pod, self._now) if pod is not None else None
-        if made is not None:
-            self.figures.replaced += 1
-            self.world.submit(made, self._now)
-        return made
+        made = replacement(pod, self.figures.replaced + 1, self._now)
+        if made is None:
+            return None
+        self.figures.replaced += 1
+        info = self.world.fork.templates.info(made)
+        self.world.add(info)
+        return info
 
     # -- runs ----------------------------------------------------------------------------------------
 
     def _rebalance(self, name: str) -> None:
-        wanted, cluster, context = self._circumstances(name)
-        plan = self._plan(name, wanted, cluster, context)
+        wanted, cluster, around = self._circumstances(name)
+        plan = self._plan(name, wanted, cluster, around)
         if not self.figures.runs[name]:
             self._complain(name, plan, self.figures.violations)
         self.figures.runs[name] += 1
         count_run(name, plan, self.figures.refused)
         self.figures.allowances.count_run(
-            name, budget_allowances(cluster, plan), limit_allowances(wanted, cluster, context, plan.moves)
+            name, budget_allowances(cluster, plan), limit_allowances(wanted, cluster, around, plan.moves)
         )
-        self._over[name] = {
-            (strategy, node): self._over.get(name, {}).get((strategy, node), 0) + 1
-            for strategy, found in plan.classes
-            for node in found.overutilized
-        }
+        self._over[name].learn(plan.classes, wanted.strategies, cluster)
         spec = self.state.working[name].spec.rebalancing or RebalancingSpec()
         if spec.mode is Mode.DRY_RUN and not self.setting.enforce:
             self.figures.predicted.update((name, move.strategy) for move in plan.moves)
@@ -257,12 +298,12 @@ class Replay:
 
     def _make(self, policy: str, move: Move) -> None:
         """Evict the pod, let its owner replace it, and place waiting pods."""
-        if not self.world.may_disrupt(move.budget):
+        if not self._budgets.may_disrupt(move.budget):
             self.figures.blocked += 1
             self.figures.allowances.blocked[policy, move.budget] += 1
-            self._remember(_Awaited(policy, move), MoveOutcome.BLOCKED)
+            self._remember(_Awaited(policy, move, self._now), MoveOutcome.BLOCKED)
             return
-        if move.waits and self._in_flight()[move.workload.key]:
+        if move.waits and under_way(self._sent_moves())[move.workload.key]:
             return
         left = self.world.remove(move.pod.uid)
         if left is None:
@@ -272,16 +313,16 @@ class Replay:
         self._sent.append((self._now, policy))
         made = self._replace(left)
         if made is not None:
-            self._awaited[made.uid] = _Awaited(policy, move)
+            self._awaited[made.uid] = _Awaited(policy, move, self._now)
             self._budget_of[made.uid] = move.budget
-            self.world.count_missing(move.budget, 1)
+            self._budgets.count_missing(move.budget, 1)
             self._push(self._now + LATE_S, EventKind.LATE, made.uid)
             if move.is_directed and move.target:
                 self.world.nominator.add(made, move.target)
         for served in move.beneficiary.all if move.beneficiary is not None else ():
             if served.pod.uid in self.world.waiting:
                 self.world.nominator.add(served.pod, served.node)
-        self._scheduling.run(self._now)
+        self._schedule()
 
     def _remember(self, awaited: _Awaited, fate: MoveOutcome) -> None:
         move = awaited.move
@@ -298,24 +339,46 @@ class Replay:
             )
         )
 
-    def _in_flight(self) -> Counter[str]:
-        return Counter(each.move.workload.key for each in self._awaited.values())
+    def _finish(self, awaited: _Awaited, fate: MoveOutcome, replacement: str, node: str = "") -> None:
+        """Remember a move that has ended; a replacement on another node is left alone for a while."""
+        move = awaited.move
+        self._remember(awaited, fate)
+        self._replaced.setdefault(move.workload.key, awaited.sent)
+        self._moves.append(SentMove(move.workload.key, _nodes(move, node), self._now, replacement))
+
+    def _sent_moves(self) -> list[SentMove]:
+        """The moves that were made, finished or not."""
+        waiting = [each.move for each in self._awaited.values() if not each.is_late]
+        return [*self._moves, *(SentMove(each.workload.key, _nodes(each)) for each in waiting)]
+
+    def _unready(self) -> dict[str, UnreadyReplacement]:
+        """By workload key, the first pod without a node that was made after a finished move of its owner."""
+        found: dict[str, UnreadyReplacement] = {}
+        for pod in self.world.waiting.values():
+            key, awaited = workload_of(pod).key, self._awaited.get(pod.uid)
+            is_followed = awaited is not None and not awaited.is_late
+            if self.world.since(pod.uid) >= self._replaced.get(key, float("inf")) and not is_followed:
+                found.setdefault(key, UnreadyReplacement(pod.uid, pod.key, self._reason(pod), ""))
+        return found
 
     def _circumstances(self, name: str) -> tuple[RebalancingConfig, Cluster, PlanningContext]:
         """The input of a policy's plan now: configuration, cluster and planning context."""
         moment = datetime.fromtimestamp(self._now, UTC)
         memory = MoveHistory(self._past, self._now)
-        wanted = self._configured(name, moment)
-        wanted = wanted.rested(memory, name)
-        context = PlanningContext(
-            now=moment,
+        wanted = self._configured(name, moment).rested(memory, name)
+        cluster, moves = self.world.nominator.claimed(self.world.fork), self._sent_moves()
+        facts = PlanningFacts(
+            now=self._now,
             unplaced=self.world.unplaced(),
-            in_flight=self._in_flight(),
-            measurements=Measurements(problem="actual usage is not replayed"),
+            served=(),  # reserved room is taken before the next run begins
+            moves=moves,
+            in_flight=under_way(moves),
+            followed=frozenset(uid for uid, each in self._awaited.items() if not each.is_late),
             memory=memory,
-            recent=sum(1 for at, policy in self._sent if policy == name and at > self._now - 60.0),
-            over_for=self._over.get(name, {}),
-            deployments=Deployments(problem="surges are not replayed"),
+            recent=sum(1 for at, policy in self._sent if policy == name and at > self._now - RATE_S),
+            unready=self._unready(),
+            gangs=self.world.gang_needs(),
+            over_for=self._over[name].before(wanted.strategies, cluster),
             others={
                 other: self._configured(other, moment)
                 for other, policy in self.state.working.items()
@@ -323,24 +386,31 @@ class Replay:
                 and policy.spec.rebalancing is not None
                 and (self.setting.enforce or policy.spec.rebalancing.mode is not Mode.DRY_RUN)
             },
-            moved=frozenset(uid for uid, at in self._moved.items() if at > self._now - SETTLED_S),
+            measurements=Measurements(problem="actual usage is not replayed"),
+            deployments=Deployments(problem="surges are not replayed"),
+            monotonic=standing,
         )
-        return wanted, self.world.claimed(), context
+        return wanted, cluster, context.of(facts)
 
     def _plan(
-        self, name: str, wanted: RebalancingConfig, cluster: Cluster, context: PlanningContext
+        self, name: str, wanted: RebalancingConfig, cluster: Cluster, around: PlanningContext
     ) -> EvictionPlan:
-        plan = make_plan(wanted, cluster, context)
+        plan = make_plan(wanted, cluster, around)
         for failure in plan.failures:
             self.figures.problems[f"{name}: {failure}"] = None
         return plan
 
     def _configured(self, name: str, moment: datetime) -> RebalancingConfig:
         wanted = self.state.catalogue.rebalancing(
-            self.state.working[name], self.state.profiles, self.world.cluster.objects, moment
+            self.state.working[name], self.state.profiles, self.world.fork.objects, moment
         )
         return wanted.bounded(STOP) if self.state.is_stopped else wanted
 
     @staticmethod
     def _complain(name: str, plan: EvictionPlan, into: dict[tuple[str, str], int]) -> None:
         into.update({(name, strategy): count for strategy, count in plan.violations().items()})
+
+
+def _nodes(move: Move, *landed: str) -> tuple[str, ...]:
+    """The nodes of a move, as far as they are known."""
+    return tuple(filter(None, (move.source, move.target, *landed)))

@@ -177,7 +177,7 @@ def _outcome(
         pending_max_seconds=round(max(figures.waits, default=0.0), 3),
         strategies=_strategies(figures),
         refused=_refused(figures),
-        budgets=tuple(figures.allowances.budgets(replay.world.cluster.objects.budgets)),
+        budgets=tuple(figures.allowances.budgets(replay.world.fork.objects.budgets)),
         limits=tuple(figures.allowances.limits()),
         utilisation=tuple(
             UtilisationSample(
@@ -190,7 +190,7 @@ def _outcome(
             )
             for each in figures.samples
         ),
-        nodes=tuple(_nodes(state.cluster, replay.world.cluster)),
+        nodes=tuple(_nodes(state.cluster, replay.world.fork)),
         placements_digest=hashlib.sha256(msgspec.json.encode(figures.placements)).hexdigest(),
         problems=(
             *(f"{name}: {each.problem[1]}" for name, each in state.policies.items() if each.problem[0]),

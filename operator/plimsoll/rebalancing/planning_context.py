@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from plimsoll.cluster.pending_pods import PendingPods
@@ -10,15 +10,20 @@ from plimsoll.cluster.pod_groups import Groups, gang_needs
 from plimsoll.cluster.reservations import ReservationBook, ReservationReason
 from plimsoll.framework import Pod
 from plimsoll.framework.descheduling.measurements import Measurements
+from plimsoll.planning import context
+from plimsoll.planning.context import RATE_S, PlanningFacts
 from plimsoll.planning.history import MoveHistory, UnreadyReplacement
 from plimsoll.planning.moves import Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.surges import Deployments
 from plimsoll.ports.clock import Clock
-from plimsoll.records.history import recently_moved, touched_nodes, unready_replacements
+from plimsoll.records.history import sent_moves, unready_replacements
 
 if TYPE_CHECKING:
     from plimsoll.rebalancing.moves.machine import MoveMachine
     from plimsoll.rebalancing.records.store import EvictionRecordStore
+
+#: No rounds in which nodes were over-used.
+NONE_OVER: Mapping[tuple[str, str], int] = MappingProxyType({})
 
 
 @dataclass(eq=False)
@@ -46,27 +51,35 @@ class PlanningContexts:
         memory: MoveHistory,
         asked: Move | None = None,
         deployments: Deployments | None = None,
+        over_for: Mapping[tuple[str, str], int] = NONE_OVER,
+        due: int = 0,
     ) -> PlanningContext:
-        """The present context for a policy; the move ``asked`` about does not count as under way."""
+        """The present context for a policy; the move ``asked`` about does not count as under way.
+
+        ``over_for`` are the rounds in which nodes were over-used, and ``due`` the moves that wait for their
+        turn and count as sent.
+        """
         in_flight = self.machine.in_flight()
-        served = {each.holder.key for each in self.book.of_reason(ReservationReason.ROOM)}
         if asked is not None:
             in_flight.pop(asked.workload.key, None)
-        now = self.clock.now()
-        return PlanningContext(
-            now=datetime.fromtimestamp(now, UTC),
-            unplaced=tuple(pod for pod in self.pending.infos() if pod.uid not in served),
-            in_flight=in_flight,
-            memory=memory,
-            measurements=self._measurements.get(name, Measurements()),
-            recent=self.keeper.sent_within(name, 60.0),
-            deployments=deployments or Deployments(),
-            others=self.others(name),
-            moved=recently_moved(self.keeper.known.values(), now) | self.machine.replacements(),
-            gangs=gang_needs(self.groups, self.book.cache),
-            touched=touched_nodes(self.keeper.known.values(), now),
-            unready=self.unready(),
-            monotonic=self.clock.monotonic,
+        return context.of(
+            PlanningFacts(
+                now=self.clock.now(),
+                unplaced=self.pending.infos(),
+                served={each.holder.key for each in self.book.of_reason(ReservationReason.ROOM)},
+                moves=sent_moves(self.keeper.known.values()),
+                in_flight=in_flight,
+                followed=self.machine.replacements(),
+                memory=memory,
+                recent=self.keeper.sent_within(name, RATE_S) + due,
+                unready=self.unready(),
+                gangs=gang_needs(self.groups, self.book.cache),
+                over_for=over_for,
+                others=self.others(name),
+                measurements=self._measurements.get(name, Measurements()),
+                deployments=deployments or Deployments(),
+                monotonic=self.clock.monotonic,
+            )
         )
 
     def unready(self) -> dict[str, UnreadyReplacement]:

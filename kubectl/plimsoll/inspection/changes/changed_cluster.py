@@ -25,12 +25,12 @@ from plimsoll.inspection.manifests.new_claims import copied_claims, with_claims
 from plimsoll.inspection.manifests.pod_defaults import ManifestError
 from plimsoll.inspection.manifests.workload_pods import WorkloadPods
 from plimsoll.inspection.placement.fit import missing_notes, schedulers_of, waiting_pods
-from plimsoll.inspection.placement.fork_queue import ForkPlacement, ForkQueue, Schedulers
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.node import Node, NodeSpec, NodeStatus
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.taints import NO_EXECUTE, NO_SCHEDULE, untolerated
+from plimsoll.offline.cluster import OfflineCluster, OfflinePlacement
 from plimsoll.planning.moves import replacement_of
 
 _HOSTNAME = "kubernetes.io/hostname"
@@ -51,18 +51,10 @@ class ChangedCluster:
 
     def __init__(self, state: ClusterState, manifests: Iterable[Manifests] = ()) -> None:
         minimums = {key: least for each in manifests for key, least in each.minimums().items()}
-        schedulers = schedulers_of(state, Manifests())
-        self.queue = ForkQueue(
-            state.cluster.fork(),
-            Schedulers(
-                schedulers.profiles,
-                schedulers.forecast,
-                schedulers.nominator,
-                {**schedulers.minimums, **minimums},
-            ),
-        )
+        schedulers = schedulers_of(state, minimums)
+        self.queue = OfflineCluster(state.cluster.fork(), schedulers, state.book.nominator)
         self.fork = self.queue.fork
-        self.placed: dict[str, ForkPlacement] = {}
+        self.placed: dict[str, OfflinePlacement] = {}
         self.blocked: list[Blocked] = []
         self.evicted = 0
         self.gone: list[str] = []
@@ -236,8 +228,7 @@ class ChangedCluster:
 
     def _drop(self, pod: PodInfo) -> None:
         """Delete a pod that is not recreated."""
-        self.fork.displace(pod.uid)
-        self.queue.drop(pod.uid)
+        self.queue.remove(pod.uid)
         self.placed.pop(pod.uid, None)
         self.gone.append(pod.key)
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.proposals import Refusal
-from plimsoll.inspection.placement.fork_queue import ForkQueue
+from plimsoll.offline.cluster import OfflineCluster
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.moves import replacement_uid
 
@@ -41,7 +41,10 @@ def is_bound_to_node(pod: PodInfo) -> bool:
 
 
 def drain(
-    queue: ForkQueue, nodes: Sequence[str], evict: Callable[[PodInfo], None], settle: Callable[[], object]
+    queue: OfflineCluster,
+    nodes: Sequence[str],
+    evict: Callable[[PodInfo], None],
+    settle: Callable[[], object],
 ) -> DrainOutcome:
     """Evict the pods of cordoned nodes, node by node.
 

@@ -16,11 +16,12 @@ from plimsoll.inspection.state import ClusterState
 from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.budgets import BudgetLedger
+from plimsoll.planning.context import SETTLING_S
 from plimsoll.planning.moves import PlanningContext, RebalancingConfig, replacement_of, workload_of
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.scope import PolicyScope
-from plimsoll.records.history import SETTLING_S, ended_at
+from plimsoll.records.history import ended_at
 
 #: Number of other nodes whose scores are shown.
 OTHERS = 3

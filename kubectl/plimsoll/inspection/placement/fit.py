@@ -5,7 +5,7 @@ queue. Pods are preempted only on request.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from itertools import count, islice
 
@@ -20,12 +20,12 @@ from plimsoll.inspection.manifests.documents import Manifests, shelve
 from plimsoll.inspection.manifests.new_claims import with_claims
 from plimsoll.inspection.manifests.pod_defaults import ManifestError
 from plimsoll.inspection.manifests.workload_pods import WorkloadPods
-from plimsoll.inspection.placement.fork_queue import ForkPlacement, ForkQueue, Schedulers
 from plimsoll.inspection.placement.pod_obstacles import PodObstacle, pod_obstacle
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import group_key
+from plimsoll.offline.cluster import OfflineCluster, OfflinePlacement, Schedulers
 
 #: Default limit of pods that ``--max`` tries.
 MOST = 10_000
@@ -106,7 +106,8 @@ def fit(
     fork = state.cluster.fork()
     for found in manifests.objects:
         shelve(fork, found)
-    queue = ForkQueue(fork, schedulers_of(state, manifests), preempting=question.preempting)
+    schedulers = schedulers_of(state, manifests.minimums())
+    queue = OfflineCluster(fork, schedulers, state.book.nominator, preempting=question.preempting)
     waiting = [] if question.alone else waiting_pods(state)
     notes = notes_of(state, manifests, fork)
     placing = _Placing(queue, state.time, question, progress, notes)
@@ -127,12 +128,10 @@ def waiting_pods(state: ClusterState) -> list[PodInfo]:
     ]
 
 
-def schedulers_of(state: ClusterState, manifests: Manifests) -> Schedulers:
-    """The schedulers that place pods on forks of the cluster."""
-    minimums = {group.key: group.min_member for group in state.objects.groups if group.object is not None}
-    return Schedulers(
-        state.profiles, state.catalogue.forecast, state.book.nominator, {**minimums, **manifests.minimums()}
-    )
+def schedulers_of(state: ClusterState, minimums: Mapping[str, int]) -> Schedulers:
+    """The schedulers that place pods on forks of the cluster; ``minimums`` are those of further PodGroups."""
+    known = {group.key: group.min_member for group in state.objects.groups if group.object is not None}
+    return Schedulers(state.profiles, state.catalogue.forecast, {**known, **minimums})
 
 
 def missing_notes(state: ClusterState) -> list[str]:
@@ -182,7 +181,12 @@ class _Placing:
     """Places workloads one after another."""
 
     def __init__(
-        self, queue: ForkQueue, now: datetime, question: FitQuestion, progress: Progress, notes: list[str]
+        self,
+        queue: OfflineCluster,
+        now: datetime,
+        question: FitQuestion,
+        progress: Progress,
+        notes: list[str],
     ) -> None:
         self._queue = queue
         self._now = now
@@ -257,9 +261,9 @@ class _Placing:
 
     def _one_by_one(
         self, workload: WorkloadPods, most: int
-    ) -> tuple[list[ForkPlacement], PodObstacle | None]:
+    ) -> tuple[list[OfflinePlacement], PodObstacle | None]:
         """Place pods until one does not fit."""
-        placed: list[ForkPlacement] = []
+        placed: list[OfflinePlacement] = []
         for pod in islice(self._pods(workload), most):
             found = self._queue.place(pod)
             if isinstance(found, Decision):
@@ -267,20 +271,22 @@ class _Placing:
             placed.append(found)
         return placed, None
 
-    def _daemons(self, workload: WorkloadPods) -> tuple[list[ForkPlacement], PodObstacle | None]:
+    def _daemons(self, workload: WorkloadPods) -> tuple[list[OfflinePlacement], PodObstacle | None]:
         """Place a pod on each node where the DaemonSet runs one."""
-        placed: list[ForkPlacement] = []
+        placed: list[OfflinePlacement] = []
         obstacle: PodObstacle | None = None
         for node in [node for node in self._queue.fork.nodes if runs_on(workload.template, node)]:
             pod = self._info(workload, daemon_pod(workload.template, node.name))
             found = self._queue.place(pod)
-            if isinstance(found, ForkPlacement):
+            if isinstance(found, OfflinePlacement):
                 placed.append(found)
             elif obstacle is None:
                 obstacle = pod_obstacle(self._queue, pod, found)
         return placed, obstacle
 
-    def _group(self, workload: WorkloadPods, wanted: int) -> tuple[list[ForkPlacement], PodObstacle | None]:
+    def _group(
+        self, workload: WorkloadPods, wanted: int
+    ) -> tuple[list[OfflinePlacement], PodObstacle | None]:
         """Place the members of a PodGroup together."""
         pods = list(islice(self._pods(workload), wanted))
         for pod in pods:

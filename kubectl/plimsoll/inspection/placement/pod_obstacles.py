@@ -8,7 +8,7 @@ from pydantic import Field
 from plimsoll.answers.answer import AnswerPart
 from plimsoll.engine.decision import Decision
 from plimsoll.framework import PluginError, PodInfo, Status
-from plimsoll.inspection.placement.fork_queue import ForkQueue
+from plimsoll.offline.cluster import OfflineCluster
 
 
 class PluginRefusal(AnswerPart):
@@ -44,7 +44,7 @@ class PodObstacle(AnswerPart):
     )
 
 
-def pod_obstacle(queue: ForkQueue, pod: PodInfo, decision: Decision) -> PodObstacle:
+def pod_obstacle(queue: OfflineCluster, pod: PodInfo, decision: Decision) -> PodObstacle:
     """Explain a decision about a pod, on the present fork."""
     if decision.diagnosis is None:  # not tried, or not individually
         text = decision.message
@@ -64,7 +64,7 @@ def pod_obstacle(queue: ForkQueue, pod: PodInfo, decision: Decision) -> PodObsta
     )
 
 
-def _refusals(queue: ForkQueue, pod: PodInfo) -> list[PluginRefusal]:
+def _refusals(queue: OfflineCluster, pod: PodInfo) -> list[PluginRefusal]:
     try:
         evaluation = queue.scheduler_of(pod).evaluate(pod)
     except PluginError as exc:

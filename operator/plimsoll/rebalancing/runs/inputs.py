@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
-from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.framework.descheduling.measurements import Measurements, Planner
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.planning.context import touched_nodes
 from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.moves import EvictionPlan, PlanningContext, RebalancingConfig
 from plimsoll.planning.proven.over_used_rounds import OverUsedRounds
@@ -21,7 +21,7 @@ from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.policy_configs import PolicyConfigs
 from plimsoll.rebalancing.ways import SurgeWay
-from plimsoll.records.history import memory_of, touched_nodes
+from plimsoll.records.history import memory_of, sent_moves
 from plimsoll.usage.sources import UsageCollector
 
 
@@ -63,7 +63,8 @@ class RunInputs:
         name, breakers = policy.metadata.name, self.configs.breakers
         spec, records = policy.spec.rebalancing or RebalancingSpec(), self.keeper.known.values()
         started = self.clock.now()
-        self.contexts.learn(name, await self._measured(spec, touched_nodes(records, started)))
+        touched = touched_nodes(sent_moves(records), started)
+        self.contexts.learn(name, await self._measured(spec, touched))
         memory = memory_of(records, started, breakers.access.granted)
         breakers.displacements.look(name)
         self.executor.post(HoldUpsChanged())
@@ -72,10 +73,9 @@ class RunInputs:
         deployments = await self.surges.deployments() if rebalancing.surge else None
         is_upstream = rebalancing.planner is Planner.UPSTREAM  # descheduler does not see nominations
         fork = self.book.cache.cluster.fork() if is_upstream else self.book.claimed()
-        context = self.contexts.of(name, memory, deployments=deployments)
-        recent = context.recent + self.executor.machine.left(name)
         rounds = self._over.get(name, OverUsedRounds()).before(rebalancing.strategies, fork)
-        context = replace(context, over_for=rounds, recent=recent)
+        due = self.executor.machine.left(name)
+        context = self.contexts.of(name, memory, None, deployments, rounds, due)
         return RunInput(started, rebalancing, fork, context, memory)
 
     async def _measured(self, spec: RebalancingSpec, touched: Mapping[str, float]) -> Measurements:
