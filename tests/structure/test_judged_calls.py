@@ -40,7 +40,7 @@ OTHERS: dict[str, set[str]] = {
     "engine/cache/compiled_totals.py": {"points"},
     "engine/cache/template.py": {"self._scores"},
     "engine/consultation.py": {"nomination.search"},
-    "engine/scheduler.py": {"lane"},
+    "engine/scheduler.py": {"cache"},
     "framework/capabilities.py": {"plugin"},  # called by the queue, which judges
     "framework/descheduling/pod_indexes.py": {"lookup"},
     "inspection/changes/node_drain.py": {"ledger"},

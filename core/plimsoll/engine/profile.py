@@ -106,7 +106,7 @@ class Profile:
 
     @cached_property
     def stages(self) -> Stages:
-        """The plugins of the stages that lanes run, by what they read."""
+        """The plugins of the stages that caches run, by what they read."""
         return stages_of(self.pre_filter, self.filter, self.pre_score, self.score, self.weights)
 
     @cached_property

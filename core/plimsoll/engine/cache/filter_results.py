@@ -32,7 +32,7 @@ Refusing: TypeAlias = tuple[int, IntArray]
 
 
 class FilterResults:
-    """The verdicts of one lane.
+    """The verdicts of one cache.
 
     Attributes:
         failed: Shape (N,): position of the first filter plugin that rejected the node, FEASIBLE or EXCLUDED.

@@ -62,10 +62,10 @@ class ScoreTable(Struct, frozen=True):
 
 
 class TemplateScores:
-    """The scores of one lane.
+    """The scores of one cache.
 
     Each method receives the cycle state that PreFilter and PreScore wrote. ``part`` is a window on the rows
-    that the lane has just renewed, if it has one.
+    that the cache has just renewed, if it has one.
     """
 
     def __init__(self, profile: Profile, cluster: Cluster, shared: NodeColumns) -> None:

@@ -1,7 +1,7 @@
-"""Caches filter results and scores of one pod template under one profile: a lane.
+"""Caches filter results and scores of one pod template under one profile.
 
 Pods of one template need the same evaluation again and again, and only a handful of nodes change from one
-attempt to the next. A lane therefore keeps, for each filter plugin, one code per node
+attempt to the next. A cache therefore keeps, for each filter plugin, one code per node
 (:mod:`plimsoll.engine.cache.filter_results`) and, for each score plugin that reads nothing but the node, one
 raw score per node (:mod:`plimsoll.engine.cache.scores`); ``refresh`` evaluates the changed rows only. Plugins
 that read the whole cluster are evaluated on all nodes after any change (their own counters make that cheap);
@@ -348,7 +348,7 @@ class TemplateCache:
         return status
 
     def diagnose(self, pod: PodInfo, overrides: RowStatuses) -> Diagnosis:
-        """Fold the rejections of all nodes into counts; ``overrides`` replace the lane's statuses by row."""
+        """Fold the rejections of all nodes into counts; ``overrides`` replace the cache's statuses by row."""
         if self._diagnosis is not None and not len(overrides):
             return self._diagnosis
         failed = self.failed
