@@ -247,8 +247,8 @@ DECISIONS = (
     a_score("normalize-returns-another-shape", zeros, normalize=lambda *_: np.zeros(7, dtype=np.int64)),
     a_filter("signature-raises", zeros, reads=Reads.NODE, signature=raising(BOOM)),
     a_filter("failure-raises", zeros, failure=raising(BOOM)),
-    a_filter("edition-raises", zeros, reads=Reads.CLUSTER, edition=raising(BOOM)),
-    a_filter("mark-raises", zeros, reads=Reads.NODE, mark=raising(BOOM)),
+    a_filter("version-raises", zeros, reads=Reads.CLUSTER, result_version=raising(BOOM)),
+    a_filter("local-version-raises", zeros, reads=Reads.NODE, result_version=raising(BOOM)),
     a_filter("prepare-raises", zeros, prepare=raising(BOOM)),
 )
 

@@ -185,7 +185,7 @@ def test_the_points_are_those_of_all_protocols() -> None:
     assert {
         "pre_filter",
         "normalize",
-        "edition",
+        "result_version",
         "filter_rule",
         "rivalries",
         "candidates",

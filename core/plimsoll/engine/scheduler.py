@@ -100,10 +100,11 @@ class ProfileScheduler:
         cache, rows = found.cache, found.rows
         nodes = self.cluster.nodes
         statuses = {
-            nodes[row].name: cache.status(int(row), pod) for row in np.flatnonzero(cache.failed != FEASIBLE)
+            nodes[row].name: cache.refusals.status(int(row), pod)
+            for row in np.flatnonzero(cache.failed != FEASIBLE)
         } | {nodes[row].name: status for row, status in worded(found.overrides, found.what_if).items()}
         return Evaluation(
-            pre_filter=cache.rejected,
+            pre_filter=cache.pre_filter.rejected,
             statuses=statuses,
             feasible=tuple(nodes[row].name for row in rows),
             scores=cache.score(pod, rows) if len(rows) else None,
@@ -115,7 +116,7 @@ class ProfileScheduler:
         found = self.filtered(pod)
         cache, rows = found.cache, found.rows
         if not len(rows):
-            diagnosis = cache.diagnose(pod, worded(found.overrides, found.what_if))
+            diagnosis = cache.refusals.diagnose(pod, worded(found.overrides, found.what_if))
             return Ranking(self.cluster, rows, np.empty(0, dtype=np.int64), diagnosis)
         return Ranking(self.cluster, rows, cache.totals(pod, rows))
 
@@ -131,7 +132,7 @@ class ProfileScheduler:
         cache = TemplateCache(self.profile, self.cluster) if own else self._caches.use(pod.template)
         cache.refresh(pod)
         for position, plugin in self.profile.stages.failing:
-            if plugin.name not in cache.skipped and cache.rejected.is_success:
+            if plugin.name not in cache.pre_filter.skipped and cache.pre_filter.rejected.is_success:
                 rows = np.flatnonzero(cache.failed == position)
                 message = called(plugin.name, "filter", plugin.failure, cache.state, rows)
                 if message:
@@ -143,8 +144,8 @@ class ProfileScheduler:
     ) -> Filtered:
         """The filter results for the present cluster, nominated pods included.
 
-        ``cache`` is passed if it is refreshed already. With ``only``, nominations to nodes other than this row
-        are ignored.
+        ``cache`` is passed if it is refreshed already. With ``only``, nominations to nodes other than this
+        row are ignored.
         """
         if cache is None:
             cache = self.refreshed(pod)
@@ -179,18 +180,20 @@ class ProfileScheduler:
         cache = found.cache
         if (found.rows == row).any():
             return True
-        if int(cache.failed[row]) != EXCLUDED or not cache.rejected.is_success:
+        if int(cache.failed[row]) != EXCLUDED or not cache.pre_filter.rejected.is_success:
             return False
         return self._beyond(cache, pod, row).is_success
 
     def _beyond(self, cache: TemplateCache, pod: PodInfo, row: int) -> Status:
         """The filter results of a node that PreFilter excluded."""
-        return Trial(self.profile, cache.state, pod, self.cluster.fork(), cache.skipped).status(row)
+        return Trial(self.profile, cache.state, pod, self.cluster.fork(), cache.pre_filter.skipped).status(
+            row
+        )
 
     def _asked_first(self, cache: TemplateCache, pod: PodInfo) -> dict[int, Status]:
         """The nominated node's status if PreFilter excluded it; it was evaluated first, so this stays."""
         row = self.nominated_row(pod)
-        if row is None or int(cache.failed[row]) != EXCLUDED or not cache.rejected.is_success:
+        if row is None or int(cache.failed[row]) != EXCLUDED or not cache.pre_filter.rejected.is_success:
             return {}
         status = self._beyond(cache, pod, row)
         return {} if status.is_success else {row: status}
@@ -229,12 +232,12 @@ class ProfileScheduler:
         if refused:
             lost = {row: unresolvable(*status.reasons) for row, status in refused.items()}
             shown, effective = RowStatuses.of({**overrides, **refused}), RowStatuses.of({**overrides, **lost})
-        diagnosis = cache.diagnose(pod, shown)
+        diagnosis = cache.refusals.diagnose(pod, shown)
         if refused is not None and len(found.rows):
             diagnosis = replace(diagnosis, plugins=diagnosis.plugins | {EXTENDER})
         rejections = Rejections(
             _LazyStatuses(cache, pod, shown),
-            cache.absent,
+            cache.pre_filter.absent,
             diagnosis,
             self._what_if(found, pod, effective),
             self.nominator.node_of(pod.uid),
@@ -279,7 +282,7 @@ class ProfileScheduler:
         A node must pass with the nominated pods of the same or higher priority on it, and without them. With
         ``only``, the results for other rows do not count.
         """
-        if not cache.rejected.is_success or not self.nominator.by_node:
+        if not cache.pre_filter.rejected.is_success or not self.nominator.by_node:
             return self._kept_off(cache, pod, NONE)
         claims = self._claims.against(pod) if only is None else self._claims.on(only, pod)
         nodes = claims.rows[cache.failed[claims.rows] != EXCLUDED]
@@ -300,7 +303,7 @@ class ProfileScheduler:
         # One fork serves all nodes: pods added for one are removed before the next.
         fork = self.cluster.fork()
         for row in nodes.tolist():
-            trial = Trial(self.profile, cache.state.clone(), pod, fork, cache.skipped)
+            trial = Trial(self.profile, cache.state.clone(), pod, fork, cache.pre_filter.skipped)
             for each in what_if.ahead[row]:
                 trial.add(each, row)
             status = trial.status(row)
@@ -319,7 +322,7 @@ class ProfileScheduler:
     ) -> Filtered:
         """The same, plus the node that a surge moves the pod's predecessor off."""
         left = _left_row(pod, self.cluster)
-        if left is not None and cache.rejected.is_success and int(cache.failed[left]) == FEASIBLE:
+        if left is not None and cache.pre_filter.rejected.is_success and int(cache.failed[left]) == FEASIBLE:
             overrides = RowStatuses.of({**overrides, left: LEFT})
         rows = cache.feasible if len(cache.feasible) else self._yielded(cache)
         if len(overrides) and len(rows):
@@ -369,7 +372,7 @@ class _LazyStatuses(Mapping[int, Status]):
             return self._overrides[row]
         if int(self._cache.failed[row]) in (FEASIBLE, EXCLUDED):
             raise KeyError(row)
-        return self._cache.status(row, self._pod)
+        return self._cache.refusals.status(row, self._pod)
 
     def __iter__(self) -> "Iterable[int]":  # type: ignore[override]  # a generator is an iterator
         yield from sorted(self._explicit())
@@ -378,4 +381,4 @@ class _LazyStatuses(Mapping[int, Status]):
         return len(self._explicit())
 
     def _explicit(self) -> set[int]:
-        return set(self._cache.rows_refused_by_filters().tolist()) | set(self._overrides)
+        return set(self._cache.refusals.rows_of_filters().tolist()) | set(self._overrides)

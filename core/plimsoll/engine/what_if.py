@@ -67,7 +67,7 @@ class TemplateWhatIf:
     @cached_property
     def is_additive(self) -> bool:
         """Whether all pod-reading filters that take part read only sums of requests."""
-        return self._capabilities.nonlinear <= self._cache.skipped
+        return self._capabilities.nonlinear <= self._cache.pre_filter.skipped
 
     def by_sums(self, rows: RowArray) -> BoolArray:
         """Which rows ``refusals_if`` can evaluate whatever pods leave them: shape (len(rows),).
@@ -75,13 +75,16 @@ class TemplateWhatIf:
         All rows, if the filters are additive. Otherwise the rows that no other filter rejects, if departures
         of pods cannot make these filters reject: there only sums remain to be checked.
         """
-        if not self._cache.rejected.is_success:
+        if not self._cache.pre_filter.rejected.is_success:
             return np.zeros(len(rows), dtype=np.bool_)
         judged = np.ones(len(rows), dtype=np.bool_)
         if self.is_additive:
             return judged
         for plugin in self._cache.profile.filter:
-            if plugin.name in self._cache.skipped or plugin.name not in self._capabilities.nonlinear:
+            if (
+                plugin.name in self._cache.pre_filter.skipped
+                or plugin.name not in self._capabilities.nonlinear
+            ):
                 continue
             easing = self._capabilities.easing.get(plugin.name)
             with calling(plugin.name, "filter"):
@@ -94,10 +97,10 @@ class TemplateWhatIf:
 
     def helpful(self) -> RowArray:
         """Rows rejected with UNSCHEDULABLE exactly."""
-        if not self._cache.rejected.is_success:
-            everywhere = self._cache.rejected.code is Code.UNSCHEDULABLE
+        if not self._cache.pre_filter.rejected.is_success:
+            everywhere = self._cache.pre_filter.rejected.code is Code.UNSCHEDULABLE
             return np.arange(len(self._cache.failed) if everywhere else 0, dtype=np.intp)
-        rows = self._cache.rows_refused(Code.UNSCHEDULABLE, self._pod)
+        rows = self._cache.refusals.rows_with(Code.UNSCHEDULABLE, self._pod)
         if not len(self.overrides):
             return rows
         is_helpful = np.zeros(len(self._cache.failed), dtype=np.bool_)
@@ -173,8 +176,8 @@ class TemplateWhatIf:
             (position, plugin)
             for position, plugin in reversed(list(enumerate(cache.profile.filter)))
             if plugin.name in linear
-            and plugin.name not in cache.skipped
-            and not (plugin.reads is Reads.NODE and plugin.name in cache.filters.quiet)
+            and plugin.name not in cache.pre_filter.skipped
+            and not (plugin.reads is Reads.NODE and plugin.name in cache.filters.accepts_all)
         ]
 
     def refused(self, rows: RowArray, kinds: IntArray) -> RowStatuses:
@@ -199,7 +202,12 @@ class TemplateWhatIf:
         cache = self._cache
         known = cache.filters.node_codes()
         return Trial(
-            cache.profile, cache.state.clone(), self._pod, cache.cluster.fork(), cache.skipped, known=known
+            cache.profile,
+            cache.state.clone(),
+            self._pod,
+            cache.cluster.fork(),
+            cache.pre_filter.skipped,
+            known=known,
         )
 
 

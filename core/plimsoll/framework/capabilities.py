@@ -80,15 +80,15 @@ class NodeSignature(Protocol, metaclass=Structural):
 
 
 @runtime_checkable
-class Framed(Protocol, metaclass=Structural):
-    """A plugin that reads only the node and its pods, and nothing of a pod but its frame.
+class ReadsConstraints(Protocol, metaclass=Structural):
+    """A plugin that reads only the node and its pods, and nothing of a pod but its constraints on nodes.
 
-    For all templates of one ``PodTemplate.frame``, PreFilter either skips or does not, and so does PreScore.
-    If the plugin reads NODE and has a signature, that is equal for all of them. The pod's named node does not
-    count: nothing is shared with such pods.
+    For all templates of equal ``PodTemplate.constraints``, PreFilter either skips or does not, and so does
+    PreScore. If the plugin reads NODE and has a signature, that is equal for all of them. The pod's named
+    node does not count: nothing is shared with such pods.
     """
 
-    framed: ClassVar[bool]
+    reads_only_constraints: ClassVar[bool]
 
 
 @runtime_checkable
@@ -98,42 +98,40 @@ class NotesSkips(Protocol, metaclass=Structural):
     notes_skips: ClassVar[bool]
 
 
-class Edition(NamedTuple):
+class ResultVersion(NamedTuple):
     """Identifies the inputs of a plugin's results for one template.
 
     Attributes:
-        mark: Equal as long as the results are the same.
+        key: Equal as long as the results are the same.
         by_row: Whether only the filter's results for changed rows may differ.
         lasts: Whether it holds whatever pods are added or removed.
     """
 
-    mark: Hashable
+    key: Hashable
     by_row: bool = False
     lasts: bool = False
 
 
-#: The edition of a plugin that never affects a template.
-INDIFFERENT = Edition((), lasts=True)
+#: The version of the results of a plugin that never affects a template.
+INDIFFERENT = ResultVersion((), lasts=True)
 
 
 @runtime_checkable
-class Dated(Protocol, metaclass=Structural):
-    """A plugin that reads CLUSTER, and can quickly tell that its results are unchanged."""
+class Versioned(Protocol, metaclass=Structural):
+    """A plugin that can quickly tell whether its results for a template are those of an earlier call."""
 
-    def edition(self, template: PodTemplate, snapshot: Snapshot) -> Edition | None:
-        """Equal while PreFilter and Filter return the same, and PreScore skips if it skipped.
+    def result_version(self, template: PodTemplate, snapshot: Snapshot) -> ResultVersion | None:
+        """Equal as long as the results are the same; None: the plugin does not know.
 
-        Called for all nodes. The engine compares editions while no node and no object other than pods has
-        changed. None: the plugin does not know, and is evaluated again.
+        Called for all nodes, before the plugin itself. What is compared depends on ``reads``.
+
+        CLUSTER: while no node and no object other than pods has changed, an equal version means that
+        PreFilter and Filter return the same, and that PreScore skips if it skipped. Without a version, the
+        plugin is evaluated again after every change.
+
+        NODE, ROW: results for changed rows are renewed in any case. Another version means that results for
+        unchanged rows differ too, because of something that is neither a node, a pod nor another object.
         """
-
-
-@runtime_checkable
-class Marked(Protocol, metaclass=Structural):
-    """A plugin that reads NODE or ROW, and a part of the template that may change although no row does."""
-
-    def mark(self, template: PodTemplate, snapshot: Snapshot) -> Hashable:
-        """Equal as long as its results for unchanged rows are the same."""
 
 
 @runtime_checkable

@@ -30,7 +30,7 @@ class ImageLocality(fwk.ScorePlugin):
 
     name: ClassVar = "ImageLocality"
     reads: ClassVar = fwk.Reads.NODE
-    framed: ClassVar = True
+    reads_only_constraints: ClassVar = True
 
     def signature(self, template: fwk.PodTemplate) -> Hashable:
         """The images."""

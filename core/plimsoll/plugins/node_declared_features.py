@@ -28,7 +28,7 @@ class NodeDeclaredFeatures(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExt
 
     name: ClassVar = "NodeDeclaredFeatures"
     reads: ClassVar = fwk.Reads.NODE
-    framed: ClassVar = True
+    reads_only_constraints: ClassVar = True
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Skip if the pod needs no feature."""

@@ -22,7 +22,7 @@ class NodeName(fwk.FilterPlugin, fwk.EnqueueExtensions):
 
     name: ClassVar = "NodeName"
     reads: ClassVar = fwk.Reads.NODE
-    framed: ClassVar = True
+    reads_only_constraints: ClassVar = True
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """1 where the pod names another node, shape (N,)."""

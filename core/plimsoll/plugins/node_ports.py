@@ -89,7 +89,7 @@ class NodePorts(fwk.PreFilterPlugin, fwk.PreFilterExtensions, fwk.FilterPlugin, 
 
     name: ClassVar = "NodePorts"
     reads: ClassVar = fwk.Reads.ROW
-    framed: ClassVar = True
+    reads_only_constraints: ClassVar = True
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Skip if the pod requests no host port."""

@@ -24,7 +24,7 @@ class NodeUnschedulable(fwk.FilterPlugin, fwk.EnqueueExtensions):
 
     name: ClassVar = "NodeUnschedulable"
     reads: ClassVar = fwk.Reads.NODE
-    framed: ClassVar = True
+    reads_only_constraints: ClassVar = True
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """1 where the node is cordoned, shape (N,)."""

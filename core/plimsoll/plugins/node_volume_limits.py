@@ -47,7 +47,7 @@ class NodeVolumeLimits(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExtensi
 
     name: ClassVar = "NodeVolumeLimits"
     reads: ClassVar = fwk.Reads.ROW
-    framed: ClassVar = True
+    reads_only_constraints: ClassVar = True
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """SKIP pods without claims and without disks that may have been migrated."""

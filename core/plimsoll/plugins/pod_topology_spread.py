@@ -195,7 +195,7 @@ class PodTopologySpread(
             codes = np.where(codes == 0, here, codes) if position else here
         return codes
 
-    def edition(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.Edition | None:
+    def result_version(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.ResultVersion | None:
         """Domains with too many pods; where each domain is a node, the limit instead."""
         marks: list[Hashable] = []
         by_row = False
@@ -209,7 +209,7 @@ class PodTopologySpread(
                 by_row = True
             else:
                 return None
-        return fwk.Edition(tuple(marks), by_row) if marks else fwk.INDIFFERENT
+        return fwk.ResultVersion(tuple(marks), by_row) if marks else fwk.INDIFFERENT
 
     @property
     def gives_constraints(self) -> bool:

@@ -89,7 +89,7 @@ class VolumeBinding(
     name: ClassVar = "VolumeBinding"
     args_model: ClassVar = VolumeBindingArgs
     reads: ClassVar = fwk.Reads.NODE
-    framed: ClassVar = True
+    reads_only_constraints: ClassVar = True
     is_parallel: ClassVar = True
 
     def __init__(self, args: VolumeBindingArgs) -> None:

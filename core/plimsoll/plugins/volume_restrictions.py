@@ -46,7 +46,7 @@ class VolumeRestrictions(
     name: ClassVar = "VolumeRestrictions"
     reads: ClassVar = fwk.Reads.CLUSTER
 
-    def edition(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.Edition | None:
+    def result_version(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.ResultVersion | None:
         """INDIFFERENT for pods without volumes, None for others."""
         return None if template.sample.spec.volumes else fwk.INDIFFERENT
 

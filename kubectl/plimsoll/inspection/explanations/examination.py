@@ -61,14 +61,14 @@ class Examination:
     @property
     def rejected(self) -> Status:
         """The status with which PreFilter rejected the pod for all nodes; success if it did not."""
-        return self.found.cache.rejected
+        return self.found.cache.pre_filter.rejected
 
     @cached_property
     def plugins(self) -> tuple[FilterPlugin, ...]:
         """The filter plugins that take part; none if PreFilter rejected the pod for all nodes."""
         if not self.rejected.is_success:
             return ()
-        skipped = self.found.cache.skipped
+        skipped = self.found.cache.pre_filter.skipped
         return tuple(each for each in self.scheduler.profile.filter if each.name not in skipped)
 
     @cached_property
@@ -110,7 +110,7 @@ class Examination:
         if override is not None and not refusals:
             refusals.append(override)
         if self.excluded[row]:
-            refusals.insert(0, self.found.cache.absent)
+            refusals.insert(0, self.found.cache.pre_filter.absent)
         return refusals
 
     def by_plugin(self) -> dict[str, dict[str, int]]:

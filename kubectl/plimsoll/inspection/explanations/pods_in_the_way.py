@@ -142,9 +142,9 @@ def _agrees(examination: Examination, row: int, plugin: str, leaving: list[PodIn
     PodsLeave(tuple(each.uid for each in leaving)).apply(supposition)
     twin, info = supposition.judge()
     cache = twin.refreshed(info)
-    if not cache.rejected.is_success:
+    if not cache.pre_filter.rejected.is_success:
         return False
-    if plugin in cache.skipped:
+    if plugin in cache.pre_filter.skipped:
         return True
     position = [each.name for each in twin.profile.filter].index(plugin)
     one = Snapshot(twin.cluster).rows[row : row + 1]
