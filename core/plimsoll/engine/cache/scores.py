@@ -62,10 +62,7 @@ class ScoreTable(Struct, frozen=True):
 
 
 class TemplateScores:
-    """The scores of one cache.
-
-    Each method receives the cycle state that PreFilter and PreScore wrote.
-    """
+    """The scores of one template; each method receives the cycle state that PreFilter and PreScore wrote."""
 
     def __init__(self, profile: Profile, cluster: Cluster, shared: NodeColumns) -> None:
         self._profile = profile
@@ -122,16 +119,11 @@ class TemplateScores:
 
         ``verdicts`` are given if ``rows`` are all the feasible ones.
         """
-        if verdicts is not None and self._are_kept():
-            self._renew(state, pod)
-            if self._are_kept() and self._totals is not None:
-                compiled = self._compiled
-                return (
-                    self._best.among(verdicts, self._totals) if compiled is None else compiled.best(verdicts)
-                )
-        totals = self._kept_totals(state, pod, rows)
-        if verdicts is not None and self._compiled is not None and self._are_kept():
-            return self._compiled.best(verdicts)
+        self._prepare(state, pod, rows)
+        if verdicts is not None and self._are_kept() and self._totals is not None:
+            compiled = self._compiled
+            return self._best.among(verdicts, self._totals) if compiled is None else compiled.best(verdicts)
+        totals = self._summed(state, pod, rows)
         if totals is None:
             totals = self.score(state, pod, rows).totals
         highest = totals[totals.argmax()]
@@ -150,7 +142,8 @@ class TemplateScores:
 
     def totals(self, state: CycleState, pod: PodInfo, rows: RowArray) -> IntArray:
         """The weighted scores of ``rows`` (feasible ones), shape (F,)."""
-        totals = self._kept_totals(state, pod, rows)
+        self._prepare(state, pod, rows)
+        totals = self._summed(state, pod, rows)
         if totals is None:
             return self.score(state, pod, rows).totals
         return totals.copy() if totals is self._totals else totals
@@ -261,7 +254,14 @@ class TemplateScores:
             for plugin, _ in self._stages.row_score:
                 self._raw.pop(plugin.name, None)
 
-    def _kept_totals(self, state: CycleState, pod: PodInfo, rows: RowArray) -> IntArray | None:
+    def _prepare(self, state: CycleState, pod: PodInfo, rows: RowArray) -> None:
+        """Renew the kept sums, or compute them."""
+        if self._scores:
+            self._renew(state, pod)
+            if self._settled is None:
+                self._settled = self._settle(state, pod, rows)
+
+    def _summed(self, state: CycleState, pod: PodInfo, rows: RowArray) -> IntArray | None:
         """Totals of ``rows`` from kept sums, or None if some points cannot be summed in advance.
 
         Sums are kept of plugins that read only the node and its pods and do not normalize, or that score
@@ -270,9 +270,6 @@ class TemplateScores:
         """
         if not self._scores:
             return _unscored(rows)
-        self._renew(state, pod)
-        if self._settled is None:
-            self._settled = self._settle(state, pod, rows)
         if not self._settled or self._totals is None:
             return None
         whole = len(rows) == len(self._totals)
