@@ -54,7 +54,6 @@ OTHERS: dict[str, set[str]] = {
     "plimsoll_optimal/planner.py": {"search"},
     "planning/proven/plan_builder.py": {"self.ledger", "self.objections", "self._template_proofs"},
     "rebalancing/runs/upstream_run.py": {"ledger"},
-    "rebalancing/surges/rollouts.py": {"self._rollouts"},
     "scheduling/binding/binder.py": {"self._binder"},
     "scheduling/binding/cycle.py": {"self.binder"},
     "scheduling/devices/device_claims.py": {"self._writer"},

@@ -1,4 +1,4 @@
-"""Caches of pod templates: what an attempt does not compute again, and what makes it stale.
+"""Caches of pod templates: results that attempts share, and the changes that make them stale.
 
 Six ideas, in the order in which an attempt meets them:
 

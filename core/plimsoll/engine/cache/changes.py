@@ -1,4 +1,4 @@
-"""What has changed in a cluster since results were computed, by its clocks and its log of changed rows."""
+"""Finds the changes of a cluster since results were computed, by its clocks and its log of changed rows."""
 
 from typing import TypeAlias
 
@@ -25,7 +25,7 @@ class ClusterChanges:
         all: A window on all nodes.
         since: The tick of that moment.
         is_everything: Whether nothing that was computed then holds.
-        are_none: Whether nothing has changed.
+        is_nothing: Whether nothing has changed.
         in_nodes: Whether node objects have changed, not only the pods on nodes.
         span: Address and number of the changed rows, for the kernel; None: use ``rows``.
         nodes: A window on the nodes whose object has changed, if ``in_nodes``; None: all nodes.
@@ -35,7 +35,7 @@ class ClusterChanges:
         "_cluster",
         "_rows",
         "all",
-        "are_none",
+        "is_nothing",
         "in_nodes",
         "is_everything",
         "nodes",
@@ -50,7 +50,7 @@ class ClusterChanges:
         self.all = Snapshot(cluster)
         self.since = tick
         is_comparable = epoch == cluster.epoch and objects_version == cluster.objects.version
-        self.are_none = is_comparable and tick == cluster.tick
+        self.is_nothing = is_comparable and tick == cluster.tick
         self.span = cluster.span_since(tick, MOST_CHANGES) if is_comparable else None
         self.nodes: Snapshot | None = None
         self.in_nodes = self.is_everything = False

@@ -55,7 +55,7 @@ class TemplateCache:
         versions = self._versions
         if versions.local_differ(pod.template, changes.all):
             changes = ClusterChanges(self.cluster, NEVER)
-        if changes.are_none and not self._stages.individual:
+        if changes.is_nothing and not self._stages.individual:
             return
         self._clocks = NEVER  # if a plugin's error ends this refresh, the next one renews everything
         self.refusals.forget()
