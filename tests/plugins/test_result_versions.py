@@ -62,7 +62,7 @@ def test_results_hold_while_the_version_stays(plugin: Any, asked: Any, moves: An
         status_now, codes_now, skips_now = said(plugin, pod, cluster)
         if version is not None and (now == version or version.lasts):
             same = codes == codes_now
-            if version.by_row or plugin.reads is not Reads.CLUSTER:
+            if version.by_row or plugin.declares.reads is not Reads.CLUSTER:
                 same[[cluster.rows[each] for each in ("n0", "n1", "n299")]] = True
             assert status == status_now
             assert same.all()

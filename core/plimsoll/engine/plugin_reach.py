@@ -22,21 +22,14 @@ from plimsoll.framework import (
     ScorePlugin,
 )
 from plimsoll.framework.capabilities import (
-    BindsByPort,
-    CountsDomains,
-    CountsResources,
     EasesLocally,
     FailsOnNodes,
     GivesWay,
-    Linear,
     NamesNoNode,
     NodeSignature,
-    NotesSkips,
     PreparesAttempts,
-    ReadsConstraints,
-    RunsInParallel,
     Versioned,
-    reads_of,
+    declares_of,
 )
 from plimsoll.framework.resource_rules import RuledFilter, RuledScore
 
@@ -142,27 +135,19 @@ def capabilities_of(
     """Find the capabilities of the plugins."""
     both: tuple[FilterPlugin | ScorePlugin, ...] = (*filters, *score)
     linear = frozenset(
-        plugin.name
-        for plugin in filters
-        if plugin.reads is Reads.NODE or (isinstance(plugin, Linear) and plugin.additive)
+        plugin.name for plugin in filters if reads_of(plugin) is Reads.NODE or declares_of(plugin).is_additive
     )
-    by_port = frozenset(
-        plugin.name for plugin in bind if isinstance(plugin, BindsByPort) and plugin.binds_by_port
-    )
+    by_port = frozenset(plugin.name for plugin in bind if declares_of(plugin).binds_by_port)
     return Capabilities(
         signed={
             plugin.name: plugin
             for plugin in both
-            if isinstance(plugin, NodeSignature) and plugin.reads is Reads.NODE
+            if isinstance(plugin, NodeSignature) and reads_of(plugin) is Reads.NODE
         },
         by_constraints=frozenset(
-            plugin.name
-            for plugin in everyone
-            if isinstance(plugin, ReadsConstraints) and plugin.reads_only_constraints and is_local(plugin)
+            plugin.name for plugin in everyone if declares_of(plugin).only_constraints and is_local(plugin)
         ),
-        noting=frozenset(
-            plugin.name for plugin in everyone if isinstance(plugin, NotesSkips) and plugin.notes_skips
-        ),
+        noting=frozenset(plugin.name for plugin in everyone if declares_of(plugin).notes_skips),
         normalizing={plugin.name: plugin for plugin in score if isinstance(plugin, NormalizingPlugin)},
         linear=linear,
         nonlinear=frozenset(plugin.name for plugin in filters) - linear,
@@ -170,8 +155,7 @@ def capabilities_of(
         counting=frozenset(
             plugin.name
             for plugin in filters
-            if (isinstance(plugin, CountsResources) and plugin.counts_resources)
-            or (isinstance(plugin, CountsDomains) and plugin.counts_domains)
+            if declares_of(plugin).counts_resources or declares_of(plugin).counts_domains
         ),
         ruled_filters={plugin.name: plugin for plugin in filters if isinstance(plugin, RuledFilter)},
         ruled_scores={
@@ -179,9 +163,7 @@ def capabilities_of(
             for plugin in score
             if isinstance(plugin, RuledScore) and not isinstance(plugin, NormalizingPlugin)
         },
-        parallel=frozenset(
-            plugin.name for plugin in pre_bind if isinstance(plugin, RunsInParallel) and plugin.is_parallel
-        ),
+        parallel=frozenset(plugin.name for plugin in pre_bind if declares_of(plugin).is_parallel),
         by_port=by_port,
         binds_by_port=any(plugin.name in by_port for plugin in bind[:1]),
         preparing=tuple(plugin for plugin in everyone if isinstance(plugin, PreparingPlugin)),
@@ -203,17 +185,17 @@ def stages_of(
     return Stages(
         local_pre_filter=frozenset(plugin.name for plugin in pre_filter if is_local(plugin)),
         global_pre_filter=tuple(plugin for plugin in pre_filter if not is_local(plugin)),
-        node_filter=tuple(each for each in placed if each[1].reads is Reads.NODE),
-        node_filter_names=frozenset(plugin.name for plugin in filters if plugin.reads is Reads.NODE),
-        row_filter=tuple(each for each in placed if each[1].reads is Reads.ROW),
-        global_filter=tuple(each for each in placed if each[1].reads > Reads.ROW),
+        node_filter=tuple(each for each in placed if reads_of(each[1]) is Reads.NODE),
+        node_filter_names=frozenset(plugin.name for plugin in filters if reads_of(plugin) is Reads.NODE),
+        row_filter=tuple(each for each in placed if reads_of(each[1]) is Reads.ROW),
+        global_filter=tuple(each for each in placed if reads_of(each[1]) > Reads.ROW),
         local_pre_score=tuple(plugin for plugin in pre_score if is_local(plugin)),
         global_pre_score=tuple(plugin for plugin in pre_score if not is_local(plugin)),
-        local_score=tuple(each for each in scored if each[0].reads <= Reads.ROW),
-        node_score_names=frozenset(plugin.name for plugin in score if plugin.reads is Reads.NODE),
-        row_score=tuple(each for each in scored if each[0].reads is Reads.ROW),
-        global_score_names=frozenset(each.name for each, _ in scored if each.reads > Reads.ROW),
-        global_score=tuple(each for each in scored if each[0].reads > Reads.ROW),
+        local_score=tuple(each for each in scored if reads_of(each[0]) <= Reads.ROW),
+        node_score_names=frozenset(plugin.name for plugin in score if reads_of(plugin) is Reads.NODE),
+        row_score=tuple(each for each in scored if reads_of(each[0]) is Reads.ROW),
+        global_score_names=frozenset(each.name for each, _ in scored if reads_of(each) > Reads.ROW),
+        global_score=tuple(each for each in scored if reads_of(each[0]) > Reads.ROW),
         versioned_local=tuple(plugin for plugin in versioned if is_local(plugin)),
         versioned_global=tuple(plugin for plugin in versioned if reads_of(plugin) is Reads.CLUSTER),
         yielding=len(filters) - 1 if filters and gives_way(filters[-1]) else None,
@@ -221,6 +203,11 @@ def stages_of(
         failing=tuple((place, each) for place, each in placed if isinstance(each, FailingFilter)),
         individual=any(reads_of(plugin) is Reads.POD for plugin in (*pre_filter, *filters)),
     )
+
+
+def reads_of(plugin: Plugin) -> Reads:
+    """The inputs of the plugin's results."""
+    return declares_of(plugin).reads
 
 
 def gives_way(plugin: Plugin) -> bool:

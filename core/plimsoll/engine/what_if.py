@@ -22,7 +22,6 @@ from plimsoll.framework import (
     FilterPlugin,
     IntArray,
     PodInfo,
-    Reads,
     Snapshot,
     Status,
     unresolvable,
@@ -142,9 +141,10 @@ class TemplateWhatIf:
         if len(rows) < len(snapshot):
             snapshot = snapshot.at(rows)
         snapshot = snapshot.if_requested(requested)
+        node_filters = self._cache.profile.stages.node_filter_names
         kinds: IntArray = np.zeros(len(rows), dtype=np.int64)
         for position, plugin in self._judges:
-            if plugin.reads is Reads.NODE:
+            if plugin.name in node_filters:
                 codes = self._cache.filters.codes(plugin.name)[rows]
             else:
                 codes = called(plugin.name, "filter", plugin.filter, self._cache.state, self._pod, snapshot)
@@ -177,7 +177,7 @@ class TemplateWhatIf:
             for position, plugin in reversed(list(enumerate(cache.profile.filter)))
             if plugin.name in linear
             and plugin.name not in cache.pre_filter.skipped
-            and not (plugin.reads is Reads.NODE and plugin.name in cache.filters.accepts_all)
+            and plugin.name not in cache.filters.accepts_all
         ]
 
     def refused(self, rows: RowArray, kinds: IntArray) -> RowStatuses:

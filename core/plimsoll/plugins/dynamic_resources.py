@@ -132,10 +132,8 @@ class DynamicResources(
 
     name: ClassVar = "DynamicResources"
     args_model: ClassVar = DynamicResourcesArgs
-    reads: ClassVar = fwk.Reads.NODE
-    notes_skips: ClassVar = True
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.NODE, notes_skips=True, is_parallel=True)
     names_no_node: ClassVar = True
-    is_parallel: ClassVar = True
 
     def __init__(self, args: DynamicResourcesArgs) -> None:
         self._most_steps = args.most_steps

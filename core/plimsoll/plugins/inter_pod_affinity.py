@@ -104,9 +104,8 @@ class InterPodAffinity(
     """Place pods near some pods and far from others."""
 
     name: ClassVar = "InterPodAffinity"
-    concerns_own_namespace: ClassVar = False
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.CLUSTER, own_namespace=False)
     args_model: ClassVar = InterPodAffinityArgs
-    reads: ClassVar = fwk.Reads.CLUSTER
 
     def __init__(self, args: InterPodAffinityArgs) -> None:
         self.args = args

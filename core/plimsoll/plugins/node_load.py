@@ -142,8 +142,7 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
 
     name: ClassVar = "NodeLoad"
     args_model: ClassVar = NodeLoadArgs
-    reads: ClassVar = fwk.Reads.ROW
-    reads_load: ClassVar = True
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.ROW, reads_load=True)
 
     def __init__(self, args: NodeLoadArgs) -> None:
         self._args = args

@@ -149,10 +149,8 @@ class PodTopologySpread(
     """Spread the pods of a selector evenly."""
 
     name: ClassVar = "PodTopologySpread"
-    counts_domains: ClassVar = True
-    concerns_own_namespace: ClassVar = True
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.CLUSTER, counts_domains=True, own_namespace=True)
     args_model: ClassVar = PodTopologySpreadArgs
-    reads: ClassVar = fwk.Reads.CLUSTER
 
     def __init__(self, args: PodTopologySpreadArgs) -> None:
         self.args = args

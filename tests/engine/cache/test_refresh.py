@@ -9,6 +9,7 @@ from engine.toys import Binds, Fifo
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
+    Declares,
     FilterPlugin,
     NoArgs,
     PluginError,
@@ -26,7 +27,7 @@ class Avoids(FilterPlugin):
 
     name = "Avoids"
     args_model = NoArgs
-    reads = Reads.ROW
+    declares = Declares(reads=Reads.ROW)
     avoided = ""
 
     def __init__(self, args: Any) -> None:
@@ -47,7 +48,7 @@ class Fails(FilterPlugin):
 
     name = "Fails"
     args_model = NoArgs
-    reads = Reads.CLUSTER
+    declares = Declares(reads=Reads.CLUSTER)
     is_broken = False
 
     def __init__(self, args: Any) -> None:

@@ -1,7 +1,7 @@
 """Shares plugin results that depend on a pod's constraints on nodes among the templates of equal constraints.
 
 Templates differ mostly in labels, owners and amounts. The rest is their constraints on nodes
-(:attr:`plimsoll.model.kinds.pod_info.PodTemplate.constraints`). Plugins with ``reads_only_constraints`` run
+(:attr:`plimsoll.model.kinds.pod_info.PodTemplate.constraints`). Plugins with ``only_constraints`` run
 once for these, until a node or an object other than a pod changes. Their skips, rejections and scores are
 then looked up together. Results that need the cycle state are never shared.
 

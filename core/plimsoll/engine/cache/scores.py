@@ -29,7 +29,6 @@ from plimsoll.framework import (
     PluginError,
     PodInfo,
     PreScorePlugin,
-    Reads,
     ScorePlugin,
     Snapshot,
 )
@@ -161,7 +160,7 @@ class TemplateScores:
         for plugin in self._profile.score:
             if plugin.name in unscored:
                 continue
-            if plugin.reads > Reads.ROW:
+            if plugin.name in self._stages.global_score_names:
                 raw = asked(plugin, state, pod, feasible)
             else:
                 raw = self._raw_of(state, plugin, pod, snapshot)[rows]
@@ -332,7 +331,7 @@ class TemplateScores:
         for plugin, weight in scored:
             if plugin.name in unscored:
                 continue
-            if compiled is not None and plugin.reads is Reads.ROW:
+            if compiled is not None and plugin.name not in self._stages.node_score_names:
                 continue
             raw = self._raw_of(state, plugin, pod, snapshot)
             if plugin.name in self._same:
@@ -342,7 +341,7 @@ class TemplateScores:
             elif not _lie_in_range(raw):
                 # Only a feasible node's points can be an error; `score` checks those alone.
                 return False
-            elif plugin.reads is Reads.ROW:
+            elif plugin.name not in self._stages.node_score_names:
                 self._summands.add(plugin.name)
                 totals = totals + (raw if weight == 1 else raw * weight)
             else:

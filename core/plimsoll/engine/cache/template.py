@@ -28,6 +28,7 @@ class TemplateCache:
         failed: Shape (N,): position of the first filter plugin that rejected the node, FEASIBLE or EXCLUDED.
         feasible: Rows of the feasible nodes, ascending.
         refusals: The verdicts in words.
+        state: The cycle state of the latest refresh; valid for the template's pods.
     """
 
     def __init__(self, profile: Profile, cluster: Cluster, shared: NodeColumns | None = None) -> None:
@@ -41,13 +42,9 @@ class TemplateCache:
         self.filters = FilterResults(profile, cluster, shared)
         self.refusals = TemplateRefusals(profile, self.pre_filter, self.filters)
         self._scores = TemplateScores(profile, cluster, shared)
+        self.state: CycleState = self.pre_filter.state
         self.failed: PositionArray = self.filters.failed
         self.feasible: RowArray = self.filters.feasible
-
-    @property
-    def state(self) -> CycleState:
-        """The cycle state of the latest refresh; valid for the template's pods."""
-        return self.pre_filter.state
 
     def refresh(self, pod: PodInfo) -> None:
         """Update the results to the present cluster, for this pod of the template."""
@@ -69,6 +66,7 @@ class TemplateCache:
         else:
             self.filters.exclude_all()
             self._scores.forget()
+        self.state = self.pre_filter.state
         self.failed, self.feasible = self.filters.failed, self.filters.feasible
         # Building columns and indexes may have added axes, so the clocks are read last.
         self._clocks = clocks_of(self.cluster)
@@ -91,7 +89,7 @@ class TemplateCache:
         if len(rows) == 1:
             return rows, None
         verdicts = self.filters if rows is self.feasible else None
-        return self._scores.best(self.pre_filter.state, pod, rows, verdicts)
+        return self._scores.best(self.state, pod, rows, verdicts)
 
     def totals(self, pod: PodInfo, rows: RowArray) -> IntArray:
         """The weighted scores of ``rows`` (feasible ones), shape (F,)."""
