@@ -1,4 +1,4 @@
-"""Scheduling attempts: kept lanes decide as a fresh scheduler would; a bad plugin harms itself only."""
+"""Scheduling attempts: kept caches decide as a fresh scheduler would; a bad plugin harms itself only."""
 
 from typing import Any
 
@@ -245,7 +245,7 @@ def test_a_nominated_node_that_others_are_promised_is_left_to_them_and_so_are_th
         max_size=40,
     )
 )
-def test_kept_lanes_decide_as_a_fresh_scheduler(steps: Any) -> None:
+def test_kept_caches_decide_as_a_fresh_scheduler(steps: Any) -> None:
     """Whatever happened in between, the caches never change a decision."""
     cluster = a_cluster([a_node(f"n{number}", cpu="4") for number in range(3)])
     kept = a_scheduler(cluster, "Pool")

@@ -6,6 +6,7 @@ import numpy as np
 
 from plimsoll.framework import (
     SUCCESS,
+    Declares,
     NoArgs,
     NodeFilter,
     NodeScore,
@@ -46,7 +47,7 @@ class Room:
 
     name: ClassVar = "Room"
     args_model: ClassVar = NoArgs
-    reads: ClassVar = Reads.ROW
+    declares: ClassVar = Declares(reads=Reads.ROW)
 
     def __init__(self, args: Any) -> None:
         self.asked = 0
@@ -88,7 +89,7 @@ class Pinned:
 
     name: ClassVar = "Pinned"
     args_model: ClassVar = NoArgs
-    reads: ClassVar = Reads.NODE
+    declares: ClassVar = Declares(reads=Reads.NODE)
 
     def __init__(self, args: Any) -> None:
         self.args = args
@@ -113,7 +114,7 @@ class Crowd:
 
     name: ClassVar = "Crowd"
     args_model: ClassVar = NoArgs
-    reads: ClassVar = Reads.ROW
+    declares: ClassVar = Declares(reads=Reads.ROW)
 
     def __init__(self, args: Any) -> None:
         self.args = args

@@ -17,6 +17,7 @@ from plimsoll.framework import (
     SUCCESS,
     ActionType,
     Code,
+    Declares,
     EventWithHint,
     NoArgs,
     Nomination,
@@ -124,13 +125,18 @@ def a_way(name: str, cpu: str = "10m", *, binds: bool = False, **members: Any) -
 def a_filter(name: str, method: Callable[..., Any], **more: Any) -> Way:
     """A row of Filter."""
     return a_way(
-        name, **{"reads": Reads.POD, "filter": method, "refusal": returning(unschedulable("no")), **more}
+        name,
+        **{
+            "filter": method,
+            "refusal": returning(unschedulable("no")),
+            **more,
+        },
     )
 
 
 def a_score(name: str, method: Callable[..., Any], **more: Any) -> Way:
     """A row of Score."""
-    return a_way(name, reads=Reads.POD, score=method, **more)
+    return a_way(name, score=method, **more)
 
 
 def a_pre_bind(name: str, method: Callable[..., Any]) -> Way:
@@ -245,10 +251,12 @@ DECISIONS = (
     a_score("score-returns-too-little", lambda *_: np.full(3, -1)),
     a_score("normalize-returns-none", zeros, normalize=returning(None)),
     a_score("normalize-returns-another-shape", zeros, normalize=lambda *_: np.zeros(7, dtype=np.int64)),
-    a_filter("signature-raises", zeros, reads=Reads.NODE, signature=raising(BOOM)),
+    a_filter("signature-raises", zeros, declares=Declares(reads=Reads.NODE), signature=raising(BOOM)),
     a_filter("failure-raises", zeros, failure=raising(BOOM)),
-    a_filter("edition-raises", zeros, reads=Reads.CLUSTER, edition=raising(BOOM)),
-    a_filter("mark-raises", zeros, reads=Reads.NODE, mark=raising(BOOM)),
+    a_filter("version-raises", zeros, declares=Declares(reads=Reads.CLUSTER), result_version=raising(BOOM)),
+    a_filter(
+        "local-version-raises", zeros, declares=Declares(reads=Reads.NODE), result_version=raising(BOOM)
+    ),
     a_filter("prepare-raises", zeros, prepare=raising(BOOM)),
 )
 
@@ -275,7 +283,6 @@ BINDINGS = (
     a_way(
         "registers-none",
         binds=True,
-        reads=Reads.POD,
         filter=zeros,
         refusal=returning(None),
         events_to_register=returning(None),
@@ -283,7 +290,6 @@ BINDINGS = (
     a_way(
         "registers-exits",
         binds=True,
-        reads=Reads.POD,
         filter=zeros,
         refusal=returning(None),
         events_to_register=raising(SystemExit(3)),

@@ -415,17 +415,17 @@ def test_nodes_without_a_required_key_have_no_points_of_other_constraints() -> N
     ("zones", "is_kept"),
     [pytest.param(2, True, id="few-domains"), pytest.param(FEW_DOMAINS + 2, False, id="many-domains")],
 )
-def test_an_edition_stays_while_no_domain_crosses_its_limit(zones: int, is_kept: bool) -> None:
-    """So what is known of a template is not asked again; of many domains no edition is made."""
+def test_a_version_stays_while_no_domain_crosses_its_limit(zones: int, is_kept: bool) -> None:
+    """So what is known of a template is not asked again; of many domains no version is made."""
     nodes = [a_node(f"n{at}", labels={ZONE: f"z{at % zones}"}) for at in range(2 * zones)]
     cluster = a_cluster(nodes, placed(n0=1, n1=1))
     info = cluster.templates.info(a_web_pod(spread(skew=5)))
-    before = PLUGIN.edition(info.template, Snapshot(cluster))
+    before = PLUGIN.result_version(info.template, Snapshot(cluster))
     for more in placed(n0=2)[1:]:
         cluster.place(cluster.templates.info(more), "n0")
-    after = PLUGIN.edition(info.template, Snapshot(cluster))
+    after = PLUGIN.result_version(info.template, Snapshot(cluster))
 
     assert (before is not None and before == after) is is_kept
     for more in placed(n0=9)[2:]:
         cluster.place(cluster.templates.info(more), "n0")
-    assert before is None or PLUGIN.edition(info.template, Snapshot(cluster)) != before
+    assert before is None or PLUGIN.result_version(info.template, Snapshot(cluster)) != before

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from not_compared import RECORDINGS, needs_recordings
-from plimsoll.framework import FilterPlugin, Reads, Registry, ScorePlugin, unschedulable
+from plimsoll.framework import Declares, FilterPlugin, Reads, Registry, ScorePlugin, unschedulable
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.plugins.default_binder import DefaultBinder
 from plimsoll.plugins.node_name import NodeName
@@ -196,7 +196,7 @@ def test_gated_and_deleted_pods_are_not_decided() -> None:
 
 class Picky(FilterPlugin, ScorePlugin):
     name = "Picky"
-    reads = Reads.NODE
+    declares = Declares(reads=Reads.NODE)
 
     def __init__(self, args: Any) -> None:
         pass

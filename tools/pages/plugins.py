@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.framework import Plugin, Reads
-from plimsoll.framework.capabilities import DeclaresReads
+from plimsoll.framework.capabilities import declares_of
 from plimsoll.framework.registry import EXTENSION_POINTS, implements
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 
@@ -48,8 +48,8 @@ def page(plugin: type[Plugin]) -> str:
     lines = [f"# {plugin.name}", "", summary, ""]
     points = ", ".join(f"`{point}`" for point in EXTENSION_POINTS if implements(plugin, point))
     lines += [f"- Extension points: {points}"]
-    if isinstance(plugin, DeclaresReads):
-        lines += [f"- Reads: {READS[plugin.reads]}"]
+    if (reads := declares_of(plugin).reads) is not Reads.POD:
+        lines += [f"- Reads: {READS[reads]}"]
     if plugin.name in DEFAULT_PLUGINS:
         place = list(DEFAULT_PLUGINS).index(plugin.name) + 1
         weight = f", weight {DEFAULT_PLUGINS[plugin.name] or 1}" if implements(plugin, "score") else ""

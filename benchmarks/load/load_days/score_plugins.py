@@ -38,7 +38,7 @@ class _ByLoad:
     """A plugin that is asked for every pod: what it reads changes with every reading."""
 
     args_model: ClassVar[type[fwk.PluginArgs]] = fwk.NoArgs
-    reads: ClassVar = fwk.Reads.POD
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.POD)
 
     def __init__(self, args: fwk.PluginArgs) -> None:
         self.args = args

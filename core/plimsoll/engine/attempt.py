@@ -48,20 +48,20 @@ def schedule(scheduler: ProfileScheduler, pod: PodInfo, home: BoolArray | None =
     if not len(scheduler.cluster):
         return _without_nodes(pod)
     try:
-        row, lane = scheduler.nominated_row(pod), None
+        row, cache = scheduler.nominated_row(pod), None
         if row is not None:
             # Most pods fit on their nominated node: nominations to other nodes do not matter yet.
-            lane = scheduler.refreshed(pod)
-            found = scheduler.filtered(pod, lane, only=row)
+            cache = scheduler.refreshed(pod)
+            found = scheduler.filtered(pod, cache, only=row)
             if scheduler.holds(found, pod, row):
                 return scheduler.placed(pod, found, np.array([row]))
-        found = scheduler.filtered(pod, lane)
+        found = scheduler.filtered(pod, cache)
         if not len(found.rows):
             return scheduler.reject(pod, found)
         rows = found.rows if home is None else found.rows[home[found.rows]]
         if not len(rows):
             rows = found.rows
-        best, total = found.lane.best(pod, rows)
+        best, total = found.cache.best(pod, rows)
         return scheduler.placed(pod, found, best, total, len(found.rows))
     except PluginError as exc:
         return scheduler.broken(pod, exc)
@@ -93,16 +93,16 @@ def _round(
     scheduler: ProfileScheduler, pod: PodInfo, extended: Consultation
 ) -> Generator[Asks, Answers, Decision | None]:
     """One decision, or None when the cluster changed too much while extenders responded."""
-    row, lane = scheduler.nominated_row(pod), None
+    row, cache = scheduler.nominated_row(pod), None
     if row is not None:
-        lane = scheduler.refreshed(pod)
-        if scheduler.holds(scheduler.filtered(pod, lane, only=row), pod, row):
+        cache = scheduler.refreshed(pod)
+        if scheduler.holds(scheduler.filtered(pod, cache, only=row), pod, row):
             node = scheduler.cluster.nodes[row].name
             answer = yield from extended.filter((node,))
             if not isinstance(answer, Failure) and node in answer.passed:
                 return _still_placed(scheduler, pod, node)
-            lane = None
-    found = scheduler.filtered(pod, lane)
+            cache = None
+    found = scheduler.filtered(pod, cache)
     if not len(found.rows):
         return (yield from _spared(scheduler, extended, scheduler.reject(pod, found)))
     asked = scheduler.names(found.rows)
@@ -131,8 +131,8 @@ def _best(
 ) -> tuple[Sequence[int] | RowArray, int | None]:
     """The rows with the highest total, and that total, including the extenders' scores by node name."""
     if not points:
-        return found.lane.best(pod, rows)
-    own = found.lane.totals(pod, rows)
+        return found.cache.best(pod, rows)
+    own = found.cache.totals(pod, rows)
     # Python's integers do not overflow, however large an extender's score times its weight is.
     totals = [
         int(total) + points.get(name, 0) for name, total in zip(scheduler.names(rows), own, strict=True)

@@ -1,11 +1,12 @@
 """Groups the plugins of a profile by what they read, once per profile.
 
-*Near* plugins read only the node and its pods (:class:`plimsoll.framework.Reads` NODE and ROW): their results
-hold until the row changes. *Far* plugins run again after any change.
+*Local* plugins read only the node and its pods (:class:`plimsoll.framework.Reads` NODE and ROW): their
+results hold until the row changes. *Global* plugins read more: they run again after any change, unless the
+version of their results is the same.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -21,39 +22,26 @@ from plimsoll.framework import (
     ScorePlugin,
 )
 from plimsoll.framework.capabilities import (
-    BindsByPort,
-    CountsDomains,
-    CountsResources,
-    Dated,
     EasesLocally,
     FailsOnNodes,
-    Framed,
     GivesWay,
-    Linear,
-    Marked,
     NamesNoNode,
     NodeSignature,
-    NotesSkips,
     PreparesAttempts,
-    RunsInParallel,
-    reads_of,
+    Versioned,
+    declares_of,
 )
 from plimsoll.framework.resource_rules import RuledFilter, RuledScore
 
 
 @runtime_checkable
-class DatedPlugin(Plugin, Dated, Protocol):
-    """A plugin that reports whether its results still hold."""
+class VersionedPlugin(Plugin, Versioned, Protocol):
+    """A plugin whose results have a version."""
 
 
 @runtime_checkable
 class FailingFilter(FilterPlugin, FailsOnNodes, Protocol):
     """A filter that may fail for single nodes."""
-
-
-@runtime_checkable
-class MarkedPlugin(Plugin, Marked, Protocol):
-    """A plugin that declares a further input of its results."""
 
 
 @runtime_checkable
@@ -65,38 +53,38 @@ class Stages(Struct, frozen=True, eq=False):
     """The plugins of one profile, in calling order.
 
     Attributes:
-        near_pre_filter: Names of plugins whose PreFilter reads only the node and its pods.
+        local_pre_filter: Names of plugins whose PreFilter reads only the node and its pods.
         node_filter: Filters that read node objects only, with their position among all filters.
         node_filter_names: Their names.
         row_filter: Filters that also read a node's own pods, with their position.
-        near_score: Score plugins that read only the node and its pods, with their weight.
+        local_score: Score plugins that read only the node and its pods, with their weight.
         node_score_names: Names of those that read node objects only.
-        marked: Plugins that read a node's own pods, and a part of the template that changes.
+        versioned_local: Local plugins whose results have a version.
+        versioned_global: The same of plugins that read CLUSTER.
         yielding: Position of the last filter whose rejections do not count if no node is feasible.
-        dated: Plugins that read more than the node and report whether their results still hold.
-        far_names: Plugins that read more than the node in PreFilter or Filter.
+        global_names: Plugins that read more than the node in PreFilter or Filter.
         failing: Filters that may fail for single nodes, with their position.
         individual: Whether some plugin reads more of a pod than its template: then each pod is evaluated on
             its own.
     """
 
-    near_pre_filter: frozenset[str]
-    far_pre_filter: tuple[PreFilterPlugin, ...]
+    local_pre_filter: frozenset[str]
+    global_pre_filter: tuple[PreFilterPlugin, ...]
     node_filter: tuple[tuple[int, FilterPlugin], ...]
     node_filter_names: frozenset[str]
     row_filter: tuple[tuple[int, FilterPlugin], ...]
-    far_filter: tuple[tuple[int, FilterPlugin], ...]
-    near_pre_score: tuple[PreScorePlugin, ...]
-    far_pre_score: tuple[PreScorePlugin, ...]
-    near_score: tuple[tuple[ScorePlugin, int], ...]
+    global_filter: tuple[tuple[int, FilterPlugin], ...]
+    local_pre_score: tuple[PreScorePlugin, ...]
+    global_pre_score: tuple[PreScorePlugin, ...]
+    local_score: tuple[tuple[ScorePlugin, int], ...]
     node_score_names: frozenset[str]
     row_score: tuple[tuple[ScorePlugin, int], ...]
-    far_score: tuple[tuple[ScorePlugin, int], ...]
-    far_score_names: frozenset[str]
-    marked: tuple[MarkedPlugin, ...]
+    global_score: tuple[tuple[ScorePlugin, int], ...]
+    global_score_names: frozenset[str]
+    versioned_local: tuple[VersionedPlugin, ...]
+    versioned_global: tuple[VersionedPlugin, ...]
     yielding: int | None
-    dated: tuple[DatedPlugin, ...]
-    far_names: frozenset[str]
+    global_names: frozenset[str]
     failing: tuple[tuple[int, FailingFilter], ...]
     individual: bool
 
@@ -106,7 +94,7 @@ class Capabilities(Struct, frozen=True, eq=False):
 
     Attributes:
         signed: Plugins that read NODE and whose results are shared by signature.
-        framed: Near plugins whose results templates of one frame share.
+        by_constraints: Local plugins whose results templates with equal constraints on nodes share.
         noting: Plugins whose PreFilter is always called.
         normalizing: Score plugins that normalize.
         linear: Filters that read at most sums of requests: linear ones, and those that read NODE.
@@ -122,7 +110,7 @@ class Capabilities(Struct, frozen=True, eq=False):
     """
 
     signed: Mapping[str, NodeSignature]
-    framed: frozenset[str]
+    by_constraints: frozenset[str]
     noting: frozenset[str]
     normalizing: Mapping[str, NormalizingPlugin]
     linear: frozenset[str]
@@ -137,18 +125,6 @@ class Capabilities(Struct, frozen=True, eq=False):
     preparing: tuple[PreparingPlugin, ...]
 
 
-class StandingVerdicts(NamedTuple):
-    """Known facts about plugins that read more than the node, keyed by name.
-
-    Attributes:
-        plugins: Plugins whose results hold.
-        by_row: Plugins whose results hold, except perhaps in the changed rows.
-    """
-
-    plugins: frozenset[str]
-    by_row: frozenset[str]
-
-
 def capabilities_of(
     everyone: Iterable[Plugin],
     filters: Sequence[FilterPlugin],
@@ -159,27 +135,19 @@ def capabilities_of(
     """Find the capabilities of the plugins."""
     both: tuple[FilterPlugin | ScorePlugin, ...] = (*filters, *score)
     linear = frozenset(
-        plugin.name
-        for plugin in filters
-        if plugin.reads is Reads.NODE or (isinstance(plugin, Linear) and plugin.additive)
+        plugin.name for plugin in filters if reads_of(plugin) is Reads.NODE or declares_of(plugin).is_additive
     )
-    by_port = frozenset(
-        plugin.name for plugin in bind if isinstance(plugin, BindsByPort) and plugin.binds_by_port
-    )
+    by_port = frozenset(plugin.name for plugin in bind if declares_of(plugin).binds_by_port)
     return Capabilities(
         signed={
             plugin.name: plugin
             for plugin in both
-            if isinstance(plugin, NodeSignature) and plugin.reads is Reads.NODE
+            if isinstance(plugin, NodeSignature) and reads_of(plugin) is Reads.NODE
         },
-        framed=frozenset(
-            plugin.name
-            for plugin in everyone
-            if isinstance(plugin, Framed) and plugin.framed and is_near(plugin)
+        by_constraints=frozenset(
+            plugin.name for plugin in everyone if declares_of(plugin).only_constraints and is_local(plugin)
         ),
-        noting=frozenset(
-            plugin.name for plugin in everyone if isinstance(plugin, NotesSkips) and plugin.notes_skips
-        ),
+        noting=frozenset(plugin.name for plugin in everyone if declares_of(plugin).notes_skips),
         normalizing={plugin.name: plugin for plugin in score if isinstance(plugin, NormalizingPlugin)},
         linear=linear,
         nonlinear=frozenset(plugin.name for plugin in filters) - linear,
@@ -187,8 +155,7 @@ def capabilities_of(
         counting=frozenset(
             plugin.name
             for plugin in filters
-            if (isinstance(plugin, CountsResources) and plugin.counts_resources)
-            or (isinstance(plugin, CountsDomains) and plugin.counts_domains)
+            if declares_of(plugin).counts_resources or declares_of(plugin).counts_domains
         ),
         ruled_filters={plugin.name: plugin for plugin in filters if isinstance(plugin, RuledFilter)},
         ruled_scores={
@@ -196,9 +163,7 @@ def capabilities_of(
             for plugin in score
             if isinstance(plugin, RuledScore) and not isinstance(plugin, NormalizingPlugin)
         },
-        parallel=frozenset(
-            plugin.name for plugin in pre_bind if isinstance(plugin, RunsInParallel) and plugin.is_parallel
-        ),
+        parallel=frozenset(plugin.name for plugin in pre_bind if declares_of(plugin).is_parallel),
         by_port=by_port,
         binds_by_port=any(plugin.name in by_port for plugin in bind[:1]),
         preparing=tuple(plugin for plugin in everyone if isinstance(plugin, PreparingPlugin)),
@@ -215,34 +180,34 @@ def stages_of(
     """Sort each stage's plugins by what they read."""
     placed = tuple(enumerate(filters))
     everyone: dict[str, Plugin] = {each.name: each for each in (*pre_filter, *filters, *pre_score, *score)}
+    versioned = [plugin for plugin in everyone.values() if isinstance(plugin, VersionedPlugin)]
     scored = [(plugin, weights[plugin.name]) for plugin in score]
     return Stages(
-        near_pre_filter=frozenset(plugin.name for plugin in pre_filter if is_near(plugin)),
-        far_pre_filter=tuple(plugin for plugin in pre_filter if not is_near(plugin)),
-        node_filter=tuple(each for each in placed if each[1].reads is Reads.NODE),
-        node_filter_names=frozenset(plugin.name for plugin in filters if plugin.reads is Reads.NODE),
-        row_filter=tuple(each for each in placed if each[1].reads is Reads.ROW),
-        far_filter=tuple(each for each in placed if each[1].reads > Reads.ROW),
-        near_pre_score=tuple(plugin for plugin in pre_score if is_near(plugin)),
-        far_pre_score=tuple(plugin for plugin in pre_score if not is_near(plugin)),
-        near_score=tuple(each for each in scored if each[0].reads <= Reads.ROW),
-        node_score_names=frozenset(plugin.name for plugin in score if plugin.reads is Reads.NODE),
-        row_score=tuple(each for each in scored if each[0].reads is Reads.ROW),
-        far_score_names=frozenset(each.name for each, _ in scored if each.reads > Reads.ROW),
-        far_score=tuple(each for each in scored if each[0].reads > Reads.ROW),
-        marked=tuple(
-            plugin for plugin in everyone.values() if isinstance(plugin, MarkedPlugin) and is_near(plugin)
-        ),
+        local_pre_filter=frozenset(plugin.name for plugin in pre_filter if is_local(plugin)),
+        global_pre_filter=tuple(plugin for plugin in pre_filter if not is_local(plugin)),
+        node_filter=tuple(each for each in placed if reads_of(each[1]) is Reads.NODE),
+        node_filter_names=frozenset(plugin.name for plugin in filters if reads_of(plugin) is Reads.NODE),
+        row_filter=tuple(each for each in placed if reads_of(each[1]) is Reads.ROW),
+        global_filter=tuple(each for each in placed if reads_of(each[1]) > Reads.ROW),
+        local_pre_score=tuple(plugin for plugin in pre_score if is_local(plugin)),
+        global_pre_score=tuple(plugin for plugin in pre_score if not is_local(plugin)),
+        local_score=tuple(each for each in scored if reads_of(each[0]) <= Reads.ROW),
+        node_score_names=frozenset(plugin.name for plugin in score if reads_of(plugin) is Reads.NODE),
+        row_score=tuple(each for each in scored if reads_of(each[0]) is Reads.ROW),
+        global_score_names=frozenset(each.name for each, _ in scored if reads_of(each) > Reads.ROW),
+        global_score=tuple(each for each in scored if reads_of(each[0]) > Reads.ROW),
+        versioned_local=tuple(plugin for plugin in versioned if is_local(plugin)),
+        versioned_global=tuple(plugin for plugin in versioned if reads_of(plugin) is Reads.CLUSTER),
         yielding=len(filters) - 1 if filters and gives_way(filters[-1]) else None,
-        dated=tuple(
-            plugin
-            for plugin in everyone.values()
-            if isinstance(plugin, DatedPlugin) and reads_of(plugin) is Reads.CLUSTER
-        ),
-        far_names=frozenset(plugin.name for plugin in (*pre_filter, *filters) if not is_near(plugin)),
+        global_names=frozenset(plugin.name for plugin in (*pre_filter, *filters) if not is_local(plugin)),
         failing=tuple((place, each) for place, each in placed if isinstance(each, FailingFilter)),
         individual=any(reads_of(plugin) is Reads.POD for plugin in (*pre_filter, *filters)),
     )
+
+
+def reads_of(plugin: Plugin) -> Reads:
+    """The inputs of the plugin's results."""
+    return declares_of(plugin).reads
 
 
 def gives_way(plugin: Plugin) -> bool:
@@ -255,6 +220,6 @@ def names_no_node(plugin: Plugin) -> bool:
     return isinstance(plugin, NamesNoNode) and plugin.names_no_node
 
 
-def is_near(plugin: Plugin) -> bool:
+def is_local(plugin: Plugin) -> bool:
     """Whether the plugin reads only the node and its pods."""
     return reads_of(plugin) <= Reads.ROW

@@ -38,7 +38,7 @@ from plimsoll.framework import (
     ReservePlugin,
     ScorePlugin,
 )
-from plimsoll.framework.capabilities import ReadsLoad
+from plimsoll.framework.capabilities import declares_of
 from plimsoll.framework.registry import EXTENSION_POINTS, implements
 
 MULTI_POINT = "multiPoint"
@@ -106,7 +106,7 @@ class Profile:
 
     @cached_property
     def stages(self) -> Stages:
-        """The plugins of the stages that lanes run, by what they read."""
+        """The plugins of the stages that caches run, by what they read."""
         return stages_of(self.pre_filter, self.filter, self.pre_score, self.score, self.weights)
 
     @cached_property
@@ -139,7 +139,7 @@ class Profile:
     @cached_property
     def scores_load(self) -> bool:
         """Whether the measured load of nodes affects the scores."""
-        return any(isinstance(each, ReadsLoad) and each.reads_load for each in self.score)
+        return any(declares_of(each).reads_load for each in self.score)
 
     @property
     def plugin_names(self) -> frozenset[str]:

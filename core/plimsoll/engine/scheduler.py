@@ -50,20 +50,20 @@ class Filtered(Struct, frozen=True):
     """The filter results of one pod.
 
     Attributes:
-        lane: The refreshed lane of its template.
-        overrides: Statuses by row that replace the lane's own, because of nominated pods.
+        cache: The refreshed cache of its template.
+        overrides: Statuses by row that replace the cache's own, because of nominated pods.
         rows: Rows of the feasible nodes, ascending.
         what_if: The source of the overrides; None without nominated pods.
     """
 
-    lane: TemplateCache
+    cache: TemplateCache
     overrides: RowStatuses
     rows: RowArray
     what_if: TemplateWhatIf | None = None
 
 
 class ProfileScheduler:
-    """Schedules the pods of one profile on one cluster, with a lane for each template.
+    """Schedules the pods of one profile on one cluster, with a cache for each template.
 
     Methods raise PluginError where a plugin raised or broke a rule.
 
@@ -87,7 +87,7 @@ class ProfileScheduler:
         self.nominator = Nominator() if nominator is None else nominator
         self._choose = choose
         self._kernel = kernel
-        self._lanes = TemplateCaches(profile, cluster, kernel)
+        self._caches = TemplateCaches(profile, cluster, kernel)
         self._claims = NominatedRequestsCache(cluster, self.nominator)
 
     def on(self, cluster: Cluster, profile: Profile) -> "ProfileScheduler":
@@ -97,27 +97,28 @@ class ProfileScheduler:
     def evaluate(self, pod: PodInfo) -> Evaluation:
         """Every node's verdict and scores, as if the pod had no nominated node."""
         found = self.filtered(pod)
-        lane, rows = found.lane, found.rows
+        cache, rows = found.cache, found.rows
         nodes = self.cluster.nodes
         statuses = {
-            nodes[row].name: lane.status(int(row), pod) for row in np.flatnonzero(lane.failed != FEASIBLE)
+            nodes[row].name: cache.refusals.status(int(row), pod)
+            for row in np.flatnonzero(cache.failed != FEASIBLE)
         } | {nodes[row].name: status for row, status in worded(found.overrides, found.what_if).items()}
         return Evaluation(
-            pre_filter=lane.rejected,
+            pre_filter=cache.pre_filter.rejected,
             statuses=statuses,
             feasible=tuple(nodes[row].name for row in rows),
-            scores=lane.score(pod, rows) if len(rows) else None,
-            state=lane.state,
+            scores=cache.score(pod, rows) if len(rows) else None,
+            state=cache.state,
         )
 
     def rank(self, pod: PodInfo) -> Ranking:
         """The feasible nodes and their totals, as if the pod had no nominated node; nothing is preempted."""
         found = self.filtered(pod)
-        lane, rows = found.lane, found.rows
+        cache, rows = found.cache, found.rows
         if not len(rows):
-            diagnosis = lane.diagnose(pod, worded(found.overrides, found.what_if))
+            diagnosis = cache.refusals.diagnose(pod, worded(found.overrides, found.what_if))
             return Ranking(self.cluster, rows, np.empty(0, dtype=np.int64), diagnosis)
-        return Ranking(self.cluster, rows, lane.totals(pod, rows))
+        return Ranking(self.cluster, rows, cache.totals(pod, rows))
 
     def what_if(self, pod: PodInfo) -> TemplateWhatIf:
         """A what-if evaluation of the filters for the pod: the results if other pods left."""
@@ -125,42 +126,42 @@ class ProfileScheduler:
         return self._what_if(found, pod, found.overrides)
 
     def refreshed(self, pod: PodInfo) -> TemplateCache:
-        """The lane of the pod's template, refreshed to the present cluster."""
+        """The cache of the pod's template, refreshed to the present cluster."""
         # A pod's named node is not part of its template: nothing that is kept for its siblings holds.
         own = bool(pod.pod.spec.node_name)
-        lane = TemplateCache(self.profile, self.cluster) if own else self._lanes.use(pod.template)
-        lane.refresh(pod)
+        cache = TemplateCache(self.profile, self.cluster) if own else self._caches.use(pod.template)
+        cache.refresh(pod)
         for position, plugin in self.profile.stages.failing:
-            if plugin.name not in lane.skipped and lane.rejected.is_success:
-                rows = np.flatnonzero(lane.failed == position)
-                message = called(plugin.name, "filter", plugin.failure, lane.state, rows)
+            if plugin.name not in cache.pre_filter.skipped and cache.pre_filter.rejected.is_success:
+                rows = np.flatnonzero(cache.failed == position)
+                message = called(plugin.name, "filter", plugin.failure, cache.state, rows)
                 if message:
                     raise PluginError(plugin.name, "filter", of_kind(message, str, plugin.name, "filter"))
-        return lane
+        return cache
 
     def filtered(
-        self, pod: PodInfo, lane: TemplateCache | None = None, *, only: int | None = None
+        self, pod: PodInfo, cache: TemplateCache | None = None, *, only: int | None = None
     ) -> Filtered:
         """The filter results for the present cluster, nominated pods included.
 
-        ``lane`` is passed if it is refreshed already. With ``only``, nominations to nodes other than this row
-        are ignored.
+        ``cache`` is passed if it is refreshed already. With ``only``, nominations to nodes other than this
+        row are ignored.
         """
-        if lane is None:
-            lane = self.refreshed(pod)
+        if cache is None:
+            cache = self.refreshed(pod)
         if not self.nominator.by_node:
             if self._claims.levels:
                 self._claims.forget()
             if SURGED not in pod.pod.metadata.annotations:
-                return Filtered(lane, NONE, lane.feasible if len(lane.feasible) else self._yielded(lane))
-        return self._with_nominated(lane, pod, only)
+                return Filtered(cache, NONE, cache.feasible if len(cache.feasible) else self._yielded(cache))
+        return self._with_nominated(cache, pod, only)
 
-    def _yielded(self, lane: TemplateCache) -> RowArray:
+    def _yielded(self, cache: TemplateCache) -> RowArray:
         """If no row is feasible: the rows that only a yielding filter rejects."""
         position = self.profile.stages.yielding
         if position is None:
-            return lane.feasible
-        found: RowArray = np.flatnonzero(lane.failed == position)
+            return cache.feasible
+        found: RowArray = np.flatnonzero(cache.failed == position)
         return found
 
     def names(self, rows: RowArray) -> list[str]:
@@ -176,23 +177,25 @@ class ProfileScheduler:
 
     def holds(self, found: Filtered, pod: PodInfo, row: int) -> bool:
         """Whether the nominated node still passes the filters, even if PreFilter excluded it."""
-        lane = found.lane
+        cache = found.cache
         if (found.rows == row).any():
             return True
-        if int(lane.failed[row]) != EXCLUDED or not lane.rejected.is_success:
+        if int(cache.failed[row]) != EXCLUDED or not cache.pre_filter.rejected.is_success:
             return False
-        return self._beyond(lane, pod, row).is_success
+        return self._beyond(cache, pod, row).is_success
 
-    def _beyond(self, lane: TemplateCache, pod: PodInfo, row: int) -> Status:
+    def _beyond(self, cache: TemplateCache, pod: PodInfo, row: int) -> Status:
         """The filter results of a node that PreFilter excluded."""
-        return Trial(self.profile, lane.state, pod, self.cluster.fork(), lane.skipped).status(row)
+        return Trial(self.profile, cache.state, pod, self.cluster.fork(), cache.pre_filter.skipped).status(
+            row
+        )
 
-    def _asked_first(self, lane: TemplateCache, pod: PodInfo) -> dict[int, Status]:
+    def _asked_first(self, cache: TemplateCache, pod: PodInfo) -> dict[int, Status]:
         """The nominated node's status if PreFilter excluded it; it was evaluated first, so this stays."""
         row = self.nominated_row(pod)
-        if row is None or int(lane.failed[row]) != EXCLUDED or not lane.rejected.is_success:
+        if row is None or int(cache.failed[row]) != EXCLUDED or not cache.pre_filter.rejected.is_success:
             return {}
-        status = self._beyond(lane, pod, row)
+        status = self._beyond(cache, pod, row)
         return {} if status.is_success else {row: status}
 
     def placed(
@@ -207,12 +210,12 @@ class ProfileScheduler:
         row = int(best[self._choose(len(best)) if len(best) > 1 else 0])
         node = self.cluster.nodes[row].name
         return Decision(
-            pod, AttemptOutcome.SCHEDULED, node, total, feasible, len(best), state=found.lane.state
+            pod, AttemptOutcome.SCHEDULED, node, total, feasible, len(best), state=found.cache.state
         )
 
     def broken(self, pod: PodInfo, exc: PluginError) -> Decision:
-        """The decision for an attempt that a plugin's error ended; drops the lane."""
-        self._lanes.drop(pod.template)
+        """The decision for an attempt that a plugin's error ended; drops the cache."""
+        self._caches.drop(pod.template)
         return Decision(pod, AttemptOutcome.ERROR, message=str(exc), error=exc)
 
     def reject(self, pod: PodInfo, found: Filtered, refused: Mapping[int, Status] | None = None) -> Decision:
@@ -221,26 +224,26 @@ class ProfileScheduler:
         ``refused`` has the statuses by row of feasible nodes that extenders rejected; None if no extender was
         called. Victims that leave are not assumed to change an extender's response.
         """
-        lane = found.lane
+        cache = found.cache
         overrides = worded(found.overrides, found.what_if)
-        if first := self._asked_first(lane, pod):
+        if first := self._asked_first(cache, pod):
             overrides = RowStatuses.of({**overrides, **first})
         shown = effective = overrides
         if refused:
             lost = {row: unresolvable(*status.reasons) for row, status in refused.items()}
             shown, effective = RowStatuses.of({**overrides, **refused}), RowStatuses.of({**overrides, **lost})
-        diagnosis = lane.diagnose(pod, shown)
+        diagnosis = cache.refusals.diagnose(pod, shown)
         if refused is not None and len(found.rows):
             diagnosis = replace(diagnosis, plugins=diagnosis.plugins | {EXTENDER})
         rejections = Rejections(
-            _LazyStatuses(lane, pod, shown),
-            lane.absent,
+            _LazyStatuses(cache, pod, shown),
+            cache.pre_filter.absent,
             diagnosis,
             self._what_if(found, pod, effective),
             self.nominator.node_of(pod.uid),
             self.profile.via_eviction,
         )
-        nomination = self._post_filter(lane, pod, rejections)
+        nomination = self._post_filter(cache, pod, rejections)
         if not nomination.status.is_success:
             diagnosis = replace(diagnosis, post_filter_message=nomination.status.message)
         return Decision(
@@ -251,7 +254,7 @@ class ProfileScheduler:
             nomination=nomination,
         )
 
-    def _post_filter(self, lane: TemplateCache, pod: PodInfo, rejections: Rejections) -> Nomination:
+    def _post_filter(self, cache: TemplateCache, pod: PodInfo, rejections: Rejections) -> Nomination:
         """Run the PostFilter plugins in turn; reasons add up. Clear the nomination if none can nominate."""
         if not self.profile.post_filter:
             return Nomination(Status(Code.UNRESOLVABLE), node="")
@@ -261,7 +264,7 @@ class ProfileScheduler:
         last = Nomination(Status(Code.UNSCHEDULABLE), node=None if self.profile.nominates else "")
         deallocates, deletes = None, None
         for plugin in self.profile.post_filter:
-            answer = nominated(plugin, self.cluster, lane.state, pod, snapshot, rejections)
+            answer = nominated(plugin, self.cluster, cache.state, pod, snapshot, rejections)
             deallocates, deletes = deallocates or answer.deallocates, deletes or answer.deletes
             if answer.node is not None:
                 last = answer
@@ -273,34 +276,34 @@ class ProfileScheduler:
         status = Status(Code.UNSCHEDULABLE, tuple(reasons))
         return replace(last, status=status, deallocates=deallocates, deletes=deletes)
 
-    def _with_nominated(self, lane: TemplateCache, pod: PodInfo, only: int | None = None) -> Filtered:
+    def _with_nominated(self, cache: TemplateCache, pod: PodInfo, only: int | None = None) -> Filtered:
         """Statuses by row where nominated pods change the verdict, and the remaining feasible rows.
 
         A node must pass with the nominated pods of the same or higher priority on it, and without them. With
         ``only``, the results for other rows do not count.
         """
-        if not lane.rejected.is_success or not self.nominator.by_node:
-            return self._kept_off(lane, pod, NONE)
+        if not cache.pre_filter.rejected.is_success or not self.nominator.by_node:
+            return self._kept_off(cache, pod, NONE)
         claims = self._claims.against(pod) if only is None else self._claims.on(only, pod)
-        nodes = claims.rows[lane.failed[claims.rows] != EXCLUDED]
-        what_if = TemplateWhatIf(lane, pod, claims, self.nominator.by_node)
+        nodes = claims.rows[cache.failed[claims.rows] != EXCLUDED]
+        what_if = TemplateWhatIf(cache, pod, claims, self.nominator.by_node)
         if not len(nodes):
             statuses = NONE
         elif what_if.is_additive:
             statuses = what_if.refused(nodes, what_if.refusals_if(nodes, self.cluster.requested[nodes]))
         else:
-            statuses = self._tried(lane, pod, what_if, nodes)
-        return self._kept_off(lane, pod, statuses, what_if if only is None else None)
+            statuses = self._tried(cache, pod, what_if, nodes)
+        return self._kept_off(cache, pod, statuses, what_if if only is None else None)
 
     def _tried(
-        self, lane: TemplateCache, pod: PodInfo, what_if: TemplateWhatIf, nodes: RowArray
+        self, cache: TemplateCache, pod: PodInfo, what_if: TemplateWhatIf, nodes: RowArray
     ) -> RowStatuses:
         """The rejections of nodes with their nominated pods present, each evaluated on a fork."""
         statuses: dict[int, Status] = {}
         # One fork serves all nodes: pods added for one are removed before the next.
         fork = self.cluster.fork()
         for row in nodes.tolist():
-            trial = Trial(self.profile, lane.state.clone(), pod, fork, lane.skipped)
+            trial = Trial(self.profile, cache.state.clone(), pod, fork, cache.pre_filter.skipped)
             for each in what_if.ahead[row]:
                 trial.add(each, row)
             status = trial.status(row)
@@ -311,23 +314,27 @@ class ProfileScheduler:
         return RowStatuses.of(statuses)
 
     def _kept_off(
-        self, lane: TemplateCache, pod: PodInfo, overrides: RowStatuses, what_if: TemplateWhatIf | None = None
+        self,
+        cache: TemplateCache,
+        pod: PodInfo,
+        overrides: RowStatuses,
+        what_if: TemplateWhatIf | None = None,
     ) -> Filtered:
         """The same, plus the node that a surge moves the pod's predecessor off."""
         left = _left_row(pod, self.cluster)
-        if left is not None and lane.rejected.is_success and int(lane.failed[left]) == FEASIBLE:
+        if left is not None and cache.pre_filter.rejected.is_success and int(cache.failed[left]) == FEASIBLE:
             overrides = RowStatuses.of({**overrides, left: LEFT})
-        rows = lane.feasible if len(lane.feasible) else self._yielded(lane)
+        rows = cache.feasible if len(cache.feasible) else self._yielded(cache)
         if len(overrides) and len(rows):
-            stays = np.ones(len(lane.failed), dtype=np.bool_)
+            stays = np.ones(len(cache.failed), dtype=np.bool_)
             stays[overrides.rows] = False
             rows = rows[stays[rows]]
-        return Filtered(lane, overrides, rows, what_if)
+        return Filtered(cache, overrides, rows, what_if)
 
     def _what_if(self, found: Filtered, pod: PodInfo, overrides: RowStatuses) -> TemplateWhatIf:
         what_if = found.what_if
         if what_if is None:
-            what_if = TemplateWhatIf(found.lane, pod, self._claims.against(pod), self.nominator.by_node)
+            what_if = TemplateWhatIf(found.cache, pod, self._claims.against(pod), self.nominator.by_node)
         what_if.overrides = overrides
         return what_if
 
@@ -355,17 +362,17 @@ def _left_row(pod: PodInfo, cluster: Cluster) -> int | None:
 class _LazyStatuses(Mapping[int, Status]):
     """Statuses by row of the nodes that were rejected explicitly, created on demand."""
 
-    def __init__(self, lane: TemplateCache, pod: PodInfo, overrides: Mapping[int, Status]) -> None:
-        self._lane = lane
+    def __init__(self, cache: TemplateCache, pod: PodInfo, overrides: Mapping[int, Status]) -> None:
+        self._cache = cache
         self._pod = pod
         self._overrides = overrides
 
     def __getitem__(self, row: int) -> Status:
         if row in self._overrides:
             return self._overrides[row]
-        if int(self._lane.failed[row]) in (FEASIBLE, EXCLUDED):
+        if int(self._cache.failed[row]) in (FEASIBLE, EXCLUDED):
             raise KeyError(row)
-        return self._lane.status(row, self._pod)
+        return self._cache.refusals.status(row, self._pod)
 
     def __iter__(self) -> "Iterable[int]":  # type: ignore[override]  # a generator is an iterator
         yield from sorted(self._explicit())
@@ -374,4 +381,4 @@ class _LazyStatuses(Mapping[int, Status]):
         return len(self._explicit())
 
     def _explicit(self) -> set[int]:
-        return set(self._lane.rows_refused_by_filters().tolist()) | set(self._overrides)
+        return set(self._cache.refusals.rows_of_filters().tolist()) | set(self._overrides)

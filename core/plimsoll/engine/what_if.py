@@ -1,6 +1,6 @@
 """Evaluates filters for PostFilter plugins as if pods had left a node, within one attempt.
 
-The lane's codes are reused for all filters that do not read pods. If the other filters read only sums of
+The cache's codes are reused for all filters that do not read pods. If the other filters read only sums of
 requests, many nodes are evaluated together; otherwise a fork of the cluster is changed pod by pod and
 restored.
 """
@@ -22,7 +22,6 @@ from plimsoll.framework import (
     FilterPlugin,
     IntArray,
     PodInfo,
-    Reads,
     Snapshot,
     Status,
     unresolvable,
@@ -47,27 +46,27 @@ class TemplateWhatIf:
         nominations: Pending pods by nominated node.
 
     Attributes:
-        overrides: Statuses by row that replace the lane's own.
+        overrides: Statuses by row that replace the cache's own.
     """
 
     def __init__(
         self,
-        lane: TemplateCache,
+        cache: TemplateCache,
         pod: PodInfo,
         claims: NominatedRequests,
         nominations: Mapping[str, Mapping[str, PodInfo]],
     ) -> None:
-        self._lane = lane
+        self._cache = cache
         self._pod = pod
         self.overrides = NONE
         self._claims = claims
         self._nominations = nominations
-        self._capabilities = lane.profile.capabilities
+        self._capabilities = cache.profile.capabilities
 
     @cached_property
     def is_additive(self) -> bool:
         """Whether all pod-reading filters that take part read only sums of requests."""
-        return self._capabilities.nonlinear <= self._lane.skipped
+        return self._capabilities.nonlinear <= self._cache.pre_filter.skipped
 
     def by_sums(self, rows: RowArray) -> BoolArray:
         """Which rows ``refusals_if`` can evaluate whatever pods leave them: shape (len(rows),).
@@ -75,39 +74,42 @@ class TemplateWhatIf:
         All rows, if the filters are additive. Otherwise the rows that no other filter rejects, if departures
         of pods cannot make these filters reject: there only sums remain to be checked.
         """
-        if not self._lane.rejected.is_success:
+        if not self._cache.pre_filter.rejected.is_success:
             return np.zeros(len(rows), dtype=np.bool_)
         judged = np.ones(len(rows), dtype=np.bool_)
         if self.is_additive:
             return judged
-        for plugin in self._lane.profile.filter:
-            if plugin.name in self._lane.skipped or plugin.name not in self._capabilities.nonlinear:
+        for plugin in self._cache.profile.filter:
+            if (
+                plugin.name in self._cache.pre_filter.skipped
+                or plugin.name not in self._capabilities.nonlinear
+            ):
                 continue
             easing = self._capabilities.easing.get(plugin.name)
             with calling(plugin.name, "filter"):
                 if easing is None or not easing.eased(self._pod.template):
                     return np.zeros(len(rows), dtype=np.bool_)
-            judged &= self._lane.filters.codes(plugin.name)[rows] == 0
+            judged &= self._cache.filters.codes(plugin.name)[rows] == 0
         # Only linear filters can account for nominated pods from sums of requests.
         judged &= ~np.isin(rows, self._claims.rows)
         return judged
 
     def helpful(self) -> RowArray:
         """Rows rejected with UNSCHEDULABLE exactly."""
-        if not self._lane.rejected.is_success:
-            everywhere = self._lane.rejected.code is Code.UNSCHEDULABLE
-            return np.arange(len(self._lane.failed) if everywhere else 0, dtype=np.intp)
-        rows = self._lane.rows_refused(Code.UNSCHEDULABLE, self._pod)
+        if not self._cache.pre_filter.rejected.is_success:
+            everywhere = self._cache.pre_filter.rejected.code is Code.UNSCHEDULABLE
+            return np.arange(len(self._cache.failed) if everywhere else 0, dtype=np.intp)
+        rows = self._cache.refusals.rows_with(Code.UNSCHEDULABLE, self._pod)
         if not len(self.overrides):
             return rows
-        is_helpful = np.zeros(len(self._lane.failed), dtype=np.bool_)
+        is_helpful = np.zeros(len(self._cache.failed), dtype=np.bool_)
         is_helpful[rows] = True
         is_helpful[self.overrides.rows] = self.overrides.have(Code.UNSCHEDULABLE)
         return np.flatnonzero(is_helpful)
 
     def nominated(self, row: int) -> Sequence[PodInfo]:
         """Pending pods that are nominated to the node."""
-        return tuple(self._nominations.get(self._lane.cluster.nodes[row].name, {}).values())
+        return tuple(self._nominations.get(self._cache.cluster.nodes[row].name, {}).values())
 
     @property
     def ahead(self) -> Mapping[int, tuple[PodInfo, ...]]:
@@ -121,7 +123,7 @@ class TemplateWhatIf:
 
     def are_reserved(self, rows: RowArray) -> BoolArray:
         """Which rows have room but for nominated pods, and reservations among these; shape (len(rows),)."""
-        failed, ahead = self._lane.failed, self.ahead
+        failed, ahead = self._cache.failed, self.ahead
         found = [
             int(failed[row]) == FEASIBLE
             and any(each.stands_in_for is not None for each in ahead.get(row, ()))
@@ -135,19 +137,20 @@ class TemplateWhatIf:
         A kind is the code times the number of filters, plus the filter's position.
         """
         requested = self._with_claims(rows, requested)
-        snapshot = Snapshot(self._lane.cluster)
+        snapshot = Snapshot(self._cache.cluster)
         if len(rows) < len(snapshot):
             snapshot = snapshot.at(rows)
         snapshot = snapshot.if_requested(requested)
+        node_filters = self._cache.profile.stages.node_filter_names
         kinds: IntArray = np.zeros(len(rows), dtype=np.int64)
         for position, plugin in self._judges:
-            if plugin.reads is Reads.NODE:
-                codes = self._lane.filters.codes(plugin.name)[rows]
+            if plugin.name in node_filters:
+                codes = self._cache.filters.codes(plugin.name)[rows]
             else:
-                codes = called(plugin.name, "filter", plugin.filter, self._lane.state, self._pod, snapshot)
+                codes = called(plugin.name, "filter", plugin.filter, self._cache.state, self._pod, snapshot)
                 codes = checked(codes, len(rows), plugin.name, "filter")
             if np.count_nonzero(codes):
-                kinds = np.where(codes != 0, codes * len(self._lane.profile.filter) + position, kinds)
+                kinds = np.where(codes != 0, codes * len(self._cache.profile.filter) + position, kinds)
         return kinds
 
     def _with_claims(self, rows: RowArray, requested: IntArray) -> IntArray:
@@ -168,13 +171,13 @@ class TemplateWhatIf:
     @cached_property
     def _judges(self) -> list[tuple[int, FilterPlugin]]:
         """The filters that take part, read at most sums and may reject; the first one last."""
-        lane, linear = self._lane, self._capabilities.linear
+        cache, linear = self._cache, self._capabilities.linear
         return [
             (position, plugin)
-            for position, plugin in reversed(list(enumerate(lane.profile.filter)))
+            for position, plugin in reversed(list(enumerate(cache.profile.filter)))
             if plugin.name in linear
-            and plugin.name not in lane.skipped
-            and not (plugin.reads is Reads.NODE and plugin.name in lane.filters.quiet)
+            and plugin.name not in cache.pre_filter.skipped
+            and plugin.name not in cache.filters.accepts_all
         ]
 
     def refused(self, rows: RowArray, kinds: IntArray) -> RowStatuses:
@@ -185,21 +188,26 @@ class TemplateWhatIf:
 
     def refusal(self, kind: int) -> Status:
         """The rejection that a kind encodes."""
-        code, position = divmod(kind, len(self._lane.profile.filter))
-        plugin = self._lane.profile.filter[position]
-        refusal = answered(plugin.name, "filter", plugin.refusal, code, self._lane.state, self._pod)
+        code, position = divmod(kind, len(self._cache.profile.filter))
+        plugin = self._cache.profile.filter[position]
+        refusal = answered(plugin.name, "filter", plugin.refusal, code, self._cache.state, self._pod)
         return refusal.by(plugin.name)
 
     def on(self, row: int) -> "RowTrial":
         """Evaluate one node, pod by pod."""
-        return RowTrial(self._fork.renewed(self._lane.state.clone()), row, self.ahead.get(row, ()))
+        return RowTrial(self._fork.renewed(self._cache.state.clone()), row, self.ahead.get(row, ()))
 
     @cached_property
     def _fork(self) -> Trial:
-        lane = self._lane
-        known = lane.filters.node_codes()
+        cache = self._cache
+        known = cache.filters.node_codes()
         return Trial(
-            lane.profile, lane.state.clone(), self._pod, lane.cluster.fork(), lane.skipped, known=known
+            cache.profile,
+            cache.state.clone(),
+            self._pod,
+            cache.cluster.fork(),
+            cache.pre_filter.skipped,
+            known=known,
         )
 
 
@@ -241,7 +249,7 @@ class RowTrial:
 
 
 def worded(statuses: RowStatuses, what_if: TemplateWhatIf | None) -> RowStatuses:
-    """Statuses that replace a lane's own, with the reservations in the reasons where they are the cause."""
+    """Statuses that replace a cache's own, with the reservations in the reasons where they are the cause."""
     if what_if is None or not len(statuses):
         return statuses
     return statuses.reworded(what_if.are_reserved(statuses.rows), RESERVED, but=LEFT)

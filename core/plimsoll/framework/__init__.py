@@ -3,7 +3,8 @@
 from plimsoll.framework.args import NoArgs as NoArgs
 from plimsoll.framework.args import PluginArgs as PluginArgs
 from plimsoll.framework.capabilities import INDIFFERENT as INDIFFERENT
-from plimsoll.framework.capabilities import Edition as Edition
+from plimsoll.framework.capabilities import Declares as Declares
+from plimsoll.framework.capabilities import ResultVersion as ResultVersion
 from plimsoll.framework.cycle_state import CycleState as CycleState
 from plimsoll.framework.errors import ConfigurationError as ConfigurationError
 from plimsoll.framework.errors import PluginError as PluginError

@@ -1,14 +1,16 @@
 """Declares the optional capabilities of plugins, in addition to extension points.
 
-The engine looks up each capability once, when a profile is built. A plugin declares a capability by having
-the members of its protocol; a flag counts only if it is true.
+The engine looks up each capability once, when a profile is built. Facts are fields of one value,
+:class:`Declares`; the protocols are optional methods, which a plugin has or has not.
 """
 
 from collections.abc import Hashable
 from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
+from msgspec import Struct
+
 from plimsoll.framework.cycle_state import CycleState
-from plimsoll.framework.extension_points import Plugin, PreEnqueuePlugin, Reads
+from plimsoll.framework.extension_points import PreEnqueuePlugin, Reads
 from plimsoll.framework.status import Status
 from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.columns.snapshot import Snapshot
@@ -16,16 +18,57 @@ from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.structural import Structural
 
 
+class Declares(Struct, frozen=True):
+    """What a plugin declares of itself, in its class attribute ``declares``; the defaults are always correct.
+
+    Attributes:
+        reads: The inputs of its results.
+        only_constraints: For a plugin that reads only the node and its pods: it reads nothing of a pod but
+            its constraints on nodes. For all templates of equal ``PodTemplate.constraints``, PreFilter either
+            skips or does not, and so does PreScore, and a signature is equal. Nothing is shared with pods
+            that name a node.
+        notes_skips: Its PreFilter is always called, because it writes into the cycle state even if it skips.
+        is_additive: Its filter reads ``Snapshot.requested`` of a node's pods and nothing else about them.
+            Higher requests never make a pod fit that did not fit before.
+        counts_resources: Its filter compares requests with a node's allocatable resources. The Optimal
+            planner encodes resources itself and ignores this filter's rejections.
+        counts_domains: The same of a filter that counts pods by topology domain.
+        own_namespace: Its hints about pods that arrive on nodes run only for rejected pods that have a
+            required affinity term that matches the arriving pod and, if true, for those in its namespace.
+            None: its hints run for all rejected pods. Source: kube-scheduler v1.36,
+            ``getUnschedulablePodsWithCrossTopologyTerm``.
+        reads_load: It reads the load book (`plimsoll.framework.columns.LoadBook`): readings are collected.
+        binds_by_port: It binds every pod through the port in its state and has no other effects: several pods
+            may be bound together, without calling it.
+        is_parallel: Its PreBind may run simultaneously with adjacent plugins that declare it too.
+    """
+
+    reads: Reads = Reads.POD
+    only_constraints: bool = False
+    notes_skips: bool = False
+    is_additive: bool = False
+    counts_resources: bool = False
+    counts_domains: bool = False
+    own_namespace: bool | None = None
+    reads_load: bool = False
+    binds_by_port: bool = False
+    is_parallel: bool = False
+
+
 @runtime_checkable
-class DeclaresReads(Protocol, metaclass=Structural):
-    """A plugin that declares what its results depend on; filter and score plugins must."""
+class DeclaringPlugin(Protocol, metaclass=Structural):
+    """A plugin with declarations."""
 
-    reads: ClassVar[Reads]
+    declares: ClassVar[Declares]
 
 
-def reads_of(plugin: Plugin) -> Reads:
-    """What a plugin's results depend on; the individual pod unless the plugin declares less."""
-    return plugin.reads if isinstance(plugin, DeclaresReads) else Reads.POD
+#: What a plugin without the attribute declares.
+NOTHING_DECLARED = Declares()
+
+
+def declares_of(plugin: object) -> Declares:
+    """What a plugin declares of itself."""
+    return plugin.declares if isinstance(plugin, DeclaringPlugin) else NOTHING_DECLARED
 
 
 @runtime_checkable
@@ -79,61 +122,40 @@ class NodeSignature(Protocol, metaclass=Structural):
         """Equal for templates for which all results of the plugin are equal; None: shared with no other."""
 
 
-@runtime_checkable
-class Framed(Protocol, metaclass=Structural):
-    """A plugin that reads only the node and its pods, and nothing of a pod but its frame.
-
-    For all templates of one ``PodTemplate.frame``, PreFilter either skips or does not, and so does PreScore.
-    If the plugin reads NODE and has a signature, that is equal for all of them. The pod's named node does not
-    count: nothing is shared with such pods.
-    """
-
-    framed: ClassVar[bool]
-
-
-@runtime_checkable
-class NotesSkips(Protocol, metaclass=Structural):
-    """A plugin whose PreFilter is always called, because it writes into the cycle state even if it skips."""
-
-    notes_skips: ClassVar[bool]
-
-
-class Edition(NamedTuple):
+class ResultVersion(NamedTuple):
     """Identifies the inputs of a plugin's results for one template.
 
     Attributes:
-        mark: Equal as long as the results are the same.
+        key: Equal as long as the results are the same.
         by_row: Whether only the filter's results for changed rows may differ.
         lasts: Whether it holds whatever pods are added or removed.
     """
 
-    mark: Hashable
+    key: Hashable
     by_row: bool = False
     lasts: bool = False
 
 
-#: The edition of a plugin that never affects a template.
-INDIFFERENT = Edition((), lasts=True)
+#: The version of the results of a plugin that never affects a template.
+INDIFFERENT = ResultVersion((), lasts=True)
 
 
 @runtime_checkable
-class Dated(Protocol, metaclass=Structural):
-    """A plugin that reads CLUSTER, and can quickly tell that its results are unchanged."""
+class Versioned(Protocol, metaclass=Structural):
+    """A plugin that can quickly tell whether its results for a template are those of an earlier call."""
 
-    def edition(self, template: PodTemplate, snapshot: Snapshot) -> Edition | None:
-        """Equal while PreFilter and Filter return the same, and PreScore skips if it skipped.
+    def result_version(self, template: PodTemplate, snapshot: Snapshot) -> ResultVersion | None:
+        """Equal as long as the results are the same; None: the plugin does not know.
 
-        Called for all nodes. The engine compares editions while no node and no object other than pods has
-        changed. None: the plugin does not know, and is evaluated again.
+        Called for all nodes, before the plugin itself. What is compared depends on ``reads``.
+
+        CLUSTER: while no node and no object other than pods has changed, an equal version means that
+        PreFilter and Filter return the same, and that PreScore skips if it skipped. Without a version, the
+        plugin is evaluated again after every change.
+
+        NODE, ROW: results for changed rows are renewed in any case. Another version means that results for
+        unchanged rows differ too, because of something that is neither a node, a pod nor another object.
         """
-
-
-@runtime_checkable
-class Marked(Protocol, metaclass=Structural):
-    """A plugin that reads NODE or ROW, and a part of the template that may change although no row does."""
-
-    def mark(self, template: PodTemplate, snapshot: Snapshot) -> Hashable:
-        """Equal as long as its results for unchanged rows are the same."""
 
 
 @runtime_checkable
@@ -161,16 +183,6 @@ class NamesNoNode(Protocol, metaclass=Structural):
 
 
 @runtime_checkable
-class Linear(Protocol, metaclass=Structural):
-    """A filter that reads ``Snapshot.requested`` of a node's pods and nothing else about them.
-
-    Higher requests never make a pod fit that did not fit before.
-    """
-
-    additive: ClassVar[bool]
-
-
-@runtime_checkable
 class EasesLocally(Protocol, metaclass=Structural):
     """A non-linear filter for which pods that leave a node never make that node infeasible.
 
@@ -179,57 +191,3 @@ class EasesLocally(Protocol, metaclass=Structural):
 
     def eased(self, template: PodTemplate) -> bool:
         """Whether that holds for pods of this template."""
-
-
-@runtime_checkable
-class CountsResources(Protocol, metaclass=Structural):
-    """A filter that compares requests with a node's allocatable resources.
-
-    The Optimal planner encodes resources itself and ignores this filter's rejections.
-    """
-
-    counts_resources: ClassVar[bool]
-
-
-@runtime_checkable
-class CountsDomains(Protocol, metaclass=Structural):
-    """A filter that counts pods by topology domain; the Optimal planner encodes these counts itself."""
-
-    counts_domains: ClassVar[bool]
-
-
-@runtime_checkable
-class LooksAtTerms(Protocol, metaclass=Structural):
-    """A plugin whose hints about pods that arrive on nodes run only for rejected pods with a matching term.
-
-    The term is a required affinity term of the rejected pod that matches the arriving pod. If the flag is
-    true, rejected pods in the arriving pod's namespace are concerned too.
-
-    Source: kube-scheduler v1.36, ``getUnschedulablePodsWithCrossTopologyTerm``.
-    """
-
-    concerns_own_namespace: ClassVar[bool]
-
-
-@runtime_checkable
-class ReadsLoad(Protocol, metaclass=Structural):
-    """A plugin that reads the load book (`plimsoll.framework.columns.LoadBook`); readings are collected."""
-
-    reads_load: ClassVar[bool]
-
-
-@runtime_checkable
-class BindsByPort(Protocol, metaclass=Structural):
-    """A bind plugin that binds every pod through the port in its state, and has no other effects.
-
-    Several pods may then be bound together, without calling the plugin.
-    """
-
-    binds_by_port: ClassVar[bool]
-
-
-@runtime_checkable
-class RunsInParallel(Protocol, metaclass=Structural):
-    """A PreBind plugin that may run simultaneously with adjacent plugins that have the flag too."""
-
-    is_parallel: ClassVar[bool]

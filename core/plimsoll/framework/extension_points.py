@@ -107,9 +107,6 @@ class PreFilterExtensions(Plugin, Protocol):
 class FilterPlugin(Plugin, Protocol):
     """Decides which nodes are feasible; :mod:`plimsoll.framework.capabilities` has what it may declare."""
 
-    #: The inputs of its results.
-    reads: ClassVar[Reads]
-
     def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
         """Shape (N,): 0 if the node is feasible, else a code that ``refusal`` explains."""
 
@@ -260,9 +257,6 @@ class PreScorePlugin(Plugin, Protocol):
 @runtime_checkable
 class ScorePlugin(Plugin, Protocol):
     """Scores each node."""
-
-    #: The inputs of its results.
-    reads: ClassVar[Reads]
 
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
         """Shape (N,), int64: raw points, within 0..MAX_SCORE unless the plugin normalizes."""

@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.cycle_state import CycleState
-from plimsoll.framework.extension_points import Reads
 from plimsoll.framework.status import Status
 from plimsoll.model.columns.columns import IntArray
 from plimsoll.model.columns.snapshot import Snapshot
@@ -57,7 +56,6 @@ class _Refusals(Struct):
 class _PerNode:
     name: ClassVar[str]
     args_model: ClassVar[type[PluginArgs]] = NoArgs
-    reads: ClassVar[Reads] = Reads.POD
 
     def __init__(self, args: PluginArgs | None = None) -> None:
         self.args = args or NoArgs()

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from plimsoll.framework.args import PluginArgs, parse_args
+from plimsoll.framework.capabilities import Declares, declares_of
 from plimsoll.framework.errors import ConfigurationError
 from plimsoll.framework.extension_points import Plugin
 
@@ -12,10 +13,10 @@ EXTENSION_POINTS: Mapping[str, tuple[str, ...]] = {
     "preEnqueue": ("pre_enqueue",),
     "queueSort": ("sort_key",),
     "preFilter": ("pre_filter",),
-    "filter": ("filter", "refusal", "reads"),
+    "filter": ("filter", "refusal"),
     "postFilter": ("post_filter",),
     "preScore": ("pre_score",),
-    "score": ("score", "reads"),
+    "score": ("score",),
     "reserve": ("reserve", "unreserve"),
     "permit": ("permit",),
     "preBind": ("pre_bind_preflight", "pre_bind"),
@@ -123,11 +124,13 @@ class Registry(ClassRegistry[Plugin]):
             return "has no name; set the class attribute `name`"
         for point, members in EXTENSION_POINTS.items():
             missing = [member for member in members if not hasattr(source, member)]
-            if missing and any(hasattr(source, member) for member in members if member != "reads"):
+            if missing and any(hasattr(source, member) for member in members):
                 return f"lacks {', '.join(missing)}, which {point} needs"
         if not any(implements(source, point) for point in EXTENSION_POINTS):
             return f"implements no extension point; the points are {', '.join(EXTENSION_POINTS)}"
         args_model = getattr(source, "args_model", None)
         if not (isinstance(args_model, type) and issubclass(args_model, PluginArgs)):
             return "its args_model must be a class derived from PluginArgs"
+        if not isinstance(declares_of(source), Declares):
+            return "its attribute declares must be a plimsoll.framework.Declares"
         return ""

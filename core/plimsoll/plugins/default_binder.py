@@ -18,7 +18,7 @@ class DefaultBinder(fwk.BindPlugin):
     """Bind every pod."""
 
     name: ClassVar = "DefaultBinder"
-    binds_by_port: ClassVar = True
+    declares: ClassVar = fwk.Declares(binds_by_port=True)
 
     async def bind(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> fwk.Status:
         """Write the binding."""

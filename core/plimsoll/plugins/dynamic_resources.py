@@ -132,10 +132,8 @@ class DynamicResources(
 
     name: ClassVar = "DynamicResources"
     args_model: ClassVar = DynamicResourcesArgs
-    reads: ClassVar = fwk.Reads.NODE
-    notes_skips: ClassVar = True
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.NODE, notes_skips=True, is_parallel=True)
     names_no_node: ClassVar = True
-    is_parallel: ClassVar = True
 
     def __init__(self, args: DynamicResourcesArgs) -> None:
         self._most_steps = args.most_steps
@@ -160,15 +158,16 @@ class DynamicResources(
         waiting = next((each.key for each in claims if hold is not None and hold.waits_for(each)), "")
         return fwk.unresolvable(f"resource claim {waiting} {STILL_USED}") if waiting else fwk.SUCCESS
 
-    def mark(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> Hashable:
-        """A mark that changes with every change of devices, for pods that request some."""
+    def result_version(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.ResultVersion:
+        """A version that changes with every change of devices, for pods that request some."""
         book = snapshot.objects.known_ledger(DeviceBook)
         if book is None:
-            return None
+            return fwk.INDIFFERENT
         if not template.sample.spec.resource_claims and not resources_of(template, book):
-            return None
+            return fwk.INDIFFERENT
         # A claim of an earlier attempt, or held devices, concern single pods of the template.
-        return (book.version, object()) if book.has_left_over or book.holds else book.version
+        is_own = book.has_left_over or book.holds
+        return fwk.ResultVersion((book.version, object()) if is_own else book.version)
 
     def signature(self, template: fwk.PodTemplate) -> Hashable:
         """A signature shared by all pods that request no devices."""

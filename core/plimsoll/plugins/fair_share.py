@@ -86,7 +86,7 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
 
     name: ClassVar = "FairShare"
     args_model: ClassVar = FairShareArgs
-    reads: ClassVar = fwk.Reads.CLUSTER
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.CLUSTER)
 
     def __init__(self, args: FairShareArgs) -> None:
         self.args = args

@@ -29,8 +29,7 @@ class ImageLocality(fwk.ScorePlugin):
     """Favour nodes that need not pull images."""
 
     name: ClassVar = "ImageLocality"
-    reads: ClassVar = fwk.Reads.NODE
-    framed: ClassVar = True
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.NODE, only_constraints=True)
 
     def signature(self, template: fwk.PodTemplate) -> Hashable:
         """The images."""

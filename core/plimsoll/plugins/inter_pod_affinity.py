@@ -23,7 +23,7 @@ Source: kube-scheduler v1.36, ``interpodaffinity/filtering.go`` and ``scoring.go
 selector that accepts a namespace without labels selects every namespace.
 Differs: counts by (term, domain) are updated on every pod event instead of summed at each attempt.
 
-Longer than 400 lines because filter, scores and editions read the same domains.
+Longer than 400 lines because filter, scores and versions read the same domains.
 """
 
 from collections.abc import Collection, Hashable, Sequence
@@ -56,7 +56,7 @@ FEW_DOMAINS = 256
 FEW_ROWS = 16
 #: Terms whose domains are summed one by one.
 FEW_TERMS = 16
-NOTHING = fwk.Edition(())
+NOTHING = fwk.ResultVersion(())
 REFUSALS = (AFFINITY_UNMET, ANTI_AFFINITY_UNMET, EXISTING_ANTI_AFFINITY_UNMET)
 
 
@@ -104,9 +104,8 @@ class InterPodAffinity(
     """Place pods near some pods and far from others."""
 
     name: ClassVar = "InterPodAffinity"
-    concerns_own_namespace: ClassVar = False
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.CLUSTER, own_namespace=False)
     args_model: ClassVar = InterPodAffinityArgs
-    reads: ClassVar = fwk.Reads.CLUSTER
 
     def __init__(self, args: InterPodAffinityArgs) -> None:
         self.args = args
@@ -120,7 +119,7 @@ class InterPodAffinity(
             return fwk.SUCCESS
         return fwk.SKIP
 
-    def edition(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.Edition | None:
+    def result_version(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.ResultVersion | None:
         """Domains near matching pods; without them for keys whose domains are single nodes."""
         of_placed = snapshot.index(TermCounts)
         if not template.terms and not of_placed.are_any and not template.terms_error:
@@ -155,7 +154,7 @@ class InterPodAffinity(
             counts.total and counts.sums(key, snapshot).occupied
             for key, counts in ((key, index.of(pods)) for key, pods, _ in own.preferred)
         )
-        return fwk.Edition((scores, *said), by_row)
+        return fwk.ResultVersion((scores, *said), by_row)
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """The index of the refusal plus 1, shape (N,)."""

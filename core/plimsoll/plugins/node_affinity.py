@@ -108,8 +108,7 @@ class NodeAffinity(
 
     name: ClassVar = "NodeAffinity"
     args_model: ClassVar = NodeAffinityArgs
-    reads: ClassVar = fwk.Reads.NODE
-    framed: ClassVar = True
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.NODE, only_constraints=True)
 
     def __init__(self, args: NodeAffinityArgs) -> None:
         given = {} if args.added_affinity is None else args.added_affinity.model_dump(by_alias=True)

@@ -27,8 +27,7 @@ class NodeDeclaredFeatures(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExt
     """Refuse nodes that lack a feature that the pod needs."""
 
     name: ClassVar = "NodeDeclaredFeatures"
-    reads: ClassVar = fwk.Reads.NODE
-    framed: ClassVar = True
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.NODE, only_constraints=True)
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Skip if the pod needs no feature."""

@@ -26,7 +26,6 @@ replayed days that spread cpu better, with fewer moves. Shares of requests and t
 settings of the load book, not arguments.
 """
 
-from collections.abc import Hashable
 from functools import lru_cache
 from typing import ClassVar, Literal, TypeAlias
 
@@ -143,8 +142,7 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
 
     name: ClassVar = "NodeLoad"
     args_model: ClassVar = NodeLoadArgs
-    reads: ClassVar = fwk.Reads.ROW
-    reads_load: ClassVar = True
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.ROW, reads_load=True)
 
     def __init__(self, args: NodeLoadArgs) -> None:
         self._args = args
@@ -159,17 +157,17 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
         """True unless ``whenAllOver`` is Refuse."""
         return self._args.when_all_over == "Admit"
 
-    def mark(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> Hashable:
+    def result_version(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.ResultVersion:
         """Expected usage of a pod of the template, and the median of the nodes."""
         book = snapshot.index(LoadBook)
-        mark = book.kept.get(template)
-        if mark is None or not book.is_level(snapshot.node_mark):
+        key = book.kept.get(template)
+        if key is None or not book.is_level(snapshot.node_mark):
             book = _levelled(snapshot)
-            mark = _coarse(book.prior(template)), book.middle, book.used.serial
+            key = _coarse(book.prior(template)), book.middle, book.used.serial
             if len(book.kept) >= MOST_KEPT:
                 book.kept.clear()
-            book.kept[template] = mark
-        return mark
+            book.kept[template] = key
+        return fwk.ResultVersion(key)
 
     def eased(self, template: fwk.PodTemplate) -> bool:
         """True: pods that leave lower the load."""

@@ -21,8 +21,7 @@ class NodeName(fwk.FilterPlugin, fwk.EnqueueExtensions):
     """Refuse every node except the one that the pod names."""
 
     name: ClassVar = "NodeName"
-    reads: ClassVar = fwk.Reads.NODE
-    framed: ClassVar = True
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.NODE, only_constraints=True)
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """1 where the pod names another node, shape (N,)."""

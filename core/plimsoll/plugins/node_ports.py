@@ -88,8 +88,7 @@ class NodePorts(fwk.PreFilterPlugin, fwk.PreFilterExtensions, fwk.FilterPlugin, 
     """Refuse nodes on which a requested host port is in use."""
 
     name: ClassVar = "NodePorts"
-    reads: ClassVar = fwk.Reads.ROW
-    framed: ClassVar = True
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.ROW, only_constraints=True)
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Skip if the pod requests no host port."""

@@ -107,7 +107,7 @@ class NodeResourcesBalancedAllocation(fwk.PreScorePlugin, fwk.ScorePlugin):
 
     name: ClassVar = "NodeResourcesBalancedAllocation"
     args_model: ClassVar = NodeResourcesBalancedAllocationArgs
-    reads: ClassVar = fwk.Reads.ROW
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.ROW)
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
         self._names = tuple(each.name for each in args.resources)

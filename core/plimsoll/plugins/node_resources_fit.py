@@ -147,9 +147,7 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
 
     name: ClassVar = "NodeResourcesFit"
     args_model: ClassVar = NodeResourcesFitArgs
-    reads: ClassVar = fwk.Reads.ROW
-    additive: ClassVar = True
-    counts_resources: ClassVar = True
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.ROW, is_additive=True, counts_resources=True)
 
     def __init__(self, args: NodeResourcesFitArgs) -> None:
         self._ignored = args.ignored_resources

@@ -23,8 +23,7 @@ class NodeUnschedulable(fwk.FilterPlugin, fwk.EnqueueExtensions):
     """Refuse cordoned nodes."""
 
     name: ClassVar = "NodeUnschedulable"
-    reads: ClassVar = fwk.Reads.NODE
-    framed: ClassVar = True
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.NODE, only_constraints=True)
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """1 where the node is cordoned, shape (N,)."""

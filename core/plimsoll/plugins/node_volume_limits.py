@@ -46,8 +46,7 @@ class NodeVolumeLimits(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExtensi
     """Enforce the attach limits of drivers."""
 
     name: ClassVar = "NodeVolumeLimits"
-    reads: ClassVar = fwk.Reads.ROW
-    framed: ClassVar = True
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.ROW, only_constraints=True)
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """SKIP pods without claims and without disks that may have been migrated."""

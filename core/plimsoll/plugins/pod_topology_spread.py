@@ -149,10 +149,8 @@ class PodTopologySpread(
     """Spread the pods of a selector evenly."""
 
     name: ClassVar = "PodTopologySpread"
-    counts_domains: ClassVar = True
-    concerns_own_namespace: ClassVar = True
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.CLUSTER, counts_domains=True, own_namespace=True)
     args_model: ClassVar = PodTopologySpreadArgs
-    reads: ClassVar = fwk.Reads.CLUSTER
 
     def __init__(self, args: PodTopologySpreadArgs) -> None:
         self.args = args
@@ -195,7 +193,7 @@ class PodTopologySpread(
             codes = np.where(codes == 0, here, codes) if position else here
         return codes
 
-    def edition(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.Edition | None:
+    def result_version(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.ResultVersion | None:
         """Domains with too many pods; where each domain is a node, the limit instead."""
         marks: list[Hashable] = []
         by_row = False
@@ -209,7 +207,7 @@ class PodTopologySpread(
                 by_row = True
             else:
                 return None
-        return fwk.Edition(tuple(marks), by_row) if marks else fwk.INDIFFERENT
+        return fwk.ResultVersion(tuple(marks), by_row) if marks else fwk.INDIFFERENT
 
     @property
     def gives_constraints(self) -> bool:

@@ -30,8 +30,7 @@ class TaintToleration(fwk.FilterPlugin, fwk.NormalizingPlugin, fwk.EnqueueExtens
     """Refuse hard taints that are not tolerated, and count soft ones against a node."""
 
     name: ClassVar = "TaintToleration"
-    reads: ClassVar = fwk.Reads.NODE
-    framed: ClassVar = True
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.NODE, only_constraints=True)
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """1 where a hard taint is not tolerated, shape (N,)."""

@@ -88,9 +88,7 @@ class VolumeBinding(
 
     name: ClassVar = "VolumeBinding"
     args_model: ClassVar = VolumeBindingArgs
-    reads: ClassVar = fwk.Reads.NODE
-    framed: ClassVar = True
-    is_parallel: ClassVar = True
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.NODE, only_constraints=True, is_parallel=True)
 
     def __init__(self, args: VolumeBindingArgs) -> None:
         self.args = args

@@ -44,9 +44,9 @@ class VolumeRestrictions(
     """Keep apart pods that cannot share a volume."""
 
     name: ClassVar = "VolumeRestrictions"
-    reads: ClassVar = fwk.Reads.CLUSTER
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.CLUSTER)
 
-    def edition(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.Edition | None:
+    def result_version(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.ResultVersion | None:
         """INDIFFERENT for pods without volumes, None for others."""
         return None if template.sample.spec.volumes else fwk.INDIFFERENT
 

@@ -44,8 +44,7 @@ class VolumeZone(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExtensions):
     """Refuse nodes outside the volumes' zones and regions."""
 
     name: ClassVar = "VolumeZone"
-    reads: ClassVar = fwk.Reads.NODE
-    framed: ClassVar = True
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.NODE, only_constraints=True)
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Collect the volumes' labels; SKIP without any."""

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plimsoll.engine.plugin_calls import answered, called
+from plimsoll.framework.capabilities import declares_of
 from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.descheduling.plugin_answers import checked, pre_filter_answer
 from plimsoll.framework.extension_points import (
@@ -237,7 +238,7 @@ class FilterPluginConformance(_Laws):
         """A snapshot of some rows yields those rows of the whole result: the engine's cache relies on it."""
         plugin: FilterPlugin = self.plugin
         prepared = self._prepared(a_cluster(*drawn), pod)
-        if prepared is None or plugin.reads is Reads.POD:
+        if prepared is None or declares_of(plugin).reads is Reads.POD:
             return
         state, info, snapshot = prepared
         rows = np.array(
@@ -302,7 +303,7 @@ class ScorePluginConformance(_Laws):
         plugin: ScorePlugin = self.plugin
         cluster = a_cluster(*drawn)
         state, info, snapshot = CycleState(), cluster.templates.info(pod), Snapshot(cluster)
-        if plugin.reads > Reads.ROW or (
+        if declares_of(plugin).reads > Reads.ROW or (
             isinstance(plugin, PreScorePlugin) and not plugin.pre_score(state, info, snapshot).is_success
         ):
             return

@@ -6,7 +6,16 @@ import numpy as np
 
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import FilterPlugin, IntArray, NoArgs, Reads, Registry, ScorePlugin, unresolvable
+from plimsoll.framework import (
+    Declares,
+    FilterPlugin,
+    IntArray,
+    NoArgs,
+    Reads,
+    Registry,
+    ScorePlugin,
+    unresolvable,
+)
 from plimsoll.framework.status import Status
 from plimsoll.plugins.default_binder import DefaultBinder
 from plimsoll.plugins.priority_sort import PrioritySort
@@ -18,7 +27,7 @@ class Picky(FilterPlugin, ScorePlugin):
 
     name = "Picky"
     args_model = NoArgs
-    reads = Reads.NODE
+    declares = Declares(reads=Reads.NODE)
 
     def __init__(self, args: Any) -> None:
         self.asked: list[Any] = []

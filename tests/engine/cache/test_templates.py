@@ -22,7 +22,7 @@ def cluster() -> Cluster:
 
 
 @pytest.fixture
-def lanes(cluster: Cluster) -> TemplateCaches:
+def caches(cluster: Cluster) -> TemplateCaches:
     profile = build_profile(ProfileConfig("s"), Registry([Fifo, Binds]), [Enabled("Fifo"), Enabled("Binds")])  # type: ignore[list-item] # a fake has only what is used
     return TemplateCaches(profile, cluster)
 
@@ -39,67 +39,67 @@ def template(cluster: Cluster) -> Callable[..., Any]:
     return make
 
 
-def found(lanes: TemplateCaches, template: Any) -> TemplateCache | None:
-    """The lane of a template without using it."""
-    return lanes._kept.get(template) or lanes._probation.get(template)
+def found(caches: TemplateCaches, template: Any) -> TemplateCache | None:
+    """The cache of a template without using it."""
+    return caches._kept.get(template) or caches._probation.get(template)
 
 
-def test_a_lane_is_found_again(lanes: TemplateCaches, template: Callable[..., Any]) -> None:
+def test_a_cache_is_found_again(caches: TemplateCaches, template: Callable[..., Any]) -> None:
     """Until something else takes its place."""
-    lane = lanes.use(template("a"))
+    cache = caches.use(template("a"))
 
-    assert lanes.use(template("a")) is lane
-    assert found(lanes, template("b")) is None
+    assert caches.use(template("a")) is cache
+    assert found(caches, template("b")) is None
 
 
 def test_a_template_that_came_twice_outlives_any_number_of_strangers(
-    lanes: TemplateCaches, template: Callable[..., Any]
+    caches: TemplateCaches, template: Callable[..., Any]
 ) -> None:
     """They only push out each other."""
-    regular = lanes.use(template("regular"))
-    lanes.use(template("regular"))
+    regular = caches.use(template("regular"))
+    caches.use(template("regular"))
     for number in range(10 * PROBATION):
-        lanes.use(template(number))
+        caches.use(template(number))
 
-    assert found(lanes, template("regular")) is regular
-    assert found(lanes, template(0)) is None
-    assert len(lanes._kept) + len(lanes._probation) == PROBATION + 1
+    assert found(caches, template("regular")) is regular
+    assert found(caches, template(0)) is None
+    assert len(caches._kept) + len(caches._probation) == PROBATION + 1
 
 
 def test_many_templates_in_turn_are_all_kept_in_the_end(
-    lanes: TemplateCaches, template: Callable[..., Any]
+    caches: TemplateCaches, template: Callable[..., Any]
 ) -> None:
     """A template that comes back after its probation is kept: they do not chase each other out for ever."""
     names = range(3 * PROBATION)
     for _ in range(2):
         for name in names:
-            lanes.use(template(name))
-    kept = [found(lanes, template(name)) for name in names]
+            caches.use(template(name))
+    kept = [found(caches, template(name)) for name in names]
 
     assert None not in kept
-    assert [lanes.use(template(name)) for name in names] == kept
+    assert [caches.use(template(name)) for name in names] == kept
 
 
-def test_kept_lanes_take_no_more_memory_than_they_may(
-    lanes: TemplateCaches, template: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+def test_kept_caches_take_no_more_memory_than_they_may(
+    caches: TemplateCaches, template: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one that was not used for the longest time goes."""
-    monkeypatch.setattr(templates, "LANE_BYTES", 0)
+    monkeypatch.setattr(templates, "CACHE_BYTES", 0)
     for number in range(PROBATION + 1):
-        lanes.use(template(number))
-        lanes.use(template(number))
+        caches.use(template(number))
+        caches.use(template(number))
 
-    assert found(lanes, template(0)) is None
-    assert found(lanes, template(1)) is not None
+    assert found(caches, template(0)) is None
+    assert found(caches, template(1)) is not None
 
 
-def test_a_lane_that_went_wrong_is_made_again(lanes: TemplateCaches, template: Callable[..., Any]) -> None:
+def test_a_cache_that_went_wrong_is_made_again(caches: TemplateCaches, template: Callable[..., Any]) -> None:
     """Kept or on probation."""
-    lane = lanes.use(template("a"))
-    lanes.drop(template("a"))
-    again = lanes.use(template("a"))
-    lanes.use(template("a"))
-    lanes.drop(template("a"))
+    cache = caches.use(template("a"))
+    caches.drop(template("a"))
+    again = caches.use(template("a"))
+    caches.use(template("a"))
+    caches.drop(template("a"))
 
-    assert found(lanes, template("a")) is None
-    assert lane is not again
+    assert found(caches, template("a")) is None
+    assert cache is not again

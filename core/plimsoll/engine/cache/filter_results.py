@@ -1,23 +1,24 @@
-"""Caches filter results of one pod template by node, and renews them for changed rows.
+"""Keeps filter results of one pod template by node, and renews them where something has changed.
 
 Each filter plugin returns one code per node, 0 for feasible; together the codes yield the first plugin that
-rejects each node. After a change, plugins that read nodes only run again if a node object changed, plugins
-that read a node's own pods run for the changed rows, and all others run for all nodes. The owner, a
-:class:`plimsoll.engine.cache.template.TemplateCache`, passes the changes.
+rejects each node. Local plugins come first: they run again for the changed rows, those that read nodes only
+if node objects have changed. Global plugins run again for all nodes unless their results hold.
 
 Axis letter: N nodes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
 
-from plimsoll.engine.cache.frames import FramedVerdicts
+from plimsoll.engine.cache.by_constraints import SharedVerdicts
+from plimsoll.engine.cache.changes import ClusterChanges
 from plimsoll.engine.cache.node_columns import NodeColumns
+from plimsoll.engine.cache.pre_filter import PreFilterResults
+from plimsoll.engine.cache.versions import TemplateVersions
 from plimsoll.engine.kernel.room import OTHER_VERDICTS, SOME_REFUSED, CompiledRoom
 from plimsoll.engine.plugin_calls import are_any, called, counted
-from plimsoll.engine.plugin_reach import StandingVerdicts
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import CycleState, FilterPlugin, IntArray, PodInfo, Snapshot
 from plimsoll.framework.descheduling.plugin_answers import checked, judged
@@ -28,17 +29,20 @@ from plimsoll.model.columns.columns import PositionArray, RowArray
 FEASIBLE, EXCLUDED = 2**15 - 1, -1
 
 #: A plugin's position among the filters, and its codes.
-Refusing: TypeAlias = tuple[int, IntArray]
+Rejecting: TypeAlias = tuple[int, IntArray]
+
+#: Filters with their position.
+Placed: TypeAlias = list[tuple[int, FilterPlugin]]
 
 
 class FilterResults:
-    """The verdicts of one lane.
+    """The verdicts for one template.
 
     Attributes:
         failed: Shape (N,): position of the first filter plugin that rejected the node, FEASIBLE or EXCLUDED.
         feasible: Rows of the feasible nodes, ascending.
         generation: Increases when verdicts may have changed on other rows than the changed ones.
-        quiet: Plugins that read nodes only and are known to reject none.
+        accepts_all: Plugins that read nodes only and are known to reject none.
     """
 
     def __init__(self, profile: Profile, cluster: Cluster, shared: NodeColumns) -> None:
@@ -48,42 +52,21 @@ class FilterResults:
         self._shared = shared
         self._codes: dict[str, IntArray] = {}
         self.generation = 0
-        self.quiet: set[str] = set()
-        self._far_loud: set[str] = set()
-        self._row_loud: set[str] = set()
-        self._refuses_none = False
-        self._skipped = frozenset[str]()
-        self._row_live: list[tuple[int, FilterPlugin]] = []
-        self._far_live: list[tuple[int, FilterPlugin]] = []
-        self._room: CompiledRoom | None = None  #: for the only live filter that reads a node's pods
-        self._node_failed: PositionArray | None = None
-        self._near_failed: PositionArray = np.empty(0, dtype=np.int16)
-        self.failed: PositionArray = self._near_failed
+        self.accepts_all: set[str] = set()
+        self._rejects_some: set[str] = set()  #: plugins that read pods, if they have rejected a node
+        self._skipped: frozenset[str] | None = None
+        self._row: Placed = []  #: the filters that take part and read a node's own pods
+        self._global: Placed = []
+        self._room: CompiledRoom | None = None  #: for the only one of ``_row``
+        self._node_failed: PositionArray | None = None  #: by filters that read nodes only; None: none rejects
+        self._local_failed: PositionArray = np.empty(0, dtype=np.int16)
+        self._all_pass_locally = False  #: known only if true
+        self.failed: PositionArray = self._local_failed
         self.feasible: RowArray = np.empty(0, dtype=np.intp)
-
-    def forget(self) -> None:
-        """Drop everything that is kept."""
-        self._room = None
-        self._codes.clear()
-        self.quiet.clear()
-        self._far_loud.clear()
-        self._row_loud.clear()
-
-    def _leave_out(self, plugins: frozenset[str]) -> bool:
-        """Drop the results of these plugins; returns whether they are others than the last time."""
-        if plugins is self._skipped or plugins == self._skipped:
-            return False
-        self._skipped = plugins
-        for name in plugins if self._codes else ():
-            self._codes.pop(name, None)
-            self.quiet.discard(name)
-            self._far_loud.discard(name)
-            self._row_loud.discard(name)
-        return True
 
     def exclude_all(self) -> None:
         """Exclude all nodes; PreFilter rejected the pod."""
-        self.forget()
+        self._forget()
         self.generation += 1
         self.failed = np.full(len(self._cluster), EXCLUDED, dtype=np.int16)
         self.feasible = np.empty(0, dtype=np.intp)
@@ -101,92 +84,170 @@ class FilterResults:
         }
 
     def renew(
-        self,
-        state: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        *,
-        skipped: frozenset[str],
-        part: Snapshot | None,
-        node_part: Snapshot | None,
-        allowed: frozenset[str] | None,
-        standing: StandingVerdicts,
+        self, pod: PodInfo, changes: ClusterChanges, pre_filter: PreFilterResults, versions: TemplateVersions
     ) -> None:
-        """Run the filters for what changed.
-
-        Args:
-            state: The cycle state that PreFilter wrote.
-            pod: The pod.
-            snapshot: All nodes.
-            skipped: Plugins that take no part: their PreFilter returned SKIP.
-            part: The rows that changed; None: all.
-            node_part: Those whose node object changed; None: all.
-            allowed: Names of the nodes that PreFilter allowed; None: all.
-            standing: Plugins that read more than the node and whose results still hold.
-        """
-        again = self._leave_out(skipped) or part is None or not self._codes
-        framed = None
-        if again or node_part is None or len(node_part):
-            if not self._codes:
-                framed = self._look_up_nodes(state, pod, snapshot, skipped)
-            else:
-                for _, plugin in self._stages.node_filter:
-                    if plugin.name not in skipped:
-                        again |= self._ask_about_nodes(plugin, state, pod, snapshot, node_part)
-        refusing: list[Refusing] = []
-        self._row_live = [each for each in self._stages.row_filter if each[1].name not in skipped]
-        room, live = self._room, self._row_live
-        if room is not None and (len(live) != 1 or self._codes.get(live[0][1].name) is not room.codes):
-            self._room = None
-        for position, plugin in self._row_live:
-            known = self._codes.get(plugin.name)
-            if known is None or part is None:
-                codes = self._codes[plugin.name] = self._ask_all(position, plugin, state, pod, snapshot)
-                (self._row_loud.add if are_any(codes) else self._row_loud.discard)(plugin.name)
-                again = True
-                continue
-            codes = self._ask(plugin, state, pod, part)
-            known[part.rows] = codes
-            if are_any(codes):
-                self._row_loud.add(plugin.name)
-                self._refuses_none = False
-                refusing.append((position, codes))
-        far = self._renew_far(state, pod, snapshot, skipped, part, standing)
-        if part is None or again:
-            self._combine_near(framed)
+        """Run the filters of which results may have changed; PluginError."""
+        if changes.is_everything:
+            self._forget()
+        skipped = pre_filter.skipped
+        are_others = not self._codes
+        if skipped is not self._skipped and skipped != self._skipped:
+            self._leave_out(skipped)
+            are_others = True
+        shared = None
+        if not self._codes:
+            shared = self._look_up_nodes(pod, pre_filter, changes.all)
+        elif are_others or changes.in_nodes:
+            for _, plugin in self._stages.node_filter:
+                if plugin.name not in skipped:
+                    are_others |= self._renew_nodes(plugin, pod, pre_filter.state, changes)
+        if not self._renew_compiled(changes.span):
+            are_others |= self._renew_rows(pod, pre_filter.state, changes, are_combined=not are_others)
+        if are_others:
+            self._combine_local(shared)
+        if self.failed is self._local_failed and not self._global and pre_filter.allowed is None:
+            return
+        hold = self._renew_global(pod, pre_filter.state, changes, versions)
+        rejecting = [
+            (position, self._codes[plugin.name])
+            for position, plugin in self._global
+            if plugin.name in self._rejects_some
+        ]
+        if rejecting and hold and not are_others and self.failed is not self._local_failed:
+            self._patch_global(changes.rows.rows, rejecting)
         else:
-            self._patch_near(part.rows, refusing)
-        self._add_far(far, allowed)
+            self._add_global(rejecting, pre_filter.allowed)
 
-    @property
-    def are_near(self) -> bool:
-        """Whether every filter that takes part reads only the node and its pods."""
-        return not self._far_live
+    def _forget(self) -> None:
+        self._room = None
+        self._codes.clear()
+        self.accepts_all.clear()
+        self._rejects_some.clear()
 
-    def renew_near(self, span: tuple[int, int]) -> bool:
-        """Let the kernel do its part of ``renew_rows``, if it can; ``span``: address and number of rows."""
-        room = self._room
-        if room is None:
+    def _leave_out(self, plugins: frozenset[str]) -> None:
+        """Let these plugins take no part from now on."""
+        self._skipped = plugins
+        self._row = [each for each in self._stages.row_filter if each[1].name not in plugins]
+        self._global = [each for each in self._stages.global_filter if each[1].name not in plugins]
+        for name in plugins if self._codes else ():
+            self._codes.pop(name, None)
+        if self._room and (
+            len(self._row) != 1 or self._codes.get(self._row[0][1].name) is not self._room.codes
+        ):
+            self._room = None
+        self.accepts_all -= plugins
+        self._rejects_some -= plugins
+
+    def _ask(self, plugin: FilterPlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+        codes = called(plugin.name, "filter", plugin.filter, state, pod, snapshot)
+        return checked(codes, len(snapshot), plugin.name, "filter")
+
+    # -- filters that read nodes only ----------------------------------------------------------------
+
+    def _look_up_nodes(
+        self, pod: PodInfo, pre_filter: PreFilterResults, snapshot: Snapshot
+    ) -> SharedVerdicts | None:
+        """Run all of them, or take the results that are shared by constraints."""
+        by_constraints = self._shared.by_constraints
+        shared = by_constraints.of(pod.template)
+        taking_part = self._stages.node_filter_names - pre_filter.skipped
+        known = None if shared is None else shared.verdicts
+        if known is not None and known.codes.keys() == taking_part:
+            self._codes.update(known.codes)
+            self.accepts_all.update(known.accepts_all)
+            return known
+        for _, plugin in self._stages.node_filter:
+            if plugin.name in taking_part:
+                self._look_up(plugin, pod, pre_filter.state, snapshot)
+        if shared is None or not by_constraints.are_shared(taking_part):
+            return None
+        shared.verdicts = SharedVerdicts(
+            dict(self._codes), frozenset(self.accepts_all), self._combine_nodes()
+        )
+        return shared.verdicts
+
+    def _renew_nodes(
+        self, plugin: FilterPlugin, pod: PodInfo, state: CycleState, changes: ClusterChanges
+    ) -> bool:
+        """Renew one's codes for changed nodes; returns whether any may have changed."""
+        name = plugin.name
+        known = self._codes.get(name)
+        if known is None:
+            self._look_up(plugin, pod, state, changes.all)
+            return True
+        if changes.nodes is None or not changes.in_nodes:
             return False
-        name = self._row_live[0][1].name
+        if not known.flags.writeable:
+            known = self._codes[name] = known.copy()
+        codes = self._ask(plugin, state, pod, changes.nodes)
+        known[changes.nodes.rows] = codes
+        if name in self.accepts_all and np.count_nonzero(codes):
+            self.accepts_all.discard(name)
+        return True
+
+    def _look_up(self, plugin: FilterPlugin, pod: PodInfo, state: CycleState, snapshot: Snapshot) -> None:
+        """One's codes for all nodes, shared by signature if the plugin has one."""
+        name = plugin.name
+        column = self._shared.signed(plugin, "filter", plugin.filter, state=state, pod=pod, snapshot=snapshot)
+        if column is None:
+            codes = self._codes[name] = self._ask(plugin, state, pod, snapshot).copy()
+            accepts_all = not np.count_nonzero(codes)
+        else:
+            self._codes[name] = column.values
+            accepts_all = column.lowest == column.highest == 0
+        (self.accepts_all.add if accepts_all else self.accepts_all.discard)(name)
+
+    # -- filters that read a node's own pods ---------------------------------------------------------
+
+    def _renew_rows(
+        self, pod: PodInfo, state: CycleState, changes: ClusterChanges, *, are_combined: bool
+    ) -> bool:
+        """Renew their codes; returns whether the local verdicts are to be combined.
+
+        ``are_combined``: the local verdicts of unchanged rows hold; then those of changed rows are renewed.
+        """
+        are_others = False
+        rejecting: list[Rejecting] = []
+        for position, plugin in self._row:
+            known = self._codes.get(plugin.name)
+            if known is None:
+                codes = self._codes[plugin.name] = self._ask_all(position, plugin, state, pod, changes.all)
+                are_others = True
+            else:
+                codes = self._ask(plugin, state, pod, changes.rows)
+                known[changes.rows.rows] = codes
+            if are_any(codes):
+                self._rejects_some.add(plugin.name)
+                self._all_pass_locally = False
+                rejecting.append((position, codes))
+        if are_combined and not are_others:
+            self._patch_local(changes.rows.rows, rejecting)
+        return are_others
+
+    def _renew_compiled(self, span: tuple[int, int] | None) -> bool:
+        """Let the kernel renew codes and local verdicts of the changed rows, if it can."""
+        room = self._room
+        if room is None or span is None:
+            return False
+        name = self._row[0][1].name
         if counted([(name, "filter")]):
             return False
-        told = room.renew(span, self._node_failed, self._near_failed)
+        told = room.renew(span, self._node_failed, self._local_failed)
         if told & SOME_REFUSED:
-            self._row_loud.add(name)
-            self._refuses_none = False
-        if told & OTHER_VERDICTS and self.failed is self._near_failed:
+            self._rejects_some.add(name)
+            self._all_pass_locally = False
+        if told & OTHER_VERDICTS and self.failed is self._local_failed:
             self.feasible = np.flatnonzero(self.failed == FEASIBLE)
         return True
 
     def _ask_all(
         self, position: int, plugin: FilterPlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> IntArray:
-        """All nodes' codes of a filter that reads a node's pods, to be kept."""
+        """All nodes' codes of one of them, to be kept."""
         addresses = self._shared.addresses
         room = None
         ruled = self._ruled.get(plugin.name)
-        if addresses.kernel is not None and len(self._row_live) == 1 and ruled is not None:
+        if addresses.kernel is not None and len(self._row) == 1 and ruled is not None:
             rule = judged(plugin.name, "filter", ruled.filter_rule, state, pod, snapshot)
             if rule is not None:
                 room = CompiledRoom(addresses, len(snapshot), rule, position)
@@ -199,131 +260,36 @@ class FilterResults:
             room.look_at_all()
         return room.codes
 
-    def renew_rows(
-        self, state: CycleState, pod: PodInfo, part: Snapshot, by_row: frozenset[str], *, near: bool = True
-    ) -> None:
-        """Run the filters for rows of which only the pods have changed; all other results hold.
+    # -- global filters ------------------------------------------------------------------------------
 
-        ``near`` is False after ``renew_near``.
-        """
-        rows = part.rows
-        if near:
-            self._renew_near_rows(state, pod, part)
-        if not self._far_live:
-            return
-        far: list[Refusing] = []
-        for position, plugin in self._far_live:
-            name = plugin.name
-            if name in by_row:
-                codes = self._ask(plugin, state, pod, part)
-                self._codes[name][rows] = codes
-                if are_any(codes):
-                    self._far_loud.add(name)
-            if name in self._far_loud:
-                far.append((position, self._codes[name]))
-        if far and self.failed is not self._near_failed:
-            self._patch_far(rows, far)
-        else:
-            self._add_far(far, None)
-
-    def _renew_near_rows(self, state: CycleState, pod: PodInfo, part: Snapshot) -> None:
-        rows = part.rows
-        refusing: list[Refusing] = []
-        for position, plugin in self._row_live:
-            codes = self._ask(plugin, state, pod, part)
-            self._codes[plugin.name][rows] = codes
-            if are_any(codes):
-                self._row_loud.add(plugin.name)
-                self._refuses_none = False
-                refusing.append((position, codes))
-        self._patch_near(rows, refusing)
-
-    def _renew_far(
-        self,
-        state: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        skipped: frozenset[str],
-        part: Snapshot | None,
-        standing: StandingVerdicts,
-    ) -> list[Refusing]:
-        """Run the filters that read more than the node, unless their results hold; the rejecting ones."""
-        far: list[Refusing] = []
-        self._far_live = [each for each in self._stages.far_filter if each[1].name not in skipped]
-        for position, plugin in self._far_live:
-            name = plugin.name
-            if part is None or name not in standing.plugins or name not in self._codes:
-                codes = self._ask(plugin, state, pod, snapshot)
-                self._codes[name] = codes.copy() if name in standing.by_row else codes
-                (self._far_loud.add if are_any(codes) else self._far_loud.discard)(name)
-            elif name in standing.by_row:
-                codes = self._ask(plugin, state, pod, part)
-                self._codes[name][part.rows] = codes
-                if are_any(codes):
-                    self._far_loud.add(name)
-            if name in self._far_loud:
-                far.append((position, self._codes[name]))
-        return far
-
-    def _ask(self, plugin: FilterPlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
-        codes = called(plugin.name, "filter", plugin.filter, state, pod, snapshot)
-        return checked(codes, len(snapshot), plugin.name, "filter")
-
-    def _ask_about_nodes(
-        self,
-        plugin: FilterPlugin,
-        state: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        node_part: Snapshot | None,
+    def _renew_global(
+        self, pod: PodInfo, state: CycleState, changes: ClusterChanges, versions: TemplateVersions
     ) -> bool:
-        """Renew the codes of a plugin that reads nodes only; returns whether any may have changed."""
-        name = plugin.name
-        known = self._codes.get(name)
-        if known is not None and node_part is not None:
-            if not len(node_part):
-                return False
-            if not known.flags.writeable:
-                known = self._codes[name] = known.copy()
-            codes = self._ask(plugin, state, pod, node_part)
-            known[node_part.rows] = codes
-            if name in self.quiet and np.count_nonzero(codes):
-                self.quiet.discard(name)
-            return True
-        column = self._shared.signed(plugin, "filter", plugin.filter, state=state, pod=pod, snapshot=snapshot)
-        if column is None:
-            codes = self._codes[name] = self._ask(plugin, state, pod, snapshot).copy()
-            quiet = not np.count_nonzero(codes)
-        else:
-            self._codes[name] = column.values
-            quiet = column.lowest == column.highest == 0
-        (self.quiet.add if quiet else self.quiet.discard)(name)
-        return True
+        """Renew their codes; returns whether codes of unchanged rows hold."""
+        hold = True
+        for _, plugin in self._global:
+            name = plugin.name
+            if name not in versions.holding or name not in self._codes:
+                codes = self._ask(plugin, state, pod, changes.all)
+                self._codes[name] = codes.copy() if name in versions.by_row else codes
+                self._rejects_some.discard(name)
+                hold = False
+            elif name in versions.by_row:
+                codes = self._ask(plugin, state, pod, changes.rows)
+                self._codes[name][changes.rows.rows] = codes
+            else:
+                continue
+            if are_any(codes):
+                self._rejects_some.add(name)
+        return hold
 
-    def _look_up_nodes(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, skipped: frozenset[str]
-    ) -> FramedVerdicts | None:
-        """Run all plugins that read nodes only, or take their results from the pod's frame."""
-        frames = self._shared.frames
-        framed = frames.of(pod.template)
-        taking_part = self._stages.node_filter_names - skipped
-        if framed is not None and framed.verdicts is not None and framed.verdicts.codes.keys() == taking_part:
-            self._codes.update(framed.verdicts.codes)
-            self.quiet.update(framed.verdicts.quiet)
-            return framed.verdicts
-        for _, plugin in self._stages.node_filter:
-            if plugin.name in taking_part:
-                self._ask_about_nodes(plugin, state, pod, snapshot, None)
-        if framed is None or not frames.are_framed(taking_part):
-            return None
-        framed.verdicts = FramedVerdicts(dict(self._codes), frozenset(self.quiet), self._combine_nodes())
-        return framed.verdicts
+    # -- verdicts ------------------------------------------------------------------------------------
 
     def _combine_nodes(self) -> PositionArray | None:
         """Each node's first rejecting plugin among those that read nodes only; None: none rejects."""
         failed = None
         for position, plugin in self._stages.node_filter:
-            if plugin.name in self._codes and plugin.name not in self.quiet:
+            if plugin.name in self._codes and plugin.name not in self.accepts_all:
                 if failed is None:
                     failed = np.full(len(self._cluster), FEASIBLE, dtype=np.int16)
                 _note(failed, position, self._codes[plugin.name])
@@ -331,60 +297,60 @@ class FilterResults:
             failed.flags.writeable = False
         return failed
 
-    def _combine_near(self, framed: FramedVerdicts | None) -> None:
+    def _combine_local(self, shared: SharedVerdicts | None) -> None:
         """Each node's first rejecting plugin among those that read only the node and its pods."""
-        self._node_failed = self._combine_nodes() if framed is None else framed.failed
-        self._refuses_none = self._node_failed is None
+        self._node_failed = self._combine_nodes() if shared is None else shared.failed
+        self._all_pass_locally = self._node_failed is None
         if self._node_failed is None:
             failed = np.full(len(self._cluster), FEASIBLE, dtype=np.int16)
         else:
             failed = self._node_failed.copy()
         for position, plugin in self._stages.row_filter:
-            if plugin.name in self._row_loud:
-                self._refuses_none = False
+            if plugin.name in self._rejects_some:
+                self._all_pass_locally = False
                 _note(failed, position, self._codes[plugin.name])
         # A new array: readers of the old one keep its values.
-        self._near_failed = failed
+        self._local_failed = failed
         self.failed = np.empty(0, dtype=np.int16)
 
-    def _patch_near(self, rows: RowArray, refusing: list[Refusing]) -> None:
+    def _patch_local(self, rows: RowArray, rejecting: list[Rejecting]) -> None:
         """The same for changed rows only, given the rejections by plugins that read a node's own pods."""
-        before = self._near_failed[rows]
+        before = self._local_failed[rows]
         if self._node_failed is not None:
             after = self._node_failed[rows]
-        elif refusing or (len(rows) and before.item(before.argmin()) != FEASIBLE):
+        elif rejecting or (len(rows) and before.item(before.argmin()) != FEASIBLE):
             after = np.full(len(rows), FEASIBLE, dtype=np.int16)
         else:
             return
-        for position, codes in refusing:
+        for position, codes in rejecting:
             _note(after, position, codes)
         if np.count_nonzero(before != after):
-            self._near_failed[rows] = after
-            if self.failed is self._near_failed:
+            self._local_failed[rows] = after
+            if self.failed is self._local_failed:
                 self.feasible = np.flatnonzero(self.failed == FEASIBLE)
 
-    def _patch_far(self, rows: RowArray, far: Iterable[Refusing]) -> None:
-        """Add the other plugins' rejections for changed rows; elsewhere they hold."""
-        after = self._near_failed[rows]
-        for position, codes in far:
+    def _patch_global(self, rows: RowArray, rejecting: Sequence[Rejecting]) -> None:
+        """Add the global plugins' rejections for changed rows; elsewhere they hold."""
+        after = self._local_failed[rows]
+        for position, codes in rejecting:
             _note(after, position, codes[rows])
         if np.count_nonzero(self.failed[rows] != after):
             self.failed[rows] = after
             self.feasible = np.flatnonzero(self.failed == FEASIBLE)
 
-    def _add_far(self, far: Iterable[Refusing], allowed: frozenset[str] | None) -> None:
-        """Add the other plugins' rejections, and the nodes that PreFilter excluded."""
-        if not far and allowed is None:
-            if self.failed is not self._near_failed:
-                self.failed = self._near_failed
+    def _add_global(self, rejecting: Sequence[Rejecting], allowed: frozenset[str] | None) -> None:
+        """Add the global plugins' rejections, and the nodes that PreFilter excluded."""
+        if not rejecting and allowed is None:
+            if self.failed is not self._local_failed:
+                self.failed = self._local_failed
                 self.feasible = (
-                    self._shared.rows() if self._refuses_none else np.flatnonzero(self.failed == FEASIBLE)
+                    self._shared.rows() if self._all_pass_locally else np.flatnonzero(self.failed == FEASIBLE)
                 )
                 self.generation += 1
             return
         self.generation += 1
-        self.failed = self._near_failed.copy()
-        for position, codes in far:
+        self.failed = self._local_failed.copy()
+        for position, codes in rejecting:
             _note(self.failed, position, codes)
         if allowed is not None:
             excluded = np.ones(len(self.failed), dtype=np.bool_)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 import numpy as np
 from msgspec import Struct
 
-from plimsoll.engine.cache.frames import Frames
+from plimsoll.engine.cache.by_constraints import ConstraintResults
 from plimsoll.engine.kernel.library import KERNEL, ColumnAddresses, Kernel
 from plimsoll.engine.plugin_calls import called
 from plimsoll.engine.profile import Profile
@@ -51,16 +51,16 @@ class NodeColumns:
 
     Attributes:
         addresses: Addresses of the cluster's own columns, for the kernel.
-        frames: Results that templates of one frame share.
+        by_constraints: Results that templates of equal constraints on nodes share.
     """
 
     def __init__(self, cluster: Cluster, profile: Profile, kernel: Kernel | None = KERNEL) -> None:
         self._cluster = cluster
-        self.frames = Frames(profile, cluster)
+        self.by_constraints = ConstraintResults(profile, cluster)
         self.addresses = ColumnAddresses(cluster, kernel)
         self._signed = profile.capabilities.signed
         self._columns: dict[Hashable, NodeColumn] = {}
-        self._mark: tuple[int, int, int] | None = None
+        self._clocks: tuple[int, int, int] | None = None
         self._rows: RowArray = np.empty(0, dtype=np.intp)
 
     def rows(self) -> RowArray:
@@ -73,10 +73,10 @@ class NodeColumns:
     def column(self, key: Hashable, build: Callable[[], IntArray]) -> NodeColumn:
         """The column with that key, built if it is missing for the present nodes and objects."""
         cluster = self._cluster
-        mark = cluster.node_tick, cluster.epoch, cluster.objects.version
-        if mark != self._mark or len(self._columns) * 8 * len(cluster) > COLUMN_BYTES:
+        clocks = cluster.node_tick, cluster.epoch, cluster.objects.version
+        if clocks != self._clocks or len(self._columns) * 8 * len(cluster) > COLUMN_BYTES:
             self._columns.clear()
-            self._mark = mark
+            self._clocks = clocks
         found = self._columns.get(key)
         if found is None:
             values = build().copy()
@@ -85,7 +85,7 @@ class NodeColumns:
                 values, int(values.min(initial=2**62)), int(values.max(initial=-(2**62)))
             )
             # Building may have added axes to the cluster, but never changed a node.
-            self._mark = cluster.node_tick, cluster.epoch, cluster.objects.version
+            self._clocks = cluster.node_tick, cluster.epoch, cluster.objects.version
         return found
 
     def signed(

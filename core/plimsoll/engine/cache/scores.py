@@ -15,21 +15,20 @@ import numpy as np
 from msgspec import Struct
 
 from plimsoll.engine.cache.best_rows import BestRows
+from plimsoll.engine.cache.by_constraints import SharedResults, SharedSums
+from plimsoll.engine.cache.changes import ClusterChanges
 from plimsoll.engine.cache.compiled_totals import CompiledTotals, compiled_totals
 from plimsoll.engine.cache.filter_results import FilterResults
-from plimsoll.engine.cache.frames import FrameAnswers, FramedSums
 from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.plugin_calls import asked, called, in_range
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     MAX_SCORE,
-    BoolArray,
     CycleState,
     IntArray,
     PluginError,
     PodInfo,
     PreScorePlugin,
-    Reads,
     ScorePlugin,
     Snapshot,
 )
@@ -62,18 +61,14 @@ class ScoreTable(Struct, frozen=True):
 
 
 class TemplateScores:
-    """The scores of one lane.
-
-    Each method receives the cycle state that PreFilter and PreScore wrote. ``part`` is a window on the rows
-    that the lane has just renewed, if it has one.
-    """
+    """The scores of one template; each method receives the cycle state that PreFilter and PreScore wrote."""
 
     def __init__(self, profile: Profile, cluster: Cluster, shared: NodeColumns) -> None:
         self._profile = profile
         self._stages = profile.stages
         self._normalizing = profile.capabilities.normalizing
         self._ruled = profile.capabilities.ruled_scores
-        self._dated = frozenset(plugin.name for plugin in profile.stages.dated)
+        self._versioned = frozenset(plugin.name for plugin in profile.stages.versioned_global)
         self._scores = bool(profile.score or profile.extenders)
         self._cluster = cluster
         self._shared = shared
@@ -84,8 +79,8 @@ class TemplateScores:
         self._varying: list[tuple[ScorePlugin, int]] = []
         self._totals: IntArray | None = None
         self._settled: bool | None = None
-        self._stale_rows: RowArray | None = None
-        self._is_stale: BoolArray | None = None  #: shape (N,), once rows have become stale a second time
+        self._stale_since: int | None = None  #: rows have changed since this tick
+        self._latest: ClusterChanges | None = None
         self._unscored: frozenset[str] = frozenset()
         self._best = BestRows()
         self._compiled: CompiledTotals | None = None
@@ -95,61 +90,41 @@ class TemplateScores:
         self._raw.clear()
         self._same.clear()
         self._base = 0  # otherwise it has the former number of nodes
-        self._totals = self._settled = self._stale_rows = self._is_stale = None
+        self._totals = self._settled = self._stale_since = None
         self._best.forget()
         self._compiled = None
 
-    @property
-    def is_compiled(self) -> bool:
-        """Whether the kernel scores changed rows."""
-        return self._compiled is not None
-
-    def note_stale(self, rows: RowArray | None, tick: int) -> None:
-        """Record changes since that tick, to be scored when totals are requested.
-
-        ``rows`` are the changed ones; None suffices where the kernel scores.
-        """
-        if self._compiled is not None:
-            self._compiled.note_stale(tick)
-            return
-        assert rows is not None
-        if self._stale_rows is None:
-            self._stale_rows = rows
-            return
-        if self._is_stale is None:
-            self._is_stale = np.zeros(len(self._cluster), dtype=np.bool_)
-            self._is_stale[self._stale_rows] = True
-        self._is_stale[rows] = True
-
-    def note_standing(self, plugins: frozenset[str]) -> None:
-        """Record which plugins that read more than the node would skip again if they skipped."""
+    def note(self, changes: ClusterChanges, holding: frozenset[str]) -> None:
+        """Record changes, to be scored when totals are requested; ``holding`` as of TemplateVersions."""
         if self._unscored:
-            self._unscored &= plugins
+            self._unscored &= holding
+        if changes.in_nodes:
+            self.forget()
+        elif self._compiled is not None:
+            self._compiled.note_stale(changes.since)
+        else:
+            self._latest = changes
+            if self._stale_since is None:
+                self._stale_since = changes.since
 
     def best(
         self,
         state: CycleState,
         pod: PodInfo,
         rows: RowArray,
-        part: Snapshot | None = None,
         verdicts: FilterResults | None = None,
     ) -> tuple[Sequence[int] | RowArray, int]:
         """The rows with the highest total among ``rows`` (feasible ones), and that total.
 
         ``verdicts`` are given if ``rows`` are all the feasible ones.
         """
-        if verdicts is not None and self._are_kept():
-            self._renew(state, pod, part)
-            if self._are_kept() and self._totals is not None:
-                compiled = self._compiled
-                return (
-                    self._best.among(verdicts, self._totals) if compiled is None else compiled.best(verdicts)
-                )
-        totals = self._kept_totals(state, pod, rows, part)
-        if verdicts is not None and self._compiled is not None and self._are_kept():
-            return self._compiled.best(verdicts)
+        self._prepare(state, pod, rows)
+        if verdicts is not None and self._are_kept() and self._totals is not None:
+            compiled = self._compiled
+            return self._best.among(verdicts, self._totals) if compiled is None else compiled.best(verdicts)
+        totals = self._summed(state, pod, rows)
         if totals is None:
-            totals = self.score(state, pod, rows, part).totals
+            totals = self.score(state, pod, rows).totals
         highest = totals[totals.argmax()]
         ties = (totals == highest).nonzero()[0]
         return ties if len(rows) == len(self._cluster) else rows[ties], int(highest)
@@ -162,24 +137,21 @@ class TemplateScores:
     def _are_kept(self) -> bool:
         """Whether the kept sums are the totals."""
         is_all = self._settled and not self._varying
-        return bool(is_all) and self._stages.far_score_names <= self._unscored
+        return bool(is_all) and self._stages.global_score_names <= self._unscored
 
-    def totals(
-        self, state: CycleState, pod: PodInfo, rows: RowArray, part: Snapshot | None = None
-    ) -> IntArray:
+    def totals(self, state: CycleState, pod: PodInfo, rows: RowArray) -> IntArray:
         """The weighted scores of ``rows`` (feasible ones), shape (F,)."""
-        totals = self._kept_totals(state, pod, rows, part)
+        self._prepare(state, pod, rows)
+        totals = self._summed(state, pod, rows)
         if totals is None:
-            return self.score(state, pod, rows, part).totals
+            return self.score(state, pod, rows).totals
         return totals.copy() if totals is self._totals else totals
 
-    def score(
-        self, state: CycleState, pod: PodInfo, rows: RowArray, part: Snapshot | None = None
-    ) -> ScoreTable:
+    def score(self, state: CycleState, pod: PodInfo, rows: RowArray) -> ScoreTable:
         """Score the feasible ``rows``, plugin by plugin."""
         if not self._scores:
             return ScoreTable(rows, (), (), (), (), _unscored(rows))
-        self._renew(state, pod, part)
+        self._renew(state, pod)
         snapshot = Snapshot(self._cluster)
         feasible = snapshot if len(rows) == len(snapshot) else snapshot.at(rows)
         unscored = self._pre_score(state, pod, feasible, self._profile.pre_score)
@@ -188,7 +160,7 @@ class TemplateScores:
         for plugin in self._profile.score:
             if plugin.name in unscored:
                 continue
-            if plugin.reads > Reads.ROW:
+            if plugin.name in self._stages.global_score_names:
                 raw = asked(plugin, state, pod, feasible)
             else:
                 raw = self._raw_of(state, plugin, pod, snapshot)[rows]
@@ -241,18 +213,24 @@ class TemplateScores:
             raw = checked(points, len(raw), plugin.name, "score")
         return in_range(raw, plugin.name)
 
-    def _renew(self, state: CycleState, pod: PodInfo, part: Snapshot | None) -> None:
+    def _renew(self, state: CycleState, pod: PodInfo) -> None:
         """Renew the kept raw scores and totals in the rows that changed since the last scoring."""
         if self._compiled is not None:
             self._renew_compiled(self._compiled, state, pod)
             return
-        rows, self._stale_rows = self._stale_rows, None
-        if self._is_stale is not None:
-            rows, self._is_stale = np.flatnonzero(self._is_stale), None
-        if rows is None or not len(rows):
+        tick, self._stale_since = self._stale_since, None
+        if tick is None or self._latest is None:
             return
-        if part is None or part.rows is not rows:
-            part = Snapshot(self._cluster).at(rows)
+        if tick == self._latest.since:
+            part = self._latest.rows
+        elif (changed := self._cluster.changed_since(tick)) is None:
+            self.forget()
+            return
+        else:
+            part = Snapshot(self._cluster, changed)
+        rows = part.rows
+        if not len(rows):
+            return
         base = self._base
         totals = base if isinstance(base, int) else base[rows]
         raw = self._raw
@@ -275,9 +253,14 @@ class TemplateScores:
             for plugin, _ in self._stages.row_score:
                 self._raw.pop(plugin.name, None)
 
-    def _kept_totals(
-        self, state: CycleState, pod: PodInfo, rows: RowArray, part: Snapshot | None
-    ) -> IntArray | None:
+    def _prepare(self, state: CycleState, pod: PodInfo, rows: RowArray) -> None:
+        """Renew the kept sums, or compute them."""
+        if self._scores:
+            self._renew(state, pod)
+            if self._settled is None:
+                self._settled = self._settle(state, pod, rows)
+
+    def _summed(self, state: CycleState, pod: PodInfo, rows: RowArray) -> IntArray | None:
         """Totals of ``rows`` from kept sums, or None if some points cannot be summed in advance.
 
         Sums are kept of plugins that read only the node and its pods and do not normalize, or that score
@@ -286,9 +269,6 @@ class TemplateScores:
         """
         if not self._scores:
             return _unscored(rows)
-        self._renew(state, pod, part)
-        if self._settled is None:
-            self._settled = self._settle(state, pod, rows)
         if not self._settled or self._totals is None:
             return None
         whole = len(rows) == len(self._totals)
@@ -298,39 +278,39 @@ class TemplateScores:
             points = self._normalized(state, plugin, pod, raw if whole else raw[rows])
             totals = totals + points * weight
         known = self._unscored
-        far = [each for each in self._stages.far_score if each[0].name not in known]
-        if far:
+        others = [each for each in self._stages.global_score if each[0].name not in known]
+        if others:
             feasible = Snapshot(self._cluster) if whole else Snapshot(self._cluster).at(rows)
-            waiting = [plugin for plugin in self._stages.far_pre_score if plugin.name not in known]
+            waiting = [plugin for plugin in self._stages.global_pre_score if plugin.name not in known]
             unscored = self._pre_score(state, pod, feasible, waiting)
-            self._unscored = known.union(self._dated.intersection(unscored))
-            for plugin, weight in far:
+            self._unscored = known.union(self._versioned.intersection(unscored))
+            for plugin, weight in others:
                 if plugin.name not in unscored:
                     raw = asked(plugin, state, pod, feasible)
                     totals = totals + self._normalized(state, plugin, pod, raw) * weight
         return totals
 
-    def _near_unscored(
+    def _local_unscored(
         self, state: CycleState, pod: PodInfo, feasible: Snapshot
-    ) -> tuple[list[str], FrameAnswers | None]:
-        """The skipping plugins that read only the node and its pods; uses the frame's results."""
-        plugins = self._stages.near_pre_score
-        framed = self._shared.frames.of(pod.template)
-        if framed is None:
+    ) -> tuple[list[str], SharedResults | None]:
+        """The skipping plugins that read only the node and its pods; uses the shared results."""
+        plugins = self._stages.local_pre_score
+        shared = self._shared.by_constraints.of(pod.template)
+        if shared is None:
             return self._pre_score(state, pod, feasible, plugins), None
-        known = framed.unscored
+        known = shared.unscored
         if known is None:
             unscored = self._pre_score(state, pod, feasible, plugins)
-            framed.unscored = self._shared.frames.skipping(unscored)
-            return unscored, framed
+            shared.unscored = self._shared.by_constraints.skipping(unscored)
+            return unscored, shared
         waiting = [plugin for plugin in plugins if plugin.name not in known]
-        return [*known, *self._pre_score(state, pod, feasible, waiting)], framed
+        return [*known, *self._pre_score(state, pod, feasible, waiting)], shared
 
     def _settle(self, state: CycleState, pod: PodInfo, rows: RowArray) -> bool:  # noqa: PLR0912 - one sum, by kind of summand
         """Compute the kept parts of the scores; returns whether totals can be kept."""
         snapshot = Snapshot(self._cluster)
         feasible = snapshot if len(rows) == len(snapshot) else snapshot.at(rows)
-        unscored, framed = self._near_unscored(state, pod, feasible)
+        unscored, shared = self._local_unscored(state, pod, feasible)
         self._base = 0
         self._summands.clear()
         self._varying = []
@@ -339,7 +319,7 @@ class TemplateScores:
         if not snapshot.is_large:
             plugins = [each for each in self._stages.row_score if each[0].name not in unscored]
             compiled = compiled_totals(plugins, self._ruled, self._shared.addresses, state, pod, snapshot)
-        sums = None if framed is None else framed.sums
+        sums = None if shared is None else shared.sums
         taking_part = self._stages.node_score_names.difference(unscored)
         if sums is not None and sums.plugins == taking_part:
             self._base = sums.base
@@ -347,11 +327,11 @@ class TemplateScores:
             self._raw.update(sums.raw)
             scored = self._stages.row_score
         else:
-            scored = self._stages.near_score
+            scored = self._stages.local_score
         for plugin, weight in scored:
             if plugin.name in unscored:
                 continue
-            if compiled is not None and plugin.reads is Reads.ROW:
+            if compiled is not None and plugin.name not in self._stages.node_score_names:
                 continue
             raw = self._raw_of(state, plugin, pod, snapshot)
             if plugin.name in self._same:
@@ -361,15 +341,15 @@ class TemplateScores:
             elif not _lie_in_range(raw):
                 # Only a feasible node's points can be an error; `score` checks those alone.
                 return False
-            elif plugin.reads is Reads.ROW:
+            elif plugin.name not in self._stages.node_score_names:
                 self._summands.add(plugin.name)
                 totals = totals + (raw if weight == 1 else raw * weight)
             else:
                 self._base = self._base + raw * weight
-        if framed is not None and sums is None and self._shared.frames.are_framed(taking_part):
+        if shared is not None and sums is None and self._shared.by_constraints.are_shared(taking_part):
             varying = tuple([each for each in self._varying if each[0].name in taking_part])
             kept = {plugin.name: self._raw[plugin.name] for plugin, _ in varying}
-            framed.sums = FramedSums(taking_part, self._base, varying, kept)
+            shared.sums = SharedSums(taking_part, self._base, varying, kept)
         if compiled is not None:
             self._compiled = compiled(self._base)
             self._totals = self._compiled.settle(state, pod)

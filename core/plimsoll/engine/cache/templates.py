@@ -1,8 +1,8 @@
-"""Keeps the lanes of one profile, and decides which templates' filter results and scores stay in memory.
+"""Keeps the caches of one profile, and decides which templates' filter results and scores stay in memory.
 
-A lane is worth its memory if more pods of its template come. A pod with a unique template needs none, and
-thousands of such pods may come in a row. A new lane is therefore on probation with a few others, and is kept
-when a second pod of its template comes, even after the probation. Lanes of unique templates thus reuse the
+A cache is worth its memory if more pods of its template come. A pod with a unique template needs none, and
+thousands of such pods may come in a row. A new cache is therefore on probation with a few others, and is kept
+when a second pod of its template comes, even after the probation. Caches of unique templates thus reuse the
 same little memory, which stays in the processor's cache.
 
 Source: the 2Q replacement of Johnson and Shasha, VLDB 1994.
@@ -17,18 +17,18 @@ from plimsoll.engine.profile import Profile
 from plimsoll.framework import PodTemplate
 from plimsoll.model.columns.cluster import Cluster
 
-#: Approximate maximum memory for kept lanes, per profile.
-LANE_BYTES = 256 * 2**20
+#: Approximate maximum memory for kept caches, per profile.
+CACHE_BYTES = 256 * 2**20
 
-#: Number of lanes on probation.
+#: Number of caches on probation.
 PROBATION = 16
 
-#: Number of templates that had a lane and are remembered, by hash.
+#: Number of templates that had a cache and are remembered, by hash.
 REMEMBERED = 65_536
 
 
 class TemplateCaches:
-    """Lanes by template: the most recently used, within a limit."""
+    """Caches by template: the most recently used, within a limit."""
 
     def __init__(self, profile: Profile, cluster: Cluster, kernel: Kernel | None = KERNEL) -> None:
         self._profile = profile
@@ -40,46 +40,46 @@ class TemplateCaches:
         self._heavy: tuple[PodTemplate, TemplateCache] | None = None  #: only until another template is used
 
     def use(self, template: PodTemplate) -> TemplateCache:
-        """The lane of the template of a pod to schedule, created if it is missing."""
-        lane = self._kept.get(template)
-        if lane is not None:
+        """The cache of the template of a pod to schedule, created if it is missing."""
+        cache = self._kept.get(template)
+        if cache is not None:
             self._heavy = None
             self._kept.move_to_end(template)
-            return lane
+            return cache
         self._cluster.trim()  # between two attempts: only new templates name new labels
         if template.is_heavy:
             if self._heavy is None or self._heavy[0] is not template:
                 self._heavy = template, TemplateCache(self._profile, self._cluster, self._shared)
             return self._heavy[1]
         self._heavy = None
-        lane = self._probation.pop(template, None)
-        if lane is None:
-            lane = TemplateCache(self._profile, self._cluster, self._shared)
+        cache = self._probation.pop(template, None)
+        if cache is None:
+            cache = TemplateCache(self._profile, self._cluster, self._shared)
             if hash(template.signature) not in self._dropped:
-                self._try(template, lane)
-                return lane
-        self._keep(template, lane)
-        return lane
+                self._try(template, cache)
+                return cache
+        self._keep(template, cache)
+        return cache
 
     def drop(self, template: PodTemplate) -> None:
-        """Drop a lane whose plugins failed."""
+        """Drop a cache whose plugins failed."""
         self._kept.pop(template, None)
         self._probation.pop(template, None)
         self._heavy = None
 
-    def _try(self, template: PodTemplate, lane: TemplateCache) -> None:
-        self._probation[template] = lane
+    def _try(self, template: PodTemplate, cache: TemplateCache) -> None:
+        self._probation[template] = cache
         if len(self._probation) > PROBATION:
             dropped, _ = self._probation.popitem(last=False)
             if len(self._dropped) >= REMEMBERED:
                 self._dropped.clear()
             self._dropped.add(hash(dropped.signature))
 
-    def _keep(self, template: PodTemplate, lane: TemplateCache) -> None:
-        self._kept[template] = lane
+    def _keep(self, template: PodTemplate, cache: TemplateCache) -> None:
+        self._kept[template] = cache
         # A column of points for each score plugin, their sum, and the feasible rows. Filter codes mostly
-        # depend on nodes and are shared: six columns a lane, as measured.
+        # depend on nodes and are shared: six columns a cache, as measured.
         columns = len(self._profile.score) + 2
-        most = max(PROBATION, LANE_BYTES // (8 * columns * max(1, len(self._cluster))))
+        most = max(PROBATION, CACHE_BYTES // (8 * columns * max(1, len(self._cluster))))
         while len(self._kept) > most:
             self._kept.popitem(last=False)

@@ -37,7 +37,7 @@ T = TypeVar("T")
 #: Packs the identities of labels, owners and all fields of a spec but the first.
 _IDENTITIES = Struct(f"{len(PodSpec.__struct_fields__) + 1}n").pack
 
-_FRAMES = msgspec.msgpack.Encoder()
+_CONSTRAINTS = msgspec.msgpack.Encoder()
 NO_AMOUNTS = ResourceRequirements()
 
 #: The resources that have a minimum in scores.
@@ -88,13 +88,13 @@ class PodTemplate(msgspec.Struct, frozen=True, eq=False, weakref=True, kw_only=T
         )
 
     @property
-    def frame(self) -> bytes | None:
-        """A digest of a pod's constraints on nodes, without amounts; None if the pod's name matters.
+    def constraints(self) -> bytes | None:
+        """A digest of the pods' constraints on nodes, without amounts; None if the pod's name matters.
 
         Left out are the labels, the owner, names of containers, all amounts, terms about other pods, and the
-        group: frames are equal for templates that differ only in these.
+        group: the digest is equal for templates that differ only in these.
         """
-        return self.memo("frame", lambda: _frame_of(self.sample))
+        return self.memo("constraints", lambda: _constraints_of(self.sample))
 
     def terms_of(self, kind: TermKind) -> tuple[PodTerm, ...]:
         """The terms of one list."""
@@ -348,7 +348,7 @@ def has_own_claims(pod: Pod) -> bool:
     )
 
 
-def _frame_of(pod: Pod) -> bytes | None:
+def _constraints_of(pod: Pod) -> bytes | None:
     spec = pod.spec
     volumes = deciding_volumes(spec) if spec.volumes else ()
     if spec.resource_claims or any(volume.ephemeral is not None for volume in volumes):
@@ -366,7 +366,7 @@ def _frame_of(pod: Pod) -> bytes | None:
         scheduling_group=None,
         workload_ref=None,
     )
-    encoded = _FRAMES.encode((pod.metadata.namespace, spec.node_affinity, rest))
+    encoded = _CONSTRAINTS.encode((pod.metadata.namespace, spec.node_affinity, rest))
     return blake2b(encoded, digest_size=16).digest()
 
 

@@ -39,7 +39,6 @@ from plimsoll.framework import (
     PreBindPlugin,
     PreFilterPlugin,
     QueueingHint,
-    Reads,
     ScorePlugin,
     Snapshot,
     Status,
@@ -72,7 +71,6 @@ class PowerSaving(PreFilterPlugin, NodeFilter, ScorePlugin, PreBindPlugin, Enque
 
     name: ClassVar = "PowerSaving"
     args_model: ClassVar = PowerSavingArgs
-    reads: ClassVar = Reads.POD
     args: PowerSavingArgs
 
     def __init__(self, args: PowerSavingArgs) -> None:

@@ -61,27 +61,27 @@ class Examination:
     @property
     def rejected(self) -> Status:
         """The status with which PreFilter rejected the pod for all nodes; success if it did not."""
-        return self.found.lane.rejected
+        return self.found.cache.pre_filter.rejected
 
     @cached_property
     def plugins(self) -> tuple[FilterPlugin, ...]:
         """The filter plugins that take part; none if PreFilter rejected the pod for all nodes."""
         if not self.rejected.is_success:
             return ()
-        skipped = self.found.lane.skipped
+        skipped = self.found.cache.pre_filter.skipped
         return tuple(each for each in self.scheduler.profile.filter if each.name not in skipped)
 
     @cached_property
     def codes(self) -> IntArray:
         """The codes of each plugin, shape (F, N)."""
         empty: IntArray = np.zeros((0, len(self.cluster)), dtype=np.int64)
-        results = self.found.lane.filters
+        results = self.found.cache.filters
         return np.array([results.codes(each.name) for each in self.plugins]) if self.plugins else empty
 
     @cached_property
     def excluded(self) -> BoolArray:
         """Nodes that PreFilter excluded, shape (N,)."""
-        excluded: BoolArray = self.found.lane.failed == EXCLUDED
+        excluded: BoolArray = self.found.cache.failed == EXCLUDED
         return excluded
 
     @cached_property
@@ -99,7 +99,7 @@ class Examination:
     def refusal(self, position: int, code: int) -> Status:
         """The status for a code of the plugin at a position."""
         plugin = self.plugins[position]
-        answer = judged(plugin.name, "filter", plugin.refusal, code, self.found.lane.state, self.pod)
+        answer = judged(plugin.name, "filter", plugin.refusal, code, self.found.cache.state, self.pod)
         return of_kind(answer, Status, plugin.name, "filter").by(plugin.name)
 
     def refusals(self, row: int) -> list[Status]:
@@ -110,7 +110,7 @@ class Examination:
         if override is not None and not refusals:
             refusals.append(override)
         if self.excluded[row]:
-            refusals.insert(0, self.found.lane.absent)
+            refusals.insert(0, self.found.cache.pre_filter.absent)
         return refusals
 
     def by_plugin(self) -> dict[str, dict[str, int]]:

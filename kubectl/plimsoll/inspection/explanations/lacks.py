@@ -275,7 +275,7 @@ def _spread(examination: Examination, row: int, _: Status) -> list[Lack]:
     remedies: tuple[Remedy, ...]
     snapshot, node = examination.snapshot, examination.cluster.nodes[row]
     lacks = []
-    for constraint in examination.found.lane.state.read(HardState).constraints:
+    for constraint in examination.found.cache.state.read(HardState).constraints:
         key, domains = constraint.topology_key, constraint.counts(snapshot)
         counts = domains.sums
         domain = int(snapshot.label_ids(key)[row])

@@ -141,11 +141,11 @@ def _agrees(examination: Examination, row: int, plugin: str, leaving: list[PodIn
     supposition = Supposition(examination.scheduler, examination.pod)
     PodsLeave(tuple(each.uid for each in leaving)).apply(supposition)
     twin, info = supposition.judge()
-    lane = twin.refreshed(info)
-    if not lane.rejected.is_success:
+    cache = twin.refreshed(info)
+    if not cache.pre_filter.rejected.is_success:
         return False
-    if plugin in lane.skipped:
+    if plugin in cache.pre_filter.skipped:
         return True
     position = [each.name for each in twin.profile.filter].index(plugin)
     one = Snapshot(twin.cluster).rows[row : row + 1]
-    return int(lane.filters.codes(twin.profile.filter[position].name)[one][0]) == 0
+    return int(cache.filters.codes(twin.profile.filter[position].name)[one][0]) == 0

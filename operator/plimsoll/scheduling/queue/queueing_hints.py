@@ -19,7 +19,7 @@ from plimsoll.framework import (
     PodInfo,
     QueueingHint,
 )
-from plimsoll.framework.capabilities import LooksAtTerms
+from plimsoll.framework.capabilities import declares_of
 from plimsoll.framework.registry import implements
 from plimsoll.model.kinds.pod_terms import TermKind
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
@@ -116,8 +116,8 @@ def hints_of(plugins: Iterable[Plugin], *, has_undeclared: bool = False) -> Queu
     looking: dict[str, bool] = {}
     undeclared = has_undeclared
     for plugin in plugins:
-        if isinstance(plugin, LooksAtTerms):
-            looking[plugin.name] = plugin.concerns_own_namespace
+        if (own_namespace := declares_of(plugin).own_namespace) is not None:
+            looking[plugin.name] = own_namespace
         if isinstance(plugin, EnqueueExtensions):
             events: Sequence[object] = plugin.events_to_register()
             declared[plugin.name] = tuple(each for each in events if isinstance(each, EventWithHint))

@@ -1,4 +1,4 @@
-"""As long as a plugin's edition stays, its answers are what they were: every in-tree plugin that has one."""
+"""As long as the version of a plugin's results stays, so do they: every in-tree plugin that has one."""
 
 from functools import cache
 from typing import Any, cast
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plimsoll.engine.plugin_reach import DatedPlugin
-from plimsoll.framework import CycleState, NodeFilter, Registry
+from plimsoll.engine.plugin_reach import VersionedPlugin
+from plimsoll.framework import CycleState, NodeFilter, Reads, Registry
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.plugins import IN_TREE
@@ -18,10 +18,10 @@ from plimsoll.testing.conformance import some_pod
 
 REGISTRY = Registry(IN_TREE)
 PLUGINS = [
-    plugin for name in REGISTRY if isinstance(plugin := REGISTRY.build(name, None, "args"), DatedPlugin)
+    plugin for name in REGISTRY if isinstance(plugin := REGISTRY.build(name, None, "args"), VersionedPlugin)
 ]
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
-#: More nodes than FEW_DOMAINS: editions of hosts are by row.
+#: More nodes than FEW_DOMAINS: versions of hosts are by row.
 NODES = [a_node(f"n{number}", labels={ZONE: f"z{number % 2}", HOST: f"n{number}"}) for number in range(300)]
 
 
@@ -46,25 +46,25 @@ def said(plugin: Any, pod: Any, cluster: Any) -> Any:
     asked=some_pod(),
     moves=st.lists(st.tuples(some_pod("other"), st.sampled_from(["n0", "n1", "n299"])), max_size=6),
 )
-def test_answers_stand_while_the_edition_stays(plugin: Any, asked: Any, moves: Any) -> None:
+def test_results_hold_while_the_version_stays(plugin: Any, asked: Any, moves: Any) -> None:
     """PreFilter, Filter on rows that did not change (or on all), and that PreScore skips."""
     cluster = empty().fork()
     pod = cluster.templates.info(asked)
     if plugin.pre_filter(CycleState(), pod, Snapshot(cluster)).code == "Error":
         return
-    edition, (status, codes, skips) = (
-        plugin.edition(pod.template, Snapshot(cluster)),
+    version, (status, codes, skips) = (
+        plugin.result_version(pod.template, Snapshot(cluster)),
         said(plugin, pod, cluster),
     )
     for other, node in moves:
         cluster.place(cluster.templates.info(other), node)
-        now = plugin.edition(pod.template, Snapshot(cluster))
+        now = plugin.result_version(pod.template, Snapshot(cluster))
         status_now, codes_now, skips_now = said(plugin, pod, cluster)
-        if edition is not None and (now == edition or edition.lasts):
+        if version is not None and (now == version or version.lasts):
             same = codes == codes_now
-            if edition.by_row:
+            if version.by_row or plugin.declares.reads is not Reads.CLUSTER:
                 same[[cluster.rows[each] for each in ("n0", "n1", "n299")]] = True
             assert status == status_now
             assert same.all()
             assert skips_now or not skips
-        edition, status, codes, skips = now, status_now, codes_now, skips_now
+        version, status, codes, skips = now, status_now, codes_now, skips_now

@@ -1,4 +1,4 @@
-"""Answers that templates of one frame share equal those that each of them gets alone."""
+"""Answers that templates of equal constraints on nodes share equal those that each of them gets alone."""
 
 from collections import defaultdict
 from typing import Any
@@ -27,7 +27,7 @@ AMOUNTS = st.dictionaries(st.sampled_from(["cpu", "memory", "example.com/gpu"]),
 
 
 def another(pod: Pod, label: str, amounts: dict[str, Any]) -> Pod:
-    """A pod of the same frame."""
+    """A pod of the same constraints on nodes."""
     metadata = msgspec.structs.replace(pod.metadata, labels={"app": label}, owner_references=())
 
     def asking(container: Container) -> Container:
@@ -78,8 +78,10 @@ def test_shared_answers_equal_unshared_ones(
             alone.cluster.set_node(node)
         for pod in asked:
             siblings = [another(pod, *other) for other in others]
-            frames = {scheduler.cluster.templates.info(each).template.frame for each in (pod, *siblings)}
-            assert len(frames) == 1
+            constraints = {
+                scheduler.cluster.templates.info(each).template.constraints for each in (pod, *siblings)
+            }
+            assert len(constraints) == 1
             for each in (pod, *siblings):
                 token = METER.set(timed)
                 expected = told(alone, each)
