@@ -46,7 +46,7 @@ def missed(cluster: Cluster, policy: RebalancingConfig, around: PlanningContext)
     for pod, row in sorted(fork.placed(), key=lambda each: each[0].key):
         reasons = refused.get(pod.uid, [])
         forbidden = builder.ledger.refusal(pod) or any(reason in LAWFUL for reason, _ in reasons)
-        ranking = None if forbidden else builder.ranked(pod)
+        ranking = None if forbidden else builder.schedulers.ranked(pod)
         source = fork.nodes[row].name
         for target in [] if ranking is None else ranking.best:
             if target == source:

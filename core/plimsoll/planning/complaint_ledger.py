@@ -129,7 +129,7 @@ class ComplaintComparison:
         """The complaint about another pod with the same requests on that node, from any source."""
         return self._crowded.get((_requests_of(pod), target))
 
-    def without_driving(self) -> None:
+    def only_reported(self) -> None:
         """Leave out strategies that would have to run again; there is no time for it before an eviction."""
         self._watchers = [each for each in self._watchers if each in self._complaining]
 

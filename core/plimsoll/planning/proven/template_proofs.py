@@ -53,12 +53,17 @@ class _Ranked(Struct, frozen=True):
 
 
 class TemplateProofs:
-    """The plan's results by template, on its fork."""
+    """The plan's results by template, on its fork.
+
+    Attributes:
+        applies: By strategy, whether its candidates may be refused by template.
+    """
 
     def __init__(self, fork: Cluster, schedulers: ForkSchedulers, targets: TargetRows) -> None:
         self._fork = fork
         self._schedulers = schedulers
         self._targets = targets
+        self.applies: dict[str, bool] = {}
         self._known: dict[tuple[PodTemplate, int, frozenset[str] | None], _Ranked | None] = {}
 
     def forget(self) -> None:
