@@ -92,7 +92,7 @@ class ProblemEncoding(Struct):
                 node in sources
                 and node not in left_alone
                 and (concerned is None or pod.uid in heated)
-                and plan.load.closes(name, node) is None
+                and plan.load.of_node(name, node) is None
                 and loads.is_worth(pod, node)
                 and plan.load.of_source(name, pod, node) is None
                 and may_be_sent(plan, pod, node, name)

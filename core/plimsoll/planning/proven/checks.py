@@ -122,7 +122,7 @@ def over_used_often_enough(candidate: CheckedCandidate, plan: PlanBuilder) -> Re
 
 def load_of_source(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | None:
     """The node's load stays high by itself, and was read again since its latest move."""
-    return plan.load.closes(candidate.strategy, candidate.node)
+    return plan.load.of_node(candidate.strategy, candidate.node)
 
 
 # -- of a pod: why it may not leave its node -------------------------------------------------------------

@@ -4,9 +4,12 @@ Nothing is decided here. :mod:`plimsoll.planning.proven.checks` and :mod:`plimso
 a plan, :mod:`plimsoll.planning.proven.verdicts` changes it.
 """
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
+from typing import Self
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from plimsoll.devices.book import DeviceBook
@@ -14,6 +17,15 @@ from plimsoll.framework.descheduling.complaints import Complaining
 from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.pod_indexes import UnplacedPods
+from plimsoll.framework.descheduling.strategy import (
+    AsksForGain,
+    MendsSpread,
+    ServesPending,
+    Strategy,
+    StrategyKind,
+    wants_even_spread,
+    wants_restart,
+)
 from plimsoll.model.columns.admitted_shapes import AdmittedShapes
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import PodStatus
@@ -36,13 +48,46 @@ from plimsoll.planning.populations import Populations
 from plimsoll.planning.proven.load_guards import LoadGuards, scores_by_load
 from plimsoll.planning.proven.load_lines import LoadLines
 from plimsoll.planning.proven.prospects import ForkProspects
-from plimsoll.planning.proven.strategy_traits import StrategyTraits
 from plimsoll.planning.proven.target_choice import TargetRows
 from plimsoll.planning.proven.template_proofs import TemplateProofs
 from plimsoll.planning.surges import Surging
 
 #: For plans that only search for what would be possible.
 UNLIMITED = Limits(per_workload=NO_CEILING)
+
+
+class StrategyTraits(Struct, frozen=True):
+    """Names of a policy's strategies by what they move pods for.
+
+    Attributes:
+        asking_gain: Strategies that set the least gain of a move themselves.
+        restarting: Those that want a fresh pod: its own node is as good as another.
+        serving_pending: Those that make room for pending pods.
+        balancing: Those that run in the Balance phase.
+        by_use: Those that move pods because of the use of nodes; pods of others leave a place that is wrong.
+    """
+
+    asking_gain: Mapping[str, AsksForGain]
+    restarting: frozenset[str]
+    serving_pending: frozenset[str]
+    balancing: frozenset[str]
+    by_use: frozenset[str]
+
+    @classmethod
+    def of(cls, strategies: Sequence[Strategy]) -> Self:
+        """The traits of these strategies."""
+        serving = frozenset(each.name for each in strategies if isinstance(each, ServesPending))
+        balancing = frozenset(each.name for each in strategies if each.kind is StrategyKind.BALANCE)
+        spreading = {
+            each.name for each in strategies if wants_even_spread(each) or isinstance(each, MendsSpread)
+        }
+        return cls(
+            {each.name: each for each in strategies if isinstance(each, AsksForGain)},
+            frozenset(each.name for each in strategies if wants_restart(each)),
+            serving,
+            balancing,
+            balancing - serving - spreading,
+        )
 
 
 class PlanBuilder:
@@ -98,10 +143,10 @@ class PlanBuilder:
         self.load = LoadLines(
             self.context,
             rebalancing.strategies,
+            LoadGuards(rebalancing, self.context, planning_context, guided),
             guided=guided,
             careful=self.traits.by_use,
             scores_load=partial(scores_by_load, rebalancing.profiles),
-            guards=LoadGuards(rebalancing, self.context, planning_context, guided),
         )
         prospects.load_lines = self.load
         self.surging: Surging | None = None

@@ -17,11 +17,10 @@ from plimsoll.framework.descheduling.proposals import (
 )
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.kinds.pod import PodStatus
-from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.complaint_ledger import MENDS_NOTHING, NEW_COMPLAINT, ProposedMove
 from plimsoll.planning.devices.fork_devices import ForkDevices
 from plimsoll.planning.devices.shared_claims import SharedClaimGroup, together
-from plimsoll.planning.limits import LimitLevel, Tally
+from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Move, Refused, workload_of
 from plimsoll.planning.proven.checks import (
     NODE_CHECKS,
@@ -138,43 +137,29 @@ def _judge_shared(
 
 
 def _judge_all(plan: PlanBuilder, bundle: Bundle, strategy: str) -> Verdict | None:
-    """Book all candidates or none: bookings are undone when one candidate must stay."""
+    """Make all moves or none: those made are undone when one candidate must stay."""
     made, refused = len(plan.moves), len(plan.refused)
-    tally, ledger = plan.tally.copy(), plan.ledger.copy()
-    measured = plan.context.measurements
-    verdict = _judge_each(plan, bundle, strategy, made, refused, (tally, ledger))
-    if verdict is not Verdict.ACCEPTED:
-        plan.context.measurements = measured
-    return verdict
-
-
-def _judge_each(
-    plan: PlanBuilder,
-    bundle: Bundle,
-    strategy: str,
-    made: int,
-    refused: int,
-    kept: tuple[Tally, BudgetLedger],
-) -> Verdict | None:
+    tally, ledger, measured = plan.tally.copy(), plan.ledger.copy(), plan.context.measurements
     for candidate in bundle.candidates:
         after = _before(plan, candidate, made) if bundle.one_by_one else None
-        verdict = _judge_one(plan, CheckedCandidate.of(candidate, strategy, after=after, is_bundled=True))
-        if bundle.one_by_one and verdict is Verdict.ACCEPTED:
-            plan.set_replacement(plan.moves[-1], plan.moves[-1].pod.pod.status)
+        checked = CheckedCandidate.of(candidate, strategy, after=after, is_bundled=True)
+        verdict = _judge_one(plan, checked)
         if verdict is not Verdict.ACCEPTED:
             why = plan.refused[-1].refusal if len(plan.refused) > refused else MOVED
             break
+        if bundle.one_by_one:
+            plan.set_replacement(plan.moves[-1], plan.moves[-1].pod.pod.status)
     else:
         no_use = _no_use(plan, bundle) or _complaint(plan, plan.moves[made:], strategy)
         if no_use is None:
-            _book_together(plan, bundle, made)
+            _mark_together(plan, bundle, made)
             return Verdict.ACCEPTED
         verdict, why = Verdict.REFUSED, no_use
     del plan.refused[refused:]
     for move in reversed(plan.moves[made:]):
         plan.take_back(move)
     del plan.moves[made:]
-    plan.tally, plan.ledger = kept
+    plan.tally, plan.ledger, plan.context.measurements = tally, ledger, measured
     for each in bundle.candidates:
         message = f"it goes only with others, and pod {candidate.pod.key} must stay: {why.message}"
         is_common = why.reason in (NO_USE, MENDS_NOTHING, NEW_COMPLAINT)
@@ -183,7 +168,7 @@ def _judge_each(
     return verdict
 
 
-def _book_together(plan: PlanBuilder, bundle: Bundle, made: int) -> None:
+def _mark_together(plan: PlanBuilder, bundle: Bundle, made: int) -> None:
     """Mark the moves as one bundle, and place the beneficiary in the room."""
     name, beneficiary = bundle.candidates[0].pod.uid if bundle.candidates else "", bundle.beneficiary
     many = len(plan.moves) - made
