@@ -10,7 +10,7 @@ from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.proposals import Bundle, Candidates, Proposal, Verdict
 from plimsoll.framework.descheduling.strategy import MendsSpread, NamesSurplus, Strategy, wants_even_spread
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.complaint_ledger import heard
+from plimsoll.planning.complaint_comparison import complaints_of
 from plimsoll.planning.moves import Objective, PlanningContext, RebalancingConfig
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.strategy_run import run_strategy
@@ -113,7 +113,8 @@ def _gravity(strategy: Strategy, context: StrategyContext, pod: PodInfo, node: s
         return Gravity.BALANCE
     near = Vicinity((pod,), frozenset((node,)))
     return max(
-        (each.gravity for each in heard(strategy.name, strategy, context, near)), default=Gravity.BALANCE
+        (each.gravity for each in complaints_of(strategy.name, strategy, context, near)),
+        default=Gravity.BALANCE,
     )
 
 

@@ -19,7 +19,7 @@ from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove
 from plimsoll.planning.limits import NO_CEILING, Limits
 from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.planning.proven.plan_builder import PlanBuilder
-from plimsoll.planning.proven.template_proofs import KnownObjection, TemplateProofs
+from plimsoll.planning.proven.template_proofs import KnownRefusal, TemplateProofs
 from plimsoll.planning.proven.verdicts import judge_strategy
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
@@ -48,7 +48,7 @@ class Unaided(TemplateProofs):
     """Leaves each candidate to its own proof."""
 
     def refusal(
-        self, candidate: Candidate, profile: Profile, asker: Hashable, objection: KnownObjection
+        self, candidate: Candidate, profile: Profile, asker: Hashable, refusal_at: KnownRefusal
     ) -> Refusal | None:
         return None
 
@@ -59,9 +59,9 @@ class Counting(TemplateProofs):
     known = 0
 
     def refusal(
-        self, candidate: Candidate, profile: Profile, asker: Hashable, objection: KnownObjection
+        self, candidate: Candidate, profile: Profile, asker: Hashable, refusal_at: KnownRefusal
     ) -> Refusal | None:
-        found = super().refusal(candidate, profile, asker, objection)
+        found = super().refusal(candidate, profile, asker, refusal_at)
         self.known += found is not None
         return found
 

@@ -1,4 +1,4 @@
-"""When a pod is moved: the checks of a candidate, in their order; the first refusal decides.
+"""Checks whether a pod is moved: named checks in a fixed order, of which the first refusal decides.
 
 A check takes a candidate, or a node that is tried as its target, and the plan so far. It returns why the pod
 stays, or None. It changes nothing in the plan. The tables at the end of this module are the order.
@@ -14,7 +14,7 @@ from plimsoll.engine.plugin_calls import called
 from plimsoll.framework import PluginError, PodInfo
 from plimsoll.framework.descheduling.plugin_answers import of_kind
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal
-from plimsoll.planning.complaint_ledger import ProposedMove
+from plimsoll.planning.complaint_comparison import ProposedMove
 from plimsoll.planning.fork_schedulers import placing
 from plimsoll.planning.limits import LimitLevel, LimitReached, Workload
 from plimsoll.planning.moves import Move, workload_of
@@ -262,7 +262,7 @@ def complaints(tried: TriedNode, plan: PlanBuilder) -> Refusal | None:
         return None
     mends = candidate.strategy not in plan.traits.restarting
     move = ProposedMove(candidate.pod, candidate.node, tried.name)
-    return plan.complaints.objection(candidate.strategy, [move], mends=mends, strict=tried.is_strict)
+    return plan.complaints.refusal(candidate.strategy, [move], mends=mends, strict=tried.is_strict)
 
 
 def known_complaint(tried: TriedNode, plan: PlanBuilder) -> Refusal | None:
@@ -270,7 +270,7 @@ def known_complaint(tried: TriedNode, plan: PlanBuilder) -> Refusal | None:
     candidate = tried.candidate
     if not plan.compares_complaints or candidate.strategy not in plan.traits.by_use:
         return None
-    return plan.complaints.crowds(candidate.pod, tried.name)
+    return plan.complaints.known_refusal(candidate.pod, tried.name)
 
 
 # -- their order -----------------------------------------------------------------------------------------
@@ -291,11 +291,11 @@ POD_CHECKS: tuple[Check[CheckedCandidate], ...] = (
     known_scheduler,
 )
 
-#: Of these, what keeps the pod whatever the run may still move, and whoever proposes it.
+#: Of these, what keeps the pod whatever limits the run has, for planners that know the rest.
 WITHOUT_LIMITS = tuple(each for each in POD_CHECKS if each not in (limits, load_of_pod, known_scheduler))
 
 #: Why the replacement may not go to a node that is feasible for it, as a part of the proof.
 TARGET_CHECKS: tuple[Check[TriedNode], ...] = (left_recently, load_of_target, gain, complaints)
 
-#: Of these, what is known without a comparison, and is the same for all pods of a template and an owner.
+#: The same as far as it is known without a comparison, for all pods of a template and an owner.
 TEMPLATE_CHECKS: tuple[Check[TriedNode], ...] = (left_recently, known_complaint)

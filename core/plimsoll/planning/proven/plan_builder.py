@@ -1,4 +1,4 @@
-"""Holds a plan while it is made: a fork with all moves made, and what limits and budgets still allow.
+"""Holds a plan while it is made: a fork with all moves made, and the rest of limits and budgets.
 
 Nothing is decided here. :mod:`plimsoll.planning.proven.checks` and :mod:`plimsoll.planning.proven.proof` read
 a plan, :mod:`plimsoll.planning.proven.verdicts` changes it.
@@ -31,7 +31,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.aftermath import shifted
 from plimsoll.planning.budgets import BudgetLedger
-from plimsoll.planning.complaint_ledger import ComplaintComparison, ComplaintWatcher
+from plimsoll.planning.complaint_comparison import ComplaintComparison, ComplaintWatcher
 from plimsoll.planning.devices.fork_devices import follow_devices
 from plimsoll.planning.fork_schedulers import ForkSchedulers
 from plimsoll.planning.kept_findings import KEPT

@@ -1,20 +1,7 @@
 """The Proven planner, the default: decides which pods move where, each proven with all others placed.
 
-Strategies yield candidates in order; each passes the following checks, or is refused with a reason:
-
-1. the policy's evictors (again; strategies call them too), and a pod is moved once in a plan;
-2. the limits: total, node, namespace, workload;
-3. the PodDisruptionBudget that covers it, counting the moves planned so far;
-4. the memory: fruitless moves of its owner, a budget that has just blocked an eviction;
-5. the proof: on a fork of the cluster with the pod removed and all moves so far made, the scheduler that will
-   place the replacement ranks the nodes for it. The highest score must belong to nodes other than the pod's
-   own, or the replacement would only return;
-6. the complaints: it resolves its own, and no strategy has a new complaint
-   (:mod:`plimsoll.planning.complaint_ledger`).
-
-The move is then booked in the fork, so that two pods never count on one place, and strategies see the future
-cluster. The same input yields the same plan. ``revalidate`` makes the same checks for the present cluster,
-right before the eviction.
+The strategies run one after the other, those of kind Deschedule first. Each sees the cluster with the moves
+of earlier ones made. :mod:`plimsoll.planning.proven` lists the checks that a candidate passes.
 """
 
 from collections.abc import Callable
@@ -35,7 +22,7 @@ from plimsoll.toolkit.descheduling.disruption_signals import unreadable_cost
 #: Maximum number of pods whose costs remarks name.
 REMARKS = 3
 
-#: Plans and books moves that repair a topology spread only together; returns a remark, or "".
+#: Plans and makes moves that repair a topology spread only together; returns a remark, or "".
 SpreadRepair = Callable[[PlanBuilder, MendsSpread, RebalancingConfig, PlanningContext], str]
 
 

@@ -17,7 +17,7 @@ from plimsoll.framework.descheduling.plugin_answers import of_kind
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.columns.admitted_shapes import difference
 from plimsoll.model.kinds.deployment import SURGED
-from plimsoll.planning.complaint_ledger import NEW_COMPLAINT, TOLERANCE, WOULD_MOVE_AGAIN
+from plimsoll.planning.complaint_comparison import NEW_COMPLAINT, TOLERANCE, WOULD_MOVE_AGAIN
 from plimsoll.planning.moves import SCORE_GAIN, Move, replacement_of
 from plimsoll.planning.proven.checks import (
     TARGET_CHECKS,
@@ -135,11 +135,11 @@ def _ranking(candidate: CheckedCandidate, profile: Profile, plan: PlanBuilder) -
     if candidate.surge is None:
         # Most owners replace a pod while it still terminates: nodes that are feasible then too are preferred.
         return both(ranking, meanwhile)
-    beside = narrowed(ranking, meanwhile, source, plan.exclusion)
-    if {*beside.nodes} <= {source} and {*ranking.nodes} - {source, *meanwhile.nodes}:
+    both_running = narrowed(ranking, meanwhile, source, plan.exclusion)
+    if {*both_running.nodes} <= {source} and {*ranking.nodes} - {source, *meanwhile.nodes}:
         why = f": {meanwhile.diagnosis}" if meanwhile.diagnosis else ""
         return Refusal("NoRoomBeside", f"no other node takes its replacement while the pod still runs{why}")
-    return beside
+    return both_running
 
 
 def _target(

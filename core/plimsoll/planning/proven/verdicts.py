@@ -17,7 +17,7 @@ from plimsoll.framework.descheduling.proposals import (
 )
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.kinds.pod import PodStatus
-from plimsoll.planning.complaint_ledger import MENDS_NOTHING, NEW_COMPLAINT, ProposedMove
+from plimsoll.planning.complaint_comparison import MENDS_NOTHING, NEW_COMPLAINT, ProposedMove
 from plimsoll.planning.devices.fork_devices import ForkDevices
 from plimsoll.planning.devices.shared_claims import SharedClaimGroup, together
 from plimsoll.planning.limits import LimitLevel
@@ -231,7 +231,7 @@ def _complaint(plan: PlanBuilder, moves: list[Move], strategy: str) -> Refusal |
     for move in reversed(moves):
         plan.take_back(move)
     try:
-        return plan.complaints.objection(strategy, together, mends=mends, strict=strategy in traits.by_use)
+        return plan.complaints.refusal(strategy, together, mends=mends, strict=strategy in traits.by_use)
     finally:
         for move in moves:
             plan.make(move)
