@@ -46,20 +46,8 @@ NOT_FEASIBLE = ("NoFeasibleNode", "NoOtherNode", "NotFeasible")
 def prove(candidate: CheckedCandidate, plan: PlanBuilder) -> Move | Refusal:
     """The move to the node that the scheduler chooses once the pod has left, or why the pod stays."""
     pod, rebalancing, strategy = candidate.pod, plan.rebalancing, candidate.strategy
-    move = Move(
-        pod=pod,
-        strategy=strategy,
-        reason=candidate.proposed.reason,
-        source=candidate.node,
-        target="",
-        gain=None,
-        ties=0,
-        is_forecast=False,
-        workload=candidate.workload,
-        renews=strategy in plan.traits.restarting,
-    )
     if pod.pod.is_terminal:
-        return move
+        return _to_no_node(candidate, plan)
     named = pod.pod.spec.scheduler_name
     is_forecast = named not in rebalancing.profiles
     profile = rebalancing.forecast if is_forecast else rebalancing.profiles[named]
@@ -78,7 +66,7 @@ def prove(candidate: CheckedCandidate, plan: PlanBuilder) -> Move | Refusal:
     total = ranking.total_of(chosen.target)
     own = None if chosen.target == candidate.node else ranking.total_of(candidate.node)
     return replace(
-        move,
+        _to_no_node(candidate, plan),
         target=chosen.target,
         gain=None if own is None or total is None else total - own,
         ties=1 if chosen.is_directed or candidate.surge else len(ranking.best),
@@ -88,6 +76,22 @@ def prove(candidate: CheckedCandidate, plan: PlanBuilder) -> Move | Refusal:
         surge=candidate.surge,
         maximum=maximum,
         load=plan.load.change(strategy, pod, chosen.target),
+    )
+
+
+def _to_no_node(candidate: CheckedCandidate, plan: PlanBuilder) -> Move:
+    """The move of a pod that has ended and needs no target, or whose target is added."""
+    return Move(
+        pod=candidate.pod,
+        strategy=candidate.strategy,
+        reason=candidate.proposed.reason,
+        source=candidate.node,
+        target="",
+        gain=None,
+        ties=0,
+        is_forecast=False,
+        workload=candidate.workload,
+        renews=candidate.strategy in plan.traits.restarting,
     )
 
 
