@@ -17,6 +17,7 @@ from plimsoll.framework.descheduling.strategy import MendsSpread
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.fork_schedulers import ForkSchedulers
 from plimsoll.planning.moves import Move, Objective, RebalancingConfig, replacement_of
+from plimsoll.planning.proven.checks import may_be_sent
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
 from plimsoll.toolkit.descheduling.spread_populations import DomainSizes, sizes_of
@@ -63,17 +64,17 @@ class ProblemEncoding(Struct):
     def of(
         cls,
         rebalancing: RebalancingConfig,
-        book: PlanBuilder,
+        plan: PlanBuilder,
         wishes: Mapping[str, MoveRequest],
         seed: Sequence[Move],
         left_alone: Container[str] = (),
         loads: LoadEncoding | None = None,
     ) -> Self:
         """Encode a cluster; from nodes that are left alone, only pods that a strategy wants to move leave."""
-        spreads = _spreads(rebalancing, book)
+        spreads = _spreads(rebalancing, plan)
         concerned = None
         if rebalancing.goal.objective is Objective.FEWEST_VIOLATIONS:
-            pods = book.context.cluster.pods
+            pods = plan.context.cluster.pods
             concerned = {move.pod.template for move in seed if move.target}
             concerned |= {pods[uid].template for uid in wishes if uid in pods}
             concerned |= {each for spread in spreads if spread.excess for each in spread.templates}
@@ -81,38 +82,36 @@ class ProblemEncoding(Struct):
         by_load = loads is not None and rebalancing.goal.objective is not Objective.FEWEST_NODES
         heated = loads.wishes() if loads is not None else {}
         sources = loads.sources() if loads is not None else frozenset()
-        objections = book.objections
 
         def may_go_by_load(pod: PodInfo, node: str) -> bool:
             assert loads is not None
-            if shares_claim(pod, book.context.cluster):
+            if shares_claim(pod, plan.context.cluster):
                 return False
             name = heated[pod.uid].strategy if pod.uid in heated else rebalancing.goal.objective.value
             return (
                 node in sources
                 and node not in left_alone
                 and (concerned is None or pod.uid in heated)
-                and objections.load.closes(name, node) is None
+                and plan.load.of_node(name, node) is None
                 and loads.is_worth(pod, node)
-                and objections.load.of_source(name, pod, node) is None
-                and objections.settling(pod, name) is None
-                and book.may_be_sent(pod, node, name)
+                and plan.load.of_source(name, pod, node) is None
+                and may_be_sent(plan, pod, node, name)
             )
 
         def may_go(pod: PodInfo, node: str) -> bool:
             if by_load and pod.uid not in seeded and pod.uid not in wishes:
                 is_concerned = concerned is not None and pod.template in concerned
-                return may_go_by_load(pod, node) or (is_concerned and book.may_be_sent(pod, node, ""))
-            if pod.uid not in seeded and shares_claim(pod, book.context.cluster):
+                return may_go_by_load(pod, node) or (is_concerned and may_be_sent(plan, pod, node, ""))
+            if pod.uid not in seeded and shares_claim(pod, plan.context.cluster):
                 return False
             if node in left_alone and pod.uid not in seeded and pod.uid not in wishes:
                 return False
             return (concerned is None or pod.template in concerned) and (
-                pod.uid in seeded or book.may_be_sent(pod, node, _strategy(wishes.get(pod.uid)))
+                pod.uid in seeded or may_be_sent(plan, pod, node, _strategy(wishes.get(pod.uid)))
             )
 
-        nodes = tuple(book.context.nodes)
-        setting = cls._of(rebalancing, book, wishes, nodes, may_go, spreads=spreads, loads=loads)
+        nodes = tuple(plan.context.nodes)
+        setting = cls._of(rebalancing, plan, wishes, nodes, may_go, spreads=spreads, loads=loads)
         setting.heated = heated
         return setting
 
@@ -120,7 +119,7 @@ class ProblemEncoding(Struct):
     def around(
         cls,
         rebalancing: RebalancingConfig,
-        book: PlanBuilder,
+        plan: PlanBuilder,
         nodes: Sequence[str],
         waiting: Sequence[PodInfo],
     ) -> Self:
@@ -134,18 +133,18 @@ class ProblemEncoding(Struct):
             return (
                 pod.priority <= highest
                 and pod.pod.node_name == node
-                and not shares_claim(pod, book.context.cluster)
-                and book.may_be_sent(pod, node, "")
+                and not shares_claim(pod, plan.context.cluster)
+                and may_be_sent(plan, pod, node, "")
             )
 
         goal = replace(rebalancing.goal, objective=Objective.FEWEST_VIOLATIONS)
-        return cls._of(replace(rebalancing, goal=goal), book, {}, tuple(nodes), may_go, waiting=waiting)
+        return cls._of(replace(rebalancing, goal=goal), plan, {}, tuple(nodes), may_go, waiting=waiting)
 
     @classmethod
     def _of(
         cls,
         rebalancing: RebalancingConfig,
-        book: PlanBuilder,
+        plan: PlanBuilder,
         wishes: Mapping[str, MoveRequest],
         nodes: tuple[str, ...],
         may_go: Callable[[PodInfo, str], bool],
@@ -154,12 +153,12 @@ class ProblemEncoding(Struct):
         waiting: Iterable[PodInfo] = (),
         loads: LoadEncoding | None = None,
     ) -> Self:
-        cluster = book.context.cluster
+        cluster = plan.context.cluster
         index = {name: at for at, name in enumerate(nodes)}
         stocks: dict[tuple[PodTemplate, str], list[PodInfo]] = defaultdict(list)
         staying = np.zeros(len(nodes), dtype=np.bool_)
         for name in nodes:
-            for pod in book.context.pods(name):
+            for pod in plan.context.pods(name):
                 if may_go(pod, name):
                     stocks[pod.template, name].append(pod)
                 elif not _is_daemon(pod) and not pod.is_terminating:
@@ -282,15 +281,15 @@ def _load_terms(
     return loads.terms(arriving, [pods for _, pods in listed])
 
 
-def _spreads(rebalancing: RebalancingConfig, book: PlanBuilder) -> list[DomainSizes]:
+def _spreads(rebalancing: RebalancingConfig, plan: PlanBuilder) -> list[DomainSizes]:
     """The topology constraints that some strategy repairs."""
     mending = [each for each in rebalancing.strategies if isinstance(each, MendsSpread)]
     wanted = tuple(dict.fromkeys(kind for each in mending for kind in each.mends_spread))
     return [
         sizes
-        for namespace in book.context.namespaces()
+        for namespace in plan.context.namespaces()
         if wanted
-        for sizes in sizes_of(namespace, wanted, lambda _: True, book.context)
+        for sizes in sizes_of(namespace, wanted, lambda _: True, plan.context)
     ]
 
 

@@ -202,9 +202,11 @@ def loads_of(
     if context.load_book is None or not moving:
         return None
     known = frozenset(name for name, each in moving.items() if load_lines_of(each, context))
-    load = builder.objections.load
+    load = builder.load
     over = {(name, node) for name, found in classes if name in known for node in found.overutilized}
-    over = {(name, node) for name, node in over if node in context.considered and not load.closes(name, node)}
+    over = {
+        (name, node) for name, node in over if node in context.considered and not load.of_node(name, node)
+    }
     return LoadEncoding(
         rebalancing,
         context,

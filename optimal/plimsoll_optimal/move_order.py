@@ -8,8 +8,8 @@ from msgspec import Struct
 from plimsoll.framework import PodInfo, PodTemplate
 from plimsoll.framework.descheduling.proposals import Candidate, Verdict
 from plimsoll.planning.moves import Move
-from plimsoll.planning.proven.bundles import judge
 from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.planning.proven.verdicts import judge
 from plimsoll_optimal.encoding import ProblemEncoding
 from plimsoll_optimal.move_requests import MoveRequest
 from plimsoll_optimal.problem import Solution
@@ -29,7 +29,7 @@ class MoveOrder(Struct):
 def walk_to(
     found: Solution,
     setting: ProblemEncoding,
-    book: PlanBuilder,
+    plan: PlanBuilder,
     wishes: Mapping[str, MoveRequest],
     time: SearchTime,
 ) -> MoveOrder:
@@ -45,7 +45,7 @@ def walk_to(
                 if left <= 0 or time.is_over:
                     break
                 left -= 1
-                if _step(pod, arrivals[template], setting, book, wishes):
+                if _step(pod, arrivals[template], setting, plan, wishes):
                     pods.remove(pod)
                     progress = True
         progress = progress and left > 0 and not time.is_over
@@ -53,23 +53,23 @@ def walk_to(
         for target, count in open_targets.items():
             if count:
                 impossible[template, target] += count
-    return MoveOrder(book.moves, impossible)
+    return MoveOrder(plan.moves, impossible)
 
 
 def _step(
     pod: PodInfo,
     open_targets: Counter[str],
     setting: ProblemEncoding,
-    book: PlanBuilder,
+    plan: PlanBuilder,
     wishes: Mapping[str, MoveRequest],
 ) -> bool:
     """Move a pod to the best target that is feasible now; returns whether there is one."""
     source = setting.source_of(pod)
-    if pod.uid in book.moved:  # it moved together with one whose claim it shares
-        target = next((move.target for move in book.moves if move.pod.uid == pod.uid), "")
+    if pod.uid in plan.moved:  # it moved together with one whose claim it shares
+        target = next((move.target for move in plan.moves if move.pod.uid == pod.uid), "")
         open_targets[target] = max(open_targets[target] - 1, 0)
         return True
-    ranking = book.ranked(pod)
+    ranking = plan.schedulers.ranked(pod)
     if ranking is None:
         return False
     totals = dict(zip(ranking.nodes, ranking.totals.tolist(), strict=True))
@@ -78,7 +78,7 @@ def _step(
         return False
     target = max(possible, key=lambda name: (totals[name], name))
     wish = wishes.get(pod.uid) or setting.default_wish
-    if judge(book, Candidate(pod, source, wish.reason, target), wish.strategy) is not Verdict.ACCEPTED:
+    if judge(plan, Candidate(pod, source, wish.reason, target), wish.strategy) is not Verdict.ACCEPTED:
         return False
     open_targets[target] -= 1
     return True

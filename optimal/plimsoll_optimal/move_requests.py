@@ -10,7 +10,7 @@ from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.proposals import Bundle, Candidates, Proposal, Verdict
 from plimsoll.framework.descheduling.strategy import MendsSpread, NamesSurplus, Strategy, wants_even_spread
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.complaint_ledger import heard
+from plimsoll.planning.complaint_comparison import complaints_of
 from plimsoll.planning.moves import Objective, PlanningContext, RebalancingConfig
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.strategy_run import run_strategy
@@ -59,13 +59,13 @@ def wishes_of(
         if isinstance(strategy, MendsSpread) or strategy.name in known:
             continue
         try:
-            book = PlanBuilder(rebalancing, cluster, planning_context)
-            found = _wishes_of(strategy, book, planning_context)
+            plan = PlanBuilder(rebalancing, cluster, planning_context)
+            found = _wishes_of(strategy, plan, planning_context)
             if complaints:
-                found |= _protected_from(strategy, book)
+                found |= _protected_from(strategy, plan)
             if isinstance(strategy, NamesSurplus) and (found or complaints):
-                book = PlanBuilder(rebalancing, cluster, planning_context)
-                found |= _wishes_of(strategy, book, planning_context, strategy.surplus)
+                plan = PlanBuilder(rebalancing, cluster, planning_context)
+                found |= _wishes_of(strategy, plan, planning_context, strategy.surplus)
         except PluginError:
             continue  # Proven has reported it
         wishes = found | wishes
@@ -74,7 +74,7 @@ def wishes_of(
 
 def _wishes_of(
     strategy: Strategy,
-    book: PlanBuilder,
+    plan: PlanBuilder,
     planning_context: PlanningContext,
     source: Callable[[StrategyContext], Candidates] | None = None,
 ) -> dict[str, MoveRequest]:
@@ -88,20 +88,20 @@ def _wishes_of(
         together = proposal.candidates if isinstance(proposal, Bundle) else (proposal,)
         for each in together:
             if not each.pod.pod.is_terminal:
-                gravity = _gravity(strategy, book.context, each.pod, each.node)
+                gravity = _gravity(strategy, plan.context, each.pod, each.node)
                 wishes.setdefault(each.pod.uid, MoveRequest(strategy.name, each.reason, evenly, gravity))
-                book.context.cluster.displace(each.pod.uid)
+                plan.context.cluster.displace(each.pod.uid)
         return Verdict.ACCEPTED
 
-    run_strategy(strategy, book.context, judge, source)
+    run_strategy(strategy, plan.context, judge, source)
     return wishes
 
 
-def _protected_from(strategy: Strategy, book: PlanBuilder) -> dict[str, MoveRequest]:
+def _protected_from(strategy: Strategy, plan: PlanBuilder) -> dict[str, MoveRequest]:
     """The pods that violate a rule and that evictors protected from the strategy."""
     found = {}
-    for each in book.context.protected:
-        gravity = _gravity(strategy, book.context, each.pod, book.context.node_of(each.pod))
+    for each in plan.context.protected:
+        gravity = _gravity(strategy, plan.context, each.pod, plan.context.node_of(each.pod))
         if gravity is Gravity.RULE:
             found[each.pod.uid] = MoveRequest(strategy.name, each.wanted, gravity=gravity)
     return found
@@ -113,7 +113,8 @@ def _gravity(strategy: Strategy, context: StrategyContext, pod: PodInfo, node: s
         return Gravity.BALANCE
     near = Vicinity((pod,), frozenset((node,)))
     return max(
-        (each.gravity for each in heard(strategy.name, strategy, context, near)), default=Gravity.BALANCE
+        (each.gravity for each in complaints_of(strategy.name, strategy, context, near)),
+        default=Gravity.BALANCE,
     )
 
 

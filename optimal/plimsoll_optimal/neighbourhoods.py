@@ -35,8 +35,9 @@ from plimsoll.framework.descheduling.proposals import Beneficiary, Bundle, Candi
 from plimsoll.framework.descheduling.strategy import ServesPending
 from plimsoll.planning.fork_schedulers import ForkSchedulers
 from plimsoll.planning.moves import RebalancingConfig, replacement_of, replacement_uid
-from plimsoll.planning.proven.bundles import judge
+from plimsoll.planning.proven.checks import may_be_sent
 from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.planning.proven.verdicts import judge
 from plimsoll_optimal.encoding import ProblemEncoding
 from plimsoll_optimal.milp import solve
 from plimsoll_optimal.problem import Solution
@@ -58,7 +59,7 @@ DEPTH, QUESTIONS = 6, 500
 class NeighbourhoodSearch(Struct):
     """Searches one neighbourhood after the other."""
 
-    book: PlanBuilder
+    plan: PlanBuilder
     rebalancing: RebalancingConfig
     strategy: ServesPending
     time: SearchTime
@@ -94,7 +95,7 @@ class NeighbourhoodSearch(Struct):
             PluginError: The strategy raised.
         """
         with calling(self.strategy.name, "waiting"):
-            return self.strategy.waiting(self.book.context)
+            return self.strategy.waiting(self.plan.context)
 
     def _look(self, sample: PodInfo, window: int) -> bool:
         """Solve one neighbourhood of pods of a kind until it gains nothing; returns whether there was one."""
@@ -102,33 +103,33 @@ class NeighbourhoodSearch(Struct):
         while not self._is_over:
             waiting = [pod for pod in self.waiting() if pod.priority == sample.priority]
             kin = next((pod for pod in waiting if pod.template is sample.template), None)
-            focus = _focus(kin, window, self.book.context) if kin is not None else []
+            focus = _focus(kin, window, self.plan.context) if kin is not None else []
             if not focus:
                 break
             looked = True
             # Siblings lack the same on the same nodes, and all of one priority are served together.
-            key = (sample.priority, frozenset(focus), len(self.book.moves))
+            key = (sample.priority, frozenset(focus), len(self.plan.moves))
             if key in self._seen:
                 break
             self._seen.add(key)
-            if not self._solve([*focus, *_sinks(focus, sample.priority, self.book)], waiting):
+            if not self._solve([*focus, *_sinks(focus, sample.priority, self.plan)], waiting):
                 break
         return looked
 
     def _solve(self, nodes: Sequence[str], waiting: Sequence[PodInfo]) -> int:
         """Solve one program; returns how many pods get a place."""
-        self.time.report(LOOK_S + NODE_S * len(self.book.context.nodes))
-        setting = ProblemEncoding.around(self.rebalancing, self.book, nodes, waiting)
+        self.time.report(LOOK_S + NODE_S * len(self.plan.context.nodes))
+        setting = ProblemEncoding.around(self.rebalancing, self.plan, nodes, waiting)
         for phases in (0, PHASES):
             problem = replace(setting.problem, phases=phases)
             found = solve(problem, max(min(self.time.left, MOST_S), LOOK_S))
             self.time.report(found.seconds)
             served = 0
-            unfolding = _Unfolding(setting, self.book, self.rebalancing, found, self.time)
+            unfolding = _Unfolding(setting, self.plan, self.rebalancing, found, self.time)
             for bundle in unfolding.bundles():
                 if len(bundle.candidates) > self.strategy.most_moves:
                     continue
-                verdict = judge(self.book, bundle, self.strategy.name)
+                verdict = judge(self.plan, bundle, self.strategy.name)
                 served += verdict is Verdict.ACCEPTED
                 self._closed = self._closed or verdict is None
             if served or (found.gap == 0 and not found.moves) or self._is_over:
@@ -155,18 +156,18 @@ def _focus(pod: PodInfo, window: int, context: StrategyContext) -> list[str]:
     return [snapshot.node(row).name for row in rows[order].tolist()]
 
 
-def _sinks(focus: Sequence[str], highest: int, book: PlanBuilder) -> list[str]:
+def _sinks(focus: Sequence[str], highest: int, plan: PlanBuilder) -> list[str]:
     """Nodes that other pods could move to, first those that are the only ones for many of them.
 
     Next come nodes that other pods could move to after further moves, by how many lack little there.
     """
-    context = book.context
+    context = plan.context
     votes: defaultdict[str, float] = defaultdict(float)
     samples = {
         pod.template: pod
         for name in focus
         for pod in context.pods(name)
-        if pod.priority <= highest and book.may_be_sent(pod, name, "")
+        if pod.priority <= highest and may_be_sent(plan, pod, name, "")
     }
     for pod in samples.values():
         rows = context.prospects.feasible(pod)
@@ -186,13 +187,13 @@ class _Unfolding:
     def __init__(
         self,
         setting: ProblemEncoding,
-        book: PlanBuilder,
+        plan: PlanBuilder,
         rebalancing: RebalancingConfig,
         found: Solution,
         time: SearchTime,
     ) -> None:
         self._setting, self._time = setting, time
-        self._fork = book.context.cluster.fork()
+        self._fork = plan.context.cluster.fork()
         self._schedulers = ForkSchedulers(rebalancing.profiles, self._fork)
         leaving, self._open = setting.unfolded(found)
         self._leaving: defaultdict[str, list[PodInfo]] = defaultdict(list)

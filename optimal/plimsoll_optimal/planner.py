@@ -38,10 +38,10 @@ from plimsoll.planning.moves import (
     RebalancingConfig,
     replacement_uid,
 )
-from plimsoll.planning.proven.bundles import hear
-from plimsoll.planning.proven.bundles import judge as judged
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
 from plimsoll.planning.proven.planner import plan
+from plimsoll.planning.proven.verdicts import judge as judged
+from plimsoll.planning.proven.verdicts import judge_strategy
 from plimsoll.toolkit.descheduling.disruption_signals import not_emptied
 from plimsoll_optimal.encoding import ProblemEncoding
 from plimsoll_optimal.load_encoding import lacks_readings, loads_of
@@ -146,7 +146,7 @@ def _make_room(
         search = NeighbourhoodSearch(made, rebalancing, strategy, time)
         try:
             known |= {pod.uid for pod in search.waiting()}
-            hear(made, strategy)
+            judge_strategy(made, strategy)
             search.run()
         except PluginError as exc:
             found.failures.append(exc)

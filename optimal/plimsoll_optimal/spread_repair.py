@@ -15,8 +15,8 @@ from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Bundle, Candidate, Verdict
 from plimsoll.framework.descheduling.strategy import MendsSpread
 from plimsoll.planning.moves import Goal, Move, Objective, PlanningContext, RebalancingConfig
-from plimsoll.planning.proven.bundles import judge
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
+from plimsoll.planning.proven.verdicts import judge
 from plimsoll_optimal.encoding import ProblemEncoding
 from plimsoll_optimal.milp import solve
 from plimsoll_optimal.move_order import walk_to
@@ -28,29 +28,29 @@ MOST_S, ROUNDS = 5.0, 4
 
 
 def mend_exactly(
-    book: PlanBuilder, strategy: MendsSpread, rebalancing: RebalancingConfig, context: PlanningContext
+    plan: PlanBuilder, strategy: MendsSpread, rebalancing: RebalancingConfig, context: PlanningContext
 ) -> str:
-    """Plan and book moves that help only together; the strategy's single moves are exhausted.
+    """Plan and make moves that help only together; the strategy's single moves are exhausted.
 
     Returns:
         How the spread was planned, in a sentence for the policy's status.
     """
-    moves, proven = _searched(book, strategy, rebalancing, context)
+    moves, proven = _searched(plan, strategy, rebalancing, context)
     while moves:
-        before = len(book.refused)
+        before = len(plan.refused)
         together = tuple(Candidate(move.pod, move.source, move.reason, move.target) for move in moves)
-        if judge(book, Bundle(together, one_by_one=True), strategy.name) is Verdict.ACCEPTED:
+        if judge(plan, Bundle(together, one_by_one=True), strategy.name) is Verdict.ACCEPTED:
             return (
                 f"topology spread: no single move helps any more; {_moves(len(moves))} planned together by a"
                 f" mixed-integer program, {'proven to be the fewest' if proven else 'the best found in time'}"
             )
-        del book.refused[before:]
+        del plan.refused[before:]
         moves = moves[: len(moves) // 2]
     return "topology spread: no move helps, neither alone nor by a mixed-integer program with others"
 
 
 def _searched(
-    book: PlanBuilder, strategy: MendsSpread, rebalancing: RebalancingConfig, context: PlanningContext
+    plan: PlanBuilder, strategy: MendsSpread, rebalancing: RebalancingConfig, context: PlanningContext
 ) -> tuple[Sequence[Move], bool]:
     """The moves of the best solution that the scheduler's filters pass, and whether it is proven optimal."""
     seconds = min(rebalancing.goal.seconds, MOST_S)
@@ -63,7 +63,7 @@ def _searched(
         planner=Planner.OPTIMAL,
         goal=Goal(Objective.FEWEST_VIOLATIONS, seconds),
     )
-    cluster = book.context.cluster
+    cluster = plan.context.cluster
     setting = ProblemEncoding.of(free, PlanBuilder(free, cluster, context), {}, ())
     problem = setting.problem
     if not problem.stocks:

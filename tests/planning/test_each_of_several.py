@@ -17,7 +17,7 @@ from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.storage import PersistentVolumeClaim
-from plimsoll.planning.complaint_ledger import ComplaintWatcher
+from plimsoll.planning.complaint_comparison import ComplaintWatcher
 from plimsoll.planning.history import HOLD_BACK_S, MAX_HOLD_BACK_S, MoveHistory, MoveOutcome, PastMove
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.testing.builders import a_pod

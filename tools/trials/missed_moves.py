@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from plimsoll.framework.descheduling.complaints import Complaining, Gravity
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.aftermath import ForkAttempt, settled
-from plimsoll.planning.complaint_ledger import heard
+from plimsoll.planning.complaint_comparison import complaints_of
 from plimsoll.planning.moves import PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.proven.plan_builder import PlanBuilder
@@ -46,7 +46,7 @@ def missed(cluster: Cluster, policy: RebalancingConfig, around: PlanningContext)
     for pod, row in sorted(fork.placed(), key=lambda each: each[0].key):
         reasons = refused.get(pod.uid, [])
         forbidden = builder.ledger.refusal(pod) or any(reason in LAWFUL for reason, _ in reasons)
-        ranking = None if forbidden else builder.ranked(pod)
+        ranking = None if forbidden else builder.schedulers.ranked(pod)
         source = fork.nodes[row].name
         for target in [] if ranking is None else ranking.best:
             if target == source:
@@ -69,6 +69,6 @@ def violated(builder: PlanBuilder, policy: RebalancingConfig) -> float:
         amount
         for strategy in policy.strategies
         if isinstance(strategy, Complaining)
-        for complaint, amount in heard(strategy.name, strategy, builder.context).items()
+        for complaint, amount in complaints_of(strategy.name, strategy, builder.context).items()
         if complaint.gravity is Gravity.RULE
     )

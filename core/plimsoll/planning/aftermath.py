@@ -91,28 +91,28 @@ def settled(pod: PodInfo, cluster: Cluster, node: str, now: datetime) -> PodInfo
     )
 
 
-def shifted(known: Measurements, trips: Sequence[tuple[str, str, str]]) -> Measurements:
-    """Measured usage after pods have moved; ``trips`` are pod keys with the nodes left and entered."""
+def shifted(known: Measurements, moves: Sequence[tuple[str, str, str]]) -> Measurements:
+    """Measured usage after pods have moved; ``moves`` are pod keys with the nodes left and entered."""
     if known.nodes is None and known.samples is None and known.queried is None:
         return known
-    left = {source for _, source, target in trips if source != target}
+    left = {source for _, source, target in moves if source != target}
     nodes, samples, queried = known.nodes, known.samples, known.queried
     if nodes is not None:
-        nodes = _shifted(nodes, known.pods or {}, trips)
+        nodes = _shifted(nodes, known.pods or {}, moves)
     if samples is not None:
         samples = {
             query: [sample for sample in found if sample.labels.get("instance") not in left]
             for query, found in samples.items()
         }
     if queried is not None:
-        entered = {target for _, source, target in trips if source != target}
+        entered = {target for _, source, target in moves if source != target}
         pods = known.queried_pods or {}
         carried = {resource for usage in pods.values() for resource in usage}
         queried = {  # usage that is not measured per pod cannot be moved with it
             name: {each: amount for each, amount in usage.items() if each in carried}
             if name in left | entered
             else usage
-            for name, usage in _shifted(queried, pods, trips).items()
+            for name, usage in _shifted(queried, pods, moves).items()
         }
     return replace(known, nodes=nodes, samples=samples, queried=queried)
 
@@ -120,10 +120,10 @@ def shifted(known: Measurements, trips: Sequence[tuple[str, str, str]]) -> Measu
 def _shifted(
     nodes: Mapping[str, Mapping[str, int]],
     pods: Mapping[str, Mapping[str, int]],
-    trips: Iterable[tuple[str, str, str]],
+    moves: Iterable[tuple[str, str, str]],
 ) -> Mapping[str, Mapping[str, int]]:
     changes: dict[str, Counter[str]] = {}
-    for pod, source, target in trips:
+    for pod, source, target in moves:
         for resource, amount in pods.get(pod, {}).items():
             changes.setdefault(source, Counter())[resource] -= amount
             changes.setdefault(target, Counter())[resource] += amount

@@ -6,7 +6,7 @@ from plimsoll.engine.decision import Ranking
 from plimsoll.engine.extenders.extender import Extender, interested
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import PodInfo
+from plimsoll.framework import PluginError, PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.moves import replacement_of
 
@@ -35,6 +35,16 @@ class ForkSchedulers:
         """The same; None also if an extender takes part."""
         scheduler = self.serving(pod)
         return None if scheduler is None or placing(scheduler.profile, pod) else scheduler
+
+    def ranked(self, pod: PodInfo) -> Ranking | None:
+        """Rank the nodes for the pod's replacement; None if no profile can."""
+        scheduler = self.serving(pod)
+        if scheduler is None or pod.uid not in self._fork.pods:
+            return None
+        try:
+            return self.rank_without(pod, scheduler.profile)
+        except PluginError:
+            return None
 
     def rank_without(self, pod: PodInfo, profile: Profile) -> Ranking:
         """Rank the nodes for the pod's replacement, as if the pod had left; the fork stays the same."""

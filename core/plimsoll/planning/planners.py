@@ -80,13 +80,13 @@ def proven_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plann
 
 
 def _mend(
-    book: PlanBuilder, strategy: MendsSpread, rebalancing: RebalancingConfig, context: PlanningContext
+    plan: PlanBuilder, strategy: MendsSpread, rebalancing: RebalancingConfig, context: PlanningContext
 ) -> str:
     """Repair topology spread exactly if single moves cannot; returns how, in a sentence for the status."""
-    single = sum(move.strategy == strategy.name for move in book.moves)
+    single = sum(move.strategy == strategy.name for move in plan.moves)
     if single:
         return f"topology spread: {single} move{'s' if single != 1 else ''} planned one at a time"
-    refused = [each.refusal.reason for each in book.refused if each.strategy == strategy.name]
+    refused = [each.refusal.reason for each in plan.refused if each.strategy == strategy.name]
     if not refused or not _LIMITS.isdisjoint(refused):
         return ""
     if not has_solver():
@@ -94,7 +94,7 @@ def _mend(
             "topology spread: no single move helps any more; moves that help only together were not searched"
             f" for, because the solver is not installed ({INSTALL_SOLVER})"
         )
-    said: str = installed(SPREAD_REPAIR)(book, strategy, rebalancing, context)
+    said: str = installed(SPREAD_REPAIR)(plan, strategy, rebalancing, context)
     return said
 
 

@@ -71,6 +71,6 @@ def test_a_node_settles_until_it_was_read_twice(ago_s: Any, is_settling: bool) -
     world = LoadWorld([[5_000, 2_000], [500]])
     touched = {} if ago_s is None else {"n0": world.now - ago_s}
     around = replace(AROUND, now=datetime.fromtimestamp(world.now, UTC), touched=touched)
-    load = PlanBuilder(by_load(), world.cluster, around).objections.load
+    load = PlanBuilder(by_load(), world.cluster, around).load
 
     assert (load.is_settling("n0"), load.is_settling("n1")) == (is_settling, False)

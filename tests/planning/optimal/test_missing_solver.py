@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from planning.test_complaint_ledger import SOFT, a_knot, made_by, ways
+from planning.test_complaint_comparison import SOFT, a_knot, made_by, ways
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """Refusals by template, against a proof for each candidate."""
 
 import random
-from typing import Any
+from collections.abc import Hashable
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -15,10 +16,11 @@ from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRe
 from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove
-from plimsoll.planning.limits import NO_CEILING, Limits, Workload
+from plimsoll.planning.limits import NO_CEILING, Limits
 from plimsoll.planning.moves import RebalancingConfig
-from plimsoll.planning.proven.bundles import hear
 from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.planning.proven.template_proofs import KnownRefusal, TemplateProofs
+from plimsoll.planning.proven.verdicts import judge_strategy
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.strategies import EVICTORS, IN_TREE
@@ -42,26 +44,36 @@ LEFT = [
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-class Unaided(PlanBuilder):
-    """Proves each candidate by itself."""
+class Unaided(TemplateProofs):
+    """Leaves each candidate to its own proof."""
 
-    def _refused_by_template(
-        self, candidate: Candidate, strategy: str, profile: Profile, workload: Workload
+    def refusal(
+        self, candidate: Candidate, profile: Profile, asker: Hashable, refusal_at: KnownRefusal
     ) -> Refusal | None:
         return None
 
 
-class Counting(PlanBuilder):
+class Counting(TemplateProofs):
     """Counts the candidates that need no proof."""
 
     known = 0
 
-    def _refused_by_template(
-        self, candidate: Candidate, strategy: str, profile: Profile, workload: Workload
+    def refusal(
+        self, candidate: Candidate, profile: Profile, asker: Hashable, refusal_at: KnownRefusal
     ) -> Refusal | None:
-        found = super()._refused_by_template(candidate, strategy, profile, workload)
+        found = super().refusal(candidate, profile, asker, refusal_at)
         self.known += found is not None
         return found
+
+
+ProofsT = TypeVar("ProofsT", bound=TemplateProofs)
+
+
+def a_plan(kind: type[ProofsT], *given: Any) -> tuple[PlanBuilder, ProofsT]:
+    """A plan whose refusals by template are of this kind."""
+    plan = PlanBuilder(*given)
+    plan.template_proofs = proofs = kind(plan.fork, plan.schedulers, plan.target_rows)
+    return plan, proofs
 
 
 def a_policy(line: int) -> RebalancingConfig:
@@ -131,12 +143,13 @@ def test_refusals_by_template_are_those_of_proofs(line: int) -> None:
     reasons: set[str] = set()
     surroundings = replace(SURROUNDINGS, memory=MoveHistory(LEFT, NOW.timestamp()))
     for seed in (1, 3, 4, 5, 7):  # the others have more nodes, and take four fifths of the time
-        aided, unaided = (kind(policy, a_start(seed), surroundings) for kind in (Counting, Unaided))
+        aided, counted = a_plan(Counting, policy, a_start(seed), surroundings)
+        unaided, _ = a_plan(Unaided, policy, a_start(seed), surroundings)
         for kind in StrategyKind:
             for strategy in policy.strategies:
                 if strategy.kind is kind:
-                    hear(aided, strategy)
-                    hear(unaided, strategy)
+                    judge_strategy(aided, strategy)
+                    judge_strategy(unaided, strategy)
 
         assert [(each.pod.uid, each.target) for each in aided.moves] == [
             (each.pod.uid, each.target) for each in unaided.moves
@@ -145,7 +158,7 @@ def test_refusals_by_template_are_those_of_proofs(line: int) -> None:
             (each.pod.uid, each.refusal) for each in unaided.refused
         ]
 
-        known, moved = known + aided.known, moved + len(aided.moves)
+        known, moved = known + counted.known, moved + len(aided.moves)
         reasons |= {each.refusal.reason for each in aided.refused}
     assert {"PingPong", "NewComplaint"} <= reasons
     assert known > 20

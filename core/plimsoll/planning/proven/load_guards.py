@@ -65,17 +65,14 @@ class LoadGuards:
         self._moved = [0, 0]
         self._all: tuple[int, int] | None = None
 
-    def of_node(self, node: str, lines: Mapping[str, float]) -> Refusal | None:
+    def of_node(self, book: LoadBook, node: str, lines: Mapping[str, float]) -> Refusal | None:
         """Why no pod may leave a node; ``lines`` are in percent of its allocatable."""
-        book = self._context.load_book
-        if book is None:
-            return None
-        return self.settling(node) or self._heals(book, node, lines)
+        return self.settling(book, node) or self._heals(book, node, lines)
 
-    def settling(self, node: str) -> Refusal | None:
+    def settling(self, book: LoadBook, node: str) -> Refusal | None:
         """Why a node that a pod was moved off or to is left alone."""
-        book, touched = self._context.load_book, self._touched.get(node)
-        if book is None or touched is None:
+        touched = self._touched.get(node)
+        if touched is None:
             return None
         earlier = float(book.course[self._context.cluster.rows[node], 0])
         if earlier > touched or self._context.now.timestamp() - touched >= SETTLED_S:
@@ -113,15 +110,12 @@ class LoadGuards:
             first = first or found
         return first
 
-    def of_pod(self, pod: PodInfo, workload: Workload, strategy: str) -> Refusal | None:
+    def of_pod(self, book: LoadBook, pod: PodInfo, workload: Workload, strategy: str) -> Refusal | None:
         """Why a pod is not moved because of its node's load."""
-        book = self._context.load_book
-        if book is None:
-            return None
         return (
             self._two_yardsticks(pod)
             or self._often(workload)
-            or self._memory.still_over(workload.key, strategy, self._over_used())
+            or self._memory.still_over(workload.key, strategy, self._over_used(book))
             or self._enough(book, pod)
         )
 
@@ -142,13 +136,13 @@ class LoadGuards:
             "OwnerLimit", f"{OWNER_MOVES} pods of {workload.name} were moved by load within the hour"
         )
 
-    def _over_used(self) -> frozenset[str]:
+    def _over_used(self, book: LoadBook) -> frozenset[str]:
         """Nodes that were found over-used, and whose readings since the last move are known."""
         return frozenset(
             node
             for found in self._context.classes
             for node in found.overutilized
-            if self.settling(node) is None
+            if self.settling(book, node) is None
         )
 
     def _enough(self, book: LoadBook, pod: PodInfo) -> Refusal | None:
@@ -168,13 +162,11 @@ class LoadGuards:
                 )
         return None
 
-    def moved(self, pod: PodInfo) -> None:
+    def moved(self, book: LoadBook, pod: PodInfo) -> None:
         """Record a planned move; the book still has the pod on its node."""
-        book = self._context.load_book
-        if book is not None:
-            share = book.of(pod)
-            self._moved[0] += share.cpu
-            self._moved[1] += share.memory
+        share = book.of(pod)
+        self._moved[0] += share.cpu
+        self._moved[1] += share.memory
 
 
 def scores_by_load(profiles: Mapping[str, Profile], pod: PodInfo) -> bool | None:

@@ -52,21 +52,21 @@ class LoadLines:
     Args:
         context: The plan's view of its fork.
         strategies: The policy's strategies.
+        guards: Limits the moves of strategies that go by load.
         guided: Further names under which moves are proposed because of load: a planner's objective.
         careful: Names of strategies whose moves are optional: their targets stay cool as well.
         scores_load: Whether the score of a pod's scheduler includes load, so that a gain may come from it.
-        guards: Limits the moves of strategies that go by load; None for no limits.
     """
 
     def __init__(
         self,
         context: StrategyContext,
         strategies: Iterable[Strategy],
+        guards: LoadGuards,
         *,
         guided: Collection[str] = (),
         careful: Collection[str] = (),
         scores_load: Callable[[PodInfo], bool | None] = lambda _: False,
-        guards: LoadGuards | None = None,
     ) -> None:
         self._context = context
         self._by_load = moving_by_load(strategies)
@@ -77,24 +77,23 @@ class LoadLines:
         self._scores_load = scores_load
         self._lines: Mapping[str, float] | None = None
 
-    def closes(self, strategy: str, node: str) -> Refusal | None:
+    def of_node(self, strategy: str, node: str) -> Refusal | None:
         """Why no pod may leave a node because of its load."""
-        guards = self._guards_of(strategy)
-        return None if guards is None else guards.of_node(node, self.lines)
+        book = self._context.load_book
+        if book is None or strategy not in self._guided:
+            return None
+        return self._guards.of_node(book, node, self.lines)
 
     def is_settling(self, node: str) -> bool:
         """Whether a node neither gives nor receives pods because of load, as it has just done so."""
-        return self._guards is not None and self._guards.settling(node) is not None
+        book = self._context.load_book
+        return book is not None and self._guards.settling(book, node) is not None
 
     def moved(self, move: Move) -> None:
         """Record a planned move that is about to be made in the fork."""
-        guards = self._guards_of(move.strategy)
-        if guards is not None:
-            guards.moved(move.pod)
-
-    def _guards_of(self, strategy: str) -> LoadGuards | None:
-        is_bound = strategy in self._guided and self._context.load_book is not None
-        return self._guards if is_bound else None
+        book = self._context.load_book
+        if book is not None and move.strategy in self._guided:
+            self._guards.moved(book, move.pod)
 
     def of_source(
         self, strategy: str, pod: PodInfo, node: str, workload: Workload | None = None
@@ -106,12 +105,9 @@ class LoadLines:
         refusal = self._unmeasured(book, node)
         if refusal is None and not book.of(pod).is_measured:
             return Refusal("NotMeasured", f"there is no recent measurement of pod {pod.key}")
-        guards = self._guards_of(strategy)
-        return (
-            refusal
-            if guards is None
-            else refusal or guards.of_pod(pod, workload or workload_of(pod), strategy)
-        )
+        if refusal is not None or strategy not in self._guided:
+            return refusal
+        return self._guards.of_pod(book, pod, workload or workload_of(pod), strategy)
 
     def of_target(self, strategy: str, pod: PodInfo, node: str) -> Refusal | None:
         """Why it may not move to a node because of its load, or of the requests there."""
@@ -120,8 +116,7 @@ class LoadLines:
         if book is None or cluster.rows[node] == cluster.row_of_pod(pod.uid):
             return None
         if self.guides(strategy, pod):
-            guards = self._guards_of(strategy)
-            settling = None if guards is None else guards.settling(node)
+            settling = self._guards.settling(book, node) if strategy in self._guided else None
             return self._unmeasured(book, node) or settling or self.too_hot(node, pod)
         return self.too_hot(node, pod) if strategy in self._careful else None
 

@@ -1,20 +1,7 @@
 """The Proven planner, the default: decides which pods move where, each proven with all others placed.
 
-Strategies yield candidates in order; each passes the following checks, or is refused with a reason:
-
-1. the policy's evictors (again; strategies call them too), and a pod is moved once in a plan;
-2. the limits: total, node, namespace, workload;
-3. the PodDisruptionBudget that covers it, counting the moves planned so far;
-4. the memory: fruitless moves of its owner, a budget that has just blocked an eviction;
-5. the proof: on a fork of the cluster with the pod removed and all moves so far made, the scheduler that will
-   place the replacement ranks the nodes for it. The highest score must belong to nodes other than the pod's
-   own, or the replacement would only return;
-6. the complaints: it resolves its own, and no strategy has a new complaint
-   (:mod:`plimsoll.planning.complaint_ledger`).
-
-The move is then booked in the fork, so that two pods never count on one place, and strategies see the future
-cluster. The same input yields the same plan. ``revalidate`` makes the same checks for the present cluster,
-right before the eviction.
+The strategies run one after the other, those of kind Deschedule first. Each sees the cluster with the moves
+of earlier ones made. :mod:`plimsoll.planning.proven` lists the checks that a candidate passes.
 """
 
 from collections.abc import Callable
@@ -27,14 +14,15 @@ from plimsoll.framework.descheduling.proposals import Candidate, Destinations, R
 from plimsoll.framework.descheduling.strategy import MendsSpread, StrategyKind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
-from plimsoll.planning.proven.bundles import hear, judge
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
+from plimsoll.planning.proven.proof import purpose_decides
+from plimsoll.planning.proven.verdicts import judge, judge_strategy
 from plimsoll.toolkit.descheduling.disruption_signals import unreadable_cost
 
 #: Maximum number of pods whose costs remarks name.
 REMARKS = 3
 
-#: Plans and books moves that repair a topology spread only together; returns a remark, or "".
+#: Plans and makes moves that repair a topology spread only together; returns a remark, or "".
 SpreadRepair = Callable[[PlanBuilder, MendsSpread, RebalancingConfig, PlanningContext], str]
 
 
@@ -48,7 +36,7 @@ def plan(
 
     ``repair`` runs after the single moves of a strategy that repairs topology spread.
     """
-    book = PlanBuilder(rebalancing, cluster, planning_context)
+    plan = PlanBuilder(rebalancing, cluster, planning_context)
     failures: list[PluginError] = []
     classes: list[tuple[str, NodeClasses]] = []
     remarks: list[tuple[str, str]] = []
@@ -58,30 +46,30 @@ def plan(
                 continue
             name = strategy.name
             try:
-                hear(book, strategy)
-                if repair and book.objections.has_conscience and isinstance(strategy, MendsSpread):
-                    said = repair(book, strategy, rebalancing, planning_context)
-                    book.context.remarks += [said] if said else []
+                judge_strategy(plan, strategy)
+                if repair and plan.compares_complaints and isinstance(strategy, MendsSpread):
+                    said = repair(plan, strategy, rebalancing, planning_context)
+                    plan.context.remarks += [said] if said else []
             except PluginError as exc:
                 failures.append(exc)
-            book.collect_protected(name)
-            classes += [(name, found) for found in book.context.classes]
-            book.context.classes.clear()
-            remarks += [(name, said) for said in book.context.remarks]
-            book.context.remarks.clear()
-            failures += book.context.failures
-            book.context.failures.clear()
-    remarks += _unreadable_costs(book)
+            plan.collect_protected(name)
+            classes += [(name, found) for found in plan.context.classes]
+            plan.context.classes.clear()
+            remarks += [(name, said) for said in plan.context.remarks]
+            plan.context.remarks.clear()
+            failures += plan.context.failures
+            plan.context.failures.clear()
+    remarks += _unreadable_costs(plan)
     return EvictionPlan(
-        tuple(book.moves), tuple(book.refused), tuple(failures), tuple(classes), tuple(remarks)
+        tuple(plan.moves), tuple(plan.refused), tuple(failures), tuple(classes), tuple(remarks)
     )
 
 
-def _unreadable_costs(book: PlanBuilder) -> list[tuple[str, str]]:
+def _unreadable_costs(plan: PlanBuilder) -> list[tuple[str, str]]:
     """Remarks about costs that cannot be read, of the pods on nodes that others leave, one a pod."""
-    fork, found = book.fork, dict[str, tuple[str, str]]()
-    concerned = [(move.strategy, move.pod) for move in book.moves]
-    for strategy, node in dict.fromkeys((move.strategy, move.source) for move in book.moves):
+    fork, found = plan.fork, dict[str, tuple[str, str]]()
+    concerned = [(move.strategy, move.pod) for move in plan.moves]
+    for strategy, node in dict.fromkeys((move.strategy, move.source) for move in plan.moves):
         concerned += [(strategy, pod) for pod in fork.pods_on(fork.rows[node]) if pod.stands_in_for is None]
     for strategy, pod in concerned:
         said = unreadable_cost(pod.pod.metadata.annotations)
@@ -107,18 +95,18 @@ def revalidate(
     standing = cluster.pods.get(move.pod.uid)
     row = cluster.row_of_pod(move.pod.uid)
     free = replace(rebalancing, limits=UNLIMITED, minimum_gain=None)
-    book = PlanBuilder(free, cluster, replace(planning_context, moved=frozenset(), touched={}))
-    book.objections.conscience.without_driving()
+    plan = PlanBuilder(free, cluster, replace(planning_context, moved=frozenset(), touched={}))
+    plan.complaints.only_reported()
     # Moves of a bundle were judged together.
-    book.objections.has_conscience = book.objections.has_conscience and not move.bundle
+    plan.compares_complaints = plan.compares_complaints and not move.bundle
     if move.target:
         if standing is None or row is None or cluster.nodes[row].name != move.source:
             return Refusal("Gone", f"pod {move.pod.key} is not on node {move.source} any more")
-    elif move.pod.uid not in book.context.unplaced:
+    elif move.pod.uid not in plan.context.unplaced:
         return Refusal("Gone", f"pod {move.pod.key} is gone already")
     pod = standing or move.pod
     alone = move.planner is not Planner.OPTIMAL and not move.bundle
-    decides = alone and book.objections.decides(move.strategy)
+    decides = alone and purpose_decides(move.strategy, plan)
     if move.is_directed and not decides:
         again = Candidate(pod, move.source, move.reason, move.target)
     elif move.target and decides and not move.is_forecast:
@@ -127,5 +115,5 @@ def revalidate(
         )
     else:
         again = Candidate(pod, move.source, move.reason)
-    verdict = judge(book, again, move.strategy)
-    return book.moves[0] if verdict is Verdict.ACCEPTED else book.refused[0].refusal
+    verdict = judge(plan, again, move.strategy)
+    return plan.moves[0] if verdict is Verdict.ACCEPTED else plan.refused[0].refusal

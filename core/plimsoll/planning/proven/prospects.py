@@ -42,11 +42,8 @@ class ForkProspects:
     def outlook(self, pod: PodInfo) -> Outlook | None:
         """Where its replacement could go; None if an extender or another scheduler decides."""
         scheduler = self._schedulers.deciding(pod)
-        if scheduler is None or self._fork.row_of_pod(pod.uid) is None:
-            return None
-        try:
-            ranking = self._schedulers.rank_without(pod, scheduler.profile)
-        except PluginError:
+        ranking = None if scheduler is None else self._schedulers.ranked(pod)
+        if scheduler is None or ranking is None:
             return None
         totals = dict(zip(ranking.nodes, ranking.totals.tolist(), strict=True))
         return Outlook(totals, MAX_SCORE * sum(scheduler.profile.weights.values()))

@@ -15,8 +15,8 @@ from plimsoll.model.kinds.node import Node
 Exclusion = Callable[[str], str]
 """Whether replacements may be expected on the node of this name."""
 
-Objection = Callable[[str], Refusal | None]
-"""What speaks against a move to the node of this name."""
+RefusalAt = Callable[[str], Refusal | None]
+"""Why the replacement does not go to the node of this name."""
 
 CoolRows = Callable[[], BoolArray | None]
 """Shape (N,) by row: whether a node's load alone is no objection; None where load does not matter."""
@@ -66,7 +66,7 @@ def expected(
     candidate: Candidate,
     ranking: Ranking,
     exclusion: Exclusion,
-    objection: Objection,
+    refusal_at: RefusalAt,
     *,
     is_forecast: bool,
     may_return: bool,
@@ -97,7 +97,7 @@ def expected(
         )
     first: Refusal | None = None
     for name in best[:TRIES]:
-        refusal = objection(name)
+        refusal = refusal_at(name)
         if refusal is None and not is_forecast:
             return TargetChoice(name, is_directed=False)
         first = first or refusal
@@ -108,7 +108,7 @@ def best_admitted(
     candidate: Candidate,
     ranking: Ranking,
     targets: TargetRows,
-    objection: Objection,
+    refusal_at: RefusalAt,
     *,
     may_return: bool,
     cool: CoolRows = lambda: None,
@@ -134,7 +134,7 @@ def best_admitted(
         chosen &= targets.among(serves.names)[rows]
     first: Refusal | None = None
     for name, total in islice(_cool_first(ranking, chosen, serves, cool), TRIES):
-        refusal = objection(name)
+        refusal = refusal_at(name)
         if refusal is None:
             highest = int(ranking.totals.max())
             rivals = serves is not None and bool(np.count_nonzero(ranking.totals == highest) > 1)

@@ -7,7 +7,7 @@ object to each of them whatever the source, the candidate is refused with the re
 find. In all other cases there is no result here, and the candidate is proven individually.
 
 A refusal is computed once for all pods of a template and an owner whose nodes are alike: feasible or not,
-admitted or not, and none of the best. They share one object. Results hold until a move is booked.
+admitted or not, and none of the best. They share one object. Results hold until a move is made.
 """
 
 from collections.abc import Callable, Hashable
@@ -23,8 +23,8 @@ from plimsoll.planning.fork_schedulers import ForkSchedulers
 from plimsoll.planning.moves import replacement_of
 from plimsoll.planning.proven.target_choice import TRIES, TargetRows, best_rows, no_target
 
-KnownObjection = Callable[[str], Refusal | None]
-"""What is known to speak against a move to the node of this name, wherever the pod comes from."""
+KnownRefusal = Callable[[str], Refusal | None]
+"""Why no pod of the template moves to the node of this name, as far as that is known."""
 
 Alike = tuple[Hashable, bool, bool]
 """Who asks, and whether the pod's own node is feasible, and admitted besides."""
@@ -53,25 +53,30 @@ class _Ranked(Struct, frozen=True):
 
 
 class TemplateProofs:
-    """The plan's results by template, on its fork."""
+    """The plan's results by template, on its fork.
+
+    Attributes:
+        applies: By strategy, whether its candidates may be refused by template.
+    """
 
     def __init__(self, fork: Cluster, schedulers: ForkSchedulers, targets: TargetRows) -> None:
         self._fork = fork
         self._schedulers = schedulers
         self._targets = targets
+        self.applies: dict[str, bool] = {}
         self._known: dict[tuple[PodTemplate, int, frozenset[str] | None], _Ranked | None] = {}
 
     def forget(self) -> None:
-        """Drop the results; a move was booked or undone."""
+        """Drop the results; a move was made or undone."""
         self._known.clear()
 
     def refusal(
-        self, candidate: Candidate, profile: Profile, asker: Hashable, objection: KnownObjection
+        self, candidate: Candidate, profile: Profile, asker: Hashable, refusal_at: KnownRefusal
     ) -> Refusal | None:
         """Why a candidate without an order of its own stays; None if it must be proven individually.
 
-        ``objection`` returns the same for all pods of a template that have the same ``asker``, until a move
-        is booked, or returns None.
+        ``refusal_at`` returns the same for all pods of a template that have the same ``asker``, until a move
+        is made, or returns None.
         """
         serves = candidate.destinations
         names = None if serves is None else serves.names
@@ -93,7 +98,7 @@ class TemplateProofs:
             return known
         first: Refusal | None = None
         for name in [name for name in ranked.best if name != candidate.node][:TRIES]:
-            refusal = objection(name)
+            refusal = refusal_at(name)
             if refusal is None:
                 return None
             first = first or refusal

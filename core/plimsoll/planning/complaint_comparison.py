@@ -106,11 +106,11 @@ class ComplaintComparison:
         self._fork = fork
         self._context = context
         own = [ComplaintWatcher(each, context) for each in strategies]
-        self._watchers = [each for each in (*own, *others) if _has_a_say(each.strategy)]
+        self._watchers = [each for each in (*own, *others) if _judges_places(each.strategy)]
         self._own = {each.strategy.name: each for each in self._watchers if not each.policy}
         # Needed for every candidate: what a strategy can report is determined once.
         self._complaining = {each for each in self._watchers if isinstance(each.strategy, Complaining)}
-        self._of_crowds = {
+        self._of_crowding = {
             each
             for each in self._watchers
             if isinstance(each.strategy, ComplainsOfCrowding) and each.strategy.complains_of_crowding
@@ -118,18 +118,18 @@ class ComplaintComparison:
         self._emptying = [
             (each, each.strategy) for each in self._watchers if isinstance(each.strategy, EmptiesByUse)
         ]
-        self._silent: set[ComplaintWatcher] = set()
-        self._crowded: dict[tuple[Hashable, str], Refusal] = {}
+        self._failed: set[ComplaintWatcher] = set()
+        self._refused: dict[tuple[Hashable, str], Refusal] = {}
 
     def forget(self) -> None:
-        """Drop cached complaints after a move was booked or undone."""
-        self._crowded.clear()
+        """Drop cached complaints after a move was made or undone."""
+        self._refused.clear()
 
-    def crowds(self, pod: PodInfo, target: str) -> Refusal | None:
+    def known_refusal(self, pod: PodInfo, target: str) -> Refusal | None:
         """The complaint about another pod with the same requests on that node, from any source."""
-        return self._crowded.get((_requests_of(pod), target))
+        return self._refused.get((_requests_of(pod), target))
 
-    def without_driving(self) -> None:
+    def only_reported(self) -> None:
         """Leave out strategies that would have to run again; there is no time for it before an eviction."""
         self._watchers = [each for each in self._watchers if each in self._complaining]
 
@@ -137,8 +137,8 @@ class ComplaintComparison:
         """Whether the strategy's complaints justify its moves, rather than the scheduler's score."""
         return self._own.get(strategy) in self._complaining
 
-    def objection(
-        self, strategy: str, trips: Sequence[ProposedMove], *, mends: bool = True, strict: bool = True
+    def refusal(
+        self, strategy: str, moves: Sequence[ProposedMove], *, mends: bool = True, strict: bool = True
     ) -> Refusal | None:
         """Why moves must not be made; they are made and undone here.
 
@@ -149,69 +149,69 @@ class ComplaintComparison:
         Raises:
             PluginError: The strategy that proposed the moves raised.
         """
-        nodes = frozenset(name for trip in trips for name in (trip.source, trip.target))
-        before = self._heard(Vicinity(tuple(trip.pod for trip in trips), nodes), strategy)
-        after, emptied = self._after(trips, nodes, strategy, avoids=strict)
+        nodes = frozenset(name for move in moves for name in (move.source, move.target))
+        before = self._reported(Vicinity(tuple(move.pod for move in moves), nodes), strategy)
+        after, emptied = self._after(moves, nodes, strategy, avoids=strict)
         refusal, watcher = self._compared(strategy, before, after, mends=mends, strict=strict)
-        if refusal and watcher in self._of_crowds and not watcher.policy and len(trips) == 1:
-            self._crowded[_requests_of(trips[0].pod), trips[0].target] = refusal
+        if refusal and watcher in self._of_crowding and not watcher.policy and len(moves) == 1:
+            self._refused[_requests_of(moves[0].pod), moves[0].target] = refusal
         if refusal is None and emptied:
-            name, other = min((trip.target, emptied[trip.target]) for trip in trips if trip.target in emptied)
+            name, other = min((move.target, emptied[move.target]) for move in moves if move.target in emptied)
             message = f"{other} would move it on: it empties node {name} for its little use"
             refusal = Refusal(WOULD_MOVE_AGAIN, message)
         return refusal
 
     def _after(
-        self, trips: Sequence[ProposedMove], nodes: frozenset[str], strategy: str, *, avoids: bool
+        self, moves: Sequence[ProposedMove], nodes: frozenset[str], strategy: str, *, avoids: bool
     ) -> tuple[dict[ComplaintWatcher, Complaints], dict[str, str]]:
         """Complaints after the moves, and the targets that other strategies would empty, with their names."""
         contexts = {id(each.context): each.context for each in self._watchers}
         measured = [(context, context.measurements) for context in contexts.values()]
-        heirs = [settled(trip.pod, self._fork, trip.target, self._context.now) for trip in trips]
+        replacements = [settled(move.pod, self._fork, move.target, self._context.now) for move in moves]
         attempt = ForkAttempt(self._fork)
         try:
-            for trip, heir in zip(trips, heirs, strict=True):
-                attempt.move(trip.pod, trip.target, heir)
+            for move, replacement in zip(moves, replacements, strict=True):
+                attempt.move(move.pod, move.target, replacement)
             for context, known in measured:
                 context.measurements = shifted(
-                    known, [(trip.pod.key, trip.source, trip.target) for trip in trips]
+                    known, [(move.pod.key, move.source, move.target) for move in moves]
                 )
-            near = Vicinity(tuple(heirs), nodes)
-            found = self._heard(near, strategy)
-            return found, self._emptied(trips, near, strategy) if avoids else {}
+            near = Vicinity(tuple(replacements), nodes)
+            found = self._reported(near, strategy)
+            return found, self._emptied(moves, near, strategy) if avoids else {}
         finally:
             attempt.undo()
             for context, known in measured:
                 context.measurements = known
 
-    def _emptied(self, trips: Sequence[ProposedMove], near: Vicinity, proposer: str) -> dict[str, str]:
+    def _emptied(self, moves: Sequence[ProposedMove], near: Vicinity, proposer: str) -> dict[str, str]:
         """Targets that another strategy would empty, with its name."""
-        targets = {trip.target for trip in trips if trip.target != trip.source}
+        targets = {move.target for move in moves if move.target != move.source}
         found: dict[str, str] = {}
         for watcher, emptying in self._emptying:
             is_own = not watcher.policy and watcher.strategy.name == proposer
-            if is_own or watcher in self._silent or not watcher.is_about(near):
+            if is_own or watcher in self._failed or not watcher.is_about(near):
                 continue
             try:
                 with calling(watcher.strategy.name, "to_be_emptied"):
                     names = emptying.to_be_emptied(watcher.context, near)
             except PluginError:
-                self._silent.add(watcher)  # as above
+                self._failed.add(watcher)  # as in _reported
                 continue
             found |= dict.fromkeys(names & targets, str(watcher))
         return found
 
-    def _heard(self, near: Vicinity, proposer: str) -> dict[ComplaintWatcher, Complaints]:
+    def _reported(self, near: Vicinity, proposer: str) -> dict[ComplaintWatcher, Complaints]:
         found: dict[ComplaintWatcher, Complaints] = {}
         for watcher in self._watchers:
-            if watcher in self._silent or not watcher.is_about(near):
+            if watcher in self._failed or not watcher.is_about(near):
                 continue
             try:
                 found[watcher] = _complaints(watcher, near)
             except PluginError:
                 if not watcher.policy and watcher.strategy.name == proposer:
                     raise
-                self._silent.add(watcher)  # it cannot judge this cluster; its own run reports why
+                self._failed.add(watcher)  # it cannot judge this cluster; its own run reports why
         return found
 
     def _compared(
@@ -223,7 +223,7 @@ class ComplaintComparison:
         mends: bool,
         strict: bool,
     ) -> tuple[Refusal | None, ComplaintWatcher | None]:
-        """The objection, and the strategy that would have a new complaint, if that is the objection."""
+        """The refusal, and the strategy that would have a new complaint, if that is why."""
         own = self._own.get(strategy)
         must_mend = mends and own is not None and own in self._complaining
         had = before.get(own, {}) if own is not None else {}
@@ -268,7 +268,7 @@ def _requests_of(pod: PodInfo) -> Hashable:
     return pod.template.memo("requests", lambda: frozenset(pod.template.requests.items()))
 
 
-def _has_a_say(strategy: Strategy) -> bool:
+def _judges_places(strategy: Strategy) -> bool:
     """Whether the strategy judges the places of pods."""
     if isinstance(strategy, Complaining):
         return True
@@ -276,7 +276,7 @@ def _has_a_say(strategy: Strategy) -> bool:
     return not renews and not isinstance(strategy, ServesPending)
 
 
-def heard(
+def complaints_of(
     name: str, strategy: Complaining, context: StrategyContext, near: Vicinity | None = None
 ) -> Complaints:
     """What a strategy complains of; a plain sentence becomes a complaint of balance.
@@ -292,7 +292,7 @@ def heard(
 def _complaints(watcher: ComplaintWatcher, near: Vicinity) -> Complaints:
     strategy, context = watcher.strategy, watcher.context
     return (
-        heard(strategy.name, strategy, context, near)
+        complaints_of(strategy.name, strategy, context, near)
         if isinstance(strategy, Complaining)
         else _proposed(strategy, context, near)
     )

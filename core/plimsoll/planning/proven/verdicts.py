@@ -1,4 +1,8 @@
-"""Judges bundles: proposals whose moves are all made or none."""
+"""Gives verdicts on proposals, and makes the moves of those that are accepted in the plan.
+
+A candidate passes :mod:`plimsoll.planning.proven.checks`, then :mod:`plimsoll.planning.proven.proof`. The
+moves of a bundle are all made or none; pods that share a ResourceClaim are one, too.
+"""
 
 from msgspec.structs import replace
 
@@ -13,13 +17,20 @@ from plimsoll.framework.descheduling.proposals import (
 )
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.kinds.pod import PodStatus
-from plimsoll.planning.budgets import BudgetLedger
-from plimsoll.planning.complaint_ledger import MENDS_NOTHING, NEW_COMPLAINT, ProposedMove
+from plimsoll.planning.complaint_comparison import MENDS_NOTHING, NEW_COMPLAINT, ProposedMove
 from plimsoll.planning.devices.fork_devices import ForkDevices
 from plimsoll.planning.devices.shared_claims import SharedClaimGroup, together
-from plimsoll.planning.limits import LimitLevel, Tally
+from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Move, Refused, workload_of
+from plimsoll.planning.proven.checks import (
+    NODE_CHECKS,
+    POD_CHECKS,
+    CheckedCandidate,
+    first_refusal,
+    limits,
+)
 from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.planning.proven.proof import prove
 from plimsoll.planning.strategy_run import run_strategy
 
 #: Why a pod of a bundle stays that another proposal has already moved.
@@ -32,7 +43,7 @@ ONE_BY_ONE = Refusal("SharedClaim", "it shares a ResourceClaim, and is to move o
 NO_USE = "NoRoomMade"
 
 
-def hear(plan: PlanBuilder, strategy: Strategy) -> None:
+def judge_strategy(plan: PlanBuilder, strategy: Strategy) -> None:
     """Judge all proposals of a strategy.
 
     Raises:
@@ -42,7 +53,7 @@ def hear(plan: PlanBuilder, strategy: Strategy) -> None:
 
 
 def judge(plan: PlanBuilder, proposal: Proposal, strategy: str) -> Verdict | None:
-    """Prove and book a proposal, or refuse it; None when the cycle's total is used up.
+    """Make the moves of a proposal in the plan, or refuse it; None when the cycle's total is used up.
 
     A plugin or evictor that raises affects this proposal only.
     """
@@ -52,7 +63,50 @@ def judge(plan: PlanBuilder, proposal: Proposal, strategy: str) -> Verdict | Non
         return _judge_shared(plan, proposal, strategy, shared)
     if isinstance(proposal, Bundle):
         return _judge_all(plan, proposal, strategy)
-    return plan.judge(proposal, strategy)
+    return _judge_one(plan, CheckedCandidate.of(proposal, strategy))
+
+
+def _judge_one(plan: PlanBuilder, candidate: CheckedCandidate) -> Verdict | None:
+    """The verdict on one pod."""
+    pod = candidate.pod
+    if pod.uid in plan.moved or pod.stands_in_for is not None:
+        return Verdict.REFUSED  # strategies see replacements in their new places before they exist
+    refusal = first_refusal(NODE_CHECKS, candidate, plan)
+    if refusal is not None:
+        return _refuse(plan, candidate, refusal, Verdict.NODE_CLOSED)
+    try:
+        found = first_refusal(POD_CHECKS, candidate, plan) or prove(candidate, plan)
+        limits(candidate, plan)  # a protected pod, too, ends the run whose total is used up
+    except PluginError as exc:
+        return _refuse(plan, candidate, Refusal("PluginError", str(exc)))
+    if isinstance(found, Move):
+        return _accept(plan, candidate, found)
+    level = candidate.limit.level if candidate.limit else None
+    if level is not None and level.ends_cycle:
+        return _refuse(plan, candidate, found, None)
+    closed = Verdict.NODE_CLOSED if level is LimitLevel.NODE else Verdict.REFUSED
+    return _refuse(plan, candidate, found, closed)
+
+
+def _refuse(
+    plan: PlanBuilder,
+    candidate: CheckedCandidate,
+    refusal: Refusal,
+    verdict: Verdict | None = Verdict.REFUSED,
+) -> Verdict | None:
+    plan.refused.append(Refused(candidate.pod, candidate.strategy, candidate.proposed.reason, refusal))
+    return verdict
+
+
+def _accept(plan: PlanBuilder, candidate: CheckedCandidate, move: Move) -> Verdict:
+    after = candidate.after
+    plan.tally.count(move.source, move.pod.namespace, move.workload)
+    # A surge deletes its pod when one more healthy pod exists, so it uses no budget.
+    budget = "" if move.surge else plan.ledger.take(move.pod, after.budget if after else "")
+    plan.moves.append(replace(move, budget=budget, waits=after is not None))
+    plan.load.moved(move)
+    plan.make(move)
+    return Verdict.ACCEPTED
 
 
 def _judge_shared(
@@ -68,62 +122,44 @@ def _judge_shared(
         return Verdict.REFUSED
     devices = plan.fork.index(ForkDevices)
     released = devices.release(shared.claims)
-    plan.booked()
+    plan.forget()
     verdict: Verdict | None
     if bundle is None and len(shared.candidates) == 1:
-        verdict = plan.judge(shared.candidates[0], strategy)
+        verdict = _judge_one(plan, CheckedCandidate.of(shared.candidates[0], strategy))
     else:
         verdict = _judge_all(
             plan, replace(bundle or Bundle(candidates), candidates=shared.candidates), strategy
         )
     if verdict is not Verdict.ACCEPTED:
         devices.restore(released)
-        plan.booked()
+        plan.forget()
     return verdict
 
 
 def _judge_all(plan: PlanBuilder, bundle: Bundle, strategy: str) -> Verdict | None:
-    """Book all candidates or none: bookings are undone when one candidate must stay."""
+    """Make all moves or none: those made are undone when one candidate must stay."""
     made, refused = len(plan.moves), len(plan.refused)
-    tally, ledger = plan.tally.copy(), plan.ledger.copy()
-    measured = plan.context.measurements
-    plan.in_bundle = True
-    try:
-        verdict = _judge_each(plan, bundle, strategy, made, refused, (tally, ledger))
-    finally:
-        plan.in_bundle = False
-    if verdict is not Verdict.ACCEPTED:
-        plan.context.measurements = measured
-    return verdict
-
-
-def _judge_each(
-    plan: PlanBuilder,
-    bundle: Bundle,
-    strategy: str,
-    made: int,
-    refused: int,
-    kept: tuple[Tally, BudgetLedger],
-) -> Verdict | None:
+    tally, ledger, measured = plan.tally.copy(), plan.ledger.copy(), plan.context.measurements
     for candidate in bundle.candidates:
         after = _before(plan, candidate, made) if bundle.one_by_one else None
-        verdict = plan.judge(candidate, strategy, LimitLevel.NODE, after)
-        if bundle.one_by_one and verdict is Verdict.ACCEPTED:
-            plan.set_replacement(plan.moves[-1], plan.moves[-1].pod.pod.status)
+        checked = CheckedCandidate.of(candidate, strategy, after=after, is_bundled=True)
+        verdict = _judge_one(plan, checked)
         if verdict is not Verdict.ACCEPTED:
             why = plan.refused[-1].refusal if len(plan.refused) > refused else MOVED
             break
+        if bundle.one_by_one:
+            plan.set_replacement(plan.moves[-1], plan.moves[-1].pod.pod.status)
     else:
-        no_use = _no_use(plan, bundle) or _objection_to(plan, plan.moves[made:], strategy)
+        no_use = _no_use(plan, bundle) or _complaint(plan, plan.moves[made:], strategy)
         if no_use is None:
-            _book_together(plan, bundle, made)
+            _mark_together(plan, bundle, made)
             return Verdict.ACCEPTED
         verdict, why = Verdict.REFUSED, no_use
     del plan.refused[refused:]
     for move in reversed(plan.moves[made:]):
         plan.take_back(move)
     del plan.moves[made:]
-    plan.tally, plan.ledger = kept
+    plan.tally, plan.ledger, plan.context.measurements = tally, ledger, measured
     for each in bundle.candidates:
         message = f"it goes only with others, and pod {candidate.pod.key} must stay: {why.message}"
         is_common = why.reason in (NO_USE, MENDS_NOTHING, NEW_COMPLAINT)
@@ -132,7 +168,7 @@ def _judge_each(
     return verdict
 
 
-def _book_together(plan: PlanBuilder, bundle: Bundle, made: int) -> None:
+def _mark_together(plan: PlanBuilder, bundle: Bundle, made: int) -> None:
     """Mark the moves as one bundle, and place the beneficiary in the room."""
     name, beneficiary = bundle.candidates[0].pod.uid if bundle.candidates else "", bundle.beneficiary
     many = len(plan.moves) - made
@@ -147,7 +183,7 @@ def _book_together(plan: PlanBuilder, bundle: Bundle, made: int) -> None:
         plan.moved.add(each.pod.uid)  # no other proposal of this plan moves it
         plan.context.unplaced.discard(each.pod.uid)
         plan.fork.place(each.pod, each.node)
-        plan.booked()
+        plan.forget()
 
 
 def _before(plan: PlanBuilder, candidate: Candidate, made: int) -> Move | None:
@@ -185,16 +221,17 @@ def _no_use_for(plan: PlanBuilder, beneficiary: Beneficiary, bundle: Bundle) -> 
     return None
 
 
-def _objection_to(plan: PlanBuilder, moves: list[Move], strategy: str) -> Refusal | None:
-    """The strategies' objection to moves that are made already, all together."""
-    trips = [ProposedMove(move.pod, move.source, move.target) for move in moves if move.target]
-    if not plan.objections.has_conscience or not trips:
+def _complaint(plan: PlanBuilder, moves: list[Move], strategy: str) -> Refusal | None:
+    """Why the strategies object to moves that are made already, all together."""
+    together = [ProposedMove(move.pod, move.source, move.target) for move in moves if move.target]
+    if not plan.compares_complaints or not together:
         return None
-    measured = plan.context.measurements
+    traits, measured = plan.traits, plan.context.measurements
+    mends = strategy not in traits.serving_pending | traits.restarting
     for move in reversed(moves):
         plan.take_back(move)
     try:
-        return plan.objections.complaint_of_all(strategy, trips)
+        return plan.complaints.refusal(strategy, together, mends=mends, strict=strategy in traits.by_use)
     finally:
         for move in moves:
             plan.make(move)
