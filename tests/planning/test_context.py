@@ -1,4 +1,4 @@
-"""Contexts of plans: the outcome of each fact; none is left out.
+"""Contexts of plans: the outcome of each fact; none is left out."""
 
 from __future__ import annotations
 

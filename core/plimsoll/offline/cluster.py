@@ -4,7 +4,7 @@ The engine decides. Pods are tried in the order of the scheduling queue, then in
 the members of a PodGroup are placed together or not at all. Nominations and targets of open moves keep their
 room. HTTP extenders are not called. Equal input gives equal output.
 
-Time is set from outside. A pod that is placed runs and is ready immediately, and a pod that leaves frees its room
+Time is set from outside. A pod that is placed runs and is ready immediately, and one that leaves frees its room
 immediately. While time stands still (``now`` is None), placed pods stay as they are.
 """
 
