@@ -1,6 +1,6 @@
 """Indexes nominated pods by node; the reservation book writes it, filters read it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from plimsoll.framework import PodInfo
@@ -43,21 +43,16 @@ class Nominator:
         """Uids of the nominated pods that are keys of ``placed``."""
         return self._node_of.keys() & placed.keys()
 
-    def copy(self) -> "Nominator":
-        """An independent copy."""
-        twin = Nominator()
-        for node, pods in self.by_node.items():
-            for pod in pods.values():
-                twin.add(pod, node)
-        return twin
+    def entries(self) -> Iterator[tuple[PodInfo, str]]:
+        """All nominated pods with their nodes."""
+        return ((pod, node) for node, pods in self.by_node.items() for pod in pods.values())
 
     def claimed(self, cluster: Cluster) -> Cluster:
         """A fork of the cluster in which nominated pods are on their nodes; planners start from it."""
         fork = cluster.fork()
-        for node, pods in self.by_node.items():
-            for uid, pod in pods.items():
-                if uid not in fork.pods:
-                    fork.place(pod, node)
+        for pod, node in self.entries():
+            if pod.uid not in fork.pods:
+                fork.place(pod, node)
         return fork
 
     def changed_since(self, tick: int) -> frozenset[str] | None:

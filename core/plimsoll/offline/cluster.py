@@ -4,8 +4,8 @@ The engine decides. Pods are tried in the order of the scheduling queue, then in
 the members of a PodGroup are placed together or not at all. Nominations and targets of open moves keep their
 room. HTTP extenders are not called. Equal input gives equal output.
 
-Time is set from outside. A pod that is placed runs and is ready immediately, and one that leaves frees its room
-immediately. While time stands still (``now`` is None), placed pods stay as they are.
+Time is set from outside. A pod that is placed runs and is ready immediately, and a pod that leaves frees its
+room immediately. While time stands still (``now`` is None), placed pods stay as they are.
 """
 
 from collections import Counter
@@ -68,20 +68,13 @@ class Schedulers(Struct, frozen=True):
     minimums: Mapping[str, int]
 
 
-class _Arrival(Struct, frozen=True):
-    """When a pod began to wait, in seconds since the epoch, and its number among all that did."""
-
-    since: float
-    number: int
-
-
 class OfflineCluster:
     """The fork, its waiting pods and its clock.
 
     Args:
         fork: The fork; only this object changes it while time is set.
         schedulers: The schedulers that place pods.
-        nominator: Pods with a nominated node; copied.
+        nominated: Pods with their nominated nodes.
         preempting: Whether pods may preempt pods of lower priority.
         now: Seconds since the epoch; None while time stands still.
         ties: By scheduler name, the choice among the best nodes; None for the first of them.
@@ -97,7 +90,7 @@ class OfflineCluster:
         self,
         fork: Cluster,
         schedulers: Schedulers,
-        nominator: Nominator,
+        nominated: Iterable[tuple[PodInfo, str]],
         *,
         preempting: bool = False,
         now: float | None = None,
@@ -108,12 +101,15 @@ class OfflineCluster:
         self.waiting: dict[str, PodInfo] = {}
         self.refusals: dict[str, Decision] = {}
         self.ended: dict[str, PodInfo] = {}
-        self.nominator = nominator.copy()
+        self.nominator = Nominator()
+        for pod, node in nominated:
+            self.nominator.add(pod, node)
         self._schedulers, self._preempting, self._ties, self._left = schedulers, preempting, ties, left
         self._known: dict[tuple[str, bool], ProfileScheduler] = {}
         sorting = next(iter(schedulers.profiles.values()), schedulers.forecast)
         self._sort_key = sorting.queue_sort.sort_key
-        self._arrivals: dict[str, _Arrival] = {}
+        #: when each waiting pod began to wait, in seconds since the epoch, and its number among all that did
+        self._arrivals: dict[str, tuple[float, int]] = {}
         self._arrived = self._freed = 0
         self._pods_matter = False  #: whether a pod of this round may fit when another one is placed
         self._victims: dict[str, tuple[PodInfo, ...]] = {}
@@ -125,7 +121,7 @@ class OfflineCluster:
     def add(self, pod: PodInfo) -> None:
         """Add a waiting pod; it waits since now, or since its creation while time stands still."""
         self._arrived += 1
-        self._arrivals[pod.uid] = _Arrival(_created(pod) if self.now is None else self.now, self._arrived)
+        self._arrivals[pod.uid] = (_created(pod) if self.now is None else self.now, self._arrived)
         self.waiting[pod.uid] = pod
 
     def remove(self, uid: str) -> PodInfo | None:
@@ -138,7 +134,7 @@ class OfflineCluster:
 
     def since(self, uid: str) -> float:
         """When a waiting pod began to wait, in seconds since the epoch; the earliest if that is unknown."""
-        return self._arrivals[uid].since
+        return self._arrivals[uid][0]
 
     # -- scheduling ------------------------------------------------------------------------------------------
 
@@ -146,7 +142,7 @@ class OfflineCluster:
         """The waiting pods in queue order; of equal order, in order of arrival."""
         return sorted(
             self.waiting.values(),
-            key=lambda pod: (self._sort_key(pod, self.since(pod.uid)), self._arrivals[pod.uid].number),
+            key=lambda pod: (self._sort_key(pod, self.since(pod.uid)), self._arrivals[pod.uid][1]),
         )
 
     def precedes(self, pod: PodInfo, other: PodInfo) -> bool:

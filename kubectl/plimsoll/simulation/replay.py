@@ -122,16 +122,13 @@ class Replay:
         self.world = OfflineCluster(
             self.state.cluster.fork(),
             schedulers_of(self.state, {}),
-            self.state.book.nominator,
+            # open moves of the snapshot are not replayed
+            ((pod, node) for pod, node in self.state.book.nominator.entries() if pod.stands_in_for is None),
             preempting=True,
             now=self._now,
             ties=self._ties,
             left=self._preempted,
         )
-        for pods in self.state.book.nominator.by_node.values():
-            for pod in pods.values():
-                if pod.stands_in_for is not None:  # open moves of the snapshot are not replayed
-                    self.world.nominator.remove(pod.uid)
         self._budgets = Budgets(self.world.fork.objects)
         for pod in self.state.objects.pending.infos():
             if pod.pod.is_terminal:

@@ -52,7 +52,7 @@ class ChangedCluster:
     def __init__(self, state: ClusterState, manifests: Iterable[Manifests] = ()) -> None:
         minimums = {key: least for each in manifests for key, least in each.minimums().items()}
         schedulers = schedulers_of(state, minimums)
-        self.queue = OfflineCluster(state.cluster.fork(), schedulers, state.book.nominator)
+        self.queue = OfflineCluster(state.cluster.fork(), schedulers, state.book.nominator.entries())
         self.fork = self.queue.fork
         self.placed: dict[str, OfflinePlacement] = {}
         self.blocked: list[Blocked] = []

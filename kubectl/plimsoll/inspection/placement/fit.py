@@ -107,7 +107,7 @@ def fit(
     for found in manifests.objects:
         shelve(fork, found)
     schedulers = schedulers_of(state, manifests.minimums())
-    queue = OfflineCluster(fork, schedulers, state.book.nominator, preempting=question.preempting)
+    queue = OfflineCluster(fork, schedulers, state.book.nominator.entries(), preempting=question.preempting)
     waiting = [] if question.alone else waiting_pods(state)
     notes = notes_of(state, manifests, fork)
     placing = _Placing(queue, state.time, question, progress, notes)
