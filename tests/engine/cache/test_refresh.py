@@ -91,7 +91,7 @@ def test_results_after_a_failed_refresh_are_those_of_a_fresh_scheduler() -> None
     assert scheduler.evaluate(pod).feasible == ("n2",)
 
 
-class Counts(FilterPlugin, ScorePlugin):
+class Counts(PreFilterPlugin, FilterPlugin, ScorePlugin):
     """Rejects nodes with three pods or more; fewer pods score more. Reads a node's own pods."""
 
     name = "Counts"
@@ -100,6 +100,9 @@ class Counts(FilterPlugin, ScorePlugin):
 
     def __init__(self, args: Any) -> None:
         pass
+
+    def pre_filter(self, state: Any, pod: Any, snapshot: Any) -> Status:
+        return SUCCESS
 
     def filter(self, state: Any, pod: Any, snapshot: Any) -> np.ndarray[Any, Any]:
         return (100 - self.score(state, pod, snapshot) >= 3).astype(np.int64)
