@@ -1,4 +1,4 @@
-"""Kept results are those of a fresh scheduler, whatever has changed, also after a refresh that failed."""
+"""Kept results equal those of a fresh scheduler after any changes, also after a refresh that failed."""
 
 from typing import Any
 
@@ -105,7 +105,7 @@ class Counts(PreFilterPlugin, FilterPlugin, ScorePlugin):
         return SUCCESS
 
     def filter(self, state: Any, pod: Any, snapshot: Any) -> np.ndarray[Any, Any]:
-        return (100 - self.score(state, pod, snapshot) >= 3).astype(np.int64)
+        return np.less_equal(self.score(state, pod, snapshot), 97).astype(np.int64)
 
     def score(self, state: Any, pod: Any, snapshot: Any) -> np.ndarray[Any, Any]:
         return np.array([100 - len(snapshot.pods(at)) for at in range(len(snapshot))], dtype=np.int64)
@@ -124,7 +124,7 @@ class Crowds(Counts):
         return ResultVersion("", by_row=True)
 
     def filter(self, state: Any, pod: Any, snapshot: Any) -> np.ndarray[Any, Any]:
-        return (100 - self.score(state, pod, snapshot) == 2).astype(np.int64)
+        return np.equal(self.score(state, pod, snapshot), 98).astype(np.int64)
 
 
 class AvoidsAnywhere(PreFilterPlugin, Avoids):
