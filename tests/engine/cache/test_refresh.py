@@ -105,7 +105,7 @@ class Counts(PreFilterPlugin, FilterPlugin, ScorePlugin):
         return SUCCESS
 
     def filter(self, state: Any, pod: Any, snapshot: Any) -> np.ndarray[Any, Any]:
-        return np.less_equal(self.score(state, pod, snapshot), 97).astype(np.int64)
+        return np.array(self.score(state, pod, snapshot) <= 97, dtype=np.int64)
 
     def score(self, state: Any, pod: Any, snapshot: Any) -> np.ndarray[Any, Any]:
         return np.array([100 - len(snapshot.pods(at)) for at in range(len(snapshot))], dtype=np.int64)
@@ -124,7 +124,7 @@ class Crowds(Counts):
         return ResultVersion("", by_row=True)
 
     def filter(self, state: Any, pod: Any, snapshot: Any) -> np.ndarray[Any, Any]:
-        return np.equal(self.score(state, pod, snapshot), 98).astype(np.int64)
+        return np.array(self.score(state, pod, snapshot) == 98, dtype=np.int64)
 
 
 class AvoidsAnywhere(PreFilterPlugin, Avoids):
