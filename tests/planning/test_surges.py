@@ -75,7 +75,7 @@ def test_what_happened_to_its_deployment_and_to_its_replica_set_counts(owner: st
     """Surges are recorded for the Deployment, evictions of its pods for the ReplicaSet."""
     failed = PastMove("", "Named", owner, "web", "full", MoveOutcome.RETURNED, NOW.timestamp() - 10)
     unready = {owner: UnreadyReplacement("other", "default/other", "it has no node", "record")}
-    past = {
+    past: dict[str, dict[str, Any]] = {
         "ReplacementNotReady": {"unready": unready},
         "HeldBack": {"memory": MoveHistory([failed], NOW.timestamp())},
     }
