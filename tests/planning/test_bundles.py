@@ -28,8 +28,9 @@ class Sends:
     kind: ClassVar = StrategyKind.BALANCE
     args_model: ClassVar = NoArgs
 
-    def __init__(self, *, together: bool = True, **sent: Any) -> None:
+    def __init__(self, *, together: bool = True, one_by_one: bool = False, **sent: Any) -> None:
         self.together = together
+        self.one_by_one = one_by_one
         self.sent = sent
         self.verdicts: list[Any] = []
 
@@ -39,7 +40,7 @@ class Sends:
             Candidate(pods[name], context.node_of(pods[name]), "it is sent", target)
             for name, target in self.sent.items()
         )
-        for proposal in [Bundle(candidates)] if self.together else candidates:
+        for proposal in [Bundle(candidates, one_by_one=self.one_by_one)] if self.together else candidates:
             self.verdicts.append((yield proposal))
 
 
@@ -91,6 +92,25 @@ def test_all_of_a_bundle_go() -> None:
     assert targets(found) == {"p0": "one", "p1": "two"}  # the limit for a node is not theirs
     assert len({move.bundle for move in found.moves}) == 1
     assert found.moves[0].bundle
+
+
+def test_pods_of_one_owner_that_go_in_turn_count_once() -> None:
+    """The limit of their workload and their budget allow one pod; the second waits for the first."""
+    labels = {"app": "web"}
+    pods = [
+        a_pod(f"p{n}", cpu="1", node="large", owner="ReplicaSet/r", labels=labels, status=READY)
+        for n in range(2)
+    ]
+    cluster = a_cluster([a_node("large", cpu="9"), a_node("one", cpu="2"), a_node("two", cpu="2")], pods)
+    budget = a_budget(allowed=1, selector=labels)
+    cluster.objects.budgets[budget.key] = budget
+
+    found = planned(Sends(one_by_one=True, p0="one", p1="two"), cluster, Limits())
+
+    assert [(move.target, move.waits, move.budget) for move in found.moves] == [
+        ("one", False, budget.key),
+        ("two", True, budget.key),
+    ]
 
 
 def test_none_of_a_bundle_goes_when_one_must_stay() -> None:

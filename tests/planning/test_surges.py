@@ -23,6 +23,7 @@ from plimsoll.model.kinds.deployment import SURGED, Deployment
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.storage import PersistentVolumeClaim
 from plimsoll.model.kinds.workload import PodDisruptionBudget
+from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove, UnreadyReplacement
 from plimsoll.planning.limits import NO_CEILING, Limits
 from plimsoll.planning.moves import EvictionPlan, Goal, Objective, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
@@ -66,6 +67,22 @@ def test_the_only_pod_is_moved_by_a_rollout() -> None:
     assert (move.source, move.target, move.gain) == ("full", "idle", 50)  # room without it: 50, and 100
     assert move.surge == Surge("web", "uid-Deployment/web", deployment.template_digest(), "earlier from idle")
     assert (move.workload.key, move.workload.name) == ("default/uid-Deployment/web", "Deployment default/web")
+
+
+@pytest.mark.parametrize("owner", ["default/uid-Deployment/web", "default/uid-ReplicaSet/web-1"])
+@pytest.mark.parametrize("reason", ["ReplacementNotReady", "HeldBack"])
+def test_what_happened_to_its_deployment_and_to_its_replica_set_counts(owner: str, reason: str) -> None:
+    """Surges are recorded for the Deployment, evictions of its pods for the ReplicaSet."""
+    failed = PastMove("", "Named", owner, "web", "full", MoveOutcome.RETURNED, NOW.timestamp() - 10)
+    unready = {owner: UnreadyReplacement("other", "default/other", "it has no node", "record")}
+    past: dict[str, dict[str, Any]] = {
+        "ReplacementNotReady": {"unready": unready},
+        "HeldBack": {"memory": MoveHistory([failed], NOW.timestamp())},
+    }
+
+    found = plan(asked(), a_crowded_node(), around(a_deployment(), **past[reason]))
+
+    assert [each.refusal.reason for each in found.refused] == [reason]
 
 
 def test_no_pod_is_surged_unless_the_policy_says_so() -> None:

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from engine.toys import ALL, Crowd
 from planning.builders import SURROUNDINGS, a_rebalancing
 from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
-from plimsoll.framework import Registry
+from plimsoll.framework import Declares, Reads, Registry
 from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.readings import LoadReading, LoadReadings
@@ -85,7 +85,7 @@ class LikesLoad(Crowd):
     """Says that it reads the load book."""
 
     name: ClassVar = "LikesLoad"
-    reads_load: ClassVar = True
+    declares: ClassVar = Declares(reads=Reads.ROW, reads_load=True)
 
     def score(self, state: Any, pod: Any, snapshot: Any) -> Any:
         return np.zeros(len(snapshot), dtype=np.int32)
