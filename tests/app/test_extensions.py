@@ -95,7 +95,7 @@ def test_a_good_plugin_can_be_named_by_policies(registry: Registry, observer: Se
         ),
         pytest.param("sample_extensions:NothingToSay", "implements no extension point", id="no-point"),
         pytest.param(
-            "sample_extensions:HalfAFilter", "lacks refusal, reads, which filter needs", id="half-a-point"
+            "sample_extensions:HalfAFilter", "lacks refusal, which filter needs", id="half-a-point"
         ),
         pytest.param("sample_extensions:OddArgs", "derived from PluginArgs", id="args"),
         pytest.param(
