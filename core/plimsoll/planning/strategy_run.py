@@ -83,8 +83,8 @@ class PlanBudget:
         """
         if self.used_s + self._cpu_s() - self._began > PLAN_BUDGET_S:
             problem = (
-                f"given up, as the plan took more than {PLAN_BUDGET_S:g} s of processor time; the moves found "
-                "before are made, and the next run tries again"
+                f"given up, as the plan took more than {PLAN_BUDGET_S:g} s of processor time; the moves found"
+                " before are made, and the next run tries again"
             )
             raise PluginError(strategy.name, strategy.kind, problem)
 
@@ -128,8 +128,8 @@ def proposals(
     """Yield the candidates of a strategy; the caller sends back each verdict, None ends the strategy.
 
     Raises:
-        PluginError: The strategy, or an evictor that it called, raised, or yielded what is no proposal, or the
-            plan has taken too much processor time; earlier verdicts stand.
+        PluginError: The strategy, or an evictor that it called, raised, or yielded what is no proposal, or
+            the plan has taken too much processor time; earlier verdicts stand.
     """
     budget = BUDGET.get()
     if budget is not None:
