@@ -1,4 +1,4 @@
-"""A large map of an object is read once, and what was read goes with it."""
+"""Large maps of objects are read once, and the results are dropped with the map."""
 
 import gc
 from collections.abc import Mapping

@@ -10,6 +10,7 @@ import pytest
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.app.scheduling_wing import GangParts
 from plimsoll.cluster.pod_groups import Groups
+from plimsoll.engine.attempt import schedule_steps
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import ConfigurationError, Registry
@@ -529,7 +530,7 @@ async def test_the_parts_of_an_attempt_between_requests_have_one_budget(
     one = await stage(FILTER | {"prioritizeVerb": "prioritize", "weight": 1})
     one.extenders.answers["filter"] = held = Held()
     one.extenders.answers["prioritize"] = []
-    ordinary = client.schedule_steps
+    ordinary = schedule_steps
 
     def costly(*args: Any) -> Any:
         steps, answers = ordinary(*args), None
