@@ -3,14 +3,16 @@
 from collections.abc import Iterator
 from itertools import islice
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
 
 from devices.builders import a_book, a_claim, a_device, a_slice, exactly
+from plimsoll.devices.amounts import amounts_of
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.node_answers import NodeAnswers
-from plimsoll.devices.pools import PoolState, pool_of
+from plimsoll.devices.pools import PoolState, pool_of, slices
 from plimsoll.devices.requests import wanted_claim
 from plimsoll.devices.selectors import is_selected
 from plimsoll.model.kinds.devices.resource_slice import ResourceSlice
@@ -125,3 +127,35 @@ def test_slices_that_change_one_by_one_are_those_that_were_published(seed: int) 
         for one, its in ((answers, book), (again, fresh)):
             one.renew(wanted, nodes, 0, its, np.ones(3, dtype=np.bool_))
         assert answers.codes.tolist() == again.codes.tolist()
+
+
+def test_the_counters_of_a_pool_are_read_once_for_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slices of counters may be large, and nodes are many; other counters are read when they are published."""
+    reads: list[int] = []
+
+    def read(counters: Any) -> Any:
+        reads.append(len(counters))
+        return amounts_of(counters)
+
+    monkeypatch.setattr(slices, "amounts_of", read)
+    pool = {"name": "shared", "resourceSliceCount": 4}
+    drawn = [{"counterSet": "s", "counters": {"memory": {"value": "3"}}}]
+    book = a_book(
+        [
+            counters("n0", **pool),
+            *(
+                a_slice(
+                    node, [a_device(node, consumesCounters=drawn)], slices=4, pool={**pool, "generation": 1}
+                )
+                for node in NODES
+            ),
+        ]
+    )
+
+    for _ in range(2):
+        assert [states(book, node) for node in NODES] == [[("shared", PoolState.COMPLETE, 1)]] * 3
+    assert len(reads) == 1
+
+    book.slices.exchange(counters("n0", **pool), counters("n0", **pool))
+    assert states(book, "n0") == [("shared", PoolState.COMPLETE, 1)]
+    assert len(reads) == 2

@@ -458,3 +458,27 @@ class TestViaEviction:
 
         message = schedule(scheduler, pod).message
         assert ("not eligible due to a terminating pod on the nominated node." in message) is waits
+
+
+@pytest.mark.parametrize(("priority", "victims"), [(99, ["v"]), (100, []), (101, [])])
+def test_only_pods_of_lower_priority_are_evicted(priority: int, victims: list[str]) -> None:
+    """A pod of the same priority stays, however little room is lacking."""
+    nomination = decided(
+        a_scheduler(small("n1"), [a_victim("v", "n1", "2", priority)]), a_preemptor("1", priority=100)
+    ).nomination
+
+    assert nomination is not None
+    assert [victim.name for victim in nomination.victims] == victims
+
+
+def test_a_node_that_claims_room_without_the_wanted_label_attracts_no_pod() -> None:
+    """What selects pods by a label that kubelets may not set is safe from a node that claims anything."""
+    label = "node-restriction.kubernetes.io/team"
+    nodes = [
+        a_node("boaster", cpu="100000", labels={"team": "a"}),
+        a_node("own", cpu="4", labels={label: "a"}),
+    ]
+    pod = a_pod("p", cpu="1", nodeSelector={label: "a"})
+
+    assert decided(a_scheduler(nodes, []), pod).node == "own"
+    assert decided(a_scheduler(nodes[:1], []), pod).outcome is AttemptOutcome.UNSCHEDULABLE

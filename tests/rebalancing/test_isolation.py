@@ -14,6 +14,7 @@ import pytest
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.app.machine.clock import ThreadComputer
 from plimsoll.framework import NoArgs
+from plimsoll.framework.descheduling.proposals import Candidate
 from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
@@ -339,3 +340,50 @@ def label(scene: Scene, name: str, app: str) -> None:
     (pod,) = [each.pod for each in scene.cache.cluster.pods.values() if each.pod.name == name]
     metadata = msgspec.structs.replace(pod.metadata, labels={**pod.metadata.labels, "app": app})
     scene.tell(PodUpdated(pod, msgspec.structs.replace(pod, metadata=metadata)))
+
+
+class Costly:
+    """Proposes pods by turns, and takes a minute of processor time for each."""
+
+    name: ClassVar = "Costly"
+    kind: ClassVar = StrategyKind.DESCHEDULE
+    args_model: ClassVar = NoArgs
+    each_s: ClassVar = 50.0
+    used_s: ClassVar = 0.0
+
+    def __init__(self, args: Any = None) -> None:
+        pass
+
+    def candidates(self, context: Any) -> Iterator[Candidate]:
+        """All pods of the node, one after the other."""
+        for pod in context.all_pods("bad"):
+            type(self).used_s += self.each_s
+            yield Candidate(pod, "bad", "costly")
+
+
+@pytest.mark.parametrize(("planner", "evicted"), [("Proven", []), ("Upstream", ["web-1"])])
+async def test_a_plan_that_takes_too_much_is_given_up_and_says_so(
+    planner: str, evicted: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it found before is done, others run, and the next plan, which takes less, ends the condition.
+
+    Planner Proven asks the strategy again while it judges the first pod, and gives up there.
+    """
+    monkeypatch.setattr(Costly, "used_s", 0.0)
+    scene = Scene()
+    scene.tell(*(PodAdded(web(number, "bad")) for number in range(2, 6)))
+    scene.wing.planning.cpu_s = lambda: Costly.used_s
+    scene.wing.configs.registries.strategies.add(Costly)  # type: ignore[arg-type] # a fake has only what is used
+
+    async with together(scene, policy(POLICY, "Costly", planner=planner), policy()):
+        await run(scene, POLICY)
+        assert scene.evictor.evicted == evicted
+        assert Costly.used_s <= 200.0, "a few of many looks"
+        sentence = scene.rebalancers.troubles(POLICY)["StrategyFailed"]
+        assert "given up, as the plan took more than 120 s of processor time" in sentence
+        await run(scene, OTHER)
+        monkeypatch.setattr(Costly, "each_s", 1.0)
+        await run(scene, POLICY)
+
+        assert scene.rebalancers.troubles(POLICY) == {}
+    assert results(scene) == [(POLICY, "failed"), (OTHER, "succeeded"), (POLICY, "succeeded")]

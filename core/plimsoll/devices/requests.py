@@ -18,6 +18,7 @@ from plimsoll.model.kinds.devices.resource_claim import (
 )
 from plimsoll.model.kinds.devices.resource_slice import DeviceClass, DeviceSelector, DeviceTaint
 from plimsoll.model.kinds.pod import Toleration
+from plimsoll.model.read_once import ReadOnce
 
 #: Maximum number of devices of a claim.
 MOST_DEVICES = 32
@@ -179,7 +180,7 @@ def _wanted(
         asked.count,
         asked.admin_access and not alternative,
         asked.tolerations,
-        _capacity(asked.capacity.requests),
+        _capacity_of(asked.capacity.requests),
     )
 
 
@@ -206,6 +207,9 @@ def _fault(asked: ExactDeviceRequest, name: str) -> str:
 
 def _capacity(written: Mapping[str, str | int | float]) -> Amounts:
     return {name: max(0, amount_of(each)) for name, each in written.items()}
+
+
+_capacity_of = ReadOnce(_capacity)
 
 
 def _expressions(

@@ -5,7 +5,8 @@ does. The cancellation of an awaited call is not the plugin's.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, TypeVar
@@ -66,15 +67,17 @@ class AttemptBudget:
         most_s: Seconds of processor time that it may take.
         spent: The number of the latest attempt that has taken too much.
         subject: The uid of the latest attempt's pod.
+        used_s: Seconds that the attempt under way took before it waited for others; 0 for most attempts.
     """
 
-    __slots__ = ("__weakref__", "_attempts", "attempt", "most_s", "spent", "subject")
+    __slots__ = ("__weakref__", "_attempts", "attempt", "most_s", "spent", "subject", "used_s")
 
     def __init__(self) -> None:
         self._attempts = self.attempt = 0
         self.most_s = BUDGET_S
         self.spent = -1
         self.subject = ""
+        self.used_s = 0.0
 
     def begin(self, uid: str, most_s: float = BUDGET_S) -> None:
         """Begin the attempt of this pod."""
@@ -85,6 +88,17 @@ class AttemptBudget:
     def end(self) -> None:
         """End the attempt."""
         self.attempt = 0
+
+    @contextmanager
+    def part(self, uid: str, used_s: float) -> Iterator[None]:
+        """One part of an attempt that waits for others between its parts, and has taken ``used_s`` so far."""
+        self.used_s = used_s
+        self.begin(uid)
+        try:
+            yield
+        finally:
+            self.end()
+            self.used_s = 0.0
 
     def under_way(self) -> tuple[int, str]:
         """The number and the pod's uid of the attempt under way, for other threads; 0 for none."""

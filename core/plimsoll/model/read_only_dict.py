@@ -29,6 +29,15 @@ class ReadOnlyDict(dict[K, V]):
         return type(self), (dict(self),)
 
 
+class LargeDict(ReadOnlyDict[K, V]):
+    """One of many entries, which weak references may name: what is read of it is kept while it lives."""
+
+    __slots__ = ("__weakref__",)
+
+
+#: Number of entries above which a map is a :class:`LargeDict`.
+LARGE = 256
+
 #: A map without entries: the default of every map of a kind.
 NO_ENTRIES: ReadOnlyDict[Any, Any] = ReadOnlyDict()
 
@@ -41,7 +50,8 @@ def sealed(value: T) -> T:
     found: Any = value
     kind = type(value)
     if kind is dict:
-        found = ReadOnlyDict({key: sealed(each) for key, each in found.items()}) if value else NO_ENTRIES
+        form = ReadOnlyDict if len(found) <= LARGE else LargeDict
+        found = form({key: sealed(each) for key, each in found.items()}) if value else NO_ENTRIES
     elif kind is tuple:
         parts = tuple([sealed(each) for each in found])
         if any(part is not each for part, each in zip(parts, found, strict=True)):

@@ -12,12 +12,13 @@ Source: Kubernetes v1.36, ``apimachinery/pkg/labels/selector.go`` and
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import msgspec
 from msgspec import Struct
 
+from plimsoll.model.read_once import ReadOnce
 from plimsoll.model.read_only_dict import NO_ENTRIES
 
 NAME_FIELD = "metadata.name"
@@ -224,9 +225,10 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
     """
     if selector is None:
         return NOTHING
-    pairs = tuple(sorted(selector.match_labels.items()))
-    is_kept = len(pairs) <= LARGEST_KEPT and _are_few(selector.match_expressions)
-    return (_kept if is_kept else _compiled)(pairs, selector.match_expressions)
+    labels = selector.match_labels
+    if len(labels) <= LARGEST_KEPT and _are_few(selector.match_expressions):
+        return _kept(tuple(sorted(labels.items())), selector.match_expressions)
+    return Selector((*_equal_to(labels), *_of_expressions(selector.match_expressions)))
 
 
 def selector_of_labels(labels: Mapping[str, str]) -> Selector:
@@ -243,14 +245,22 @@ def _are_few(expressions: Sequence[LabelSelectorRequirement]) -> bool:
 def _compiled(
     pairs: tuple[tuple[str, str], ...], expressions: tuple[LabelSelectorRequirement, ...]
 ) -> Selector:
-    requirements = [compile_requirement(key, "In", (value,)) for key, value in pairs]
+    requirements = (compile_requirement(key, "In", (value,)) for key, value in pairs)
+    return Selector((*requirements, *_of_expressions(expressions)))
+
+
+def _of_expressions(expressions: tuple[LabelSelectorRequirement, ...]) -> Iterator[Requirement]:
     for expression in expressions:
         if expression.operator in ("Gt", "Lt"):
             raise SelectorError(f'"{expression.operator}" is not a valid label selector operator')
-        requirements.append(compile_requirement(expression.key, expression.operator, expression.values))
-    return Selector(tuple(requirements))
+        yield compile_requirement(expression.key, expression.operator, expression.values)
 
 
+def _requirements(labels: Mapping[str, str]) -> tuple[Requirement, ...]:
+    return tuple(compile_requirement(key, "In", (value,)) for key, value in sorted(labels.items()))
+
+
+_equal_to = ReadOnce(_requirements)
 _kept = lru_cache(maxsize=MOST_KEPT)(_compiled)
 
 

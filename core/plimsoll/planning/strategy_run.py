@@ -6,7 +6,7 @@ The caller provides the clock; the planner itself reads none.
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.framework import PluginError, PodInfo
@@ -45,6 +45,53 @@ class StrategyTimer:
             self.seconds[strategy] = self.seconds.get(strategy, 0.0) + self._clock() - began
 
 
+T = TypeVar("T")
+
+#: Seconds of processor time that the strategies and the planner of one plan may take together.
+PLAN_BUDGET_S = 120.0
+
+
+class PlanBudget:
+    """Bounds the processor time of one plan, in one call or several; asked before each candidate.
+
+    Args:
+        cpu_s: Returns the processor time of the calling thread, in seconds.
+
+    Attributes:
+        used_s: Seconds that the calls that have ended took.
+    """
+
+    def __init__(self, cpu_s: Callable[[], float]) -> None:
+        self.used_s = 0.0
+        self._cpu_s = cpu_s
+        self._began = 0.0
+
+    def within(self, function: Callable[[], T]) -> T:
+        """Call a function that makes the plan or a part of it; its strategies have what is left."""
+        token, self._began = BUDGET.set(self), self._cpu_s()
+        try:
+            return function()
+        finally:
+            self.used_s += self._cpu_s() - self._began
+            BUDGET.reset(token)
+
+    def ask(self, strategy: Strategy) -> None:
+        """Before the next candidate of a strategy.
+
+        Raises:
+            PluginError: The plan has taken too much; earlier verdicts stand.
+        """
+        if self.used_s + self._cpu_s() - self._began > PLAN_BUDGET_S:
+            problem = (
+                f"given up, as the plan took more than {PLAN_BUDGET_S:g} s of processor time; the moves found"
+                " before are made, and the next run tries again"
+            )
+            raise PluginError(strategy.name, strategy.kind, problem)
+
+
+#: The budget of the plan that the present thread makes, or None: plans for people have none.
+BUDGET: ContextVar[PlanBudget | None] = ContextVar("BUDGET", default=None)
+
 #: The timer of the plan in the present context, or None. A thread that makes the plan has a copy of the
 #: context, and so the same timer.
 TIMER: ContextVar[StrategyTimer | None] = ContextVar("TIMER", default=None)
@@ -81,9 +128,12 @@ def proposals(
     """Yield the candidates of a strategy; the caller sends back each verdict, None ends the strategy.
 
     Raises:
-        PluginError: The strategy, or an evictor that it called, raised, or yielded what is no proposal;
-            earlier verdicts stand.
+        PluginError: The strategy, or an evictor that it called, raised, or yielded what is no proposal, or
+            the plan has taken too much processor time; earlier verdicts stand.
     """
+    budget = BUDGET.get()
+    if budget is not None:
+        budget.ask(strategy)
     with _timed(strategy), calling(strategy.name, strategy.kind):
         candidates = (source or strategy.candidates)(context)
         try:
@@ -91,6 +141,8 @@ def proposals(
         except StopIteration:
             return
     while True:
+        if budget is not None:
+            budget.ask(strategy)
         verdict = yield _judged(candidate, strategy, context)
         with _timed(strategy), calling(strategy.name, strategy.kind):
             if verdict is None:

@@ -35,6 +35,23 @@ def test_only_an_attempt_that_takes_too_much_is_noted() -> None:
     assert budget.spent != budget.attempt
 
 
+def test_the_parts_of_an_attempt_count_together() -> None:
+    """An attempt that waits for others between its parts; the next one begins from nothing."""
+    used = 0.0
+    budget, watch = AttemptBudget(), AttemptWatch(lambda: used)
+
+    with budget.part("p", 1.5):
+        watch.look(budget)
+        used += 0.6
+        watch.look(budget)
+        assert budget.spent == budget.attempt
+    budget.begin("next")
+    watch.look(budget)
+    used += 0.6
+    watch.look(budget)
+    assert budget.spent != budget.attempt
+
+
 def test_a_thread_counts_processor_time_not_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that was paused, or had no processor, has taken nothing."""
     monkeypatch.setattr(attempt_watch, "LOOK_S", 0.005)

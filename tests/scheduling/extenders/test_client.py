@@ -10,6 +10,7 @@ import pytest
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.app.scheduling_wing import GangParts
 from plimsoll.cluster.pod_groups import Groups
+from plimsoll.engine.attempt import schedule_steps
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import ConfigurationError, Registry
@@ -22,6 +23,7 @@ from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.extenders import TLSSettings
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.scheduling.extenders import client
 from plimsoll.scheduling.extenders.client import TURNS, ExtenderClient, endpoint_of
 from plimsoll.scheduling.extenders.health import FAILURES, PAUSE_S
 from plimsoll.testing.builders import a_node, a_pod
@@ -57,6 +59,7 @@ class Stage(WingScene):
 
     def __init__(self, *extenders: Any) -> None:
         clock, observer, self.groups = FakeClock(), Counted(), Groups()
+        self.used_s = 0.0  #: processor time of the loop's thread
         self.extenders, self.documents = FakeExtenders(), FakePods()
         self.fence = Fence(clock)
         self.fence.open(clock.monotonic() + 10_000)
@@ -67,6 +70,7 @@ class Stage(WingScene):
             clock=clock,
             observer=observer,
             conditions=Signal(),
+            cpu_s=lambda: self.used_s,
         )
         gangs = GangParts(self.groups, FakeGroupStatuses(), Timer(clock, observer))
         super().__init__(clock=clock, observer=observer, gangs=gangs, extending=self.extending)
@@ -516,3 +520,41 @@ def test_every_setting_of_tls_reaches_the_endpoint() -> None:
         TLSSettings(),
         TLSSettings(insecure=True),
     ]
+
+
+@pytest.mark.parametrize(("each_s", "is_bound"), [(0.9, True), (1.1, False)])
+async def test_the_parts_of_an_attempt_between_requests_have_one_budget(
+    stage: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, each_s: float, is_bound: bool
+) -> None:
+    """Too much in two parts is given up, said and backed off; what others take meanwhile is not the pod's."""
+    one = await stage(FILTER | {"prioritizeVerb": "prioritize", "weight": 1})
+    one.extenders.answers["filter"] = held = Held()
+    one.extenders.answers["prioritize"] = []
+    ordinary = schedule_steps
+
+    def costly(*args: Any) -> Any:
+        steps, answers = ordinary(*args), None
+        while True:
+            one.used_s += each_s
+            try:
+                asks = steps.send(answers)  # type: ignore[arg-type] # None at first
+            except StopIteration as end:
+                return end.value
+            answers = yield asks
+
+    monkeypatch.setattr(client, "schedule_steps", costly)
+
+    await one.pods(ours("a"))
+    one.used_s += 60.0
+    await one.pods(plain("b"))
+    held.gate.set()
+    await settled()
+
+    assert one.bound.keys() == ({"a", "b"} if is_bound else {"b"})
+    if not is_bound:
+        assert one.statuses.conditions["a"].reason == "SchedulerError"
+        assert "the attempt took more than 2 s of processor time" in one.statuses.conditions["a"].message
+        (queued,) = one.queue
+        assert queued.costly_count == 1
+        await one.clock.advance(61.0)
+        assert queued.costly_count == 2

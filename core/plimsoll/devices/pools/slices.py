@@ -88,11 +88,6 @@ class SlicedDevices:
                     drawn.add((one.counter_set, name))
         return frozenset(drawn)
 
-    @cached_property
-    def offers(self) -> frozenset[tuple[str, str]]:
-        """The amounts of its counters, by set and counter."""
-        return frozenset((one.name, name) for one in self.slice.spec.shared_counters for name in one.counters)
-
     def devices(self, node: Node | None) -> tuple[PooledDevice, ...]:
         """All devices; without a node, those with node selectors of their own count as not reached."""
         if self._near is None:
@@ -123,6 +118,20 @@ class _Judged(NamedTuple):
     rest: Sequence[SlicedDevices]
 
 
+class _Counted(NamedTuple):
+    """The counters of some slices, read once for all nodes that see them.
+
+    Attributes:
+        offered: By set and counter.
+        amounts: The same, with their amounts.
+        is_doubled: Whether two sets have one name.
+    """
+
+    offered: frozenset[tuple[str, str]]
+    amounts: Mapping[tuple[str, str], int]
+    is_doubled: bool
+
+
 class Slices:
     """All slices of the cluster, found by node and by pool.
 
@@ -143,6 +152,8 @@ class Slices:
         #: by the identities of the slices that the nodes reach
         self._shared: dict[tuple[int, ...], tuple[Pool, ...]] = {}
         self._one_pool: dict[tuple[int, ...], Pool | None] = {}
+        #: by the identities of the slices with counters
+        self._counted: dict[tuple[int, ...], _Counted] = {}
         self._troubled: list[Pool] | None = None
         self._states: dict[PoolKey, PoolState | None] = {}  #: of pools with counters, as in :meth:`_trouble`
         for each in slices:
@@ -173,7 +184,7 @@ class Slices:
                 held[:] = [each for each in held if each.slice.name != old.name]
         if new is not None:
             self._add(SlicedDevices(new))
-        self._troubled = None
+        self._troubled, self._counted = None, {}
         names = {each.spec.node_name for each in changed}
         everywhere = [each.slice for key in keys for each in self._of_pool[key]]
         if (
@@ -282,13 +293,20 @@ class Slices:
             return None
         devices = tuple(device for each in found.newest for device in each.devices(node))
         others = tuple(device for each in found.rest for device in each.devices(node))
-        counters = {
-            (one.name, name): amount
-            for each in found.newest
-            for one in each.slice.spec.shared_counters
-            for name, amount in amounts_of(one.counters).items()
-        }
-        return Pool(key, found.state, devices, others, counters)
+        return Pool(key, found.state, devices, others, self._counters_of(found.newest).amounts)
+
+    def _counters_of(self, slices: Sequence[SlicedDevices]) -> _Counted:
+        """The counters of slices that are held; slices of counters are large, and nodes are many."""
+        place = tuple(id(each) for each in slices if each.slice.spec.shared_counters)
+        known = self._counted.get(place)
+        if known is None:
+            sets = [one for each in slices for one in each.slice.spec.shared_counters]
+            amounts = {
+                (one.name, name): amount for one in sets for name, amount in amounts_of(one.counters).items()
+            }
+            is_doubled = len({one.name for one in sets}) < len(sets)
+            known = self._counted[place] = _Counted(frozenset(amounts), amounts, is_doubled)
+        return known
 
     def _judged(self, key: PoolKey, slices: Sequence[SlicedDevices]) -> _Judged | None:
         """A pool without its devices; None if a newer generation is published elsewhere."""
@@ -310,7 +328,7 @@ class Slices:
             same = newest
         names = {each.slice.name for each in newest}
         rest = [each for each in same if each.slice.name not in names] if left_out else []
-        if state is PoolState.COMPLETE and _is_invalid(newest, rest):
+        if state is PoolState.COMPLETE and _is_invalid(newest, rest, self._counters_of(newest)):
             state = PoolState.INVALID
         return _Judged(state, newest, rest)
 
@@ -329,10 +347,8 @@ def _pool_of(each: SlicedDevices) -> ResourcePool:
     return each.slice.spec.pool
 
 
-def _is_invalid(newest: Sequence[SlicedDevices], others: Sequence[SlicedDevices]) -> bool:
+def _is_invalid(newest: Sequence[SlicedDevices], others: Sequence[SlicedDevices], counted: _Counted) -> bool:
     names = [device.name for each in newest for device in each.slice.spec.devices]
-    sets = [one.name for each in newest for one in each.slice.spec.shared_counters]
-    if len(set(names)) < len(names) or len(set(sets)) < len(sets):
+    if len(set(names)) < len(names) or counted.is_doubled:
         return True
-    offered = frozenset[tuple[str, str]]().union(*(each.offers for each in newest))
-    return any(not each.draws_on <= offered for each in (*newest, *others))
+    return any(not each.draws_on <= counted.offered for each in (*newest, *others))

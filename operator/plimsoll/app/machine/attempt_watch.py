@@ -31,7 +31,7 @@ class AttemptWatch:
         now = self._cpu_s()
         if attempt != self._seen:
             self._seen, self._began = attempt, now
-        elif now - self._began > budget.most_s:
+        elif budget.used_s + now - self._began > budget.most_s:
             budget.spent = attempt
 
 

@@ -20,6 +20,7 @@ import msgspec
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy, SchedulingPolicySpec
 from plimsoll.framework.errors import PlimsollError
+from plimsoll.planning.strategy_run import PlanBudget
 from plimsoll.ports.clock import Clock, Computer, NoRoomForProcess, SnapshotComputer
 from plimsoll.rebalancing.runs.plan_parcel import PlanParcel
 from plimsoll.timing.signal import Signal
@@ -191,8 +192,8 @@ class PlanRunner:
         """
 
         def timed() -> tuple[T, float]:
-            began = self.cpu_s()
-            return function(), self.cpu_s() - began
+            budget = PlanBudget(self.cpu_s)
+            return budget.within(function), budget.used_s
 
         changed = 0 if prepare is None else await self.make(policy, prepare, limit_s)
         packed: bytes | None = None

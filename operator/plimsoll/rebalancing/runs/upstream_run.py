@@ -28,6 +28,7 @@ from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import EvictionPlan, Move
 from plimsoll.planning.refusal_examples import abridged
+from plimsoll.planning.strategy_run import PlanBudget
 from plimsoll.planning.upstream.cycle import EvictionAnswer, EvictionResult
 from plimsoll.planning.upstream.planner import UpstreamRun
 from plimsoll.ports.clock import Ask, Clock, NoRoomForProcess
@@ -79,12 +80,13 @@ class UpstreamEnforcement:
             Exception: What a decision raised in a thread.
         """
         policy, evictions, is_apart = totals.policy, _Evictions(totals, within_s), False
+        budget = PlanBudget(self.planning.cpu_s)
         with self.feeder.remembering(totals.cycle, memory):
             async with AsyncExitStack() as stack:
-                decide = partial(self._decided_in_thread, run, evictions)
+                decide = partial(self._decided_in_thread, run, budget, evictions)
                 if (forks := self.planning.forks_for(policy, parcel)) is not None:
                     with suppress(NoRoomForProcess):
-                        conversation = forks.conversation(partial(_decision, run, parcel))
+                        conversation = forks.conversation(partial(_decision, run, budget, parcel))
                         ask = await stack.enter_async_context(conversation)
                         decide, is_apart = partial(self._decided_in_fork, parcel, ask, evictions), True
                 with suppress(PlanCalledOff):  # the next run uses the policy's new spec
@@ -100,13 +102,15 @@ class UpstreamEnforcement:
             move = await decide(answer)
 
     async def _decided_in_thread(
-        self, run: UpstreamRun, evictions: "_Evictions", answer: EvictionAnswer | None
+        self, run: UpstreamRun, budget: PlanBudget, evictions: "_Evictions", answer: EvictionAnswer | None
     ) -> Move | None:
         """Take one step of the run in a thread; its time is subtracted from the limit."""
         step = run.begin if answer is None else partial(run.answer, answer)
         began = self.clock.monotonic()
         try:
-            return await self.planning.make(evictions.totals.policy, step, evictions.left_s)
+            return await self.planning.make(
+                evictions.totals.policy, partial(budget.within, step), evictions.left_s
+            )
         finally:
             evictions.left_s -= self.clock.monotonic() - began
             evictions.totals.plan = run.plan  # for a status that is written meanwhile
@@ -187,10 +191,10 @@ class UpstreamEnforcement:
         return None if refusal is None else Refusal(DISRUPTION_BUDGET, refusal.message)
 
 
-def _decision(run: UpstreamRun, parcel: PlanParcel, question: bytes) -> bytes:
+def _decision(run: UpstreamRun, budget: PlanBudget, parcel: PlanParcel, question: bytes) -> bytes:
     """The fork's reply: the next move, or the plan after the last one."""
     answer = cast("EvictionAnswer | None", parcel.unpack(question))
-    move = run.begin() if answer is None else run.answer(answer)
+    move = budget.within(run.begin if answer is None else partial(run.answer, answer))
     return parcel.pack((move, None if move is not None else abridged(run.plan)))
 
 

@@ -8,6 +8,7 @@ Called by :mod:`plimsoll.scheduling.loop`; configured by :mod:`plimsoll.policies
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
@@ -22,6 +23,7 @@ from plimsoll.engine.attempt import schedule_steps
 from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.extenders.asks import Ask, Failure, NodeDocuments, bind_ask
 from plimsoll.engine.extenders.extender import EXTENDER, Extender, interested
+from plimsoll.engine.plugin_calls import BUDGET_S, METER, UNBOUNDED, OverBudgetError
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
@@ -75,6 +77,7 @@ class ExtenderClient(BindingHook):
         clock: Clock,
         observer: Observer,
         conditions: Signal,
+        cpu_s: Callable[[], float] = time.thread_time,
     ) -> None:
         self.health = ExtenderHealth(conditions)
         self._port = port
@@ -82,6 +85,7 @@ class ExtenderClient(BindingHook):
         self._fence = fence
         self._clock = clock
         self._observer = observer
+        self._cpu_s = cpu_s
         self._served: dict[str, _Served] = {}
         self._documents = NodeDocuments()
 
@@ -141,7 +145,9 @@ class ExtenderClient(BindingHook):
     async def decide(self, scheduler: ProfileScheduler, pod: PodInfo) -> Decision | None:
         """Try to place a pod; None when it is gone. Nothing is awaited after the decision.
 
-        The caller verifies that the pod is still the one that the extenders decided on.
+        The caller verifies that the pod is still the one that the extenders decided on. The parts of the
+        attempt between the requests have the budget of one attempt together; what other pods take meanwhile
+        does not count.
         """
         profile = scheduler.profile
         answer, document = await self._pods.read(pod.pod)
@@ -151,16 +157,28 @@ class ExtenderClient(BindingHook):
             why = f"the pod could not be read for its extenders: {answer.message}"
             return Decision(pod, AttemptOutcome.ERROR, message=why)
         steps = schedule_steps(scheduler, pod, interested(profile.extenders, pod), self._documents)
-        try:
-            asks = next(steps)
-            while True:
-                answers = await asyncio.gather(
-                    *(self.ask(profile.scheduler_name, each, document) for each in asks)
-                )
-                asks = steps.send(tuple(answers))
-        except StopIteration as end:
-            decision: Decision = end.value
-            return decision
+        meter = METER.get()
+        budget = UNBOUNDED if meter is None else meter.budget
+        answers: tuple[Any, ...] | None = None
+        used_s = 0.0
+        while True:
+            decision: Decision | None = None
+            began = self._cpu_s()
+            with budget.part(pod.uid, used_s):
+                try:
+                    asks = next(steps) if answers is None else steps.send(answers)
+                except StopIteration as end:
+                    decision = end.value
+            used_s += self._cpu_s() - began
+            is_placed = decision is not None and decision.outcome is AttemptOutcome.SCHEDULED
+            if used_s > BUDGET_S and not is_placed and (decision is None or decision.error is None):
+                steps.close()
+                return scheduler.broken(pod, OverBudgetError())
+            if decision is not None:
+                return decision
+            answers = tuple(
+                await asyncio.gather(*(self.ask(profile.scheduler_name, each, document) for each in asks))
+            )
 
     async def ask(self, scheduler: str, ask: Ask, document: bytes = b"") -> Any:
         """Send one request: the response as parsed by its ``read``, or a Failure."""
