@@ -94,9 +94,7 @@ def test_a_good_plugin_can_be_named_by_policies(registry: Registry, observer: Se
             "sample_extensions:Nameless", "has no name; set the class attribute `name`", id="no-name"
         ),
         pytest.param("sample_extensions:NothingToSay", "implements no extension point", id="no-point"),
-        pytest.param(
-            "sample_extensions:HalfAFilter", "lacks refusal, which filter needs", id="half-a-point"
-        ),
+        pytest.param("sample_extensions:HalfAFilter", "lacks refusal, which filter needs", id="half-a-point"),
         pytest.param("sample_extensions:OddArgs", "derived from PluginArgs", id="args"),
         pytest.param(
             "sample_extensions:Impostor", 'the name "NodeName" is taken by plimsoll', id="duplicate"

@@ -130,7 +130,7 @@ def test_slices_that_change_one_by_one_are_those_that_were_published(seed: int) 
 
 
 def test_the_counters_of_a_pool_are_read_once_for_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slices of counters may be large, and nodes are many; other counters are read when they are published."""
+    """Slices of counters may be large, and nodes are many; others are read when they are published."""
     reads: list[int] = []
 
     def read(counters: Any) -> Any:
