@@ -39,7 +39,7 @@ LEASES = "/apis/coordination.k8s.io/v1/leases"
 #: A fail-over, for ``eventually``; tests/leadership says how long it takes, with a clock of its own.
 PATIENCE_S = 120.0
 #: A binding as a door sees it, and the seconds within which one arrives that was handed over before a pause.
-BINDING, AT_ONCE_S = ("create", "", "pods/binding"), 1.0
+BINDING, HANDED_OVER_S = ("create", "", "pods/binding"), 1.0
 
 
 @dataclass(slots=True)
@@ -331,7 +331,7 @@ async def test_a_leader_that_was_paused_writes_nothing_when_it_wakes(
         assert "leader election lost" in old.operator.said()
         late = old.written(since=asked)
         assert len(late) <= TOGETHER
-        assert all(call == BINDING and at < woke + AT_ONCE_S for at, call in late)
+        assert all(call == BINDING and at < woke + HANDED_OVER_S for at, call in late)
         assert new.operator.status is None
     assert {len(seen) for seen in history.nodes.values()} <= {0, 1}
     assert sum(len(seen) for seen in history.nodes.values()) == 201
