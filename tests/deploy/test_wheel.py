@@ -8,12 +8,13 @@ import sys
 import tomllib
 import zipfile
 from email import message_from_bytes
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from deploy.installation import link, required
 from deploy.released import FIRST, released
-from distributions import FOLDERS
 from plimsoll.version import __version__
 from release import wheels
 
@@ -39,9 +40,10 @@ def released_wheel(name: str) -> Path:
 
 
 def unpacked(folder: Path, *names: str) -> Path:
-    """A folder with nothing but these wheels."""
+    """A folder with nothing but these wheels and what they require."""
     for name in names:
         zipfile.ZipFile(released_wheel(name)).extractall(folder)
+    link(required([*metadata.distributions(path=[str(folder)])]), folder)
     return folder
 
 
@@ -58,12 +60,9 @@ def command_line(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ran(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    """Python with the packages of a folder and none of this checkout, where it keeps bytecode."""
-    ours = [str(ROOT / each) for each in FOLDERS]
-    code = f"import sys\nsys.path[:] = [each for each in sys.path if each not in {ours!r}]\n"
-    (folder / "sitecustomize.py").write_text(code, encoding="utf-8")
+    """Python with the packages of a folder, where it keeps bytecode, and with no others."""
     return subprocess.run(
-        [sys.executable, *args],
+        [sys.executable, "-S", *args],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": ""},
         check=False,
@@ -162,6 +161,49 @@ def test_authors_need_the_core_alone(tmp_path: Path) -> None:
     assert said(folder, "-c", code) == "s"
 
 
+#: The wheels of ours that a distribution stands on, and a program that does its first work.
+FIRST_WORK = {
+    "plimsoll": (BELOW, "import plimsoll.app.process, plimsoll.app.command"),
+    "kubectl_plimsoll": (
+        BELOW,
+        (
+            "from importlib import import_module\n"
+            "from pkgutil import walk_packages\n"
+            "for name in ('cli', 'inspection', 'migration', 'simulation', 'web_pages'):\n"
+            "    package = import_module(f'plimsoll.{name}')\n"
+            "    for each in walk_packages(package.__path__, f'{package.__name__}.'):\n"
+            "        import_module(each.name)"
+        ),
+    ),
+    "plimsoll_optimal": (("plimsoll_core",), "import plimsoll_optimal.planner, plimsoll_optimal.milp"),
+    "plimsoll_testing": (BELOW, "import plimsoll.testing.conformance, plimsoll.testing.fakes"),
+    "roadstead": (
+        (),
+        (
+            "import asyncio\n"
+            "from roadstead.cluster import DevCluster, simulated_nodes\n"
+            "async def serve():\n"
+            "    async with DevCluster(nodes=simulated_nodes(1), port=None):\n"
+            "        pass\n"
+            "asyncio.run(serve())"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FIRST_WORK)
+def test_it_works_with_what_it_requires(name: str, tmp_path: Path) -> None:
+    """And with nothing else: no test environment lends it a package."""
+    below, code = FIRST_WORK[name]
+
+    assert said(unpacked(tmp_path, *below, name), "-c", code) == ""
+
+
+def test_a_package_that_is_not_required_is_missing(tmp_path: Path) -> None:
+    """Although the environment of these tests has it."""
+    assert "No module named 'kopf'" in ran(unpacked(tmp_path, "plimsoll_core"), "-c", "import kopf").stderr
+
+
 def test_selectors_are_evaluated_without_plimsoll(tmp_path: Path) -> None:
     """By the wheel of the evaluator alone; the core alone names it."""
     evaluates = (
@@ -186,7 +228,7 @@ def test_selectors_are_evaluated_without_plimsoll(tmp_path: Path) -> None:
 
 def test_the_demo_is_a_package_of_its_own(tmp_path: Path) -> None:
     """Found by ``plimsoll demo`` where both are installed, with the policies of the command line's wheel."""
-    together = unpacked(tmp_path, *BELOW, "plimsoll", "kubectl_plimsoll", "plimsoll_demo")
+    together = unpacked(tmp_path, *BELOW, "plimsoll", "kubectl_plimsoll", "plimsoll_demo", "roadstead")
     code = (
         "from plimsoll_demo.__main__ import examples, main\n"
         "print(examples().joinpath('scheduler.yaml').is_file())"
