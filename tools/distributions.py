@@ -24,10 +24,12 @@ def dotted(path: Path, root: Path = ROOT) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+def inner(path: str) -> str:
+    """The path of a module without its folder at the root and without ``plimsoll``: ``engine/gang.py``."""
+    return path.partition("/")[2].removeprefix("plimsoll/")
+
+
 def package_of(path: str) -> str:
     """The package of a module that is given by its path from the root, such as ``engine``; "" outside."""
     folder, _, rest = path.partition("/")
-    name, _, inner = rest.partition("/")
-    if folder not in FOLDERS or not inner:
-        return ""
-    return inner.partition("/")[0] if name == "plimsoll" else name
+    return inner(path).partition("/")[0] if folder in FOLDERS and "/" in rest else ""

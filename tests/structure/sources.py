@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from distributions import FOLDERS
+from distributions import FOLDERS, inner
 from syntax_trees import syntax_trees
 
 ROOT = Path(__file__).parents[2]
@@ -39,8 +39,7 @@ class Module:
     @property
     def place(self) -> str:
         """Its path without its distribution, and without ``plimsoll``, which is that of nearly all."""
-        parts = Path(*self.path.relative_to(ROOT).parts[1:])
-        return parts.as_posix().removeprefix("plimsoll/")
+        return inner(self.path.relative_to(ROOT).as_posix())
 
     @property
     def folder(self) -> str:

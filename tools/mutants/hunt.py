@@ -233,7 +233,7 @@ class Hunt:
         known = {name: each for name, each in reaching.items() if name not in self._broken}
         near = {name for name, each in known.items() if each.lines[mutant.path] & bits}
         files = {name.partition("::")[0] for name in near}
-        inner = Path(*Path(mutant.path).parts[2:])  # within its package
+        inner = Path(distributions.inner(mutant.path))
         homes = [f"tests/{inner.parent}/", f"tests/{mutant.package}/"]
 
         def order(name: str) -> tuple[object, ...]:

@@ -119,7 +119,7 @@ def modules(root: Path, packages: Iterable[str] = ()) -> dict[str, str]:
         each for each in distributions.modules(root) if package_of(each.relative_to(root).as_posix())
     ):
         path = each.relative_to(root).as_posix()
-        inner = path.partition("/")[2].removeprefix("plimsoll/")
+        inner = distributions.inner(path)
         if not wanted or any(inner.startswith((f"{one}/", f"{one}.py")) for one in wanted):
             found[path] = each.read_text(encoding="utf-8")
     return found
