@@ -1,7 +1,9 @@
 """Preemption decides with what is kept of nominations and victims as a new scheduler does."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +21,7 @@ PROFILE = build_profile(
     [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()],
 )
 NODES = ("n0", "n1")
+STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 #: Of two shapes and two priorities; the first three are one template.
 PREEMPTORS = {
     **{f"high-{number}": a_pod(f"high-{number}", cpu="2", priority=100) for number in range(3)},
@@ -28,7 +31,7 @@ PREEMPTORS = {
 #: What happens, to whom, and where.
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["nominate"] * 4 + ["withdraw", "place", "leave", "return", "change"]),
+        st.sampled_from(["nominate"] * 4 + ["withdraw", "place", "leave", "return", "change", "start"]),
         st.sampled_from(sorted(PREEMPTORS)),
         st.sampled_from(NODES),
         st.integers(0, 2),
@@ -54,13 +57,14 @@ def decided(scheduler: ProfileScheduler, name: str) -> Any:
     [("nominate", "high-0", "n0", 0), ("nominate", "larger", "n0", 0), ("nominate", "high-1", "n0", 0)], 0
 )
 @example([("nominate", "high-0", "n0", 0), ("place", "high-0", "n1", 0)], 0)
+@example([("withdraw", "larger", "n1", 0), ("start", "high-0", "n0", 1), ("start", "high-0", "n0", 0)], 0)
 def test_decisions_equal_those_of_a_new_scheduler(
     steps: list[tuple[str, str, str, int]], fewest: int
 ) -> None:
-    """While nominations come and go, victims leave and return, and preemptors are placed."""
+    """While nominations come and go, victims start, leave and return, and preemptors are placed."""
     nodes = [a_node(name, cpu=4, pods=4) for name in NODES]
     small = [
-        a_pod(f"{name}-{place}", node=name, cpu="2", priority=[0, 10, 60][(place + row) % 3])
+        a_pod(f"{name}-{place}", node=name, cpu="2", priority=[10, 10, 60][(place + row) % 3])
         for row, name in enumerate(NODES)
         for place in range(2 if row >= fewest else 1)
     ]
@@ -80,11 +84,18 @@ def test_decisions_equal_those_of_a_new_scheduler(
             cluster.displace(preemptor.uid)
         elif step == "return":
             cluster.place(cluster.templates.info(resident), resident.node_name)
-        else:
+        elif step == "start" and resident.uid in cluster.pods:
+            started = STARTED + timedelta(hours=number)
+            status = msgspec.structs.replace(resident.status, start_time=started)
+            running = msgspec.structs.replace(resident, status=status)
+            cluster.place(cluster.templates.info(running), resident.node_name)
+        elif step == "change":
             cluster.set_node(a_node(node, cpu=4 + number, pods=4))
+        afresh = cluster.fork()
+        afresh._indexes.clear()
         placed = {pod.pod.name for pod in cluster.pods.values()}
         for each in sorted(PREEMPTORS.keys() - placed):
-            new = ProfileScheduler(PROFILE, cluster, nominator=kept.nominator)
+            new = ProfileScheduler(PROFILE, afresh, nominator=kept.nominator)
             assert decided(kept, each) == decided(new, each)
 
 

@@ -39,7 +39,7 @@ from plimsoll.load.shares import (
 from plimsoll.load.states import LoadState
 from plimsoll.load.usage_histograms import UsageHistograms
 from plimsoll.load.used_columns import UsedColumns
-from plimsoll.model.columns.columns import IntArray, RowArray, grown
+from plimsoll.model.columns.columns import IntArray, PodIndex, RowArray, grown
 from plimsoll.model.columns.pod_counts import HasCapacity
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 
@@ -50,7 +50,7 @@ MOST_WAITING = 1_000
 ONE_IN = 10
 
 
-class LoadBook:
+class LoadBook(PodIndex):
     """Expected use by node and by pod; a pod index.
 
     Args:

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from plimsoll.model.columns.cluster import CPU, MEMORY, PODS, Cluster
-from plimsoll.model.columns.columns import RowCounts
+from plimsoll.model.columns.columns import PodIndex, RowCounts
 from plimsoll.model.columns.validation import validate
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.conformance import some_nodes, some_pod
 
 
-class PodsByApp:
+class PodsByApp(PodIndex):
     """A pod index for these tests: how many pods of each app are on each node."""
 
     def __init__(self, _cluster: Any) -> None:

@@ -48,6 +48,11 @@ class OwnerCounts(PodIndex):
                 if count > 0:  # drop owners without pods
                     self.counts[key] = count
 
+    def renew(self, before: PodInfo, pod: PodInfo, row: int) -> None:
+        """Count the pod by what it is now."""
+        self.remove(before, row)
+        self.add(pod, row)
+
     def fork(self) -> Self:
         """An independent copy."""
         twin = type(self)()
@@ -121,6 +126,12 @@ class PodGroups(PodIndex, Generic[KindT]):
                 if not self.groups[pod.namespace]:
                     del self.groups[pod.namespace]
                 self.vanished(pod.namespace, group)
+
+    def renew(self, before: PodInfo, pod: PodInfo, row: int) -> None:
+        """Keep the pod's new state, in the groups that it is in now."""
+        if tuple(self.groups_of(before)) != tuple(self.groups_of(pod)):
+            self.remove(before, row)
+        self.add(pod, row)
 
     def fork(self) -> Self:
         """An independent copy."""

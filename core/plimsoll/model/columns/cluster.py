@@ -406,6 +406,8 @@ class Cluster:
             row = self._row_of_pod.get(pod.uid)
             if row is not None and row == self.rows.get(node) and counts_the_same(standing, pod):
                 self._pods_on.writable(row)[pod.uid] = self.pods[pod.uid] = pod
+                for index in self._indexes.values():
+                    index.renew(standing, pod, row)
                 return
             self.displace(pod.uid)
         self.pods[pod.uid] = pod

@@ -58,6 +58,14 @@ class PodIndex(Protocol):
     def remove(self, pod: PodInfo, row: int) -> None:
         """Remove a pod; ``pod`` counts as the one that was added (same template, requests, terminating)."""
 
+    def renew(self, before: PodInfo, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - for those that keep pods
+        """A placed pod has a new state that counts the same: another phase, start, owner or condition.
+
+        An index that depends on more than the template, the requests and whether the pod terminates, or hands
+        pods out, takes the new state here. See :func:`plimsoll.model.kinds.pod_info.counts_the_same`.
+        """
+        return
+
     def move_row(self, source: int, target: int) -> None:  # noqa: ARG002 - for those that know rows
         """The node of row ``source`` is now in row ``target``, whose own pods have been removed before."""
         return

@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 import numpy as np
 
-from plimsoll.model.columns.columns import IntArray, grown
+from plimsoll.model.columns.columns import IntArray, PodIndex, grown
 from plimsoll.model.columns.domain_sums import DomainSums, NodeSet, summed, without_domains
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
@@ -163,7 +163,7 @@ class HasCapacity(Protocol):
         """Rows that are allocated."""
 
 
-class PodCounts:
+class PodCounts(PodIndex):
     """Counts of pods by class; a pod index."""
 
     def __init__(self, cluster: HasCapacity) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.model.columns.columns import BoolArray, IntArray, RowArray
+from plimsoll.model.columns.columns import BoolArray, IntArray, PodIndex, RowArray, grown
 from plimsoll.model.columns.pod_counts import HasCapacity
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo
@@ -31,7 +31,7 @@ def started(pod: PodInfo) -> float:
     return np.inf if start is None else start.timestamp()
 
 
-class PodsByImportance:
+class PodsByImportance(PodIndex):
     """Priorities, starts and requests of placed pods by row and place; a pod index.
 
     Places come before nodes on the axes, as this makes sums over the few places of many nodes fast.
@@ -41,11 +41,13 @@ class PodsByImportance:
         starts: Shape (K, capacity) float64: seconds since the epoch.
         requests: Shape (K, capacity, R) int64.
         pods: The pods by row, in the same order.
+        sorted_at: Shape (capacity,) int64: increases when the places of a row are dealt out again.
     """
 
     def __init__(self, cluster: HasCapacity) -> None:
         self.capacity = cluster.capacity
         self._dirty: set[int] = set()
+        self.sorted_at: IntArray = np.zeros(self.capacity, dtype=np.int64)
         self._reset(0, 0)
 
     def _reset(self, places: int, resources: int) -> None:
@@ -72,6 +74,7 @@ class PodsByImportance:
         for row in self._dirty:
             self.priorities[:, row] = EMPTY
             self.pods[row] = ()
+            self.sorted_at[row] += 1
         for row, pods in sorted_pods.items():
             count = len(pods)
             if count:
@@ -97,6 +100,10 @@ class PodsByImportance:
         """Remove a pod."""
         self._dirty.add(row)
 
+    def renew(self, before: PodInfo, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - the signature of indexes
+        """Keep the pod's new state; a pod that has started since comes before those that have not."""
+        self._dirty.add(row)
+
     def move_row(self, source: int, target: int) -> None:
         """Move a node to another row."""
         self._dirty |= {source, target}
@@ -106,6 +113,7 @@ class PodsByImportance:
         old = self.priorities, self.starts, self.requests, self.pods
         width = self.capacity
         self.capacity = capacity
+        self.sorted_at = grown(self.sorted_at, capacity)
         self._reset(len(old[0]), old[2].shape[2])
         self.priorities[:, :width], self.starts[:, :width], self.requests[:, :width] = old[:3]
         self.pods[:width] = old[3]
@@ -118,6 +126,7 @@ class PodsByImportance:
         twin.starts = self.starts
         twin.requests = self.requests
         twin.pods = self.pods
+        twin.sorted_at = self.sorted_at
         twin._shared = self._shared = True
         return twin
 
@@ -127,6 +136,7 @@ class PodsByImportance:
             self.starts = self.starts.copy()
             self.requests = self.requests.copy()
             self.pods = list(self.pods)
+            self.sorted_at = self.sorted_at.copy()
             self._shared = False
 
     def _widen(self, places: int, resources: int) -> None:

@@ -9,6 +9,7 @@ Axis letters: N nodes, D topology domains.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from plimsoll.model.columns.columns import PodIndex
 from plimsoll.model.columns.pod_counts import ClassCounts, HasCapacity
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.kinds.pod_terms import PodTerm, TermKind
@@ -41,7 +42,7 @@ REMEMBERED = 16_384
 FEWEST_UNUSED = 256
 
 
-class TermCounts:
+class TermCounts(PodIndex):
     """Counts of placed pods by term; a pod index."""
 
     def __init__(self, cluster: HasCapacity) -> None:

@@ -40,6 +40,11 @@ class VolumeUsers(PodIndex):
                 del self._by_row[row]
             self._mount(pod, -1)
 
+    def renew(self, before: PodInfo, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - the index's signature
+        """Keep the pod's new state."""
+        if has_volumes(pod):
+            self._by_row[row][pod.uid] = pod
+
     def move_row(self, source: int, target: int) -> None:
         """Move a node to another row."""
         if source in self._by_row:

@@ -115,18 +115,21 @@ class KeptVictims:
         )
         self._mark = _mark(snapshot)
         self._tick = snapshot.tick
+        self._sorted = _sorted(snapshot)
         self._ahead = np.zeros(count, dtype=np.int64)  #: WhatIf.ahead_marks
 
     def is_current(self, snapshot: Snapshot, what_if: WhatIf) -> bool:
         """Whether nodes and budgets are unchanged.
 
-        Invalidates the rows whose pods, or whose nominated pods, changed.
+        Invalidates the rows whose pods, their order, or whose nominated pods, changed.
         """
         changed = snapshot.changed_since(self._tick)
         if changed is None or self._mark != _mark(snapshot):
             return False
         self.kinds[changed] = UNKNOWN
         self._tick = snapshot.tick
+        were, self._sorted = self._sorted, _sorted(snapshot)
+        self.kinds[self._sorted != were] = UNKNOWN
         before, self._ahead = self._ahead, what_if.ahead_marks
         if self._ahead is not before:
             self.kinds[self._ahead != before] = UNKNOWN
@@ -215,6 +218,11 @@ class KeptVictims:
 def _mark(snapshot: Snapshot) -> tuple[tuple[int, int], int, int]:
     """The versions of nodes and budgets."""
     return snapshot.node_mark, snapshot.objects.version, snapshot.objects.budget_version
+
+
+def _sorted(snapshot: Snapshot) -> IntArray:
+    """By row, how often its pods have been sorted."""
+    return snapshot.index(PodsByImportance).sorted_at[: len(snapshot)].copy()
 
 
 def _reprieve(

@@ -1,0 +1,150 @@
+"""Every pod index, after pods have changed in ways that count the same, is what it would be if built now."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+import plimsoll.framework
+import plimsoll.load
+import plimsoll.model
+import plimsoll.planning
+import plimsoll.plugins
+import plimsoll.strategies
+from plimsoll.framework.descheduling.pod_indexes import PodGroups
+from plimsoll.load.load_book import LoadBook
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import FollowsFork, PodIndex
+from plimsoll.model.columns.pods_by_importance import PodsByImportance
+from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.kinds.metadata import OwnerReference
+from plimsoll.model.kinds.pod import Pod, PodCondition
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.planning.devices.fork_devices import ForkDevices
+from plimsoll.testing.builders import a_node, a_pod
+
+#: What tells when an index changed, or who shares it, not what it says.
+BOOKKEEPING = {"_dirty", "_own", "_shared", "sorted_at", "version"}
+
+#: Made whole by their subclasses; or learnt over time; or about claims, which a fork writes.
+ABSTRACT = {PodGroups, FollowsFork, LoadBook, ForkDevices}
+
+DATA = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+STARTED = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def kinds_of(base: type[Any]) -> set[type[Any]]:
+    """The subclasses of a class, theirs too, that the product defines."""
+    below = {each for kind in base.__subclasses__() for each in {kind, *kinds_of(kind)}}
+    return {each for each in below if each.__module__.startswith("plimsoll.")}
+
+
+def every_kind() -> list[type[Any]]:
+    for package in (
+        plimsoll.framework,
+        plimsoll.load,
+        plimsoll.model,
+        plimsoll.planning,
+        plimsoll.plugins,
+        plimsoll.strategies,
+    ):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    return sorted(
+        (kind for kind in kinds_of(PodIndex) if not kind.__name__.startswith("_") and kind not in ABSTRACT),
+        key=lambda kind: kind.__name__,
+    )
+
+
+def told(value: Any, seen: frozenset[int] = frozenset()) -> Any:
+    """What a value holds, in a form that can be compared; a pod is its uid and its resource version."""
+    if isinstance(value, PodInfo):
+        return ("pod", value.uid, value.pod.metadata.resource_version)
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {repr(told(key, seen)): told(each, seen) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [told(each, seen) for each in value]
+    if isinstance(value, set | frozenset):
+        return sorted(repr(told(each, seen)) for each in value)
+    if (
+        type(value).__module__.startswith("plimsoll.")
+        and hasattr(value, "__dict__")
+        and id(value) not in seen
+    ):
+        held = {name: each for name, each in vars(value).items() if name not in BOOKKEEPING}
+        return told(held, seen | {id(value)})
+    return repr(value) if isinstance(value, int | float | str | None) else ""
+
+
+def now_in(pod: Pod, version: int, **status: Any) -> Pod:
+    metadata = msgspec.structs.replace(pod.metadata, resource_version=str(version))
+    return msgspec.structs.replace(
+        pod, metadata=metadata, status=msgspec.structs.replace(pod.status, **status)
+    )
+
+
+def ready(value: str) -> tuple[PodCondition, ...]:
+    return (PodCondition(type="Ready", status=value),)
+
+
+def adopted(pod: Pod, uid: str) -> Pod:
+    """The pod with another owner that is not its controller."""
+    owner = OwnerReference(api_version="v1", kind="ConfigMap", name=uid, uid=uid)
+    return msgspec.structs.replace(
+        pod, metadata=msgspec.structs.replace(pod.metadata, owner_references=(owner,))
+    )
+
+
+def states(pod: Pod) -> list[Pod]:
+    """What a watch shows of a pod in its life, one after the other."""
+    return [
+        now_in(pod, 2, phase="Pending"),
+        now_in(pod, 3, phase="Running", start_time=STARTED),
+        now_in(pod, 4, phase="Running", start_time=STARTED, conditions=ready("True")),
+        now_in(adopted(pod, "one"), 5, phase="Running", start_time=STARTED, conditions=ready("True")),
+        now_in(adopted(pod, "two"), 6, phase="Running", start_time=STARTED, conditions=ready("False")),
+        now_in(pod, 7, phase="Failed", start_time=STARTED),
+    ]
+
+
+def a_small_cluster() -> tuple[Cluster, list[Pod]]:
+    cluster = Cluster()
+    for name in ("n0", "n1"):
+        cluster.set_node(a_node(name, cpu="8", memory="32Gi"))
+    pods = [
+        a_pod(
+            "web",
+            node="n0",
+            cpu="1",
+            volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+        ),
+        a_pod("db", node="n0", cpu="1", labels={"app": "db"}),
+        a_pod("job", node="n1", cpu="1"),
+    ]
+    for pod in pods:
+        cluster.place(cluster.templates.info(now_in(pod, 1)), pod.spec.node_name)
+    return cluster, pods
+
+
+@pytest.mark.parametrize("kind", every_kind(), ids=lambda kind: kind.__name__)
+def test_an_index_is_what_it_would_be_if_built_now(kind: type[Any]) -> None:
+    cluster, pods = a_small_cluster()
+    index = cluster.index(kind)
+    for at in range(6):
+        for pod in pods:
+            cluster.place(cluster.templates.info(states(pod)[at]), pod.spec.node_name)
+        twin = cluster.fork()
+        twin._indexes.clear()
+        built = twin.index(kind)
+        for each, snapshot in ((index, Snapshot(cluster)), (built, Snapshot(twin))):
+            if isinstance(each, PodsByImportance):
+                each.refresh(snapshot)
+        assert told(index) == told(built), at
