@@ -73,7 +73,7 @@ class BelievedRecords(Struct, frozen=True, kw_only=True):
             if state.phase in MOVING
         }
         for record in sorted(records, key=lambda each: (each.created, each.key)):
-            why = contradiction(record, self.pending.find, self.clock.now())
+            why = contradiction(record, self.pending.find)
             subject = (record.spec.pod.uid, is_victim(record))
             if not why and record.is_moving:
                 first = leaving.setdefault(subject, record.key)

@@ -9,17 +9,15 @@ from collections.abc import Callable
 from plimsoll.api.v1alpha1.eviction_naming import is_name_for
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.framework import PodInfo
-from plimsoll.rebalancing.records.sent_times import SKEW_S
 from plimsoll.records.record import Record
 
 
-def contradiction(record: Record, find: Callable[[str], PodInfo | None], now: float) -> str:
+def contradiction(record: Record, find: Callable[[str], PodInfo | None]) -> str:
     """What contradicts the record, in a sentence for people; "" if nothing does.
 
     Args:
         record: As the API server has it.
         find: Finds a pod by uid; None without such a pod.
-        now: Seconds since the epoch.
     """
     spec = record.spec
     named, pod = spec.pod, find(spec.pod.uid)
@@ -33,9 +31,6 @@ def contradiction(record: Record, find: Callable[[str], PodInfo | None], now: fl
         return f"its pod is on node {pod.pod.node_name}, and not on {spec.from_node}"
     if spec.mode is Mode.DRY_RUN and record.is_moving:
         return f"it is a prediction, and {record.phase}"
-    latest = max(now, record.created) + SKEW_S
-    if any(each.time.timestamp() > latest for each in record.status.transitions):
-        return "it says that a phase is reached in the future"
     landed = record.status.replacement
     replacement = None if landed is None else find(landed.uid)
     if replacement is not None and replacement.namespace != record.namespace:

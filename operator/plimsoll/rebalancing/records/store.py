@@ -27,7 +27,7 @@ from plimsoll.ports.custom_resources import Records
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.announcements import ANNOUNCER, announced_at
-from plimsoll.rebalancing.records.sent_times import SentTimes
+from plimsoll.rebalancing.records.sent_times import SKEW_S, SentTimes
 from plimsoll.rebalancing.records.unwritten import CATCH_UP_S, UnwrittenRecords
 from plimsoll.rebalancing.records.versions import VersionedRecords
 from plimsoll.records.history import is_reversal
@@ -138,7 +138,7 @@ class EvictionRecordStore:
             found = f"{meta.get('namespace')}/{meta.get('name')}"[:LONGEST_NAME]
             self.observer.object_skipped("evictions", found, problem)
             return
-        status = eviction.status or EvictionStatus()
+        status = _no_later(eviction.status or EvictionStatus(), max(self.clock.now(), created) + SKEW_S)
         uid, announced = str(meta.get("uid") or ""), announced_at(meta)
         self._versioned.found(f"{namespace}/{name}", str(meta.get("resourceVersion") or ""))
         self._remember(Record(namespace, name, eviction.spec, status, created, announced, uid))
@@ -398,3 +398,17 @@ class EvictionRecordStore:
     def has_room(self, policy: str, retention: RecordRetention, more: int = 1) -> bool:
         """Whether so many more dry-run records may be written; records of real moves always may."""
         return len(self.of_policy(policy)) + more <= retention.max_count
+
+
+def _no_later(status: EvictionStatus, latest: float) -> EvictionStatus:
+    """The status with no phase reached later than that: a clock that was far ahead has written it.
+
+    To refuse such a record would leave its pod's move without an end.
+    """
+    if all(each.time.timestamp() <= latest for each in status.transitions):
+        return status
+    limit = datetime.fromtimestamp(latest, UTC)
+    transitions = tuple(
+        each.model_copy(update={"time": min(each.time, limit)}) for each in status.transitions
+    )
+    return status.model_copy(update={"transitions": transitions})
