@@ -111,7 +111,7 @@ REGRESSIONS: tuple[Regression, ...] = (
         234, "8c9a4a1f", "pods of a gang got no condition: the right to write it was missing for a while"
     ),
     Regression(285, "a70adbd3", "victims of preemption were judged by the state in which they were bound"),
-    Regression(289, "1295b094", "a record of a replica whose clock was hours ahead was ignored for good"),
+    Regression(289, "1295b094", "a record of a replica whose clock was hours ahead was never read again"),
 )
 
 
