@@ -103,11 +103,16 @@ def ask_again(
 ) -> Move | Refusal:
     """Whether a planned move is still right in the present cluster."""
     if rebalancing.planner is Planner.UPSTREAM:
-        from plimsoll.planning.upstream.planner import still_stands  # noqa: PLC0415 - as above
-
-        standing = cluster.pods.get(move.pod.uid, move.pod)
-        return never_evict(standing, cluster.objects) or still_stands(move, cluster)
+        return still_goes(move, cluster)
     return proven.revalidate(move, rebalancing, cluster, context)
+
+
+def still_goes(move: Move, cluster: Cluster) -> Move | Refusal:
+    """Whether a move of planner Upstream is still right, by its pod alone."""
+    from plimsoll.planning.upstream.planner import still_stands  # noqa: PLC0415 - as above
+
+    standing = cluster.pods.get(move.pod.uid, move.pod)
+    return never_evict(standing, cluster.objects) or still_stands(move, cluster)
 
 
 # -- pods that may not last ------------------------------------------------------------------------------

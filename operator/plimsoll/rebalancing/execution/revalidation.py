@@ -24,7 +24,7 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Move, PlanningContext, RebalancingConfig, workload_of
-from plimsoll.planning.planners import ask_again
+from plimsoll.planning.planners import ask_again, still_goes
 from plimsoll.planning.populations import Populations
 from plimsoll.planning.surges import Deployments
 from plimsoll.ports.clock import Clock, Computer
@@ -45,7 +45,7 @@ from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.records.drafts import surge_reference
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.records.history import memory_of
-from plimsoll.records.record import Record, recorded_workload
+from plimsoll.records.record import MOVING, Record, recorded_workload
 
 #: Number of placed pods from which moves are judged in a thread; with fewer, it takes a few milliseconds.
 MANY_PODS = 1_000
@@ -159,11 +159,11 @@ class MoveRevalidator:
                     rebalancing, spec = self.configured(policy), self.spec_of(policy)
                     if rebalancing is None:
                         return None
+                    if rebalancing.planner is Planner.UPSTREAM:
+                        return still_goes(move, cluster)
                     memory = self._memories.get(order.run)
                     memory = memory or memory_of(self.keeper.known.values(), self.clock.now())
                     around = self.context.of(policy, memory, move, deployments)
-                    if rebalancing.planner is Planner.UPSTREAM:  # checks only the pod
-                        return ask_again(move, rebalancing, cluster, around)
                     # Terminating pods still take their room: a replacement that needs it would not find it.
                     if len(cluster.pods) < MANY_PODS:
                         return ask_again(move, rebalancing, self.book.claimed(), around)
@@ -206,24 +206,23 @@ class MoveRevalidator:
 
     def _clash(self, record: Record, move: Move, rebalancing: RebalancingConfig) -> Refusal | None:
         """Why other moves under way leave no room for this one, None if they do."""
-        others, all_of_them, leaving = 0, 1, set[str]()
-        for each in self.keeper.unfinished():
-            if not each.is_moving or each.key == record.key:
-                continue
-            is_other = each.spec.policy != record.spec.policy
-            if is_other and each.spec.pod.uid == move.pod.uid:
+        known = self.keeper.known.values()
+        moving = [each for each in known if each.status.phase in MOVING and each is not record]
+        apart = [each for each in moving if each.spec.policy != record.spec.policy]
+        for each in apart:
+            if each.spec.pod.uid == move.pod.uid:
                 story = f"policy {each.spec.policy} moves the pod (record {each.key})"
                 return Refusal("AlreadyMoving", story)
-            leaving.add(each.spec.pod.uid)
-            if recorded_workload(each.spec) == move.workload.key:
-                all_of_them += 1
-                others += is_other
-        bound = bound_to_gang(move.pod, self._units(), leaving)
-        if bound is not None:
-            return bound
+        if move.pod.uid in self.book.cache.cluster.index(GangMembers):
+            leaving = {each.spec.pod.uid for each in moving}
+            if (bound := bound_to_gang(move.pod, self._units(), leaving)) is not None:
+                return bound
+        others = sum(recorded_workload(each.spec) == move.workload.key for each in apart)
         ceiling = rebalancing.limits.per_workload
         most = ceiling.of(0 if ceiling.percent is None else self._replicas(move)) if others else None
-        if most is None or all_of_them <= most:
+        if most is None:
+            return None
+        if 1 + sum(recorded_workload(each.spec) == move.workload.key for each in moving) <= most:
             return None
         return Refusal(
             LimitLevel.WORKLOAD.value,

@@ -77,6 +77,8 @@ class MoveMachine:
         self._moves: dict[str, MoveState] = {}
         self._open: dict[str, MoveState] = {}
         self._of_pod: defaultdict[str, set[str]] = defaultdict(set)  #: keys of open moves by pod uid
+        self._flying: Counter[str] = Counter()  #: open moves that wait for their replacement, by workload key
+        self._next: dict[str, MoveState] = {}  #: open moves that are opened or checked, by key
         self._unrecorded: set[str] = set()  #: keys of open moves whose records were deleted
         self._bundles: dict[str, BundleState] = {}
         self._stories: dict[str, deque[str]] = {}
@@ -101,7 +103,7 @@ class MoveMachine:
 
     def in_flight(self) -> dict[str, int]:
         """Number of moves that wait for their replacement, by workload uid."""
-        return dict(Counter(state.workload for state in self._open.values() if is_in_flight(state)))
+        return dict(self._flying)
 
     def replacements(self) -> frozenset[str]:
         """Uids of the pods that are credited to open moves."""
@@ -216,6 +218,7 @@ class MoveMachine:
         """Store a move's state; drop a move that has ended and has no record."""
         key = state.key
         has_ended = state.stage is MoveStage.CLOSED
+        self._count(self._open.get(key), None if has_ended else state)
         if has_ended and (key in self._unrecorded or not state.recorded):
             self._unrecorded.discard(key)
             self._moves.pop(key, None)
@@ -230,6 +233,20 @@ class MoveMachine:
         else:
             self._open[key] = state
             self._of_pod[state.pod_uid].add(key)
+
+    def _count(self, before: MoveState | None, after: MoveState | None) -> None:
+        """Count an open move that has changed: counts are read at each event, of however many moves."""
+        if before is not None:
+            self._next.pop(before.key, None)
+            if is_in_flight(before):
+                self._flying[before.workload] -= 1
+                if not self._flying[before.workload]:
+                    del self._flying[before.workload]
+        if after is not None:
+            if after.stage in (MoveStage.OPENING, MoveStage.CHECKING):
+                self._next[after.key] = after
+            if is_in_flight(after):
+                self._flying[after.workload] += 1
 
     # -- bundles -------------------------------------------------------------------------------------
 
@@ -253,11 +270,10 @@ class MoveMachine:
 
     def _about_to_fly(self) -> Counter[str]:
         """Moves that wait for their replacement, or soon will, by workload uid."""
-        found = Counter(self.in_flight())
-        for state in self._open.values():
+        found = Counter(self._flying)
+        for state in self._next.values():
             bundle = self._bundles.get(state.bundle)
-            is_next = state.stage in (MoveStage.OPENING, MoveStage.CHECKING)
-            found[state.workload] += is_next and bundle is not None and bundle.due
+            found[state.workload] += bundle is not None and bundle.due
         return found
 
 
