@@ -103,8 +103,11 @@ class GangDecision(Struct, frozen=True):
         """Whether a member fits nowhere only because its victims have not left yet."""
         return any(each.nomination is not None and each.nomination.node is None for each in self.refused)
 
-    def message(self, placed: int) -> str:
-        """The number that fits, including ``placed`` members that have a node, and what the others lack."""
+    def message(self, placed: int, least: int | None = None) -> str:
+        """How many fit, including ``placed`` members that have a node, and what the others lack.
+
+        ``least``: the number of members that the gang needs, if the placed ones may be as many.
+        """
         fitting = placed + len(self.placements)
         total = fitting + len(self.refused)
         counts = Counter(each.message for each in self.refused).most_common()
@@ -113,7 +116,7 @@ class GangDecision(Struct, frozen=True):
             lacking.append(f"{len(counts) - TOLD} further reasons")
         if self.domain and not total - placed:
             return self.domain
-        text = f"{fitting} of {total} members fit, {placed + self.needed} must; {'; '.join(lacking)}"
+        text = f"{fitting} of {total} members fit, {least or placed + self.needed} must; {'; '.join(lacking)}"
         return f"{self.domain}: {text}" if self.domain else text
 
 

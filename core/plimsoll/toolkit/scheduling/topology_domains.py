@@ -12,8 +12,9 @@ Formula::
 
 Units: pods.
 Edges: a node without the label is in no domain. Resources that devices serve are not counted.
-Source: kube-scheduler v1.36, ``topologyaware/topology_placement.go`` and ``podgrouppodscount``. Differs: it
-tries every domain, and takes one of those with the most members at random.
+Source: kube-scheduler v1.36, ``topologyaware/topology_placement.go`` and the placement scores of
+``podgrouppodscount`` and ``noderesources`` (the most allocated domain). Differs: it tries every domain before
+it chooses.
 Axis letters: N nodes, D domains, R resources.
 """
 

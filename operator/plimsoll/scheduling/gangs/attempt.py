@@ -125,11 +125,11 @@ class GangAttempts:
             members = [(self._outranking(pod, group), scheduler) for pod, scheduler in members]
             rescue = self._placed(members, cluster, needed, is_preempting=True, placed=uids, within=within)
         if rescue.is_feasible:
-            self._preempt(group, rescue, by_uid, decision.message(placed))
+            self._preempt(group, rescue, by_uid, decision.message(placed, group.min_member))
             return
         if self._was_costly(group, taken, rescue):
             return
-        message, plugins = decision.message(placed), decision.plugins
+        message, plugins = decision.message(placed, group.min_member), decision.plugins
         # While the victims of a sibling are being removed, the room that others have for it is kept, too.
         places = (self._queue.whereabouts(each.uid) for each in group.waiting() if each.uid not in by_uid)
         keeps = rescue.awaits_victims or any(place and place[0] == "in flight" for place in places)
