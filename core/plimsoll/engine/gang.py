@@ -215,7 +215,7 @@ def _eligible(scheduler: ProfileScheduler, pod: PodInfo) -> RowArray:
         found = scheduler.filtered(pod)
     except PluginError:  # the attempt reports it
         return np.arange(len(scheduler.cluster))
-    return found.rows if found.cache.is_by_node else np.arange(len(scheduler.cluster))
+    return found.rows if found.cache.is_filtered_by_node else np.arange(len(scheduler.cluster))
 
 
 def _placed(search: _Search) -> GangDecision:
