@@ -88,7 +88,8 @@ class Marked:
 
 
 KINDS = ("plimsoll", "plimsoll", "core gang", "core gang", "core whole", "scheduler-plugins",
-         "schedulingGroup", "workloadRef", "Volcano", "KAI", "Kueue", "LeaderWorkerSet", "JobSet", "Koordinator")  # fmt: skip
+         "schedulingGroup", "workloadRef", "Volcano", "KAI", "Kueue", "LeaderWorkerSet", "JobSet",
+         "Koordinator")  # fmt: skip
 HAVE_LEAST = ("plimsoll", "core gang", "scheduler-plugins", "Koordinator")
 #: A gang of two that arrives, and has to start in one zone.
 RACKED = "racked"

@@ -78,7 +78,8 @@ class Group(Struct):
     def obstacle(self) -> str:
         """Why no start can be tried yet, as one sentence for all members; "" if one can."""
         if self.object is None:
-            return f"waiting for PodGroup {self.key}: there is no such {resource_of(self.key)}"
+            seen = " that the operator may read" if is_core(self.key) else ""
+            return f"waiting for PodGroup {self.key}: there is no such {resource_of(self.key)}{seen}"
         if self.present < self.min_member:
             return (
                 f"cannot find enough sibling pods of PodGroup {self.key}, whose "

@@ -116,7 +116,7 @@ class NamespacedResources:
         return await _listed(self._session, f"{GROUP}/{self._plural}")
 
 
-class PodGroups(NamespacedResources):
+class PodGroupResources(NamespacedResources):
     """Writes the status of PodGroups: ours, and conditions of the core API's."""
 
     async def write_condition(

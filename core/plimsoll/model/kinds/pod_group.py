@@ -79,7 +79,7 @@ class BasicPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Each pod for itself."""
 
 
-class SchedulingPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One of both."""
 
     basic: BasicPolicy | None = None
@@ -92,7 +92,7 @@ class TopologyConstraint(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     key: str = ""
 
 
-class SchedulingConstraints(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class GroupConstraints(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where members may run together; servers admit one label."""
 
     topology: tuple[TopologyConstraint, ...] = ()
@@ -112,8 +112,8 @@ class CorePodGroupSpec(PodGroupSpec, frozen=True, kw_only=True, rename="camel", 
     """The spec of the core API's PodGroup, in any of its versions; ``min_member`` is its ``minCount``."""
 
     schedule_timeout_seconds: Int64 = CORE_TIMEOUT_S
-    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
-    scheduling_constraints: SchedulingConstraints = SchedulingConstraints()
+    scheduling_policy: GroupPolicy = GroupPolicy()
+    scheduling_constraints: GroupConstraints = GroupConstraints()
     disruption_mode: str | DisruptionMode = SINGLE
     priority: Int64 | None = None
     preemption_policy: str = ""
