@@ -153,7 +153,7 @@ async def conditions(one: GangScene) -> list[tuple[str, str, str, str, str]]:
     ("version", "kind"),
     [("v1alpha2", "PodGroupScheduled"), ("v1beta1", "PodGroupInitiallyScheduled")],
 )
-async def test_the_condition_tells_of_attempts_and_stays_true(version: str, kind: str) -> None:
+async def test_the_condition_follows_attempts_and_stays_true(version: str, kind: str) -> None:
     """Nothing is written before an attempt, nor after the group has started."""
     async with gang_scene(nodes=1, cpu="2") as one:
         one.groups.core_version = version

@@ -98,14 +98,14 @@ class GroupConstraints(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     topology: tuple[TopologyConstraint, ...] = ()
 
 
-class AllTogether(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class LeavesWhole(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Members leave together only."""
 
 
 class DisruptionMode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How members may leave, from v1alpha3 on."""
 
-    all: AllTogether | None = None
+    all: LeavesWhole | None = None
 
 
 class CorePodGroupSpec(PodGroupSpec, frozen=True, kw_only=True, rename="camel", gc=False):
