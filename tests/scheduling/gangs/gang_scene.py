@@ -45,7 +45,7 @@ def a_core_group(
 
 def core_members(count: int, group: str = "train", cpu: str = "1", first: int = 0, **more: Any) -> list[Pod]:
     """Equal pods that name a PodGroup of the core API."""
-    named = {"schedulingGroup": {"podGroupName": group}}
+    named: dict[str, Any] = {"schedulingGroup": {"podGroupName": group}}
     names = [f"{group}-{number}" for number in range(first, first + count)]
     return [a_pod(name, schedulerName="s", cpu=cpu, **named, **more) for name in names]
 
