@@ -183,6 +183,11 @@ async def test_the_condition_follows_attempts_and_stays_true(version: str, kind:
         await one.pods(pods[3])
         assert len(await conditions(one)) == 2
 
+        await one.see(*(PodDeleted(pod) for pod in pods))
+        await one.pods(*core_members(3, cpu="9", first=5))
+        assert "0 of 3 members fit, 3 must" in one.message("train-5")
+        assert len(await conditions(one)) == 2
+
 
 async def test_an_event_names_the_kind_of_the_core_api() -> None:
     async with gang_scene() as one:
