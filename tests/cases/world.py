@@ -31,6 +31,7 @@ from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.watch_event import (
     NodeAdded,
     NodeDeleted,
@@ -98,6 +99,11 @@ class FakeGroupStatuses:
     """Takes the status of PodGroups and keeps none."""
 
     async def write_status(self, _namespace: str, _name: str, _status: Mapping[str, Any]) -> WriteResult:
+        return DONE
+
+    async def write_condition(
+        self, _version: str, _group: PodGroup, _condition: Mapping[str, Any]
+    ) -> WriteResult:
         return DONE
 
 

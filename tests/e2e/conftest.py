@@ -65,7 +65,8 @@ def roadstead_process(
     if os.environ.get(NAMED):
         yield request.getfixturevalue("roadstead_process")
         return
-    with processes.running(tmp_path_factory.mktemp("roadstead"), launch_roadstead, nodes=3) as cluster:
+    folder = tmp_path_factory.mktemp("roadstead")
+    with processes.running(folder, launch_roadstead, nodes=3, pod_groups=True) as cluster:
         yield cluster
 
 
@@ -199,7 +200,7 @@ def guarded(
     async def start(
         role: str, trouble: Callable[[Call], str] | None = None, component: str = ""
     ) -> AsyncIterator[Guarded]:
-        cluster = start_roadstead()
+        cluster = start_roadstead(pod_groups=True)
         async with (
             speaking(cluster.kubeconfig) as speaker,
             door(cluster.plain_url, grants_with(role, component) if component else grants(role)) as entrance,

@@ -19,6 +19,33 @@ def groups_path(scene: Scene) -> str:
     return scene.path("podgroups", "/apis/plimsoll.dev/v1alpha1")
 
 
+CORE = "/apis/scheduling.k8s.io/v1alpha2"
+
+
+async def serves_core_groups(scene: Scene) -> bool:
+    """Whether the API server has PodGroups of the core API."""
+    return (await scene.speaker.request("GET", f"{CORE}/podgroups", limit="1")).status == 200
+
+
+async def a_core_group(scene: Scene, name: str, least: int, **spec: Any) -> None:
+    """Create a PodGroup of the core API, a gang."""
+    document: Obj = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": name},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": least}}, **spec},
+    }
+    await scene.make(scene.path("podgroups", CORE), document)
+
+
+async def core_condition(scene: Scene, name: str) -> tuple[str, str]:
+    """Status and reason of the condition of a PodGroup of the core API; empty without one."""
+    path = f"{scene.path('podgroups', CORE)}/{name}"
+    status: Obj = (await scene.speaker.request("GET", path)).accepted().get("status", {})
+    found = {each["type"]: each for each in status.get("conditions", ())}.get("PodGroupScheduled", {})
+    return found.get("status", ""), found.get("reason", "")
+
+
 async def a_group(scene: Scene, name: str, min_member: int, **spec: Any) -> None:
     """Create a PodGroup."""
     document: Obj = {

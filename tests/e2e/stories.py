@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from e2e.gangs import a_gang, until_phase
+from e2e.gangs import a_core_group, a_gang, core_condition, serves_core_groups, until_phase
 from e2e.polls import eventually
 from e2e.scene import POLICIES, Scene
 from e2e.served_extenders import Extender, extenders_served, with_extenders
@@ -50,6 +50,10 @@ async def everything(scene: Scene) -> None:
     await claims_that_wait(scene)
     await a_gang(scene, "gang", 2, cpu="10m")
     await until_phase(scene, "gang", "Running")
+    if await serves_core_groups(scene):
+        await a_core_group(scene, "core", 1)
+        await scene.pod("member", cpu="10m", schedulingGroup={"podGroupName": "core"})
+        await eventually(lambda: core_condition(scene, "core"), lambda found: found == ("True", "Scheduled"))
     await a_pod_of_an_extender(scene)
     await a_run_by_measurements(scene)
     await an_emptied_node(scene)

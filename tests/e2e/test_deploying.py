@@ -149,7 +149,7 @@ async def test_the_chart_runs_with_what_it_installs(
     tmp_path: Path,
 ) -> None:
     """As helm install does."""
-    cluster = start_roadstead()
+    cluster = start_roadstead(pod_groups=True)
     installed(values, cluster.kubeconfig)
 
     whole = values == "surge-values.yaml"

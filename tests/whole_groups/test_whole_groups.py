@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
+from plimsoll.framework import all_feasible
 from plimsoll.framework.descheduling import context as descheduling
 from plimsoll.model.gang_members import GangUnits
 from plimsoll.rebalancing.execution import revalidation
 from plimsoll.toolkit.scheduling.gang_victims import _Portion
+from plimsoll.toolkit.scheduling.topology_domains import TopologyPlacement
 from whole_groups.world import Story, play
 
-SEEDS = (2, 3, 6, 10, 15, 18)
+SEEDS = (2, 3, 6, 9, 10, 19, 21)
 
 
 def played(*seeds: int) -> tuple[list[str], Counter[str]]:
@@ -31,6 +33,7 @@ def test_no_strategy_and_no_preemption_breaks_a_group() -> None:
     assert counts["groups that left whole"] >= 4
     assert counts["spare members that left"] >= 2
     assert counts["evicted"] >= 10
+    assert counts["members in a zone"] >= 8
 
 
 def strategies_ignore_groups(patch: pytest.MonkeyPatch) -> None:
@@ -52,7 +55,16 @@ def one_member_more_is_spare(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(GangUnits, "of", of)
 
 
-FAULTS = (strategies_ignore_groups, victims_are_single, one_member_more_is_spare)
+def a_group_is_placed_anywhere(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TopologyPlacement, "filter", lambda _, __, ___, snapshot: all_feasible(snapshot))
+
+
+FAULTS = (
+    strategies_ignore_groups,
+    victims_are_single,
+    one_member_more_is_spare,
+    a_group_is_placed_anywhere,
+)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -64,7 +64,7 @@ class Marked:
                 labels["plimsoll.dev/pod-group"] = self.name
             case "scheduler-plugins":
                 labels["scheduling.x-k8s.io/pod-group"] = self.name
-            case "schedulingGroup":
+            case "schedulingGroup" | "core gang" | "core whole":
                 pod["spec"]["schedulingGroup"] = {"podGroupName": self.name}
             case "workloadRef":
                 pod["spec"]["workloadRef"] = {"name": self.name, "podGroup": "workers"}
@@ -87,9 +87,17 @@ class Marked:
         return pod
 
 
-KINDS = ("plimsoll", "plimsoll", "plimsoll", "scheduler-plugins", "schedulingGroup", "workloadRef", "Volcano",
-         "KAI", "Kueue", "LeaderWorkerSet", "JobSet", "Koordinator")  # fmt: skip
-HAVE_LEAST = ("plimsoll", "scheduler-plugins", "Koordinator")
+KINDS = ("plimsoll", "plimsoll", "core gang", "core gang", "core whole", "scheduler-plugins",
+         "schedulingGroup", "workloadRef", "Volcano", "KAI", "Kueue", "LeaderWorkerSet", "JobSet",
+         "Koordinator")  # fmt: skip
+HAVE_LEAST = ("plimsoll", "core gang", "scheduler-plugins", "Koordinator")
+#: A gang of two that arrives, and has to start in one zone.
+RACKED = "racked"
+IN_A_ZONE = {
+    "schedulingPolicy": {"gang": {"minCount": 2}},
+    "schedulingConstraints": {"topology": [{"key": "zone"}]},
+}
+OBJECTS = ("plimsoll", "core gang", "core whole", "scheduler-plugins")
 
 
 @dataclass
@@ -152,6 +160,20 @@ class GroupWorld(World):
             else:
                 self.story.counts["spare members that left"] += len(gone)
 
+    def judge_zones(self, step: str) -> None:
+        """Say whether the gang that has to be in one zone was placed in part, or in two zones."""
+        nodes = [
+            document["spec"]["nodeName"]
+            for (kind, _), document in self._documents.items()
+            if kind == "Pod"
+            and document["metadata"].get("labels", {}).get("group") == RACKED
+            and document["spec"].get("nodeName")
+        ]
+        zones = {self._documents["Node", node]["metadata"]["labels"]["zone"] for node in nodes}
+        self.story.counts["members in a zone"] += len(nodes)
+        if len(nodes) == 1 or len(zones) > 1:
+            self.story.broken.append(f"{step}: {len(nodes)} of {RACKED} are placed, in zones {sorted(zones)}")
+
     def _running(self) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
         for (kind, _), document in self._documents.items():
@@ -180,8 +202,9 @@ async def play(seed: int) -> Story:
         assert not world.observed(), policy
         world.apply(
             *nodes,
-            *(_pod_group(each) for each in groups if each.kind in ("plimsoll", "scheduler-plugins")),
+            *(_pod_group(each) for each in groups if each.kind in OBJECTS),
             {"kind": "PodGroup", "metadata": {"name": "urgent"}, "spec": {"minMember": 2}},
+            {"kind": "CorePodGroup", "metadata": {"name": RACKED}, "spec": IN_A_ZONE},
             *pods,
         )
         await settled()
@@ -198,6 +221,7 @@ async def play(seed: int) -> Story:
                 await world.wait(30)
             await settled()
             world.judge(step)
+            world.judge_zones(step)
             await world.wait(600)
         world.observed()
     return world.story
@@ -250,7 +274,13 @@ def _group(name: str, draw: random.Random) -> Marked:
 
 
 def _pod_group(group: Marked) -> dict[str, Any]:
-    return {"kind": "PodGroup", "metadata": {"name": group.name}, "spec": {"minMember": group.least}}
+    metadata = {"name": group.name}
+    if group.kind not in ("core gang", "core whole"):
+        return {"kind": "PodGroup", "metadata": metadata, "spec": {"minMember": group.least}}
+    least = group.least if group.kind == "core gang" else 1
+    mode = "Pod" if group.kind == "core gang" else "PodGroup"
+    spec = {"schedulingPolicy": {"gang": {"minCount": least}}, "disruptionMode": mode}
+    return {"kind": "CorePodGroup", "metadata": metadata, "spec": spec}
 
 
 def _pods(nodes: list[dict[str, Any]], groups: list[Marked], draw: random.Random) -> list[dict[str, Any]]:
@@ -321,12 +351,14 @@ def _pod(name: str, owner: str, draw: random.Random) -> dict[str, Any]:
 def _arrivals(draw: random.Random) -> list[dict[str, Any]]:
     """Pods that need room: two of a gang, single ones of priority, or one of a poor queue."""
     found = []
-    for number in range(draw.randint(2, 4)):
+    for number in range(draw.randint(2, 5)):
         labels: dict[str, str] = {"group": "arrived"}
-        priority = 10
-        match draw.randint(0, 2):
+        priority, more = 10, dict[str, Any]()
+        match draw.randint(0, 3):
             case 0:
                 labels["plimsoll.dev/pod-group"] = "urgent"
+            case 3:
+                labels["group"], more = RACKED, {"schedulingGroup": {"podGroupName": RACKED}}
             case 1:
                 labels["plimsoll.dev/queue"], priority = "poor", 0
         requests = {"cpu": str(draw.randint(1, 4))}
@@ -337,6 +369,7 @@ def _arrivals(draw: random.Random) -> list[dict[str, Any]]:
                 "spec": {
                     "priority": priority,
                     "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}],
+                    **more,
                 },
             }
         )

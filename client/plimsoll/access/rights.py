@@ -85,6 +85,10 @@ ALLOCATE = (
     Right("patch", DRA, "resourceclaims/binding"),
 )
 
+SCHEDULING = "scheduling.k8s.io"
+READ_POD_GROUPS = tuple(Right(verb, SCHEDULING, "podgroups") for verb in ("list", "watch"))
+POD_GROUP_STATUS = Right("patch", SCHEDULING, "podgroups/status")
+
 READ_AUTOSCALERS = tuple(
     Right(verb, "autoscaling.k8s.io", "verticalpodautoscalers") for verb in ("list", "watch")
 )
@@ -115,6 +119,8 @@ OPTIONAL_GRANTS: Grants = (
         "verticalPodAutoscalers: true",
         frozenset(READ_AUTOSCALERS),
     ),
+    ("deploy/base", "rbac.create: true", frozenset(READ_POD_GROUPS)),
+    ("deploy/enforce", "mode: Enforce", frozenset({POD_GROUP_STATUS})),
 )
 
 #: All rights that are reviewed.

@@ -293,6 +293,8 @@ class Mirror(PlacedPodsSubscriber):
             return
         meta = subject.metadata
         key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+        if isinstance(subject, PodGroup):
+            key = subject.group_key
         stock: dict[str, Any] = getattr(objects, shelf)
         if new is None:
             stock.pop(key, None)

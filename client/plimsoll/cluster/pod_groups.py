@@ -10,10 +10,11 @@ from msgspec import Struct, field
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import PlacedPodsSubscriber
+from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.engine.gang import lacking_resources
 from plimsoll.framework import Pod
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.kinds.pod_group import PodGroup, group_key
+from plimsoll.model.kinds.pod_group import CORE, PodGroup, group_key, is_core, resource_of
 from plimsoll.model.kinds.watch_event import (
     ObjectAdded,
     ObjectDeleted,
@@ -30,7 +31,7 @@ class Group(Struct):
     """One gang.
 
     Attributes:
-        key: ``namespace/name``.
+        key: As :func:`plimsoll.model.kinds.pod_group.group_key` has it.
         object: The PodGroup, None while it does not exist.
         members: Pods that name the group, by uid, including ended ones.
         refusal: Why the last start failed, "" if it succeeded or was not tried.
@@ -52,6 +53,20 @@ class Group(Struct):
         """Number of members that a start needs."""
         return 1 if self.object is None else max(1, self.object.spec.min_member)
 
+    @property
+    def topology_key(self) -> str:
+        """The node label whose value all members share, "" for none."""
+        return "" if self.object is None else self.object.spec.topology_key
+
+    @property
+    def may_preempt(self) -> bool:
+        """Whether members may preempt: a group of the core API does so as a whole or not at all."""
+        if self.object is None or self.object.spec.never_preempts:
+            return False
+        return not is_core(self.key) or all(
+            pod.spec.preemption_policy != "Never" for pod in self.members.values()
+        )
+
     def counting(self) -> list[Pod]:
         """Members that count towards minMember: they wait, run or have succeeded, and are not terminating."""
         return [pod for pod in self.members.values() if counts(pod)]
@@ -63,11 +78,12 @@ class Group(Struct):
     def obstacle(self) -> str:
         """Why no start can be tried yet, as one sentence for all members; "" if one can."""
         if self.object is None:
-            return f"waiting for PodGroup {self.key}: there is no such podgroups.plimsoll.dev"
+            seen = " that the operator may read" if is_core(self.key) else ""
+            return f"waiting for PodGroup {self.key}: there is no such {resource_of(self.key)}{seen}"
         if self.present < self.min_member:
             return (
-                f"cannot find enough sibling pods of PodGroup {self.key}, whose minMember is "
-                f"{self.min_member}"
+                f"cannot find enough sibling pods of PodGroup {self.key}, whose "
+                f"{self.object.spec.least_name} is {self.min_member}"
             )
         return ""
 
@@ -122,14 +138,27 @@ def counts(pod: Pod) -> bool:
 
 
 class Groups(PlacedPodsSubscriber):
-    """All gangs by key."""
+    """All gangs by key.
+
+    Attributes:
+        core_version: The version in which the core API's groups are watched, "" for none.
+    """
 
     def __init__(self) -> None:
+        self.core_version = ""
         self._groups: dict[str, Group] = {}
         self._key_of: dict[str, str] = {}
 
     def __iter__(self) -> Iterator[Group]:
         return iter(list(self._groups.values()))
+
+    def watch_core(self, resource: WatchedResource) -> None:
+        """Note the version in which the core API's groups are watched."""
+        self.core_version = resource.path.split("/")[-2]
+
+    def api_version_of(self, key: str) -> str:
+        """The ``apiVersion`` of the group with this key."""
+        return f"{CORE}/{self.core_version}" if is_core(key) else "plimsoll.dev/v1alpha1"
 
     def find(self, key: str) -> Group | None:
         """The gang with this key, if it has a PodGroup or a pod that names one."""
@@ -148,9 +177,9 @@ class Groups(PlacedPodsSubscriber):
             case PodDeleted(pod):
                 self._leave(pod.uid)
             case ObjectAdded(PodGroup() as group) | ObjectUpdated(_, PodGroup() as group):
-                self._groups.setdefault(group.key, Group(group.key)).object = group
+                self._groups.setdefault(group.group_key, Group(group.group_key)).object = group
             case ObjectDeleted(PodGroup() as group):
-                known = self._groups.get(group.key)
+                known = self._groups.get(group.group_key)
                 if known is not None:
                     known.object = None
                     self._drop_if_empty(known)
@@ -217,11 +246,12 @@ def shortage(group: Group, cluster: Cluster) -> str:
 def gang_needs(groups: Groups, cache: Cache) -> dict[str, int]:
     """By PodGroup, the number of members that must get a node together; 0 when it has started.
 
-    Leaves out groups that cannot start for a reason other than room for their members.
+    Leaves out groups that cannot start for a reason other than room for their members, and those that stay in
+    one topology domain: room elsewhere is of no use to them.
     """
     needs = {}
     for group in groups:
-        if group.object is None or group.obstacle() or shortage(group, cache.cluster):
+        if group.object is None or group.topology_key or group.obstacle() or shortage(group, cache.cluster):
             continue
         needs[group.key] = max(group.min_member - len(placed_members(group, cache)), 0)
     return needs

@@ -7,7 +7,7 @@ from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.pod_group import PodGroup
+from plimsoll.model.kinds.pod_group import CORE, CorePodGroup, PodGroup
 from plimsoll.model.kinds.storage import (
     CSIDriver,
     CSINode,
@@ -56,8 +56,14 @@ AUTOSCALERS = WatchedResource(
     "verticalpodautoscalers", "/apis/autoscaling.k8s.io/v1/verticalpodautoscalers", VerticalPodAutoscaler
 )
 
+#: PodGroups of the core API, the newest version first; one of them is watched. Named as kubectl takes them.
+CORE_POD_GROUPS = tuple(
+    WatchedResource(f"podgroups.{version}.{CORE}", f"/apis/{CORE}/{version}/podgroups", CorePodGroup)
+    for version in ("v1beta1", "v1alpha3", "v1alpha2")
+)
+
 #: What many clusters do not have.
-OPTIONAL = (*DEVICES, AUTOSCALERS)
+OPTIONAL = (*DEVICES, AUTOSCALERS, *CORE_POD_GROUPS)
 
 WATCHED = (
     WatchedResource("nodes", "/api/v1/nodes", Node),

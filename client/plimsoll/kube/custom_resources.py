@@ -1,4 +1,4 @@
-"""Reads and writes our custom resources: SchedulingPolicies, Eviction records, PodGroups."""
+"""Reads and writes our custom resources (policies, records, PodGroups), and PodGroups of the core API."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,8 @@ from pydantic import BaseModel
 
 from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.session.errors import APIError, answer_of
-from plimsoll.kube.session.session import MERGE_PATCH, Session
+from plimsoll.kube.session.session import MERGE_PATCH, STRATEGIC_PATCH, Session
+from plimsoll.model.kinds.pod_group import CORE, PodGroup
 from plimsoll.ports.custom_resources import WatchedRecord
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 
@@ -113,6 +114,18 @@ class NamespacedResources:
     async def list(self) -> tuple[WriteResult, Sequence[Mapping[str, Any]]]:
         """All of them; GONE when the CustomResourceDefinition is not installed."""
         return await _listed(self._session, f"{GROUP}/{self._plural}")
+
+
+class PodGroupResources(NamespacedResources):
+    """Writes the status of PodGroups: ours, and conditions of the core API's."""
+
+    async def write_condition(
+        self, version: str, group: PodGroup, condition: Mapping[str, Any]
+    ) -> WriteResult:
+        """Set one condition of this very core group (by uid), in that version of the API; others stay."""
+        body = {"metadata": {"uid": group.uid}, "status": {"conditions": [condition]}}
+        path = f"/apis/{CORE}/{version}/namespaces/{group.namespace}/podgroups/{group.name}/status"
+        return await self._session.write("PATCH", path, body, content_type=STRATEGIC_PATCH)
 
 
 def _stored(document: Mapping[str, Any]) -> WriteResult:

@@ -11,8 +11,10 @@ from plimsoll.access.rights import (
     GRANTS,
     OPTIONAL_GRANTS,
     PLIMSOLL,
+    POD_GROUP_STATUS,
     READ_AUTOSCALERS,
     READ_DEVICES,
+    READ_POD_GROUPS,
     Grants,
     Part,
     Right,
@@ -144,6 +146,7 @@ def wanted_rights(
     devices: DevicePresence = DevicePresence.NOT_SERVED,
     *,
     has_autoscalers: bool = False,
+    serves_pod_groups: bool = False,
 ) -> Iterator[NeededRight]:
     """The rights that the operator needs for itself, for each policy, for devices and for autoscalers.
 
@@ -152,6 +155,7 @@ def wanted_rights(
         leases: Namespace and name of its leases.
         devices: Whether the cluster has devices.
         has_autoscalers: Whether the cluster has VerticalPodAutoscalers.
+        serves_pod_groups: Whether the API server serves PodGroups of scheduling.k8s.io.
     """
     own = [ReviewedRight(right) for right in sorted(READING)]
     for namespace, name in leases:
@@ -175,6 +179,11 @@ def wanted_rights(
         is_unused = devices is DevicePresence.UNUSED
         yield NeededRight(
             "devices", tuple(map(ReviewedRight, needed)), {}, otherwise=WAITING, is_unused=is_unused
+        )
+    if serves_pod_groups:
+        needed = (*READ_POD_GROUPS, *((POD_GROUP_STATUS,) if places_pods else ()))
+        yield NeededRight(
+            "PodGroups", tuple(map(ReviewedRight, needed)), {}, otherwise="their pods are not placed"
         )
     if has_autoscalers and any(policy.spec.rebalancing is not None for policy in policies):
         yield NeededRight(

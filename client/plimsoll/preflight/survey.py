@@ -7,13 +7,13 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from plimsoll.cluster.watched_resources import AUTOSCALERS
+from plimsoll.cluster.watched_resources import AUTOSCALERS, CORE_POD_GROUPS
 from plimsoll.kube.access_reviews import right_of
 from plimsoll.kube.custom_resources import GROUP, shadowing_evictions
 from plimsoll.kube.lists import objects
 from plimsoll.kube.resource_claims import GROUP as DEVICES
 from plimsoll.kube.resource_claims import ResourceClaims
-from plimsoll.kube.session.discovery import offered
+from plimsoll.kube.session.discovery import first_offered, offered
 from plimsoll.kube.session.errors import APIError, NotFound, Unauthorized
 from plimsoll.kube.session.session import Session
 from plimsoll.model.decoding import DecodeError, convert
@@ -63,6 +63,7 @@ class Survey(Struct, frozen=True):
         keys: Annotations and labels of nodes and namespaces, by object.
         devices: Whether the cluster has dynamically allocated devices.
         has_autoscalers: Whether it has VerticalPodAutoscalers; if unreadable, it may.
+        serves_pod_groups: Whether the API server serves PodGroups of scheduling.k8s.io.
         unread: Failed reads of workloads and events.
     """
 
@@ -80,6 +81,7 @@ class Survey(Struct, frozen=True):
     keys: Mapping[str, Sequence[str]] | Unread
     devices: DevicePresence
     has_autoscalers: bool
+    serves_pod_groups: bool
     unread: tuple[Unread, ...]
 
 
@@ -94,6 +96,7 @@ async def survey(session: Session, now: float, namespace: str) -> Survey:
         reported = group.create_task(attempt("/api/v1/events", lambda path: _reporters(session, path)))
         devices = group.create_task(_devices(session))
         autoscalers = group.create_task(_has_autoscalers(session))
+        groups = group.create_task(first_offered(session, CORE_POD_GROUPS))
         guards = group.create_task(attempt(ADMISSION, lambda path: _guards(session, path)))
         keys = group.create_task(attempt("/api/v1/nodes", lambda path: _keys(session, path)))
         waits = group.create_task(attempt(PODS, lambda path: _waiting(session, path, now)))
@@ -116,6 +119,7 @@ async def survey(session: Session, now: float, namespace: str) -> Survey:
         keys=keys.result(),
         devices=devices.result(),
         has_autoscalers=autoscalers.result(),
+        serves_pod_groups=groups.result()[0].is_done,
         unread=tuple(each for each in (*workloads, reporters) if isinstance(each, Unread)),
     )
 

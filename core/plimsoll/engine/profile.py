@@ -119,6 +119,10 @@ class Profile:
         """The same profile without PostFilter plugins, created once; forks use it many times."""
         return replace(self, post_filter=())
 
+    def confined(self, domain: FilterPlugin) -> "Profile":
+        """The same profile with a further filter, which rejects first."""
+        return replace(self, filter=(domain, *self.filter))
+
     @cached_property
     def nominates(self) -> bool:
         """Whether a plugin of the profile may nominate a pod that fits nowhere."""

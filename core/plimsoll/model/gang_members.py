@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Self
 
 from plimsoll.model.columns.columns import PodIndex
-from plimsoll.model.kinds.gang_marks import OURS, Gang, gangs_of
+from plimsoll.model.kinds.gang_marks import CORES, OURS, Gang, gangs_of
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo
 
@@ -23,12 +23,20 @@ class GangUnit(NamedTuple):
         members: Placed members that have not ended and are not being deleted, by uid.
         spare: Number of members that may leave while the others go on.
         least: Number of members that must stay, for messages; None if all must.
+        priority: The priority of the group, if it has one and its members leave together.
+        topology: The node label whose value all members' nodes must share, "" for none.
     """
 
     gangs: tuple[Gang, ...]
     members: Mapping[str, PodInfo]
     spare: int
     least: int | None
+    priority: int | None = None
+    topology: str = ""
+
+    def priority_of(self, member: PodInfo) -> int:
+        """The priority that a preemptor must exceed: the member's own or the group's, whichever is higher."""
+        return member.priority if self.priority is None else max(member.priority, self.priority)
 
 
 class GangMembers(PodIndex):
@@ -91,7 +99,7 @@ class GangMembers(PodIndex):
         self.condemned.difference_update(each.uid for each in victims)
 
     def unit_of(self, pod: PodInfo, find: FindPod, objects: ClusterObjects) -> GangUnit | None:
-        """The unit of a placed pod; None if it names no gang, has ended or is being deleted.
+        """The unit of a placed pod; None if it needs no other, has ended or is being deleted.
 
         Args:
             pod: The pod.
@@ -104,7 +112,7 @@ class GangMembers(PodIndex):
         found = [pod.uid]
         while found:
             for gang in self.gangs[found.pop()]:
-                if gang[:2] in gangs:
+                if gang[:2] in gangs or _is_loose(gang, objects):
                     continue
                 gangs[gang[:2]] = gang
                 for uid in self.members[gang[:2]]:
@@ -112,10 +120,20 @@ class GangMembers(PodIndex):
                     if uid not in members and other is not None and self._is_member(other):
                         members[uid] = other
                         found.append(uid)
+        if not gangs:
+            return None
         named = tuple(gangs.values())
         least = _least(named[0], objects) if len(named) == 1 else None
         running = sum(each.pod.status.phase != "Pending" for each in members.values())
-        return GangUnit(named, members, 0 if least is None else max(running - least, 0), least)
+        specs = [each.spec for each in (objects.pod_groups.get(gang.key) for gang in named) if each]
+        return GangUnit(
+            named,
+            members,
+            0 if least is None else len(members) if not least else max(running - least, 0),
+            least,
+            next((each.own_priority for each in specs if each.leaves_whole), None),
+            next((each.topology_key for each in specs if each.topology_key), ""),
+        )
 
     def breaking(self, leaving: Iterable[PodInfo], find: FindPod, objects: ClusterObjects) -> PodInfo | None:
         """The first of these pods that would leave members of its gang behind that need it; None if none."""
@@ -167,8 +185,16 @@ class GangUnits:
 
 
 def _least(gang: Gang, objects: ClusterObjects) -> int | None:
-    """Number of members that a gang needs; None if it is not known, so that all are needed."""
-    if gang.kind != OURS:
+    """Number of members that a gang needs; None if all are needed, or if it is not known."""
+    if gang.kind not in (OURS, CORES):
         return gang.least
     known = objects.pod_groups.get(gang.key)
-    return None if known is None else max(1, known.spec.min_member)
+    if known is None or known.spec.leaves_whole:
+        return None
+    return 0 if known.spec.are_independent else max(1, known.spec.min_member)
+
+
+def _is_loose(gang: Gang, objects: ClusterObjects) -> bool:
+    """Whether no member of a gang needs another, nor its place."""
+    known = objects.pod_groups.get(gang.key) if gang.kind == CORES else None
+    return known is not None and known.spec.are_independent and not known.spec.topology_key

@@ -24,7 +24,7 @@ from plimsoll.engine.scheduler import Choose, ProfileScheduler
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import PodStatus
-from plimsoll.model.kinds.pod_group import group_key
+from plimsoll.model.kinds.pod_group import PodGroup, group_key, resource_of
 from plimsoll.planning.fork_schedulers import placing
 
 #: kube-scheduler's message for pods with scheduling gates.
@@ -60,12 +60,12 @@ class Schedulers(Struct, frozen=True):
     Attributes:
         profiles: By scheduler name.
         forecast: Profile for schedulers that no policy serves.
-        minimums: ``minMember`` by PodGroup.
+        groups: The PodGroups by key.
     """
 
     profiles: Mapping[str, Profile]
     forecast: Profile
-    minimums: Mapping[str, int]
+    groups: Mapping[str, PodGroup]
 
 
 class OfflineCluster:
@@ -207,17 +207,17 @@ class OfflineCluster:
     def gang_needs(self) -> dict[str, int]:
         """By PodGroup, the number of members that must get a node together; 0 when it has started.
 
-        Leaves out groups that have too few members.
+        Leaves out groups that have too few members, and those that stay in one topology domain.
         """
-        if not self._schedulers.minimums:
+        if not self._schedulers.groups:
             return {}
         waiting = Counter(group_key(pod.pod) for pod in self.waiting.values() if not pod.is_terminating)
         placed = Counter(group_key(pod.pod) for pod in self.fork.pods.values())
         placed.update(group_key(pod.pod) for pod in self.ended.values() if _has_succeeded(pod))
         return {
-            group: max(least - placed[group], 0)
-            for group, least in self._schedulers.minimums.items()
-            if waiting[group] + placed[group] >= least
+            key: max(group.spec.min_member - placed[key], 0)
+            for key, group in self._schedulers.groups.items()
+            if waiting[key] + placed[key] >= group.spec.min_member and not group.spec.topology_key
         }
 
     # --------------------------------------------------------------------------------------------------------
@@ -232,8 +232,8 @@ class OfflineCluster:
             return GATED
         if pod.is_terminating:
             return "the pod is terminating"
-        if group and group not in self._schedulers.minimums and self.is_served(pod):
-            return f"waiting for PodGroup {group}: there is no such podgroups.plimsoll.dev"
+        if group and group not in self._schedulers.groups and self.is_served(pod):
+            return f"waiting for PodGroup {group}: there is no such {resource_of(group)}"
         return ""
 
     def _round(self) -> list[OfflinePlacement]:
@@ -242,7 +242,7 @@ class OfflineCluster:
         groups: set[str] = set()
         for pod in self.in_order():
             group = group_key(pod.pod)
-            if group in self._schedulers.minimums and not self._gate(pod):
+            if group in self._schedulers.groups and not self._gate(pod):
                 if group not in groups:
                     groups.add(group)
                     placed += self._start(group)
@@ -286,9 +286,17 @@ class OfflineCluster:
             return []
         there = (*self.fork.pods.values(), *filter(_has_succeeded, self.ended.values()))
         placed = [pod.uid for pod in there if group_key(pod.pod) == group]
-        needed = max(0, self._schedulers.minimums[group] - len(placed))
+        spec = self._schedulers.groups[group].spec
+        needed = max(0, spec.min_member - len(placed))
         pairs = [(pod, self.scheduler_of(pod, preempting=self._preempting)) for pod in members]
-        joint = place_together(pairs, self.fork, needed, is_preempting=self._preempting, placed=placed)
+        joint = place_together(
+            pairs,
+            self.fork,
+            needed,
+            is_preempting=self._preempting,
+            placed=placed,
+            within=spec.topology_key,
+        )
         for each in joint.refused:
             self.refusals[each.pod.uid] = each
         if not joint.is_feasible:

@@ -75,6 +75,12 @@ def _parser() -> argparse.ArgumentParser:
         default=3600.0,
         help="Events are deleted so long after they were last written (3600)",
     )
+    add(
+        "--pod-groups",
+        action=switch,
+        default=False,
+        help="serve PodGroups and Workloads of scheduling.k8s.io/v1alpha2",
+    )
     add("--heartbeats", action=switch, default=False, help="renew a Lease for each node every 10 s")
     add(
         "--token-file",
@@ -117,6 +123,7 @@ def main() -> None:
         port=options.port,
         token_file=options.token_file,
         event_ttl_s=options.event_ttl_seconds,
+        pod_groups=options.pod_groups,
     )
     path: Path = options.kubeconfig
     asyncio.run(serve(cluster, path, lambda url: print(f"{url} ready; kubeconfig: {path}", flush=True)))  # noqa: T201 - the command's answer

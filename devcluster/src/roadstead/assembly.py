@@ -17,6 +17,7 @@ from roadstead.discovery.discovery import Discovery
 from roadstead.discovery.openapi import OpenApi
 from roadstead.kinds import events
 from roadstead.kinds.builtin import built_in_kinds
+from roadstead.kinds.pod_groups import RESOURCES
 from roadstead.schemas.timestamps import timestamp_of
 from roadstead.server.access_reviews import USER
 from roadstead.server.request_handler import RequestHandler
@@ -39,15 +40,23 @@ def utc_now() -> dt.datetime:
     return dt.datetime.now(dt.UTC)
 
 
-def built_in_api(clock: Callable[[], dt.datetime] = utc_now, randomness: random.Random | None = None) -> Api:
+def built_in_api(
+    clock: Callable[[], dt.datetime] = utc_now,
+    randomness: random.Random | None = None,
+    *,
+    pod_groups: bool = False,
+) -> Api:
     """Build an ``Api`` of the built-in kinds, with the objects that every cluster has.
 
     Args:
         clock: the time, with zone.
         randomness: the source of uids and generated names; None is unseeded.
+        pod_groups: whether PodGroups and Workloads of scheduling.k8s.io/v1alpha2 are served.
     """
-    kinds = built_in_kinds(device_expression_fault, lambda: timestamp_of(clock()))
+    kinds = built_in_kinds(device_expression_fault, lambda: timestamp_of(clock()), pod_groups=pod_groups)
     api = Api(kinds, converters={"events": events.converted}, clock=clock, randomness=randomness)
+    for resource in RESOURCES if pod_groups else ():
+        api.registry.add(resource)
     create_built_in_objects(api)
     return api
 

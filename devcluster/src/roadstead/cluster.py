@@ -123,6 +123,7 @@ class DevCluster:
         token_file: further tokens, one per line; the file may be replaced at any time.
         clock: the time, with zone, of objects, controllers and kubelets.
         event_ttl_s: seconds from the last write of an Event to its deletion.
+        pod_groups: whether PodGroups and Workloads of scheduling.k8s.io/v1alpha2 are served.
         actions: called on a POST to their path, as ``reset`` is; a StatusError is the response.
 
     Attributes:
@@ -142,9 +143,10 @@ class DevCluster:
         token_file: Path | None = None,
         clock: Callable[[], dt.datetime] = utc_now,
         event_ttl_s: float = EVENT_TTL_S,
+        pod_groups: bool = False,
         actions: Mapping[str, Callable[[], None]] | None = None,
     ) -> None:
-        self.api = built_in_api(clock)
+        self.api = built_in_api(clock, pod_groups=pod_groups)
         self.token = token or new_token()
         self.url = ""
         self.plain_url = ""

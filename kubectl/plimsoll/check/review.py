@@ -68,7 +68,15 @@ async def review(session: Session, found: Survey, choice: Choice, user: str) -> 
         known = () if isinstance(found.installed, Unread) else found.installed
         leases = our_leases(found.leases, known)
     policies = () if isinstance(found.policies, Unread) else at_work(found.policies)
-    wanted = tuple(wanted_rights(policies, leases, found.devices, has_autoscalers=found.has_autoscalers))
+    wanted = tuple(
+        wanted_rights(
+            policies,
+            leases,
+            found.devices,
+            has_autoscalers=found.has_autoscalers,
+            serves_pod_groups=found.serves_pod_groups,
+        )
+    )
     is_self = choice.is_self or account.user == user
     reviews = AccessReviews(session) if is_self else SubjectReviews(session, account.user, account.groups)
     asked = list(dict.fromkeys(one for each in wanted for one in each.asked))

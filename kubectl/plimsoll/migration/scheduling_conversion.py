@@ -40,7 +40,10 @@ ELSEWHERE = {
     "NodeResourcesMostAllocated": "It is scoringStrategy MostAllocated of NodeResourcesFit.",
     "RequestedToCapacityRatio": "It is scoringStrategy RequestedToCapacityRatio of NodeResourcesFit.",
     "Coscheduling": "Pods of a PodGroup start together without a plugin; write PodGroups of plimsoll.dev.",
-    "GangScheduling": "Pods of a PodGroup start together without a plugin; write PodGroups of plimsoll.dev.",
+    **dict.fromkeys(
+        ("GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"),
+        "Pods of PodGroups of scheduling.k8s.io start together without a plugin.",
+    ),
     "CapacityScheduling": "spec.scheduling.fairShare divides the cluster between queues.",
 }
 

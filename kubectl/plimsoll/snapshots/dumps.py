@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 import yaml
 
+from plimsoll.cluster.watched_resources import CORE_POD_GROUPS
+from plimsoll.model.kinds.pod_group import CORE
 from plimsoll.model.quantity import nanos
 from plimsoll.ports.usage import UsageReading
 from plimsoll.snapshots.content import POLICIES, RECORDS, SnapshotContent, UsageContent
@@ -31,6 +33,7 @@ _GROUPS = {
 _GROUP_OF = {kind: group for group, kinds in _GROUPS.items() for kind in kinds}
 _PLURALS = {
     **{(_GROUP_OF.get(kind.__name__, ""), kind.__name__): plural for plural, kind in KINDS.items()},
+    (CORE, "PodGroup"): CORE_POD_GROUPS[0].name,
     ("plimsoll.dev", "SchedulingPolicy"): POLICIES,
     ("plimsoll.dev", "Eviction"): RECORDS,
 }

@@ -33,7 +33,7 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.kube.access_reviews import AccessReviews, CallerReviews, permissions
-from plimsoll.kube.custom_resources import NamespacedResources, PolicyResources
+from plimsoll.kube.custom_resources import PodGroupResources, PolicyResources
 from plimsoll.kube.events import EventPoster
 from plimsoll.kube.pods import PodBinder, PodDocuments, PodPreemptor, PodStatusPatcher
 from plimsoll.kube.resource_claims import ResourceClaims
@@ -309,7 +309,7 @@ def _scheduling_wing(
 ) -> SchedulingWing:
     """The wing with its adapters to the API server."""
     session, clock = parts.session, parts.machine.clock
-    groups = NamespacedResources(session, "podgroups", PodGroupResourceStatus)
+    groups = PodGroupResources(session, "podgroups", PodGroupResourceStatus)
     return SchedulingWing(
         parts.book,
         PodPorts(

@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, S
 from contextlib import contextmanager
 from typing import Any
 
-from plimsoll.app.optional_kinds.autoscaler_watch import AutoscalerWatch
+from plimsoll.access.rights import BIND, POD_GROUP_STATUS, READ_AUTOSCALERS, READ_POD_GROUPS
 from plimsoll.app.optional_kinds.device_watches import DeviceWatches
+from plimsoll.app.optional_kinds.optional_watch import OptionalWatch
 from plimsoll.app.scheduling_wing import SchedulingWing
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.ingestion import EventSubscriber, OfTypes
-from plimsoll.cluster.watched_resources import WATCHED, WatchedResource
+from plimsoll.cluster.watched_resources import AUTOSCALERS, CORE_POD_GROUPS, WATCHED, WatchedResource
 from plimsoll.kube.custom_resources import RECORDS
 from plimsoll.kube.reflector import Reflector, Sink
 from plimsoll.leadership.leader import Leadership
@@ -73,13 +74,35 @@ class Startup:
         ]
 
         self._devices = DeviceWatches(parts, leadership, wing, self._ingest)
-        self._autoscalers = AutoscalerWatch(parts, leadership, self._ingest)
+        self._autoscalers = OptionalWatch(
+            parts,
+            leadership,
+            (AUTOSCALERS,),
+            lambda: READ_AUTOSCALERS,
+            self._ingest,
+            "recommendations of VerticalPodAutoscalers are not read",
+        )
+        self._pod_groups = OptionalWatch(
+            parts,
+            leadership,
+            CORE_POD_GROUPS,
+            # Without the right to bind, groups are read for plans only.
+            lambda: (*READ_POD_GROUPS, *((POD_GROUP_STATUS,) if parts.access.allows(BIND) else ())),
+            self._ingest,
+            "pods of PodGroups of scheduling.k8s.io wait, all others are served",
+            parts.groups.watch_core,
+        )
 
     @property
     def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
         """The watches, keyed by task."""
         watches = {f"watch of {each.resource.name}": self._mirror(each) for each in self._reflectors}
-        return {**watches, "devices": self._devices.run(), "autoscalers": self._autoscalers.run()}
+        return {
+            **watches,
+            "devices": self._devices.run(),
+            "autoscalers": self._autoscalers.run(),
+            "pod groups": self._pod_groups.run(),
+        }
 
     async def _mirror(self, reflector: Reflector) -> None:
         """Open watches once the leader is known: taking a lease that was free before needs no second list."""
@@ -106,7 +129,8 @@ class Startup:
         """Wait until the cluster is known and this process leads, then for all writes of earlier leaders."""
         with _uncollected():
             await self._wing.mirror.listed.until(lambda: not self.unready())
-        await asyncio.gather(self._devices.until_settled(), self._autoscalers.until_settled())
+        optional = (self._devices, self._autoscalers, self._pod_groups)
+        await asyncio.gather(*(each.until_settled() for each in optional))
         self._leadership.stand(was_led=await self._was_led())
         await self._leadership.acquired.wait()
         await self.until_listed(self._leadership.since or 0.0)
@@ -120,6 +144,7 @@ class Startup:
         for each in written:
             await each.until_listed(since)
         await self._devices.until_listed(since)
+        await self._pod_groups.until_listed(since)
 
 
 @contextmanager

@@ -73,7 +73,7 @@ KOORDINATOR = "gang.scheduling.koordinator.sh"
         (
             {"schedulingGroup": {"podGroupName": "g"}},
             "PodGroup of scheduling.k8s.io",
-            "default/g",
+            "scheduling.k8s.io/default/g",
             None,
         ),
         (

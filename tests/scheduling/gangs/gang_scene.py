@@ -12,7 +12,7 @@ from plimsoll.cluster.pod_groups import Groups
 from plimsoll.engine.profile import Enabled
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.pod_group import PodGroup
+from plimsoll.model.kinds.pod_group import CorePodGroup, PodGroup
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded
 from plimsoll.ports.writes import WriteResult
 from plimsoll.testing.builders import a_node, a_pod
@@ -32,6 +32,24 @@ def a_group(name: str = "train", members: int = 3, **spec: Any) -> PodGroup:
     return convert(PodGroup, {"metadata": metadata, "spec": {"minMember": members, **spec}})
 
 
+def a_core_group(
+    name: str = "train", least: int | None = 3, topology: str = "", uid: str = "", **spec: Any
+) -> CorePodGroup:
+    """A PodGroup of the core API: a gang, or with policy ``basic`` if ``least`` is None."""
+    policy = {"basic": {}} if least is None else {"gang": {"minCount": least}}
+    constraints = {"topology": [{"key": topology}]} if topology else None
+    metadata = {"name": name, "namespace": "default", "uid": uid or f"uid-{name}", "generation": 1}
+    whole = {"schedulingPolicy": policy, "schedulingConstraints": constraints, **spec}
+    return convert(CorePodGroup, {"metadata": metadata, "spec": whole})
+
+
+def core_members(count: int, group: str = "train", cpu: str = "1", first: int = 0, **more: Any) -> list[Pod]:
+    """Equal pods that name a PodGroup of the core API."""
+    named: dict[str, Any] = {"schedulingGroup": {"podGroupName": group}}
+    names = [f"{group}-{number}" for number in range(first, first + count)]
+    return [a_pod(name, schedulerName="s", cpu=cpu, **named, **more) for name in names]
+
+
 def a_member(name: str, group: str = "train", label: str = "plimsoll.dev/pod-group", **more: Any) -> Pod:
     """A pod of a gang."""
     return a_pod(name, schedulerName="s", labels={label: group}, **more)
@@ -49,12 +67,19 @@ class FakeGroupStatuses:
         self.answer = DONE
         self.statuses: dict[Any, Any] = {}
         self.phases: dict[Any, Any] = {}
+        self.conditions: dict[str, list[Any]] = {}
 
     async def write_status(self, namespace: str, name: str, status: Any) -> WriteResult:
         """Keep it when it is taken."""
         if self.answer.is_done:
             self.statuses[name] = status
             self.phases.setdefault(name, []).append(status["phase"])
+        return self.answer
+
+    async def write_condition(self, version: str, group: PodGroup, condition: Any) -> WriteResult:
+        """Keep a core group's condition when it is taken."""
+        if self.answer.is_done:
+            self.conditions.setdefault(group.name, []).append((version, condition))
         return self.answer
 
 

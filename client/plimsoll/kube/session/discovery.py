@@ -1,7 +1,8 @@
 """Checks through discovery whether the API server serves the resources of a group."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.session.errors import APIError, answer_of
 from plimsoll.kube.session.session import Session
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
@@ -26,3 +27,29 @@ async def offered(session: Session, group: str, needed: Iterable[str]) -> WriteR
     if missing:
         return WriteResult(WriteOutcome.GONE, f"{group} does not serve {' and '.join(missing)}")
     return DONE
+
+
+async def first_offered(
+    session: Session, versions: Sequence[WatchedResource]
+) -> tuple[WriteResult, WatchedResource]:
+    """The first version of a kind that the API server serves; GONE when it serves none.
+
+    Args:
+        session: The session to send the requests with.
+        versions: The kind in each of its versions, of one group; at least one.
+    """
+    group = versions[0].path.rpartition("/")[0].rpartition("/")[0]
+    try:
+        found = await session.object("GET", group)
+    except APIError as exc:
+        return answer_of(exc), versions[0]
+    listed = found.get("versions")
+    served = {each.get("version") for each in (listed if isinstance(listed, list) else ())}
+    answer = WriteResult(WriteOutcome.GONE, f"{group} serves none of the versions")
+    for each in versions:
+        path, _, plural = each.path.rpartition("/")
+        if path.rpartition("/")[2] in served:
+            answer = await offered(session, path, (plural,))
+            if answer.verdict is not WriteOutcome.GONE:
+                return answer, each
+    return answer, versions[0]

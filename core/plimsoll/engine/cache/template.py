@@ -72,14 +72,18 @@ class TemplateCache:
         self._clocks = clocks_of(self.cluster)
 
     @property
-    def is_by_node(self) -> bool:
-        """Whether each node's latest verdict and total depend on that node alone."""
+    def is_filtered_by_node(self) -> bool:
+        """Whether each node's latest verdict depends on that node alone."""
         return (
             self.pre_filter.are_plain
             and not self._stages.individual
             and self._stages.global_names <= self.pre_filter.skipped
-            and self._scores.are_by_node
         )
+
+    @property
+    def is_by_node(self) -> bool:
+        """Whether each node's latest verdict and total depend on that node alone."""
+        return self.is_filtered_by_node and self._scores.are_by_node
 
     def best(self, pod: PodInfo, rows: RowArray) -> tuple[Sequence[int] | RowArray, int | None]:
         """The rows with the highest total among ``rows`` (feasible ones), and that total.

@@ -307,7 +307,14 @@ def bound_to_gang(pod: PodInfo, units: GangUnits, leaving: Container[str] = ()) 
         leaving: Uids of pods whose evictions are under way.
     """
     unit = units.of(pod)
-    if unit is None or unit.spare > sum(uid in leaving for uid in unit.members):
+    if unit is None:
+        return None
+    if unit.topology:
+        return Refusal(
+            BREAKS_GANG,
+            f"{unit.gangs[0]} keeps its members in one domain of label {unit.topology}: none moves by itself",
+        )
+    if unit.spare > sum(uid in leaving for uid in unit.members):
         return None
     needs = "all of its members" if unit.least is None else f"{unit.least} running members"
     return Refusal(

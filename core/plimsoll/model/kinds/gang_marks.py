@@ -1,7 +1,7 @@
 """Marks by which pods name the group that they run with: one table for all systems that form groups.
 
 A group whose members start together needs them together: without one of them the others wait, fail or start
-over. Whatever makes pods leave reads this table. Scheduling reads only our own PodGroup
+over. Whatever makes pods leave reads this table. Scheduling reads only the core API's PodGroup and ours
 (:func:`plimsoll.model.kinds.pod_group.group_key`).
 
 Sources: scheduler-plugins v0.33, Volcano v1.13 (``scheduling/v1beta1/labels.go``), KAI v0.9
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.pod_group import group_key
+from plimsoll.model.kinds.pod_group import CORE, core_key, label_key
 
 
 class Gang(NamedTuple):
@@ -21,7 +21,7 @@ class Gang(NamedTuple):
 
     Attributes:
         kind: What forms it, as users call it.
-        key: ``namespace/name``.
+        key: ``namespace/name``; that of a PodGroup whose object we know, as :func:`group_key` has it.
         least: Number of members that it needs, as the pod states it; None if the pod states none.
     """
 
@@ -30,11 +30,14 @@ class Gang(NamedTuple):
     least: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.key}"
+        return f"{self.kind} {self.key.removeprefix(f'{CORE}/')}"
 
 
 OURS = "PodGroup"
-"""The kind of groups whose object we know."""
+"""The kind of our own groups."""
+
+CORES = "PodGroup of scheduling.k8s.io"
+"""The kind of the core API's groups."""
 
 
 class GangMark(NamedTuple):
@@ -85,18 +88,15 @@ _ANNOTATION_KEYS = frozenset(mark.keys[0] for mark in ANNOTATIONS)
 def gangs_of(pod: Pod) -> tuple[Gang, ...]:
     """The groups that a pod names; few pods name any, and one system may build on another."""
     found: tuple[Gang, ...] = ()
-    key = group_key(pod)
-    if key:
-        found = (Gang(OURS, key),)
+    for kind, key in ((CORES, core_key(pod)), (OURS, label_key(pod))):
+        if key:
+            found += (Gang(kind, key),)
     metadata = pod.metadata
     if not _LABEL_KEYS.isdisjoint(metadata.labels):
         found += tuple(_named(LABELS, metadata.labels, pod))
     if not _ANNOTATION_KEYS.isdisjoint(metadata.annotations):
         found += tuple(_named(ANNOTATIONS, metadata.annotations, pod))
     spec = pod.spec
-    if spec.scheduling_group is not None and spec.scheduling_group.pod_group_name:
-        name = spec.scheduling_group.pod_group_name
-        found += (Gang("PodGroup of scheduling.k8s.io", f"{pod.namespace}/{name}"),)
     if spec.workload_ref is not None and spec.workload_ref.name:
         parts = spec.workload_ref.name, spec.workload_ref.pod_group, spec.workload_ref.pod_group_replica_key
         found += (Gang("pod group of Workload", f"{pod.namespace}/{'/'.join(filter(None, parts))}"),)

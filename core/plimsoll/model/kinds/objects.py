@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from plimsoll.model.kinds.metadata import OwnerReference
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.pod_group import PodGroup
+from plimsoll.model.kinds.pod_group import CorePodGroup, PodGroup
 from plimsoll.model.kinds.storage import (
     CSIDriver,
     CSINode,
@@ -64,6 +64,7 @@ SHELVES: Mapping[type, str] = {
     StatefulSet: "stateful_sets",
     PodDisruptionBudget: "budgets",
     PodGroup: "pod_groups",
+    CorePodGroup: "pod_groups",
     PriorityClass: "priority_classes",
     PersistentVolume: "volumes",
     PersistentVolumeClaim: "claims",
@@ -77,7 +78,7 @@ SHELVES: Mapping[type, str] = {
 
 @dataclass(slots=True)
 class ClusterObjects:
-    """Objects by key: ``name``, or ``namespace/name`` for namespaced kinds.
+    """Objects by key: ``name``, or ``namespace/name`` for namespaced kinds; PodGroups by ``group_key``.
 
     ``version`` increases with each change, except for budgets, pod groups and autoscalers, which are read
     only for evictions: they have ``budget_version``.

@@ -49,11 +49,13 @@ class _Portion(Struct, frozen=True):
         here: The pods on the node that may leave, the most important first.
         spare: Number of these that may leave while the group goes on.
         whole: All members, on whatever nodes; empty if the group must not break.
+        priority: The highest that a preemptor must exceed.
     """
 
     here: tuple[PodInfo, ...]
     spare: int
     whole: tuple[PodInfo, ...] = ()
+    priority: int = 0
 
     @property
     def kept(self) -> tuple[PodInfo, ...]:
@@ -69,8 +71,7 @@ class _Portion(Struct, frozen=True):
         """A sort key: what is put back first."""
         size = sum(pod.requests.get("cpu", 0) for pod in self.kept)
         memory = sum(pod.requests.get("memory", 0) for pod in self.kept)
-        highest = max(pod.priority for pod in self.whole or self.here)
-        return -highest, not self.kept, size, memory, importance(self.here[0])
+        return -self.priority, not self.kept, size, memory, importance(self.here[0])
 
 
 def victims_in_gangs(
@@ -126,20 +127,25 @@ def _portions(pod: PodInfo, pods: Sequence[PodInfo], units: GangUnits) -> Iterat
             continue
         unit = units.of(other)
         if unit is None:
-            yield _Portion((other,), spare=1)
+            yield _Portion((other,), spare=1, priority=other.priority)
             continue
         seen |= unit.members.keys()
-        here = tuple(each for each in pods if each.uid in unit.members and each.priority < pod.priority)
+        here = tuple(
+            each for each in pods if each.uid in unit.members and unit.priority_of(each) < pod.priority
+        )
         if _may_break(unit, pod, units.members):
-            yield _Portion(here, unit.spare, tuple(unit.members.values()))
+            highest = max(map(unit.priority_of, unit.members.values()))
+            yield _Portion(here, unit.spare, tuple(unit.members.values()), highest)
         elif unit.spare:
-            yield _Portion(here[-unit.spare :], unit.spare)
+            here = here[-unit.spare :]
+            yield _Portion(here, unit.spare, priority=max(each.priority for each in here))
 
 
 def _may_break(unit: GangUnit, pod: PodInfo, members: GangMembers) -> bool:
     """Whether all members may be victims of the pod: of lower priority, and not of its own group."""
     return all(
-        each.priority < pod.priority and not members.shares_gang(pod, each) for each in unit.members.values()
+        unit.priority_of(each) < pod.priority and not members.shares_gang(pod, each)
+        for each in unit.members.values()
     )
 
 

@@ -178,7 +178,7 @@ class Jobs(StatusKind):
     def default(self, obj: Obj) -> None:
         """Set defaults."""
         spec = obj.setdefault("spec", {})
-        default_template(spec.setdefault("template", {}))
+        default_template(spec.setdefault("template", {}), keeps_group=self.keeps_scheduling_group)
         _default_job(spec)
         labels = spec["template"]["metadata"].get("labels")
         if labels and not obj["metadata"].get("labels"):
@@ -312,7 +312,8 @@ class CronJobs(StatusKind):
         spec.setdefault("failedJobsHistoryLimit", 1)
         template = spec.setdefault("jobTemplate", {})
         template.setdefault("metadata", {})
-        default_template(template.setdefault("spec", {}).setdefault("template", {}))
+        inner = template.setdefault("spec", {}).setdefault("template", {})
+        default_template(inner, keeps_group=self.keeps_scheduling_group)
 
     def validate_create(self, obj: Obj) -> list[Cause]:
         """Faults of a new one; its jobs are named after it."""

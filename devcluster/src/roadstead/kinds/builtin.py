@@ -12,6 +12,7 @@ from roadstead.kinds.devices.slices import ResourceSlices
 from roadstead.kinds.events import Events
 from roadstead.kinds.kind import Kind, StatusKind
 from roadstead.kinds.nodes import Nodes
+from roadstead.kinds.pod_groups import POD_GROUPS, WORKLOADS, PodGroups, Workloads
 from roadstead.kinds.pods import Pods
 from roadstead.kinds.policies import PodDisruptionBudgets
 from roadstead.kinds.rbac import RoleBindings, Roles
@@ -38,14 +39,17 @@ class Uncounted(StatusKind):
     counts_generation = False
 
 
-def built_in_kinds(expression_fault: ExpressionFault, now: Callable[[], str]) -> dict[str, Kind]:
+def built_in_kinds(
+    expression_fault: ExpressionFault, now: Callable[[], str], *, pod_groups: bool = False
+) -> dict[str, Kind]:
     """Kinds by the resource's key; objects of other resources are stored unchanged.
 
     Args:
         expression_fault: of expressions about devices.
         now: the time in the form of metadata.
+        pod_groups: whether pods may name PodGroups of scheduling.k8s.io.
     """
-    return {
+    kinds: dict[str, Kind] = {
         "configmaps": KeyedData(),
         "events": Events(),
         "events.events.k8s.io": Events(new=True),
@@ -79,4 +83,9 @@ def built_in_kinds(expression_fault: ExpressionFault, now: Callable[[], str]) ->
         "roles.rbac.authorization.k8s.io": Roles(namespaced=True),
         "validatingadmissionpolicies.admissionregistration.k8s.io": StatusKind(),
         "volumeattachments.storage.k8s.io": Uncounted(),
+        POD_GROUPS: PodGroups(),
+        WORKLOADS: Workloads(),
     }
+    for kind in kinds.values():
+        kind.keeps_scheduling_group = pod_groups
+    return kinds

@@ -71,6 +71,8 @@ class Kind:
     #: The default propagation of a DELETE.
     default_propagation = ""
 
+    #: Whether pod specs keep ``schedulingGroup``, as with the gate GenericWorkload.
+    keeps_scheduling_group = False
     #: Adds the fields of a feature gate to the schema.
     extend_schema: Callable[[Node], Node] | None = None
 

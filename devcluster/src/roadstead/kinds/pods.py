@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from roadstead.kinds.checks.fields import forbidden, invalid
+from roadstead.kinds.checks.metadata import invalid_value, subdomain_faults
 from roadstead.kinds.kind import StatusKind
 from roadstead.kinds.pod_changes import MIRROR, change_causes, mirror_causes, status_causes
 from roadstead.kinds.podspec.checks import annotation_causes, spec_causes
@@ -16,12 +17,12 @@ from roadstead.kinds.podspec.containers import padded_image_causes
 from roadstead.kinds.podspec.defaults import default_pod, default_spec
 from roadstead.kinds.podspec.placement import merge_label_keys
 from roadstead.schemas import quantity_forms
+from roadstead.values.status_errors import Cause
 from roadstead.values.status_errors import forbidden as refused
 
 if TYPE_CHECKING:
     from roadstead.kinds.kind import Objects
     from roadstead.values.resources import Obj
-    from roadstead.values.status_errors import Cause
 
 _COMPUTE = ("cpu", "memory")
 _NOT_READY, _UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
@@ -73,7 +74,7 @@ class Pods(StatusKind):
     def default(self, obj: Obj) -> None:
         """Set defaults."""
         spec = obj.setdefault("spec", {})
-        default_spec(spec)
+        default_spec(spec, keeps_group=self.keeps_scheduling_group)
         default_pod(spec)
 
     def prepare_create(self, obj: Obj) -> None:
@@ -113,6 +114,8 @@ class Pods(StatusKind):
             message = "must set spec.nodeName if mirror pod annotation is set"
             causes.append(invalid(f"metadata.annotations[{MIRROR}]", annotations[MIRROR], message))
         causes += spec_causes(spec, pod_name=meta.get("name", ""), is_pod=True)
+        if (group := spec.get("schedulingGroup")) is not None:
+            causes += _group_causes(group)
         for kind in ("containers", "initContainers"):
             for index, container in enumerate(spec.get(kind) or ()):
                 causes += padded_image_causes(container, f"spec.{kind}[{index}]")
@@ -214,6 +217,14 @@ def _tolerates(toleration: Obj, key: str) -> bool:
     return toleration.get("key") == key or (
         not toleration.get("key") and toleration.get("operator") == "Exists"
     )
+
+
+def _group_causes(group: Obj) -> list[Cause]:
+    """Faults of the group that a pod names."""
+    name, at = group.get("podGroupName"), "spec.schedulingGroup.podGroupName"
+    if name is None:
+        return [Cause(at, "Invalid value: null: must specify one of: `podGroupName`")]
+    return [invalid_value(at, name, fault) for fault in subdomain_faults(name)]
 
 
 def _admit_priority(pod: Obj, objects: Objects) -> None:

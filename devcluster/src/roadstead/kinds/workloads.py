@@ -56,7 +56,7 @@ class Workload(StatusKind):
     def default(self, obj: Obj) -> None:
         """Set defaults."""
         spec = obj.setdefault("spec", {})
-        default_template(spec.setdefault("template", {}))
+        default_template(spec.setdefault("template", {}), keeps_group=self.keeps_scheduling_group)
         if self.sized:
             spec.setdefault("replicas", 1)
 

@@ -157,6 +157,29 @@ PRIORITY_CLASSES = (
     AGE,
     Column("PreemptionPolicy", field("preemptionPolicy")),
 )
+
+
+def _policy(group: Obj, _now: dt.datetime) -> str:
+    return "Gang" if at(group, "spec", "schedulingPolicy", "gang") is not None else "Basic"
+
+
+def _group_status(group: Obj, _now: dt.datetime) -> str:
+    known = {each.get("type"): each for each in at(group, "status", "conditions") or ()}
+    if "DisruptionTarget" in known:
+        return str(known["DisruptionTarget"].get("reason", ""))
+    scheduled = known.get("PodGroupScheduled")
+    if scheduled is None:
+        return "Pending"
+    return "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
+
+
+POD_GROUPS = (
+    NAME,
+    Column("Policy", _policy),
+    Column("Workload", field("spec", "podGroupTemplateRef", "workload", "workloadName", default=NONE)),
+    Column("Status", _group_status),
+    AGE,
+)
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 

@@ -50,8 +50,8 @@ class ChangedCluster:
     """
 
     def __init__(self, state: ClusterState, manifests: Iterable[Manifests] = ()) -> None:
-        minimums = {key: least for each in manifests for key, least in each.minimums().items()}
-        schedulers = schedulers_of(state, minimums)
+        groups = {key: group for each in manifests for key, group in each.pod_groups().items()}
+        schedulers = schedulers_of(state, groups)
         self.queue = OfflineCluster(state.cluster.fork(), schedulers, state.book.nominator.entries())
         self.fork = self.queue.fork
         self.placed: dict[str, OfflinePlacement] = {}

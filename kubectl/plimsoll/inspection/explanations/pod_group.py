@@ -13,7 +13,9 @@ from plimsoll.inspection.state import ClusterState
 class GroupExplanation(AnswerPart):
     """A PodGroup, and whether enough members fit together now."""
 
-    name: str = Field(description="The PodGroup, as namespace/name.")
+    name: str = Field(
+        description="The PodGroup, as namespace/name; one of the core API after scheduling.k8s.io/."
+    )
     min_member: int = Field(description="Members that must be placed together.")
     present: int = Field(description="Members that count.")
     placed: int = Field(description="Members with a node.")
@@ -35,7 +37,13 @@ def explain_group(state: ClusterState, pod: PodInfo, scheduler: ProfileScheduler
             for each in group.waiting()
         ]
         needed = max(group.min_member - len(placed), 0)
-        found = place_together(members, state.cluster, needed, placed=[each.uid for each in placed])
+        found = place_together(
+            members,
+            state.cluster,
+            needed,
+            placed=[each.uid for each in placed],
+            within=group.topology_key,
+        )
         fitting = len(found.placements)
         obstacle = "" if found.is_feasible else found.message(len(placed))
     return GroupExplanation(

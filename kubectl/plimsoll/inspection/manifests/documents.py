@@ -13,7 +13,7 @@ from plimsoll.model.decoding import DecodeError, convert
 from plimsoll.model.kinds.metadata import ApiObject
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import SHELVES, ClusterObjects
-from plimsoll.model.kinds.pod_group import PodGroup
+from plimsoll.model.kinds.pod_group import CORE, CorePodGroup, PodGroup
 from plimsoll.model.kinds.workload import PodDisruptionBudget, PriorityClass
 
 POLICY = "SchedulingPolicy"
@@ -40,9 +40,9 @@ class Manifests(Struct, frozen=True):
     objects: tuple[ApiObject, ...] = ()
     left_out: tuple[str, ...] = ()
 
-    def minimums(self) -> dict[str, int]:
-        """``minMember`` by PodGroup."""
-        return {each.key: each.spec.min_member for each in self.objects if isinstance(each, PodGroup)}
+    def pod_groups(self) -> dict[str, PodGroup]:
+        """The PodGroups by key."""
+        return {each.group_key: each for each in self.objects if isinstance(each, PodGroup)}
 
 
 def read_manifests(documents: Iterable[Any], namespace: str, objects: ClusterObjects) -> Manifests:
@@ -95,7 +95,8 @@ def shelve(cluster: Cluster, found: ApiObject) -> None:
     if shelf is None:
         return
     stock: dict[str, ApiObject] = getattr(cluster.objects, shelf)
-    stock[found.key if found.namespace else found.name] = found
+    key = found.key if found.namespace else found.name
+    stock[found.group_key if isinstance(found, PodGroup) else key] = found
     if isinstance(found, PodDisruptionBudget | PodGroup):
         cluster.objects.budget_version += 1
     else:
@@ -132,8 +133,11 @@ def _read(kind: str, document: Document, namespace: str) -> ApiObject:
         raise ManifestError(f"{kind} without a name: every object has metadata.name")
     place = "" if kind in _GLOBAL else namespace
     metadata = {**document["metadata"], "namespace": place, "uid": f"{NEW}{kind}:{place}/{name}"}
+    model = _KINDS[kind]
+    if model is PodGroup and str(document.get("apiVersion")).startswith(f"{CORE}/"):
+        model = CorePodGroup
     try:
-        found = convert(_KINDS[kind], {**document, "metadata": metadata})
+        found = convert(model, {**document, "metadata": metadata})
     except DecodeError as exc:
         raise ManifestError(f"{kind} {name}: {exc.cause}") from exc
     if isinstance(found, PodDisruptionBudget):

@@ -24,7 +24,7 @@ from plimsoll.inspection.placement.pod_obstacles import PodObstacle, pod_obstacl
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.pod_group import group_key
+from plimsoll.model.kinds.pod_group import PodGroup, group_key
 from plimsoll.offline.cluster import OfflineCluster, OfflinePlacement, Schedulers
 
 #: Default limit of pods that ``--max`` tries.
@@ -106,7 +106,7 @@ def fit(
     fork = state.cluster.fork()
     for found in manifests.objects:
         shelve(fork, found)
-    schedulers = schedulers_of(state, manifests.minimums())
+    schedulers = schedulers_of(state, manifests.pod_groups())
     queue = OfflineCluster(fork, schedulers, state.book.nominator.entries(), preempting=question.preempting)
     waiting = [] if question.alone else waiting_pods(state)
     notes = notes_of(state, manifests, fork)
@@ -128,10 +128,10 @@ def waiting_pods(state: ClusterState) -> list[PodInfo]:
     ]
 
 
-def schedulers_of(state: ClusterState, minimums: Mapping[str, int]) -> Schedulers:
-    """The schedulers that place pods on forks of the cluster; ``minimums`` are those of further PodGroups."""
-    known = {group.key: group.min_member for group in state.objects.groups if group.object is not None}
-    return Schedulers(state.profiles, state.catalogue.forecast, {**known, **minimums})
+def schedulers_of(state: ClusterState, groups: Mapping[str, PodGroup]) -> Schedulers:
+    """The schedulers that place pods on forks of the cluster; ``groups`` are further PodGroups."""
+    known = {group.key: group.object for group in state.objects.groups if group.object is not None}
+    return Schedulers(state.profiles, state.catalogue.forecast, {**known, **groups})
 
 
 def missing_notes(state: ClusterState) -> list[str]:

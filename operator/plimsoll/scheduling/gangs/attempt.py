@@ -10,11 +10,12 @@ searches nodes for all of them on a fork.
 
 Members wait for one another on Permit. A binding that fails afterwards unbinds no other: the member is tried
 again, and its room is reserved until ``scheduleTimeoutSeconds`` after the decision. Once a group has started,
-its further members are placed individually.
+its further members are placed individually, except where all members share a topology domain: then any number
+of them joins the others there.
 """
 
 import asyncio
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -44,6 +45,9 @@ from plimsoll.scheduling.gangs.release import Begun, release, too_few
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
+Member = tuple[PodInfo, ProfileScheduler]
+"""A member with its scheduler."""
+
 
 @dataclass(eq=False)
 class GangAttempts:
@@ -65,7 +69,7 @@ class GangAttempts:
     def takes(self, queued: QueuedPod, scheduler: ProfileScheduler) -> bool:  # noqa: ARG002 - the protocol's
         """Decide on a popped pod together with its siblings; False if the pod is to be tried individually."""
         group = self._oversight.groups.of(queued.pod.pod)
-        if group is None or self._oversight.has_started(group):
+        if group is None or (not group.topology_key and self._oversight.has_started(group)):
             return False
         schedulers = self._served.schedulers
         taken = [queued]
@@ -89,19 +93,13 @@ class GangAttempts:
         cluster = self._cache.cluster
         siblings = self._oversight.placed(group)
         placed = len(siblings)
-        needed = group.min_member - placed
+        needed = max(group.min_member - placed, 1)
         obstacle = group.obstacle() or shortage(group, cluster)
         if obstacle:
             self._reject(group, taken, sentence(self._cache, obstacle), frozenset({PLUGIN}))
             return
         began = self._clock.monotonic()
-        members = []
-        for queued in taken:
-            scheduler = schedulers.get(queued.pod.pod.spec.scheduler_name)
-            if scheduler is not None:
-                members.append((queued.pod, scheduler))
-            else:
-                self._queue.remove(queued.pod.uid)
+        members = list(self._members(taken, schedulers))
         vetoes = _veto(members)
         if vetoes:
             text = (
@@ -110,7 +108,8 @@ class GangAttempts:
             )
             self._reject(group, taken, sentence(self._cache, text), frozenset({PLUGIN}), reason=NOT_READY)
             return
-        decision = self._placed(members, cluster, needed)
+        uids, within = {pod.uid for pod in siblings}, group.topology_key
+        decision = self._placed(members, cluster, needed, placed=uids, within=within)
         by_uid = {queued.pod.uid: queued for queued in taken}
         if decision.is_feasible:
             self._start(group, decision, by_uid, schedulers, began)
@@ -119,16 +118,18 @@ class GangAttempts:
         for _, scheduler in members:
             name = scheduler.profile.scheduler_name
             self._observer.attempt_ended(name, AttemptOutcome.UNSCHEDULABLE.value, seconds)
-        uids = {pod.uid for pod in siblings}
         if self._was_costly(group, taken, decision):
             return
-        rescue = self._placed(members, cluster, needed, is_preempting=True, placed=uids)
+        rescue = decision
+        if group.may_preempt:
+            members = [(self._outranking(pod, group), scheduler) for pod, scheduler in members]
+            rescue = self._placed(members, cluster, needed, is_preempting=True, placed=uids, within=within)
         if rescue.is_feasible:
-            self._preempt(group, rescue, by_uid, decision.message(placed))
+            self._preempt(group, rescue, by_uid, decision.message(placed, group.min_member))
             return
         if self._was_costly(group, taken, rescue):
             return
-        message, plugins = decision.message(placed), decision.plugins
+        message, plugins = decision.message(placed, group.min_member), decision.plugins
         # While the victims of a sibling are being removed, the room that others have for it is kept, too.
         places = (self._queue.whereabouts(each.uid) for each in group.waiting() if each.uid not in by_uid)
         keeps = rescue.awaits_victims or any(place and place[0] == "in flight" for place in places)
@@ -139,23 +140,42 @@ class GangAttempts:
             reason = NOT_READY if decision.no_node_helps else UNSCHEDULABLE
             self._reject(group, taken, message, plugins, keeps_nominations=keeps, reason=reason)
 
+    def _members(
+        self, taken: Sequence[QueuedPod], schedulers: Mapping[str, ProfileScheduler]
+    ) -> Iterator[Member]:
+        """The members with their schedulers; those that are no longer served leave the queue."""
+        for queued in taken:
+            scheduler = schedulers.get(queued.pod.pod.spec.scheduler_name)
+            if scheduler is not None:
+                yield queued.pod, scheduler
+            else:
+                self._queue.remove(queued.pod.uid)
+
     def _placed(
         self,
-        members: Sequence[tuple[PodInfo, ProfileScheduler]],
+        members: Sequence[Member],
         cluster: Cluster,
         needed: int,
         *,
         is_preempting: bool = False,
         placed: Collection[str] = (),
+        within: str = "",
     ) -> GangDecision:
         """Decide within a budget of processor time: members are given up once it is spent."""
         calls = METER.get()
         budget = UNBOUNDED if calls is None else calls.budget
         budget.begin(members[0][0].uid if members else "", GANG_BUDGET_S)
         try:
-            return place_together(members, cluster, needed, is_preempting=is_preempting, placed=placed)
+            return place_together(
+                members, cluster, needed, is_preempting=is_preempting, placed=placed, within=within
+            )
         finally:
             budget.end()
+
+    def _outranking(self, pod: PodInfo, group: Group) -> PodInfo:
+        """A member as it preempts: with the priority of its group, if that has one and it is higher."""
+        priority = None if group.object is None else group.object.spec.own_priority
+        return self._cache.cluster.templates.at_priority(pod, priority)
 
     def _was_costly(self, group: Group, taken: Sequence[QueuedPod], decision: GangDecision) -> bool:
         """Whether the budget was spent; then all members back off for a minute, then two, up to an hour."""
@@ -257,7 +277,9 @@ class GangAttempts:
                 )
                 continue
             # Before the next decision: no other pod may count on that room, or preempt the same victims.
-            self._oversight.reserve(queued.pod, placement.node, group, keeps=self._oversight.keeps_room(uid))
+            self._oversight.reserve(
+                placement.decision.pod, placement.node, group, keeps=self._oversight.keeps_room(uid)
+            )
             nomination = placement.decision.nomination or Nomination(node=placement.node)
             nomination = replace(nomination, node=placement.node, victims=placement.victims)
             if not placement.victims:
@@ -322,7 +344,7 @@ class GangAttempts:
         self._oversight.changed(key)
 
 
-def _veto(members: Sequence[tuple[PodInfo, ProfileScheduler]]) -> str:
+def _veto(members: Sequence[Member]) -> str:
     """An extender that must approve a member's node or its preemption; "" without one."""
     for pod, scheduler in members:
         for each in interested(scheduler.profile.extenders, pod):

@@ -53,14 +53,14 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
                 self._gate.forget(group_key(pod), pod.uid)
                 keys = {group_key(pod)}
             case ObjectDeleted(PodGroup() as group):
-                keys = {group.key}
+                keys = {group.group_key}
             case ObjectAdded(PodGroup() as group):  # its members may have been rejected by one of that name
-                keys = {group.key}
-                self._try_again(group.key)
+                keys = {group.group_key}
+                self._try_again(group.group_key)
             case ObjectUpdated(PodGroup() as before, PodGroup() as group):
-                keys = {group.key}
+                keys = {group.group_key}
                 if before.spec != group.spec:
-                    self._try_again(group.key)
+                    self._try_again(group.group_key)
             case _:
                 return
         for key in keys - {""}:
@@ -160,7 +160,7 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
             return
         metadata = group.object.metadata
         reference = {
-            "apiVersion": "plimsoll.dev/v1alpha1",
+            "apiVersion": self.groups.api_version_of(group.key),
             "kind": "PodGroup",
             "namespace": metadata.namespace,
             "name": metadata.name,

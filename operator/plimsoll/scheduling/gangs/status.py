@@ -2,6 +2,9 @@
 
 A group of a thousand pods changes a thousand times while it starts, and its status is written a few times.
 All state is in the API server: a new process continues from there.
+
+A group of the core API gets kube-scheduler's condition and nothing else: whether it could be scheduled, after
+each attempt; once it was, the condition stays.
 """
 
 import asyncio
@@ -9,10 +12,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from plimsoll.api.schema.conditions import Condition, ConditionStatus, with_condition
+from plimsoll.api.schema.conditions import Condition, ConditionStatus, condition, with_condition
 from plimsoll.api.v1alpha1.pod_group import SCHEDULED, GroupPhase, PodGroupResourceStatus
 from plimsoll.cluster.pod_groups import Group, Groups
-from plimsoll.model.kinds.pod_group import PodGroup
+from plimsoll.model.kinds.pod_group import PodGroup, is_core
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
@@ -24,6 +27,9 @@ ROUND_S = 0.2
 #: The pause after rounds in which a write failed, by the number of such rounds in a row.
 ROUND_RETRIES = RetryPolicy.doubling(2 * ROUND_S, 60.0, repeats=OPEN_OR_CONFLICT)
 
+#: The condition of the core API's groups: in v1alpha2, and from v1alpha3 on.
+ALPHA, INITIALLY = "PodGroupScheduled", "PodGroupInitiallyScheduled"
+
 #: Maximum length of a condition's message, in characters.
 LONGEST = 4096
 
@@ -33,6 +39,11 @@ class PodGroupStatusWriter(Protocol):
 
     async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> WriteResult:
         """Replace a group's status."""
+
+    async def write_condition(
+        self, version: str, group: PodGroup, condition: Mapping[str, Any]
+    ) -> WriteResult:
+        """Set one condition of a group of the core API, in that version."""
 
 
 class GroupReports:
@@ -84,11 +95,19 @@ class GroupReports:
         if group is None or group.object is None:
             self._written.pop(key, None)
             return WriteResult(WriteOutcome.DONE)
-        metadata = group.object.metadata
-        document = status_of(group, group.object, datetime.fromtimestamp(self._clock.now(), UTC)).to_wire()
-        if self._written.get(key) == (metadata.uid, document):
+        metadata, now = group.object.metadata, datetime.fromtimestamp(self._clock.now(), UTC)
+        if is_core(key):
+            version = self._groups.core_version
+            kind = ALPHA if version == "v1alpha2" else INITIALLY
+            document = condition_of(group, group.object, kind, now)
+        else:
+            document = status_of(group, group.object, now).to_wire()
+        if not document or self._written.get(key) == (metadata.uid, document):
             return WriteResult(WriteOutcome.DONE)
-        answer = await self._writer.write_status(metadata.namespace, metadata.name, document)
+        if is_core(key):
+            answer = await self._writer.write_condition(version, group.object, document)
+        else:
+            answer = await self._writer.write_status(metadata.namespace, metadata.name, document)
         if answer.is_done:
             self._written[key] = (metadata.uid, document)
         elif answer.verdict in ROUND_RETRIES.repeats:
@@ -96,6 +115,29 @@ class GroupReports:
         elif answer.is_failure and answer.verdict is not WriteOutcome.GONE:
             self._observer.failed(f"status of PodGroup {key}", answer.message)
         return answer
+
+
+def condition_of(group: Group, standing: PodGroup, kind: str, now: datetime) -> Mapping[str, Any]:
+    """The condition that a group of the core API is to get; empty if it has it, or before an attempt.
+
+    Source: kube-scheduler v1.36, ``schedule_one_podgroup.go`` (updatePodGroupCondition).
+    """
+    census, known = group.census(), tuple(_conditions_of(standing))
+    before = condition(known, kind)
+    is_scheduled = census.scheduled + census.succeeded >= group.min_member
+    if (before is not None and before.status is ConditionStatus.TRUE) or not (is_scheduled or group.refusal):
+        return {}
+    after = with_condition(
+        known,
+        kind,
+        ConditionStatus.TRUE if is_scheduled else ConditionStatus.FALSE,
+        reason="Scheduled" if is_scheduled else "Unschedulable",
+        message="" if is_scheduled else group.refusal[:LONGEST],
+        now=now,
+        generation=standing.metadata.generation or None,
+    )
+    found = condition(after, kind)
+    return {} if found is None or found == before else found.to_wire()
 
 
 def status_of(group: Group, standing: PodGroup, now: datetime) -> PodGroupResourceStatus:
@@ -173,6 +215,7 @@ def _conditions_of(standing: PodGroup) -> list[Condition]:
                     type=each.type,
                     status=ConditionStatus(each.status),
                     last_transition_time=since,
+                    observed_generation=each.observed_generation,
                     reason=each.reason,
                     message=each.message,
                 )

@@ -277,10 +277,10 @@ def _system_causes(spec: Obj, at: str) -> list[Cause]:
     return one_of(f"{at}.os", system["name"], ("linux", "windows"))
 
 
-def default_template(template: Obj) -> None:
+def default_template(template: Obj, *, keeps_group: bool) -> None:
     """Set defaults."""
     template.setdefault("metadata", {})
-    default_spec(template.setdefault("spec", {}))
+    default_spec(template.setdefault("spec", {}), keeps_group=keeps_group)
 
 
 def template_causes(template: Obj, at: str) -> list[Cause]:

@@ -37,12 +37,13 @@ def containers_of(spec: Obj, kinds: tuple[str, ...] = _CONTAINERS) -> Iterator[O
         yield from spec.get(kind) or ()
 
 
-def default_spec(spec: Obj) -> None:
-    """Set defaults of a pod's spec and drop fields of disabled feature gates."""
+def default_spec(spec: Obj, *, keeps_group: bool = False) -> None:
+    """Set defaults of a pod's spec and drop fields of disabled feature gates, unless it keeps its group's."""
     _default(spec, dnsPolicy="ClusterFirst", restartPolicy="Always", schedulerName="default-scheduler")
     spec.setdefault("securityContext", {})
     spec.setdefault("terminationGracePeriodSeconds", 30)
-    spec.pop("schedulingGroup", None)
+    if not keeps_group:
+        spec.pop("schedulingGroup", None)
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account

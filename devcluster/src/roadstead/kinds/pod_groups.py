@@ -1,0 +1,129 @@
+"""Checks the PodGroups and Workloads of scheduling.k8s.io/v1alpha2, which are served if a cluster says so.
+
+The server then does as one with the gates GenericWorkload, TopologyAwareWorkloadScheduling and
+WorkloadAwarePreemption.
+
+Source: Kubernetes v1.36 ``pkg/registry/scheduling``, ``staging/src/k8s.io/api/scheduling/v1alpha2`` and
+``plugin/pkg/admission/priority``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roadstead.kinds.checks.fields import IMMUTABLE, invalid, one_of, required
+from roadstead.kinds.checks.metadata import invalid_value, qualified_name_faults
+from roadstead.kinds.kind import Kind, StatusKind
+from roadstead.values.resources import STATUS, Resource
+from roadstead.values.status_errors import Cause
+from roadstead.values.status_errors import forbidden as refused
+
+if TYPE_CHECKING:
+    from roadstead.kinds.kind import Objects
+    from roadstead.values.resources import Obj
+
+GROUP, VERSION = "scheduling.k8s.io", "v1alpha2"
+POD_GROUPS, WORKLOADS = f"podgroups.{GROUP}", f"workloads.{GROUP}"
+
+RESOURCES = (
+    Resource(GROUP, VERSION, "PodGroup", "podgroups", "podgroup", namespaced=True, subresources=(STATUS,)),
+    Resource(GROUP, VERSION, "Workload", "workloads", "workload", namespaced=True),
+)
+
+_POLICIES = ("basic", "gang")
+
+
+class PodGroups(StatusKind):
+    """PodGroups."""
+
+    counts_generation = False
+
+    def default(self, obj: Obj) -> None:
+        """Members may be disrupted one by one."""
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("schedulingPolicy", {})
+        spec.setdefault("disruptionMode", "Pod")
+
+    def admit_create(self, obj: Obj, objects: Objects) -> None:
+        """Set the priority of its class, else the default one."""
+        spec, classes = obj["spec"], "priorityclasses.scheduling.k8s.io"
+        where, name = objects.resource(POD_GROUPS), obj["metadata"].get("name", "")
+        chosen = spec.get("priorityClassName", "")
+        found = objects.find(classes, None, chosen) if chosen else None
+        if chosen and found is None:
+            raise refused(where, name, f"no PriorityClass with name {chosen} was found")
+        if not chosen:
+            defaults = [each for each in objects.list(classes) if each.get("globalDefault")]
+            found = min(defaults, key=lambda each: int(each.get("value", 0)), default=None)
+            if found is not None:
+                spec["priorityClassName"] = found["metadata"]["name"]
+        value = 0 if found is None else found.get("value", 0)
+        given = spec.get("priority", value)
+        if given != value:
+            why = (
+                f"priority set in the pod group ({given}) must match the priority computed ({value}) based "
+                "on the priority class set in the spec"
+            )
+            raise refused(where, name, why)
+        spec["priority"] = value
+
+    def validate_create(self, obj: Obj) -> list[Cause]:
+        """Faults of policy, mode and constraints."""
+        spec = obj["spec"]
+        return [
+            *policy_causes(spec["schedulingPolicy"], "spec.schedulingPolicy"),
+            *one_of("spec.disruptionMode", spec["disruptionMode"], ("Pod", "PodGroup")),
+            *_topology_causes(spec.get("schedulingConstraints") or {}, "spec.schedulingConstraints.topology"),
+        ]
+
+    def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
+        """No part of the spec changes."""
+        now, then = new["spec"], old["spec"]
+        return [
+            Cause(f"spec.{name}", f"Invalid value: null: {IMMUTABLE}")
+            for name in sorted({*now, *then})
+            if now.get(name) != then.get(name)
+        ]
+
+
+class Workloads(Kind):
+    """Workloads; nothing is made from their templates."""
+
+    def validate_create(self, obj: Obj) -> list[Cause]:
+        """Faults of the policies."""
+        causes: list[Cause] = []
+        for index, each in enumerate((obj.get("spec") or {}).get("podGroupTemplates") or ()):
+            at = f"spec.podGroupTemplates[{index}]"
+            causes += [] if each.get("name") else [required(f"{at}.name")]
+            causes += policy_causes(each.get("schedulingPolicy") or {}, f"{at}.schedulingPolicy")
+        return causes
+
+
+def policy_causes(policy: Obj, at: str) -> list[Cause]:
+    """Exactly one policy is set, and a gang has a size."""
+    given = [name for name in _POLICIES if policy.get(name) is not None]
+    words = ", ".join(f"`{name}`" for name in _POLICIES)
+    if not given:
+        return [invalid_value(at, "", f"must specify one of: {words}")]
+    if len(given) > 1:
+        return [invalid_value(at, f"{{{', '.join(given)}}}", f"must specify exactly one of: {words}")]
+    if "gang" not in policy:
+        return []
+    count = policy["gang"].get("minCount") or 0
+    if not count:
+        return [required(f"{at}.gang.minCount")]
+    return [] if count > 0 else [invalid(f"{at}.gang.minCount", count, "must be greater than or equal to 1")]
+
+
+def _topology_causes(constraints: Obj, at: str) -> list[Cause]:
+    """At most one label."""
+    given = constraints.get("topology") or []
+    if len(given) > 1:
+        return [Cause(at, f"Too many: {len(given)}: must have at most 1 item", "FieldValueTooMany")]
+    causes: list[Cause] = []
+    for index, each in enumerate(given):
+        key = each.get("key", "")
+        here = f"{at}[{index}].key"
+        causes += [invalid_value(here, key, fault) for fault in qualified_name_faults(key) if key]
+        causes += [] if key else [required(here)]
+    return causes

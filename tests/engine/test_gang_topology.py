@@ -1,0 +1,198 @@
+"""Gangs in one topology domain: against counts of rooms, and against an exhaustive search in small cases."""
+
+import random
+from collections import Counter
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.engine.gang import GangDecision, place_together
+from plimsoll.engine.nominator import Nominator
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.framework import Registry
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+
+RACK = "example.com/rack"
+PROFILE = build_profile(
+    ProfileConfig("s"), Registry(IN_TREE), [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
+)
+
+
+def in_a_rack(
+    cluster: Cluster, pods: list[Pod], needed: int, nominator: Nominator | None = None, **options: Any
+) -> GangDecision:
+    """Place pods together in one rack by the default plugins."""
+    scheduler = ProfileScheduler(PROFILE, cluster, nominator=nominator)
+    members = [(cluster.templates.info(pod), scheduler) for pod in pods]
+    return place_together(members, cluster, needed, within=RACK, **options)
+
+
+def equals(count: int, cpu: int = 1, **more: Any) -> list[Pod]:
+    """Equal pods."""
+    return [a_pod(f"m{number}", cpu=str(cpu), **more) for number in range(count)]
+
+
+def a_racked_cluster(rng: random.Random, most_nodes: int = 14) -> Cluster:
+    """Nodes in a few racks, some in none, some full, some cordoned, some tainted."""
+    nodes, pods = [], []
+    for number in range(rng.randint(1, most_nodes)):
+        rack = rng.choice(["", "a", "b", "c", "d"])
+        nodes.append(
+            a_node(
+                f"n{number}",
+                cpu=str(rng.randint(1, 4)),
+                labels={RACK: rack} if rack else {},
+                unschedulable=rng.random() < 0.1,
+                taints=["gone:NoSchedule"] if rng.random() < 0.1 else (),
+            )
+        )
+        if rng.random() < 0.4:
+            pods.append(a_pod(f"old{number}", cpu="1", node=f"n{number}", priority=rng.choice([0, 50])))
+    return a_cluster(nodes, pods)
+
+
+def rooms(cluster: Cluster) -> dict[str, list[int]]:
+    """Free cpus of the nodes that a pod may take, by rack."""
+    found: dict[str, list[int]] = {}
+    for row, node in enumerate(cluster.nodes):
+        rack = node.labels.get(RACK)
+        if rack is not None:
+            is_closed = node.spec.unschedulable or bool(node.spec.taints)
+            free = int(cluster.allocatable[row, 0] - cluster.requested[row, 0]) // 1000
+            found.setdefault(rack, []).append(0 if is_closed else max(free, 0))
+    return found
+
+
+def racks_of(cluster: Cluster, decision: GangDecision) -> set[str | None]:
+    """The racks of the placements."""
+    return {cluster.nodes[cluster.rows[each.node]].labels.get(RACK) for each in decision.placements}
+
+
+def check_room(cluster: Cluster, decision: GangDecision) -> None:
+    """No node gets more than it has."""
+    taken = Counter[str]()
+    for each in decision.placements:
+        taken[each.node] += each.decision.pod.requests["cpu"]
+        taken[each.node] -= sum(victim.requests["cpu"] for victim in each.victims)
+    for node, amount in taken.items():
+        row = cluster.rows[node]
+        assert amount <= cluster.allocatable[row, 0] - cluster.requested[row, 0]
+
+
+@given(rng=st.randoms(use_true_random=False))
+def test_equal_members_go_where_a_count_says(rng: random.Random) -> None:
+    """Into the smallest rack with room for all, else into the one for the most, if they are enough."""
+    cluster = a_racked_cluster(rng)
+    count, size = rng.randint(1, 6), rng.randint(1, 2)
+    needed = rng.randint(1, count)
+    room = {rack: sum(free // size for free in nodes) for rack, nodes in rooms(cluster).items()}
+
+    decision = in_a_rack(cluster, equals(count, size), needed)
+
+    placed = len(decision.placements)
+    assert decision.is_feasible == (max(room.values(), default=0) >= needed)
+    if decision.is_feasible:
+        (rack,) = racks_of(cluster, decision)
+        best = min(max(room.values()), count)
+        assert placed == best
+        assert room[str(rack)] == min(each for each in room.values() if min(each, count) == best)
+    check_room(cluster, decision)
+
+
+def fits(sizes: list[int], nodes: list[int]) -> bool:
+    """Whether pods of these sizes fit onto nodes with these rooms, by trying all ways."""
+    for way in product(range(len(nodes)), repeat=len(sizes)):
+        taken = Counter[int]()
+        for size, node in zip(sizes, way, strict=True):
+            taken[node] += size
+        if all(nodes[node] >= amount for node, amount in taken.items()):
+            return True
+    return False
+
+
+@given(rng=st.randoms(use_true_random=False))
+def test_unequal_members_fit_where_some_way_exists(rng: random.Random) -> None:
+    """What is placed could be placed; where each node of a rack has just one member's room, it is."""
+    cluster = a_racked_cluster(rng, most_nodes=9)
+    sizes = [rng.randint(1, 4) for _ in range(rng.randint(2, 4))]
+    pods = [a_pod(f"m{number}", cpu=str(size)) for number, size in enumerate(sizes)]
+
+    decision = in_a_rack(cluster, pods, len(pods))
+
+    possible = {rack for rack, nodes in rooms(cluster).items() if fits(sizes, nodes)}
+    assert not decision.is_feasible or racks_of(cluster, decision) <= possible
+    if any(sorted(sizes) == sorted(nodes) for nodes in rooms(cluster).values()):
+        assert decision.is_feasible
+    check_room(cluster, decision)
+
+
+@given(rng=st.randoms(use_true_random=False))
+def test_members_that_keep_apart_or_preempt_stay_in_one_rack(rng: random.Random) -> None:
+    """With anti-affinity the rooms are fewer than counted; with victims they are more."""
+    cluster = a_racked_cluster(rng)
+    count = rng.randint(1, 4)
+    needed = rng.randint(1, count)
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "x"}}}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    pods = equals(count, priority=9, labels={"app": "x"}, affinity=apart)
+
+    decision = in_a_rack(cluster, pods, needed)
+    most = max((sum(free > 0 for free in nodes) for nodes in rooms(cluster).values()), default=0)
+    assert decision.is_feasible == (most >= needed)
+    assert len(racks_of(cluster, decision)) <= 1
+    assert len({each.node for each in decision.placements}) == len(decision.placements)
+
+    rescue = in_a_rack(cluster, pods, needed, is_preempting=True)
+    assert rescue.is_feasible >= decision.is_feasible
+    assert len(racks_of(cluster, rescue)) <= 1
+    assert all(victim.priority < 9 for each in rescue.placements for victim in each.victims)
+    check_room(cluster, rescue)
+
+
+def test_affinity_to_a_member_does_not_hide_a_rack() -> None:
+    """No node is feasible for the worker until its leader is placed."""
+    nodes = [a_node(f"{rack}{number}", cpu="1", labels={RACK: rack}) for rack in "ab" for number in (0, 1)]
+    cluster = a_cluster(nodes, [a_pod("old", cpu="1", node="a0")])
+    term = {"topologyKey": RACK, "labelSelector": {"matchLabels": {"role": "leader"}}}
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    leader = a_pod("leader", cpu="1", priority=1, labels={"role": "leader"})
+
+    decision = in_a_rack(cluster, [leader, a_pod("worker", cpu="1", affinity=near)], 2)
+
+    assert (decision.is_feasible, racks_of(cluster, decision)) == (True, {"b"})
+
+
+def test_nominated_members_are_tried_where_their_room_is() -> None:
+    """Though another rack would fit better now."""
+    sizes = {"a": 4, "b": 3}
+    cluster = a_cluster(
+        [
+            a_node(f"{rack}{number}", cpu="1", labels={RACK: rack})
+            for rack, size in sizes.items()
+            for number in range(size)
+        ]
+    )
+    pods, nominator = equals(3, priority=9), Nominator()
+    for number, pod in enumerate(pods):
+        nominator.add(cluster.templates.info(pod), f"a{number}")
+
+    assert racks_of(cluster, in_a_rack(cluster, pods, 3, nominator)) == {"a"}
+    assert racks_of(cluster, in_a_rack(cluster, pods, 3)) == {"b"}
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+def test_other_templates_are_counted_together(taken: int) -> None:
+    """A rack that holds each kind of member by itself need not hold both: the next one is tried."""
+    nodes = [a_node("a0", cpu="3", labels={RACK: "a"}), a_node("b0", cpu="8", labels={RACK: "b"})]
+    cluster = a_cluster(nodes, [a_pod("old", cpu=str(taken), node="b0")] if taken else ())
+
+    decision = in_a_rack(cluster, [a_pod("large", cpu="3"), a_pod("small", cpu="1")], 2)
+
+    assert racks_of(cluster, decision) == {"b"}
