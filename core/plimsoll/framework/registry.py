@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from plimsoll.framework.args import PluginArgs, parse_args
-from plimsoll.framework.capabilities import Declares, declares_of
+from plimsoll.framework.capabilities import problem_of_declared
 from plimsoll.framework.errors import ConfigurationError
 from plimsoll.framework.extension_points import Plugin
 
@@ -131,6 +131,4 @@ class Registry(ClassRegistry[Plugin]):
         args_model = getattr(source, "args_model", None)
         if not (isinstance(args_model, type) and issubclass(args_model, PluginArgs)):
             return "its args_model must be a class derived from PluginArgs"
-        if not isinstance(declares_of(source), Declares):
-            return "its attribute declares must be a plimsoll.framework.Declares"
-        return ""
+        return problem_of_declared(source)

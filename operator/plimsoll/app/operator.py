@@ -185,7 +185,8 @@ class Operator:
         )
         others = (*self.rebalancing.subscribers, self.orphans)
         was_led = functools.partial(self.policies.were_served, PolicyResources(session))
-        self.startup = Startup(parts, self.leadership, self.wing, self.rebalancing, others, was_led)
+        declared = extensions.declared(registry, strategies)
+        self.startup = Startup(parts, self.leadership, self.wing, self.rebalancing, others, was_led, declared)
         self.metrics.register(StateCollector(self._sources()))
 
     def _controller(

@@ -9,6 +9,7 @@ from typing import Any
 
 from plimsoll.app.optional_kinds.autoscaler_watch import AutoscalerWatch
 from plimsoll.app.optional_kinds.device_watches import DeviceWatches
+from plimsoll.app.optional_kinds.unwatched import FIRST_S
 from plimsoll.app.scheduling_wing import SchedulingWing
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.ingestion import EventSubscriber, OfTypes
@@ -16,9 +17,11 @@ from plimsoll.cluster.watched_resources import WATCHED, WatchedResource
 from plimsoll.kube.custom_resources import RECORDS
 from plimsoll.kube.reflector import Reflector, Sink
 from plimsoll.leadership.leader import Leadership
-from plimsoll.model.kinds.watch_event import PodUpdated, WatchEvent
+from plimsoll.model.kinds.watch_event import PodUpdated, Synced, WatchEvent
+from plimsoll.model.kinds.watched_object import WatchedObjects
 from plimsoll.rebalancing.wing import RebalancingWing
 from plimsoll.scheduling.outdated_nodes import OutdatedNodes
+from plimsoll.timing.task_sets import first_of
 
 PODS, NODES = "pods", "nodes"
 
@@ -36,6 +39,7 @@ class Startup:
         rebalancing: Receives events of Eviction records.
         subscribers: Observe all other events after the wing.
         was_led: Whether another process may have led this cluster before; called when the lists are complete.
+        declared: Collections that plugins and strategies read.
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class Startup:
         rebalancing: RebalancingWing,
         subscribers: Sequence[EventSubscriber | OfTypes],
         was_led: Callable[[], Awaitable[bool]],
+        declared: Sequence[WatchedResource] = (),
     ) -> None:
         self._clock = parts.clock
         self._observer = parts.observer
@@ -58,6 +63,8 @@ class Startup:
         sinks: dict[WatchedResource, Sink] = {
             resource: functools.partial(self._ingest, resource.name) for resource in WATCHED
         }
+        sinks |= {resource: functools.partial(self._take_declared, resource) for resource in declared}
+        self._declared = {resource.name for resource in declared}
         randomness = parts.machine.randomness(parts.seed)
         self._reflectors = [
             Reflector(
@@ -91,6 +98,20 @@ class Startup:
         self._ingestion.apply(events)
         self._observer.batch_taken_in(resource, len(events), self._clock.monotonic() - began)
 
+    def _take_declared(self, resource: WatchedResource, events: list[WatchEvent]) -> None:
+        self._ingest(resource.name, events)
+        if any(isinstance(event, Synced) for event in events):
+            objects = self._wing.mirror.cache.cluster.objects
+            objects.ledger(WatchedObjects).listed.add(resource.kind)
+            objects.version += 1
+
+    async def _until_declared(self) -> None:
+        """Wait briefly for what plugins declare: the kind, or the right to read it, may be missing."""
+        mirror = self._wing.mirror
+        await first_of(
+            mirror.listed.until(lambda: self._declared <= mirror.synced), self._clock.sleep(FIRST_S)
+        )
+
     def _list_nodes(self) -> None:
         """List nodes again, because the state from their watch is in doubt."""
         for each in self._reflectors:
@@ -106,7 +127,9 @@ class Startup:
         """Wait until the cluster is known and this process leads, then for all writes of earlier leaders."""
         with _uncollected():
             await self._wing.mirror.listed.until(lambda: not self.unready())
-        await asyncio.gather(self._devices.until_settled(), self._autoscalers.until_settled())
+        await asyncio.gather(
+            self._devices.until_settled(), self._autoscalers.until_settled(), self._until_declared()
+        )
         self._leadership.stand(was_led=await self._was_led())
         await self._leadership.acquired.wait()
         await self.until_listed(self._leadership.since or 0.0)
