@@ -593,6 +593,7 @@ def test_an_added_affinity_counts_like_the_pods_own() -> None:
 
     only_own, both = a_node("n", labels={"disk": "ssd"}), a_node("n", labels={"disk": "ssd", "pool": "a"})
 
+    assert woken("NodeAffinity", pod, node(only_own, both), args)
     assert not woken("NodeAffinity", pod, node(None, only_own), args)
     assert woken("NodeAffinity", pod, node(None, both), args)
 

@@ -172,20 +172,31 @@ def a_cluster(
     ``objects`` are objects of other kinds; those of ``kinds`` are known even if there is none.
     """
     cluster = Cluster()
-    watched = cluster.objects.ledger(WatchedObjects)
-    watched.listed.update(kinds)
-    for each in map(sealed, objects):
-        if isinstance(each, WatchedObject):
-            watched.listed.add(type(each))
-            watched.replace(None, each)
-        else:
-            getattr(cluster.objects, SHELVES[type(each)])[shelf_key(each)] = each
+    cluster.objects.ledger(WatchedObjects).listed.update(kinds)
+    for each in objects:
+        put(cluster, each)
     for node in nodes:
         cluster.set_node(node)
     for pod in pods:
         if pod.spec.node_name:
             cluster.place(cluster.templates.info(pod), pod.spec.node_name)
     return cluster
+
+
+def put(cluster: Cluster, new: Any, *, gone: bool = False) -> None:
+    """Put an object that is neither pod nor node into a cluster, or take it out."""
+    objects, new = cluster.objects, sealed(new)
+    objects.version += 1
+    if isinstance(new, WatchedObject):
+        watched = objects.ledger(WatchedObjects)
+        watched.listed.add(type(new))
+        watched.replace(*((new, None) if gone else (None, new)))
+        return
+    shelf = getattr(objects, SHELVES[type(new)])
+    if gone:
+        shelf.pop(shelf_key(new), None)
+    else:
+        shelf[shelf_key(new)] = new
 
 
 def a_snapshot(
