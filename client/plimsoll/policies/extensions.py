@@ -72,6 +72,11 @@ def declared(*registries: Registry | StrategyRegistry) -> tuple[DeclaredResource
     return tuple(map(resource_of, kinds))
 
 
+def readers(kind: type, registry: Registry) -> frozenset[str]:
+    """The names of the plugins that declare a kind."""
+    return frozenset(name for name in registry if kind in declares_of(registry[name]).objects)
+
+
 @cache
 def declared_here() -> tuple[DeclaredResource, ...]:
     """The same of the packages that are installed in this Python environment."""

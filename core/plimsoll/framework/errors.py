@@ -46,11 +46,12 @@ class ConfigurationError(PlimsollError):
 class PluginError(PlimsollError):
     """A plugin raised or broke a rule of its extension point; it fails its own cycle, never the loop.
 
-    The extension point is spelled as in a profile (``preFilter``).
+    The extension point is spelled as in a profile (``preFilter``). ``trace`` is where the plugin raised.
     """
 
-    def __init__(self, plugin: str, point: str, problem: str) -> None:
+    def __init__(self, plugin: str, point: str, problem: str, trace: str = "") -> None:
         super().__init__(plugin, point, problem)
+        self.trace = trace
         self.plugin = plugin
         self.point = point
         self.problem = problem

@@ -40,6 +40,7 @@ class Startup:
         subscribers: Observe all other events after the wing.
         was_led: Whether another process may have led this cluster before; called when the lists are complete.
         declared: Collections that plugins and strategies read.
+        forgive: Called when one of these has been listed: its readers may have failed before.
     """
 
     def __init__(
@@ -51,12 +52,14 @@ class Startup:
         subscribers: Sequence[EventSubscriber | OfTypes],
         was_led: Callable[[], Awaitable[bool]],
         declared: Sequence[WatchedResource] = (),
+        forgive: Callable[[type], None] = lambda _: None,
     ) -> None:
         self._clock = parts.clock
         self._observer = parts.observer
         self._leadership = leadership
         self._wing = wing
         self._was_led = was_led
+        self._forgive = forgive
         outdated = OutdatedNodes(wing.served, parts.clock, self._list_nodes)
         subscribers = (*subscribers, OfTypes((PodUpdated,), (outdated,)))
         self._ingestion = wing.ingestion(subscribers, parts.observer)
@@ -100,7 +103,8 @@ class Startup:
 
     def _take_declared(self, resource: WatchedResource, events: list[WatchEvent]) -> None:
         self._ingest(resource.name, events)
-        if any(isinstance(event, Synced) for event in events):
+        if any(isinstance(event, Synced) and event.is_served for event in events):
+            self._forgive(resource.kind)
             objects = self._wing.mirror.cache.cluster.objects
             objects.ledger(WatchedObjects).listed.add(resource.kind)
             objects.version += 1
