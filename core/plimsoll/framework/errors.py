@@ -5,6 +5,7 @@
     PlimsollError
     ├── CannotJudgeError        a strategy lacks the data to judge the cluster: a sentence
     ├── ConfigurationError      a policy is invalid: names the field
+    │   └── UnknownPartError    it names a plugin or strategy that is not installed
     └── PluginError             a plugin raised or returned a wrong value: names the plugin
 """
 
@@ -12,7 +13,7 @@ from typing import ClassVar
 
 from plimsoll.model.errors import PlimsollError
 
-__all__ = ["CannotJudgeError", "ConfigurationError", "PlimsollError", "PluginError"]
+__all__ = ["CannotJudgeError", "ConfigurationError", "PlimsollError", "PluginError", "UnknownPartError"]
 
 
 class CannotJudgeError(PlimsollError, ValueError):
@@ -41,6 +42,10 @@ class ConfigurationError(PlimsollError):
     def __str__(self) -> str:
         """The sentence shown in the policy's status."""
         return f"{self.path}: {self.problem}"
+
+
+class UnknownPartError(ConfigurationError):
+    """A policy names a plugin or strategy that is not installed where it is read."""
 
 
 class PluginError(PlimsollError):

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from plimsoll.framework.args import PluginArgs, parse_args
 from plimsoll.framework.capabilities import problem_of_declared
-from plimsoll.framework.errors import ConfigurationError
+from plimsoll.framework.errors import ConfigurationError, UnknownPartError
 from plimsoll.framework.extension_points import Plugin
 
 #: By extension point, spelled as in a profile, the members that a class needs to implement it.
@@ -90,16 +90,24 @@ class ClassRegistry(Generic[ClassT]):
         """The missing members of the class, "" for none."""
         raise NotImplementedError
 
+    def find(self, name: str, path: str) -> type[ClassT]:
+        """The class that a policy names at ``path``.
+
+        Raises:
+            UnknownPartError: It is not registered.
+        """
+        if name not in self._classes:
+            known = ", ".join(sorted(self._classes))
+            raise UnknownPartError(path, f'there is no {self.what} "{name}"; {self.listing} {known}')
+        return self._classes[name]
+
     def build(self, name: str, args: Mapping[str, Any] | None, path: str) -> ClassT:
         """Create an instance from the arguments that a policy has at ``path``; None uses the defaults.
 
         Raises:
             ConfigurationError: Unknown name, or invalid arguments; names the field.
         """
-        if name not in self._classes:
-            known = ", ".join(sorted(self._classes))
-            raise ConfigurationError(path, f'there is no {self.what} "{name}"; {self.listing} {known}')
-        source = self._classes[name]
+        source = self.find(name, path)
         try:
             return source(parse_args(source.args_model, args, path))
         except ConfigurationError:

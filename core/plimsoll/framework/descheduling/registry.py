@@ -22,6 +22,7 @@ class StrategyRegistry(_SourceRegistry[Strategy]):
     """The strategies that a policy may name."""
 
     what = "strategy"
+    listing = "the strategies are"
     members = ("name", "kind", "candidates")
 
 
