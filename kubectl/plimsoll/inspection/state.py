@@ -88,7 +88,8 @@ class JudgedPolicy(Struct, frozen=True):
         )
         if not self.verdict.unknown or is_refused:
             return ""
-        return f"not known here: {self.verdict.sentence}; correct the name, install its package here, or ask the operator"
+        remedy = "correct the name, install its package here, or ask the operator"
+        return f"not known here: {self.verdict.sentence}; {remedy}"
 
 
 class ClusterState:
