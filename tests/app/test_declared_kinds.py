@@ -130,7 +130,7 @@ def test_pods_are_placed_by_custom_resources_and_config_maps_as_they_change() ->
 
 
 def test_where_the_kind_is_missing_the_policy_says_what_is_needed_until_it_is_there() -> None:
-    """And the pod waits; nobody places it by half of what the plugin reads."""
+    """And the pod waits: it is not placed by half of what the plugin reads."""
     seen: dict[str, Any] = {}
 
     async def story(stage: Stage) -> None:

@@ -24,7 +24,7 @@ from plimsoll.framework import (
 )
 from plimsoll.framework.descheduling import Candidate, Strategy, StrategyKind
 from plimsoll.testing.conformance import FilterPluginConformance, ScorePluginConformance
-from plimsoll.testing.drawing import LAWFUL
+from plimsoll.testing.drawn_worlds import LAWFUL
 from plimsoll.testing.strategy_conformance import StrategyConformance
 
 QUICK = settings(LAWFUL, max_examples=60, phases=[Phase.generate], database=None, derandomize=True)
@@ -78,7 +78,7 @@ class Placed(dict[str, int]):
 
 
 class SumsOnce(NodeFilter):
-    """Counts pods in PreFilter, and is not told of simulated ones."""
+    """Counts pods in PreFilter, and has no methods for simulated ones."""
 
     name: ClassVar[str] = "SumsOnce"
 
@@ -302,7 +302,7 @@ class TestStrategyWithoutAFault(StrategyConformance):
 
 
 @pytest.mark.parametrize("plugin", [ReturnsNone, Relabels])
-def test_what_no_operator_would_take_is_said_by_name(plugin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_no_operator_would_take_names_the_plugin(plugin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in the status of its policy."""
     law = "refusals_are_statuses_with_reasons"
 

@@ -11,7 +11,7 @@ from plimsoll.framework.descheduling import Candidate, Planner, Strategy, Strate
 from plimsoll.framework.descheduling.proposals import Verdict
 from plimsoll.model.kinds.devices.resource_claim import Consumer, ResourceClaimStatus
 from plimsoll.testing.builders import a_node, a_pod
-from plimsoll.testing.drawing import World
+from plimsoll.testing.drawn_worlds import World
 from plimsoll.testing.fakes import FakeClaims
 from plimsoll.testing.strategy_conformance import StrategyConformance
 

@@ -108,7 +108,7 @@ class PageError(Exception):
 
 
 def exported() -> dict[str, Any]:
-    """What both modules export, by name."""
+    """What both modules export, keyed by name."""
     return {
         name: getattr(module, name)
         for module in (framework, descheduling)

@@ -22,7 +22,7 @@ SENTENCE = 300
 #: Seconds of a call above which it holds up all pods, and the number of them in a row that is reported.
 SLOW_S, SLOW_CALLS = 0.1, 3
 
-#: Extension points whose calls wait beside the scheduling loop.
+#: Extension points whose calls wait concurrently with the scheduling loop.
 AWAITED = frozenset({"preBind", "bind"})
 
 

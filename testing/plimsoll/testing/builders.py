@@ -169,7 +169,7 @@ def a_cluster(
 ) -> Cluster:
     """A cluster of these nodes; pods with a node name are placed, others are left out.
 
-    ``objects`` are objects of other kinds; those of ``kinds`` are known even if there is none.
+    ``objects`` are objects of other kinds; those of ``kinds`` are known even without any.
     """
     cluster = Cluster()
     cluster.objects.ledger(WatchedObjects).listed.update(kinds)

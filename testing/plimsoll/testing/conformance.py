@@ -4,7 +4,7 @@
         plugin = SameRack(NoArgs())
         nodes = ({}, {"labels": {"rack": "a"}}, {"labels": {"rack": "b"}})
 
-Clusters and pods are drawn (:mod:`plimsoll.testing.drawing`) with what the plugins in tree read; ``nodes``,
+Clusters and pods are drawn (:mod:`plimsoll.testing.drawn_worlds`) with what the plugins in tree read; ``nodes``,
 ``pods`` and ``objects`` add what yours reads. What it returns is judged by the same functions as in the
 operator, and what it reads is as read-only as there. A law fails where a plugin refuses nothing, or gives all
 nodes the same points: then the others have tried nothing.
@@ -49,7 +49,7 @@ from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.testing.builders import put
-from plimsoll.testing.drawing import LAWFUL, Drawing, World
+from plimsoll.testing.drawn_worlds import LAWFUL, Drawing, World
 
 #: The clusters on which something must be refused or scored: the least, and the most until it is.
 FEWEST, MOST = 10, 200
@@ -275,7 +275,7 @@ class FilterPluginConformance(_Laws):
         )
 
     def _changed(self, cluster: Cluster, world: World, data: st.DataObject) -> Iterator[ClusterEvent]:
-        """Change the cluster in one way, and yield the events that tell of it."""
+        """Change the cluster in one way, and yield its events."""
         objects = cluster.objects.read_only
         match data.draw(st.sampled_from(["node", "new node", "pod", "gone", "object"])):
             case "node":

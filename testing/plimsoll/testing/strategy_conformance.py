@@ -5,7 +5,7 @@
         pods = ({}, {"labels": {"release": "old"}})
 
 ``nodes``, ``pods`` and ``objects`` say what the drawn clusters have in addition
-(:mod:`plimsoll.testing.drawing`). A law fails where a strategy never proposes a pod.
+(:mod:`plimsoll.testing.drawn_worlds`). A law fails where a strategy never proposes a pod.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ from plimsoll.planning.strategy_run import run_strategy
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.testing.conformance import FEWEST, HINT, MOST
-from plimsoll.testing.drawing import LAWFUL, Drawing, World
+from plimsoll.testing.drawn_worlds import LAWFUL, Drawing, World
 
 TWICE = 2
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -203,13 +203,15 @@ class Drawing:
 
     def _worlds(self, subject: object) -> st.SearchStrategy[World]:
         """Clusters, as hypothesis draws them."""
-        return st.builds(
-            lambda nodes, pods, three, chosen: self._world(subject, nodes, pods, three, chosen),
-            st.lists(LARGE_NUMBERS, min_size=1, max_size=8),
-            st.lists(LARGE_NUMBERS, max_size=10),
-            st.tuples(LARGE_NUMBERS, LARGE_NUMBERS, LARGE_NUMBERS),
-            LARGE_NUMBERS,
-        )
+
+        @st.composite
+        def world(draw: st.DrawFn) -> World:
+            nodes = draw(st.lists(LARGE_NUMBERS, min_size=1, max_size=8))
+            pods = draw(st.lists(LARGE_NUMBERS, max_size=10))
+            three = draw(st.tuples(LARGE_NUMBERS, LARGE_NUMBERS, LARGE_NUMBERS))
+            return self._world(subject, nodes, pods, three, draw(LARGE_NUMBERS))
+
+        return world()
 
     def _some_worlds(self, subject: object, most: int) -> Iterator[World]:
         """The same clusters each time."""
