@@ -5,9 +5,9 @@
         nodes = ({}, {"labels": {"rack": "a"}}, {"labels": {"rack": "b"}})
 
 Clusters and pods are drawn (:mod:`plimsoll.testing.drawn_worlds`) with what the plugins in tree read;
-``nodes``, ``pods`` and ``objects`` add what yours reads. What it returns is judged by the same functions as in the
-operator, and what it reads is as read-only as there. A law fails where a plugin refuses nothing, or gives all
-nodes the same points: then the others have tried nothing.
+``nodes``, ``pods`` and ``objects`` add what yours reads. What it returns is judged by the same functions as
+in the operator, and what it reads is as read-only as there. A law fails where a plugin refuses nothing, or
+gives all nodes the same points: then the others have tried nothing.
 """
 
 from collections.abc import Iterator
