@@ -30,7 +30,8 @@ SECTIONS: Mapping[str, str] = {
         Snapshot ABSENT CPU MEMORY PODS STORAGE CycleState PodInfo PodTemplate ClusterObjects Node
         Pod Container ObjectMeta OwnerReference BoolArray IntArray RowArray milli units""",
     "Kinds of objects": """
-        PodSpec PodStatus PodCondition Toleration Volume NodeSpec NodeStatus Taint Namespace Service
+        PodSpec PodStatus PodCondition ContainerStatus ContainerPort ResourceRequirements Toleration
+        Volume NodeSpec NodeStatus Taint Namespace Service
         ReplicaSet StatefulSet ReplicationController PodDisruptionBudget PodGroup PriorityClass
         PersistentVolumeClaim PersistentVolume StorageClass CSINode""",
     "What a plugin returns": "Status Code SUCCESS SKIP unschedulable unresolvable error Diagnosis",

@@ -88,10 +88,13 @@ from plimsoll.model.kinds.node import NodeStatus as NodeStatus
 from plimsoll.model.kinds.node import Taint as Taint
 from plimsoll.model.kinds.objects import ClusterObjects as ClusterObjects
 from plimsoll.model.kinds.pod import Container as Container
+from plimsoll.model.kinds.pod import ContainerPort as ContainerPort
+from plimsoll.model.kinds.pod import ContainerStatus as ContainerStatus
 from plimsoll.model.kinds.pod import Pod as Pod
 from plimsoll.model.kinds.pod import PodCondition as PodCondition
 from plimsoll.model.kinds.pod import PodSpec as PodSpec
 from plimsoll.model.kinds.pod import PodStatus as PodStatus
+from plimsoll.model.kinds.pod import ResourceRequirements as ResourceRequirements
 from plimsoll.model.kinds.pod import Toleration as Toleration
 from plimsoll.model.kinds.pod import Volume as Volume
 from plimsoll.model.kinds.pod_group import PodGroup as PodGroup
