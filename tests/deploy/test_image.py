@@ -269,9 +269,13 @@ def test_a_plugin_with_dependencies_of_its_own_is_added_as_the_sample_does(
     )
     a_wheel(tmp_path, "rackmath", **{"rackmath.py": "NAME = 'Mine'\n"})
     venv.create(tmp_path / "venv", symlinks=True)
-    places = {"/have": str(packages), "--prefix=/mine": f"--prefix={tmp_path}/mine", "/plugin": str(mine)}
+    places: dict[str, str] = {
+        "/have": str(packages),
+        "--prefix=/mine": f"--prefix={tmp_path}/mine",
+        "/plugin": str(mine),
+    }
     _, *args = (places.get(part, part) for part in json.loads(line))
-    given = dict(each.split("=") for each in environment.split())
+    given: dict[str, str] = dict(each.split("=", 1) for each in environment.split())
 
     done = subprocess.run(
         [sys.executable, "-m", "pip", "--python", str(tmp_path / "venv/bin/python"), *args],
