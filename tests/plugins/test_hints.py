@@ -307,6 +307,13 @@ ROWS = [
         "elsewhere",
     ),
     check("VolumeRestrictions", info(volumes=DISK), placed(on(volumes=DISK)), WAKES, "shared-disk"),
+    check(
+        "VolumeRestrictions",
+        info(volumes=DISK),
+        placed(on(volumes=DISK, namespace="other")),
+        WAKES,
+        "disk-elsewhere",
+    ),
     check("VolumeRestrictions", info(volumes=DISK), placed(on(volumes=OTHER_DISK)), SLEEPS, "other-disk"),
     check("VolumeRestrictions", info(volumes=CLAIM), thing(None, claim()), WAKES, "its-claim"),
     check("VolumeRestrictions", info(volumes=CLAIM), thing(None, claim("else")), SLEEPS, "another-claim"),
