@@ -14,6 +14,7 @@ from plimsoll.framework import (
     EnqueueExtensions,
     EventWithHint,
     NodeFilter,
+    Reads,
     Registry,
     WatchedObject,
     unschedulable,
@@ -46,7 +47,7 @@ class Quotas(NodeFilter, EnqueueExtensions):
     """A node takes as many pods as the quota of its name has, or as the ConfigMap says of all."""
 
     name: ClassVar = "Quotas"
-    declares: ClassVar = Declares(objects=(RackQuota, RackDefaults))
+    declares: ClassVar = Declares(reads=Reads.ROW, objects=(RackQuota, RackDefaults))
 
     def filter_node(self, state: Any, pod: Any, node: Any) -> Any:
         return SUCCESS
