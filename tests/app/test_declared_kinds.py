@@ -19,6 +19,8 @@ from plimsoll.framework import (
     WatchedObject,
     unschedulable,
 )
+from plimsoll.framework.descheduling import Strategy, StrategyKind
+from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.policies import extensions
 
 QUOTAS = "rackquotas.example.com"
@@ -152,6 +154,23 @@ def test_where_the_kind_is_missing_the_policy_says_what_is_needed_until_it_is_th
     assert "may list and watch it" in seen["policy"]
     assert seen["later"]
     assert seen["policy later"] == ""
+
+
+class ReadsQuotas(Strategy):
+    name: ClassVar = "ReadsQuotas"
+    kind: ClassVar = StrategyKind.DESCHEDULE
+    declares: ClassVar = Declares(objects=(RackQuota,))
+
+    def candidates(self, context: Any) -> Any:
+        return iter(())
+
+
+def test_a_kind_that_several_parts_declare_is_watched_once() -> None:
+    """By plugins and by strategies; by namespace and label where the class says so."""
+    quotas, defaults = extensions.declared(Registry([NodeQuotas]), StrategyRegistry([ReadsQuotas]))
+
+    assert (quotas.path, quotas.selector) == ("/apis/example.com/v1/rackquotas", "")
+    assert (defaults.path, defaults.selector) == ("/api/v1/namespaces/default/configmaps", "for=racks")
 
 
 class WithAList(WatchedObject, frozen=True):

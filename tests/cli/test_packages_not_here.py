@@ -85,11 +85,14 @@ def test_own_objects_are_read_from_manifests_and_kept_in_snapshots(tmp_path: Pat
 
 @pytest.mark.usefixtures("installed")
 def test_objects_that_a_file_does_not_have_are_not_taken_for_none(tmp_path: Path) -> None:
-    """A ConfigMap without the label does not count either."""
-    told = say("explain", "pod", "shop/web", "--from", written(tmp_path, the_cluster(a_config_map({}))))
+    """A ConfigMap without the label is not one of them."""
+    told = say("explain", "pod", "shop/web", "--from", written(tmp_path, the_cluster()))
+    more = the_cluster(a_quota("n1", 0), a_config_map({"for": "others"}))
+    unlabelled = say("explain", "pod", "shop/web", "--from", written(tmp_path, more))
 
-    assert told.code == 1
+    assert (told.code, unlabelled.code) == (1, 1)
     assert 'running "NodeQuotas" filter plugin: LookupError: rackquotas.example.com are not known' in told.err
+    assert "LookupError: configmaps are not known" in unlabelled.err
 
 
 def test_a_pod_of_a_package_that_is_not_here_is_judged_by_no_other_profile(tmp_path: Path) -> None:
