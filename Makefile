@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted chaos upstream-e2e fuzz vectors headlamp bench bench-e2e bench-one-object bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race whole-groups shared-rules pictures
+.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors headlamp bench bench-e2e bench-one-object bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race whole-groups shared-rules pictures
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -227,6 +227,7 @@ docs: $(STAMP) ## write docs/plugins, docs/strategies, docs/reference, docs/metr
 	PYTHONPATH=tools $(BIN)/python -m pages.links docs/reference/links.md
 	PYTHONPATH=tools $(BIN)/python -m pages.later_fixes docs/later-fixes.md
 	PYTHONPATH=tools $(BIN)/python -m pages.moves docs/reference/moves.md
+	PYTHONPATH=tools $(BIN)/python -m pages.framework docs/reference/framework.md
 	PYTHONPATH=tools $(BIN)/python -m pictures.diagrams docs/pictures
 	$(MAKE) site
 	$(BIN)/python -m pytest README.md CONTRIBUTING.md cel docs $(ARGS)
@@ -257,6 +258,9 @@ presubmit: lint test site ## what CI runs, and mutants of the packages that diff
 
 release: $(STAMP) $(TOOLS) ## what a release publishes but for images, in dist: VERSION=0.1.0 [ARGS="--dry-run"]
 	PYTHONPATH=tools $(BIN)/python -m release $(VERSION) dist $(ARGS)
+
+wheels: $(STAMP) ## the wheels of all distributions, in dist
+	PYTHONPATH=tools $(BIN)/python -m release $$($(BIN)/python -c "from plimsoll.version import __version__; print(__version__)") dist --dry-run --only-wheels $(ARGS)
 
 CONTENT ?= plimsoll[optimal,devices]
 image: ## build the container image: [IMAGE=plimsoll] [CONTENT=plimsoll] (needs docker)

@@ -19,7 +19,7 @@ class Seen(Observer):
     def __init__(self) -> None:
         self.failed = []  # type: ignore[assignment, method-assign] # replaced for this test
 
-    def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
+    def plugin_failed(self, plugin: str, point: str, problem: str, trace: str = "") -> None:
         self.failed.append((plugin, point))  # type: ignore[attr-defined] # known to exist in this test
 
 

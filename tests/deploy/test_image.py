@@ -16,6 +16,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -229,3 +230,78 @@ def test_a_lock_file_names_all_that_its_packages_require(name: str) -> None:
     found = [here(each) for each in locked(ROOT / f"requirements{name}.lock")]
 
     assert {each.name for each in required(found)} <= {each.name for each in found}
+
+
+def a_wheel(folder: Path, name: str, requires: str = "", **files: str) -> Path:
+    """A wheel of a package without a build: its modules, what it requires, and its entry points."""
+    info = f"{name}-1.0.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{requires}"
+    tag = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    contents = {**files, f"{info}/METADATA": metadata, f"{info}/WHEEL": tag}
+    file = folder / f"{name}-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(file, "w") as wheel:
+        for path, text in contents.items():
+            wheel.writestr(path, text)
+        wheel.writestr(f"{info}/RECORD", "".join(f"{path},,\n" for path in [*contents, f"{info}/RECORD"]))
+    return file
+
+
+def test_a_plugin_with_dependencies_of_its_own_is_added_as_the_sample_does(
+    image: Path, tmp_path: Path
+) -> None:
+    """Its Dockerfile's pip fetches what the image lacks, and nothing that the image has."""
+    recipe = (ROOT / "examples/sample-plugin/Dockerfile").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^RUN (.+)$", recipe, re.MULTILINE)
+    (environment,) = re.findall(r"^ENV (.+)$", recipe, re.MULTILINE)
+    packages = next(image.rglob("site-packages"))
+    plugin = (
+        "from rackmath import NAME\nfrom plimsoll.framework import NodeFilter\n\n"
+        "class Mine(NodeFilter):\n    name = NAME\n"
+    )
+    mine = a_wheel(
+        tmp_path,
+        "mine",
+        "Requires-Dist: rackmath\nRequires-Dist: aiohttp\nRequires-Dist: plimsoll-core\n",
+        **{
+            "mine.py": plugin,
+            "mine-1.0.dist-info/entry_points.txt": "[plimsoll.plugins]\nMine = mine:Mine\n",
+        },
+    )
+    a_wheel(tmp_path, "rackmath", **{"rackmath.py": "NAME = 'Mine'\n"})
+    venv.create(tmp_path / "venv", symlinks=True)
+    places: dict[str, str] = {
+        "/have": str(packages),
+        "--prefix=/mine": f"--prefix={tmp_path}/mine",
+        "/plugin": str(mine),
+    }
+    _, *args = (places.get(part, part) for part in json.loads(line))
+    given: dict[str, str] = dict(each.split("=", 1) for each in environment.split())
+
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "--python", str(tmp_path / "venv/bin/python"), *args],
+        env={
+            "PATH": PATH,
+            **{name: places.get(value, value) for name, value in given.items()},
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": str(tmp_path),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    added = next((tmp_path / "mine").rglob("site-packages"))
+    names = {path.name for path in added.iterdir()} - {"__pycache__"}
+    assert names == {"mine.py", "rackmath.py", "mine-1.0.dist-info", "rackmath-1.0.dist-info"}
+    with_mine = tmp_path / "image"
+    subprocess.run(["cp", "-al", str(image), str(with_mine)], check=True)
+    inner = with_mine / packages.relative_to(image)
+    inner.chmod(0o755)
+    shutil.copytree(added, inner, dirs_exist_ok=True)
+    code = (
+        "from plimsoll.policies.extensions import installed, PLUGINS\n"
+        "print([each.load() for each in installed(PLUGINS)])"
+    )
+    told = inside(with_mine, "-c", code)
+    assert "<class 'mine.Mine'>" in told.stdout, told.stderr

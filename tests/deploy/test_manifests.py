@@ -290,6 +290,21 @@ def test_the_guards_can_be_left_to_others() -> None:
     assert of_kind(objects, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding") == []
 
 
+def test_an_installer_can_add_what_plugins_read() -> None:
+    """The chart's rbac.extraRules, for the operator's account, and nothing besides."""
+    rule = "rbac.extraRules[0]."
+    chosen = [
+        f"{rule}apiGroups={{example.com}}",
+        f"{rule}resources={{rackquotas}}",
+        f"{rule}verbs={{list,watch}}",
+    ]
+    objects = parsed(templated("", *(part for each in chosen for part in ("--set", each))))
+
+    added = operators_grants(objects) - operators_grants(of_chart(""))
+
+    assert added == {("list", "example.com", "rackquotas"), ("watch", "example.com", "rackquotas")}
+
+
 def test_pods_are_deleted_only_where_policies_preempt_by_deletion() -> None:
     """As kube-scheduler preempts, unless the component or the chart's value takes the right away."""
     deletion = ("delete", "", "pods")

@@ -1,6 +1,10 @@
 """The walk-through of docs/writing-a-plugin.md shows the sample plugin as it is, and all of it."""
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -38,3 +42,27 @@ def test_the_whole_plugin_is_shown() -> None:
     shown = [line for block in blocks("py") for line in lines(block)]
 
     assert not [line for line in lines(PLUGIN.read_text(encoding="utf-8")) if line not in shown]
+
+
+def test_the_samples_tests_pass_outside_of_this_checkout(tmp_path: Path) -> None:
+    """With pytest alone: what else this checkout has installed into it is no part of plimsoll-testing."""
+    shutil.copytree(SAMPLE, tmp_path / "sample")
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": "src"}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        "not Conformance",
+        "tests",
+    ]
+
+    done = subprocess.run(
+        command, cwd=tmp_path / "sample", env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "passed" in done.stdout

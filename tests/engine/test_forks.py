@@ -16,7 +16,7 @@ from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import Namespace, Service
 from plimsoll.testing.builders import a_cluster, a_pod
-from plimsoll.testing.conformance import APPS, ZONES, some_nodes, some_pod
+from plimsoll.testing.drawn_worlds import APPS, ZONES, some_nodes, some_pod
 from plugins.stored import a_claim, a_class, a_csi_node, a_volume, an_attachment, mounting
 
 NODE = st.sampled_from(["n0", "n1", "n2", "n3"])

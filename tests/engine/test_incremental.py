@@ -15,7 +15,7 @@ from plimsoll.framework.status import Status
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster
-from plimsoll.testing.conformance import some_nodes, some_pod
+from plimsoll.testing.drawn_worlds import some_nodes, some_pod
 
 REGISTRY = Registry(IN_TREE)
 PROFILE = build_profile(

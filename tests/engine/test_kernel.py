@@ -32,7 +32,7 @@ from plimsoll.plugins.node_resources_balanced_allocation import (
 )
 from plimsoll.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from plimsoll.testing.conformance import LAWFUL, some_nodes, some_pod
+from plimsoll.testing.drawn_worlds import LAWFUL, some_nodes, some_pod
 
 PROFILE = build_profile(
     ProfileConfig("default-scheduler"),

@@ -17,7 +17,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from plimsoll.testing.conformance import some_cluster, some_nodes, some_pod
+from plimsoll.testing.drawn_worlds import some_cluster, some_nodes, some_pod
 
 PROFILE = build_profile(
     ProfileConfig("default-scheduler"),

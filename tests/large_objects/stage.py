@@ -40,7 +40,7 @@ class Problems(Observer):
     def object_skipped(self, resource: str, name: str, problem: str) -> None:
         self.skipped.append(problem)
 
-    def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
+    def plugin_failed(self, plugin: str, point: str, problem: str, trace: str = "") -> None:
         self.failures.append(f"{plugin} {point}: {problem}")
 
     def failed(self, where: str, problem: str) -> None:

@@ -12,7 +12,7 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.testing.builders import a_cluster
-from plimsoll.testing.conformance import some_cluster, some_pod
+from plimsoll.testing.drawn_worlds import some_cluster, some_pod
 
 LAWFUL = settings(suppress_health_check=list(HealthCheck))
 

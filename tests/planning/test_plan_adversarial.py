@@ -13,7 +13,7 @@ from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.moves import PlanningContext
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from plimsoll.testing.conformance import some_cluster
+from plimsoll.testing.drawn_worlds import some_cluster
 from trials.rounds import USUAL
 
 AROUND = PlanningContext(now=NOW)

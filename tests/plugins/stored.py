@@ -1,9 +1,11 @@
 """Claims, volumes and what serves them, put into a cluster."""
 
+from collections.abc import Callable
 from typing import Any
 
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.objects import SHELVES
 from plimsoll.model.kinds.storage import (
     CSIDriver,
     CSINode,
@@ -22,6 +24,13 @@ def put(cluster: Cluster, shelf: str, kind: Any, document: dict[str, Any]) -> No
     meta = value.metadata
     getattr(cluster.objects, shelf)[f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name] = value
     cluster.objects.version += 1
+
+
+def stored(fill: Callable[[Cluster], None]) -> tuple[Any, ...]:
+    """The objects that a function puts into a cluster."""
+    cluster = Cluster()
+    fill(cluster)
+    return tuple(each for shelf in SHELVES.values() for each in getattr(cluster.objects, shelf).values())
 
 
 def a_claim(

@@ -307,6 +307,13 @@ ROWS = [
         "elsewhere",
     ),
     check("VolumeRestrictions", info(volumes=DISK), placed(on(volumes=DISK)), WAKES, "shared-disk"),
+    check(
+        "VolumeRestrictions",
+        info(volumes=DISK),
+        placed(on(volumes=DISK, namespace="other")),
+        WAKES,
+        "disk-elsewhere",
+    ),
     check("VolumeRestrictions", info(volumes=DISK), placed(on(volumes=OTHER_DISK)), SLEEPS, "other-disk"),
     check("VolumeRestrictions", info(volumes=CLAIM), thing(None, claim()), WAKES, "its-claim"),
     check("VolumeRestrictions", info(volumes=CLAIM), thing(None, claim("else")), SLEEPS, "another-claim"),
@@ -593,6 +600,7 @@ def test_an_added_affinity_counts_like_the_pods_own() -> None:
 
     only_own, both = a_node("n", labels={"disk": "ssd"}), a_node("n", labels={"disk": "ssd", "pool": "a"})
 
+    assert woken("NodeAffinity", pod, node(only_own, both), args)
     assert not woken("NodeAffinity", pod, node(None, only_own), args)
     assert woken("NodeAffinity", pod, node(None, both), args)
 

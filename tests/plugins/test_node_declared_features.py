@@ -44,3 +44,5 @@ class TestConformance(FilterPluginConformance):
     """The laws every filter plugin obeys."""
 
     plugin = PLUGIN
+    pods = ({}, OWN_USERS)
+    nodes = ({}, {"status": {"declaredFeatures": ["UserNamespacesHostNetworkSupport"]}})

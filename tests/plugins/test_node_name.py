@@ -33,3 +33,4 @@ class TestConformance(FilterPluginConformance):
     """The laws every filter plugin obeys."""
 
     plugin = NodeName(NoArgs())
+    pods = ({}, {"node": "n0"})

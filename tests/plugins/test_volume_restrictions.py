@@ -125,3 +125,4 @@ class TestConformance(FilterPluginConformance):
     """The laws of filter plugins."""
 
     plugin = PLUGIN
+    pods = ({}, {"volumes": disks(ebs())}, {"volumes": disks(gce())})

@@ -10,7 +10,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.plugins.volume_zone import CONFLICT, VolumeZone
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.conformance import FilterPluginConformance
-from plugins.stored import ZONE, a_claim, a_class, a_volume, mounting
+from plugins.stored import ZONE, a_claim, a_class, a_volume, mounting, stored
 
 PLUGIN = VolumeZone(NoArgs())
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
@@ -108,7 +108,14 @@ def test_the_refusal_is_worded_as_upstream_words_it() -> None:
     assert PLUGIN.refusal(1, CycleState(), info) == CONFLICT
 
 
+def in_zone_a(cluster: Cluster) -> None:
+    a_claim(cluster, volume="pv")
+    a_volume(cluster, "pv", labels={ZONE: "a"})
+
+
 class TestConformance(FilterPluginConformance):
     """The laws of filter plugins."""
 
     plugin = PLUGIN
+    pods = ({"namespace": "default", "volumes": mounting("data")},)
+    objects = stored(in_zone_a)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from app.test_declared_kinds import RackDefaults, RackQuota
 from deploy.manifests import grants
 from plimsoll.access.rights import (
     ALLOCATE,
@@ -18,6 +19,8 @@ from plimsoll.access.rights import (
 )
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.check.grants import granting
+from plimsoll.cluster.watched_resources import resource_of
+from plimsoll.preflight import rights
 from plimsoll.preflight.findings import Finding, Level
 from plimsoll.preflight.rights import (
     ELECTING,
@@ -257,6 +260,27 @@ def test_rights_on_autoscalers_are_named_with_what_counts_without_them() -> None
         "apply deploy/components/vertical-pod-autoscalers (chart: verticalPodAutoscalers: true)"
     )
     assert found(ENFORCING, has_autoscalers=False) == found(PLACING, has_autoscalers=True) == []
+
+
+def test_rights_on_what_plugins_declare_are_named_with_how_to_grant_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each where its kind is read: in one namespace, or in all; without such plugins nothing is said."""
+    monkeypatch.setattr(rights, "declared_here", lambda: (resource_of(RackQuota), resource_of(RackDefaults)))
+    (needed,) = (each for each in wanted_rights((PLACING,), ()) if each.subject == "what plugins read")
+
+    assert [(one.right.text, one.namespace) for one in needed.asked] == [
+        ("list rackquotas.example.com", ""),
+        ("watch rackquotas.example.com", ""),
+        ("list configmaps", "default"),
+        ("watch configmaps", "default"),
+    ]
+    (finding,) = judged_rights(ACCOUNT, [needed], dict.fromkeys(needed.asked, False))
+    assert finding.level is Level.WARNING
+    assert finding.message.endswith("in namespace default: plugins and strategies that read these fail")
+    assert finding.remedy == "grant them (chart: rbac.extraRules)"
+    monkeypatch.setattr(rights, "declared_here", tuple)
+    assert [each for each in wanted_rights((PLACING,), ()) if each.subject == "what plugins read"] == []
 
 
 def test_devices_are_only_read_where_no_policy_places_pods() -> None:

@@ -132,7 +132,7 @@ def test_a_parcel_carries_pods_of_the_fork_alone_and_failures() -> None:
     cluster = a_drifted_cluster(1)
     pod = next(iter(cluster.pods.values()))
     stand_in = replacement_of(pod, cluster.fork(), "n07")
-    failure = PluginError("Mine", "candidates", "no idea")
+    failure = PluginError("Mine", "candidates", "no idea", "in its module")
     failure.connection = lambda: None  # type: ignore[attr-defined] # what cannot be pickled
     waiting = replacement_of(pod, cluster.fork())
     parcel = PlanParcel("plan", cluster, [waiting])
@@ -147,7 +147,7 @@ def test_a_parcel_carries_pods_of_the_fork_alone_and_failures() -> None:
         stand_in.stands_in_for,
         stand_in.template,
     )
-    assert (type(failed), failed.args) == (PluginError, failure.args)
+    assert (type(failed), failed.args, failed.trace) == (PluginError, failure.args, "in its module")
 
 
 @pytest.mark.usefixtures("_always")

@@ -29,7 +29,7 @@ class Counted(Observer):
         self.plugins: list[Any] = []
         self.broken: list[Any] = []
 
-    def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
+    def plugin_failed(self, plugin: str, point: str, problem: str, trace: str = "") -> None:
         self.plugins.append((plugin, point))
 
     def failed(self, where: str, problem: str) -> None:

@@ -36,6 +36,8 @@ class TestConformance(StrategyConformance):
     """The laws every strategy obeys."""
 
     strategy = DefragmentResource(DefragmentResourceArgs(block={"cpu": "1"}))
+    nodes = ({"cpu": "1", "memory": "16Gi", "pods": 110, "taints": (), "unschedulable": False},)
+    pods = ({"cpu": "500m", "memory": "1Mi"},)
 
 
 def test_two_halves_become_a_whole() -> None:

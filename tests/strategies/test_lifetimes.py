@@ -295,9 +295,11 @@ class TestRestartsConformance(StrategyConformance):
     """The laws every strategy obeys."""
 
     strategy = a_strategy(RemovePodsHavingTooManyRestarts, podRestartThreshold=1)
+    pods = ({}, {"status": {"containerStatuses": [{"name": "main", "restartCount": 3}]}})
 
 
 class TestFailedConformance(StrategyConformance):
     """The laws every strategy obeys."""
 
     strategy = a_strategy(RemoveFailedPods)
+    pods = ({}, {"status": {"phase": "Failed"}})

@@ -5,6 +5,8 @@ import logging
 
 from structlog.testing import capture_logs
 
+from plimsoll.framework import PluginError
+from plimsoll.framework.descheduling.plugin_answers import judged
 from plimsoll.telemetry.logs import REMEMBERED, REPEATED_AFTER_S, SHOWN, LimitedHandler, LoggingObserver
 from plimsoll.testing.fakes import FakeClock
 
@@ -50,6 +52,31 @@ def test_the_memory_of_logged_problems_is_bounded() -> None:
         observer.object_skipped("pods", "pod-0", "x")
 
     assert len(lines) == REMEMBERED + 2
+
+
+def test_where_a_plugin_raised_is_logged_at_debug_and_a_slow_one_as_a_warning() -> None:
+    """As often as the failure itself; its line has the sentence alone."""
+    observer = LoggingObserver(FakeClock().monotonic)
+
+    def broken() -> None:
+        raise ValueError("boom")
+
+    with capture_logs() as lines:
+        for _ in range(2):
+            try:
+                judged("A", "filter", broken)
+            except PluginError as exc:
+                observer.plugin_failed(exc.plugin, exc.point, exc.problem, exc.trace)
+            observer.plugin_slow("A", "score", 0.25)
+
+    assert [(line["log_level"], line["event"]) for line in lines] == [
+        ("error", "plugin failed"),
+        ("debug", "plugin raised"),
+        ("warning", "plugin is slow"),
+    ]
+    assert "in broken" in lines[1]["trace"]
+    assert "trace" not in lines[0]
+    assert lines[2]["seconds"] == 0.25
 
 
 def test_what_repeats_is_logged_once_a_minute_with_how_often() -> None:

@@ -11,6 +11,7 @@ from plimsoll.framework.descheduling import Candidate, Planner, Strategy, Strate
 from plimsoll.framework.descheduling.proposals import Verdict
 from plimsoll.model.kinds.devices.resource_claim import Consumer, ResourceClaimStatus
 from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.drawn_worlds import World
 from plimsoll.testing.fakes import FakeClaims
 from plimsoll.testing.strategy_conformance import StrategyConformance
 
@@ -33,12 +34,15 @@ class Everything(Strategy):
             yield Candidate(left[0], left[0].pod.spec.node_name, "it is there")
 
 
-NODES = [a_node("n1")]
-PODS = [
-    a_pod("a", node="n1"),
-    a_pod("b", node="n1"),
-    a_pod("ended", node="n1", status={"phase": "Succeeded"}),
-]
+WORLD = World(
+    nodes=[a_node("n1")],
+    pods=[a_pod("a", node="n1"), a_pod("b", node="n1")],
+    pod=a_pod("ended", node="n1", status={"phase": "Succeeded"}),
+    extra=a_pod("extra", node="n1"),
+    node=a_node("n1"),
+    objects=(),
+    kinds=(),
+)
 
 
 class Laws(StrategyConformance):
@@ -48,7 +52,7 @@ class Laws(StrategyConformance):
 @pytest.mark.parametrize(("verdict", "proposed"), [(Verdict.ACCEPTED, 3), (Verdict.REFUSED, 9)])
 def test_pods_leave_when_they_are_accepted_and_only_then(verdict: Verdict, proposed: int) -> None:
     """So that a strategy that goes on sees what the planner would show it."""
-    found = Laws()._proposed(NODES, PODS, Planner.PROVEN, verdict)
+    found = Laws()._proposed(WORLD, Planner.PROVEN, verdict)
 
     assert len(found) == proposed
     assert len({each.pod.name for each in found}) == (3 if verdict is Verdict.ACCEPTED else 1)
@@ -68,7 +72,7 @@ def test_a_strategy_runs_under_the_planner_that_is_drawn_or_one_that_it_declares
     kind: Any = type("Declared", (Everything,), {"planners": declared, "seen": []})
     laws = type("DeclaredLaws", (Laws,), {"strategy": kind(NoArgs())})()
 
-    laws._proposed(NODES, PODS, wanted)
+    laws._proposed(WORLD, wanted)
 
     assert kind.seen == [run]
 

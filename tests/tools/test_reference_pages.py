@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pages import conditions, fields, links, meanings, moves, vocabulary
+from pages import conditions, fields, framework, links, meanings, moves, vocabulary
 from plimsoll.api.v1alpha1.annotations import STOP
 from plimsoll.planning.limits import LimitLevel
 
@@ -26,6 +26,7 @@ def test_the_pages_are_as_the_code_is() -> None:
         "conditions.md": conditions.page(),
         "links.md": links.page(links.links()),
         "moves.md": moves.page(),
+        "framework.md": framework.page(),
     }
     assert present(REFERENCE) == written, "run `make docs`"
     assert present(REFERENCE / "kinds") == fields.pages(), "run `make docs`"

@@ -51,6 +51,11 @@ MEANINGS: Mapping[str, tuple[str, str, str]] = {
         "a plugin raised when it was built, or raises while it decides",
         "see the log; change its arguments, or disable it",
     ),
+    "PluginSlow": (
+        "`Degraded=True`",
+        "several calls in a row of a plugin took more than 0.1 s each; no pod is placed meanwhile",
+        "make it faster, or disable it",
+    ),
     "SolverMissing": (
         _REJECTED,
         "`planner: Optimal` needs a solver that is not installed; the image has it",

@@ -46,6 +46,7 @@ from plimsoll.model.kinds.watch_event import (
     Synced,
     WatchEvent,
 )
+from plimsoll.model.kinds.watched_object import WatchedObject, WatchedObjects, shelf_key
 from plimsoll.model.kinds.workload import (
     PodDisruptionBudget,
     ReplicaSet,
@@ -290,11 +291,11 @@ class Mirror(PlacedPodsSubscriber):
                 self._is_change(old, new)
             elif isinstance(subject, VerticalPodAutoscaler):
                 self._set_autoscaler(old, new)
+            elif isinstance(subject, WatchedObject):
+                objects.ledger(WatchedObjects).replace(old, new)
+                objects.version += self._is_change(old, new)
             return
-        meta = subject.metadata
-        key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-        if isinstance(subject, PodGroup):
-            key = subject.group_key
+        key = subject.group_key if isinstance(subject, PodGroup) else shelf_key(subject)
         stock: dict[str, Any] = getattr(objects, shelf)
         if new is None:
             stock.pop(key, None)

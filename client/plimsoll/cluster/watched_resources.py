@@ -17,6 +17,7 @@ from plimsoll.model.kinds.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from plimsoll.model.kinds.watched_object import WatchedObject
 from plimsoll.model.kinds.workload import (
     Namespace,
     PodDisruptionBudget,
@@ -42,6 +43,24 @@ class WatchedResource(Struct, frozen=True):
     path: str
     kind: type
     selector: str = ""
+
+
+class DeclaredResource(WatchedResource, frozen=True):
+    """A collection that a plugin declares."""
+
+    kind: type[WatchedObject]
+
+
+def resource_of(kind: type[WatchedObject]) -> DeclaredResource:
+    """The collection of a kind that a plugin declares, named after its class: two may read ConfigMaps."""
+    root = "/apis" if kind.group() else "/api"
+    scope = f"namespaces/{kind.in_namespace}/" if kind.in_namespace else ""
+    return DeclaredResource(
+        f"{kind.__module__}.{kind.__qualname__}",
+        f"{root}/{kind.api_version}/{scope}{kind.plural}",
+        kind,
+        ",".join(f"{key}={value}" for key, value in sorted(kind.match_labels.items())),
+    )
 
 
 #: Watched if the API server serves the group and the operator may read it.

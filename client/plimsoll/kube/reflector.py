@@ -184,7 +184,7 @@ class Reflector:
                 self._answered()
                 self._observer.watch_failed(self._resource.name, str(exc), exc.status)
                 if not self._version:
-                    self._sink([Synced(self._resource.name)])
+                    self._sink([Synced(self._resource.name, is_served=False)])
                 self._version = ""
                 await self._clock.sleep(ABSENT_S)
                 continue

@@ -14,7 +14,10 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
-from plimsoll.framework import ConfigurationError
+from plimsoll.cluster.watched_resources import DeclaredResource, resource_of
+from plimsoll.framework import ConfigurationError, Registry
+from plimsoll.framework.capabilities import declares_of
+from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.ports.observer import Observer
 
 PLUGINS = "plimsoll.plugins"
@@ -60,6 +63,27 @@ def load(
             observer.plugin_failed(point.name, LOADING, problem)
             problems[point.name] = "; ".join(filter(None, (problems.get(point.name), problem)))
     return problems
+
+
+def declared(*registries: Registry | StrategyRegistry) -> tuple[DeclaredResource, ...]:
+    """The collections that registered plugins and strategies declare, each once."""
+    classes = [registry[name] for registry in registries for name in registry]
+    kinds = dict.fromkeys(kind for each in classes for kind in declares_of(each).objects)
+    return tuple(map(resource_of, kinds))
+
+
+def readers(kind: type, registry: Registry) -> frozenset[str]:
+    """The names of the plugins that declare a kind."""
+    return frozenset(name for name in registry if kind in declares_of(registry[name]).objects)
+
+
+@cache
+def declared_here() -> tuple[DeclaredResource, ...]:
+    """The same of the packages that are installed in this Python environment."""
+    plugins, strategies = Registry(), StrategyRegistry()
+    load(PLUGINS, plugins.add, Observer())
+    load(STRATEGIES, strategies.add, Observer())
+    return declared(plugins, strategies)
 
 
 def _package(point: metadata.EntryPoint) -> str:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework import ConfigurationError
+from plimsoll.framework.errors import UnknownPartError
 from plimsoll.framework.field_errors import field_errors, summary
 
 
@@ -38,6 +39,7 @@ class PolicyVerdict(Struct, frozen=True):
         reason: Why it is rejected, in one word; "" when it is accepted.
         sentence: The reason in a sentence that names the field.
         crash: The exception of a plugin, None without one.
+        unknown: Whether it is rejected because a plugin or strategy is not installed here.
     """
 
     policy: SchedulingPolicy | None = None
@@ -45,6 +47,7 @@ class PolicyVerdict(Struct, frozen=True):
     reason: str = ""
     sentence: str = ""
     crash: BaseException | None = None
+    unknown: bool = False
 
 
 class PolicyChecks(Struct, frozen=True):
@@ -69,7 +72,9 @@ class PolicyChecks(Struct, frozen=True):
             if policy.spec.rebalancing is not None:
                 self.rebalancing.check(policy)
         except ConfigurationError as exc:
-            return PolicyVerdict(reason=exc.reason, sentence=str(exc))
+            return PolicyVerdict(
+                reason=exc.reason, sentence=str(exc), unknown=isinstance(exc, UnknownPartError)
+            )
         except BaseException as exc:  # noqa: BLE001 - a plugin that cannot be built affects its own policy only
             return PolicyVerdict(
                 reason="PluginFailed",

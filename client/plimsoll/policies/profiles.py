@@ -19,18 +19,53 @@ from plimsoll.timing.signal import Signal
 SENTENCE = 300
 
 
+#: Seconds of a call above which it holds up all pods, and the number of them in a row that is reported.
+SLOW_S, SLOW_CALLS = 0.1, 3
+
+#: Extension points whose calls wait concurrently with the scheduling loop.
+AWAITED = frozenset({"preBind", "bind"})
+
+
 class PluginFailures(Observer):
-    """Collects the failures of plugins.
+    """Collects the failures of plugins, and which of them are slow, as far as their calls are timed.
 
     Args:
         conditions: Notified of each new kind of failure.
+        ours: Plugins that are not reported as slow: no user can mend them.
+        observer: Notified of slow plugins.
     """
 
-    def __init__(self, conditions: Signal) -> None:
+    def __init__(
+        self, conditions: Signal, ours: Collection[str] = (), observer: Observer | None = None
+    ) -> None:
         self._sentences: dict[tuple[str, str], str] = {}
-        self._conditions = conditions
+        self._slow: dict[tuple[str, str], tuple[int, float]] = {}  #: calls in a row, and the longest
+        self._conditions, self._ours = conditions, ours
+        self._observer = observer or Observer()
 
-    def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
+    def plugin_called(self, plugin: str, point: str, failed: bool, seconds: float) -> None:  # noqa: ARG002 - the hook's shape
+        """Count slow calls in a row; a fast one ends them."""
+        key = plugin, point
+        if seconds <= SLOW_S:
+            if self._slow.pop(key, (0,))[0] >= SLOW_CALLS:
+                self._conditions.notify()
+        elif plugin not in self._ours and point not in AWAITED:
+            calls, longest = self._slow.get(key, (0, 0.0))
+            self._slow[key] = calls + 1, max(longest, seconds)
+            if calls + 1 >= SLOW_CALLS:
+                self._observer.plugin_slow(plugin, point, seconds)
+            if calls + 1 == SLOW_CALLS:
+                self._conditions.notify()
+
+    def slow(self, plugins: Collection[str]) -> list[str]:
+        """The sentences about those of these plugins that are slow."""
+        return [
+            f'plugin "{plugin}" takes up to {longest:.1f} s a call at {point}; no pod is placed meanwhile'
+            for (plugin, point), (calls, longest) in sorted(self._slow.items())
+            if calls >= SLOW_CALLS and plugin in plugins
+        ]
+
+    def plugin_failed(self, plugin: str, point: str, problem: str, trace: str = "") -> None:  # noqa: ARG002 - for the log
         """Record the first failure of a plugin at an extension point."""
         if (plugin, point) not in self._sentences:
             text = f'plugin "{plugin}" failed at {point}: {problem}'
@@ -44,6 +79,7 @@ class PluginFailures(Observer):
     def forgive(self, plugins: Collection[str]) -> None:
         """Forget the failures of these plugins."""
         self._sentences = {key: text for key, text in self._sentences.items() if key[0] not in plugins}
+        self._slow = {key: calls for key, calls in self._slow.items() if key[0] not in plugins}
 
 
 #: The plugin that counts resources, unless an extender does.
@@ -155,6 +191,7 @@ class ProfileSchedulers:
             return {}
         found = {
             "PluginFailed": self._failures.of(served.profile.plugin_names),
+            "PluginSlow": self._failures.slow(served.profile.plugin_names),
             "ExtenderFailed": self._extending.failing(served.profile.scheduler_name),
         }
         return {reason: "; ".join(sentences) for reason, sentences in found.items() if sentences}

@@ -196,12 +196,7 @@ def _evictor(given: EvictorSpec, evictors: EvictorRegistry, where: str) -> Evict
 
 def _strategy(given: StrategySpec, position: int, strategies: StrategyRegistry, planner: Planner) -> Strategy:
     where = f"{WHERE}.strategies[{position}]"
-    if given.name not in strategies:
-        known = ", ".join(sorted(strategies))
-        raise ConfigurationError(
-            f"{where}.name", f'there is no strategy "{given.name}"; the strategies are {known}'
-        )
-    able = planners_of(strategies[given.name])
+    able = planners_of(strategies.find(given.name, f"{where}.name"))
     if able is not None and planner not in able:
         raise ConfigurationError(
             f"{where}.name",

@@ -69,8 +69,11 @@ class Observer:
     def point_passed(self, profile: str, point: str, failed: bool, seconds: float) -> None:
         """An extension point was run, in an attempt that is timed."""
 
-    def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
-        """A plugin raised or broke a rule."""
+    def plugin_failed(self, plugin: str, point: str, problem: str, trace: str = "") -> None:
+        """A plugin raised or broke a rule; ``trace`` is where it raised."""
+
+    def plugin_slow(self, plugin: str, point: str, seconds: float) -> None:
+        """Several calls of a plugin in a row have held up all pods."""
 
     def permit_waited(self, result: str, seconds: float) -> None:
         """A pod that permit plugins held was released or rejected; ``result`` is the status code."""

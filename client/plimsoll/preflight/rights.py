@@ -26,6 +26,7 @@ from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.watched_resources import WATCHED
 from plimsoll.kube.access_reviews import right_of
+from plimsoll.policies.extensions import declared_here
 from plimsoll.preflight.findings import Area, Finding, Level
 
 LEASES = "leases"
@@ -61,6 +62,10 @@ WAITING = "pods with resource claims wait, all others are served"
 
 #: The consequence of missing rights on autoscalers.
 LEARNT = "moves are proven with what an owner's newest pods request, not with what is recommended"
+
+#: The consequence of missing rights on what plugins and strategies declare, and the remedy.
+UNREAD = "plugins and strategies that read these fail"
+GRANT_IT = "grant them (chart: rbac.extraRules)"
 
 #: The prefix of a ServiceAccount's user name.
 _SERVICE_ACCOUNT = "system:serviceaccount:"
@@ -185,6 +190,13 @@ def wanted_rights(
         yield NeededRight(
             "PodGroups", tuple(map(ReviewedRight, needed)), {}, otherwise="their pods are not placed"
         )
+    declared = tuple(
+        ReviewedRight(Right(verb, each.kind.group(), each.kind.plural), each.kind.in_namespace)
+        for each in declared_here()
+        for verb in ("list", "watch")
+    )
+    if declared:
+        yield NeededRight("what plugins read", declared, {}, otherwise=UNREAD)
     if has_autoscalers and any(policy.spec.rebalancing is not None for policy in policies):
         yield NeededRight(
             "recommended requests", tuple(map(ReviewedRight, READ_AUTOSCALERS)), {}, otherwise=LEARNT
@@ -231,6 +243,7 @@ def _missing(account: Account, wanted: NeededRight, missing: Sequence[ReviewedRi
     remedy = "; ".join(
         text for _, text in remedies(rights, _BASE if wanted.is_base else GRANTS + OPTIONAL_GRANTS)
     )
+    remedy = remedy or GRANT_IT
     level = Level.ERROR if wanted.is_base or stopped else Level.WARNING
     if wanted.is_unused:
         level, remedy = Level.OK, f"before it has some, {remedy}"

@@ -162,11 +162,7 @@ def build_profile(config: ProfileConfig, registry: Registry, defaults: Sequence[
         _check_names(point, chosen, registry, f"{config.path}.plugins.{point}")
     multi = _merged(defaults, config.plugins.get(MULTI_POINT, PluginSet()))
     for name in config.args:
-        if name not in registry:
-            raise ConfigurationError(
-                config.args_path(name).removesuffix(".args"),
-                f'there is no plugin "{name}"; the plugins are {", ".join(sorted(registry))}',
-            )
+        registry.find(name, config.args_path(name).removesuffix(".args"))
     # Arguments are validated even of plugins that take no part.
     names = {each.name for each in multi} | {
         each.name for chosen in config.plugins.values() for each in chosen.enabled
@@ -220,9 +216,7 @@ def _check_names(point: str, chosen: PluginSet, registry: Registry, path: str) -
     seen: set[str] = set()
     for position, each in enumerate(chosen.enabled):
         where = f"{path}.enabled[{position}].name"
-        if each.name not in registry:
-            known = ", ".join(sorted(registry))
-            raise ConfigurationError(where, f'there is no plugin "{each.name}"; the plugins are {known}')
+        registry.find(each.name, where)
         if each.name in seen:
             raise ConfigurationError(where, f'plugin "{each.name}" is enabled twice here; remove one entry')
         if point != MULTI_POINT and not implements(registry[each.name], point):

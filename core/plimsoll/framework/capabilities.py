@@ -15,6 +15,7 @@ from plimsoll.framework.status import Status
 from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
+from plimsoll.model.kinds.watched_object import WatchedObject, problem_of
 from plimsoll.model.structural import Structural
 
 
@@ -41,6 +42,8 @@ class Declares(Struct, frozen=True):
         binds_by_port: It binds every pod through the port in its state and has no other effects: several pods
             may be bound together, without calling it.
         is_parallel: Its PreBind may run simultaneously with adjacent plugins that declare it too.
+        objects: Kinds of objects that it reads in addition to those of ``ClusterObjects``: the operator
+            watches them. A strategy may declare them too.
     """
 
     reads: Reads = Reads.POD
@@ -53,6 +56,7 @@ class Declares(Struct, frozen=True):
     reads_load: bool = False
     binds_by_port: bool = False
     is_parallel: bool = False
+    objects: tuple[type[WatchedObject], ...] = ()
 
 
 @runtime_checkable
@@ -64,6 +68,14 @@ class DeclaringPlugin(Protocol, metaclass=Structural):
 
 #: What a plugin without the attribute declares.
 NOTHING_DECLARED = Declares()
+
+
+def problem_of_declared(plugin: object) -> str:
+    """What is wrong with a class's declarations, "" for nothing."""
+    declared = declares_of(plugin)
+    if not isinstance(declared, Declares):
+        return "its attribute declares must be a plimsoll.framework.Declares"
+    return next(filter(None, map(problem_of, declared.objects)), "")
 
 
 def declares_of(plugin: object) -> Declares:

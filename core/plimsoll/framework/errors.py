@@ -5,6 +5,7 @@
     PlimsollError
     ├── CannotJudgeError        a strategy lacks the data to judge the cluster: a sentence
     ├── ConfigurationError      a policy is invalid: names the field
+    │   └── UnknownPartError    it names a plugin or strategy that is not installed
     └── PluginError             a plugin raised or returned a wrong value: names the plugin
 """
 
@@ -12,7 +13,7 @@ from typing import ClassVar
 
 from plimsoll.model.errors import PlimsollError
 
-__all__ = ["CannotJudgeError", "ConfigurationError", "PlimsollError", "PluginError"]
+__all__ = ["CannotJudgeError", "ConfigurationError", "PlimsollError", "PluginError", "UnknownPartError"]
 
 
 class CannotJudgeError(PlimsollError, ValueError):
@@ -43,14 +44,19 @@ class ConfigurationError(PlimsollError):
         return f"{self.path}: {self.problem}"
 
 
+class UnknownPartError(ConfigurationError):
+    """A policy names a plugin or strategy that is not installed where it is read."""
+
+
 class PluginError(PlimsollError):
     """A plugin raised or broke a rule of its extension point; it fails its own cycle, never the loop.
 
-    The extension point is spelled as in a profile (``preFilter``).
+    The extension point is spelled as in a profile (``preFilter``). ``trace`` is where the plugin raised.
     """
 
-    def __init__(self, plugin: str, point: str, problem: str) -> None:
+    def __init__(self, plugin: str, point: str, problem: str, trace: str = "") -> None:
         super().__init__(plugin, point, problem)
+        self.trace = trace
         self.plugin = plugin
         self.point = point
         self.problem = problem

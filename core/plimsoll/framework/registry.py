@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from plimsoll.framework.args import PluginArgs, parse_args
-from plimsoll.framework.capabilities import Declares, declares_of
-from plimsoll.framework.errors import ConfigurationError
+from plimsoll.framework.capabilities import problem_of_declared
+from plimsoll.framework.errors import ConfigurationError, UnknownPartError
 from plimsoll.framework.extension_points import Plugin
 
 #: By extension point, spelled as in a profile, the members that a class needs to implement it.
@@ -90,16 +90,24 @@ class ClassRegistry(Generic[ClassT]):
         """The missing members of the class, "" for none."""
         raise NotImplementedError
 
+    def find(self, name: str, path: str) -> type[ClassT]:
+        """The class that a policy names at ``path``.
+
+        Raises:
+            UnknownPartError: It is not registered.
+        """
+        if name not in self._classes:
+            known = ", ".join(sorted(self._classes))
+            raise UnknownPartError(path, f'there is no {self.what} "{name}"; {self.listing} {known}')
+        return self._classes[name]
+
     def build(self, name: str, args: Mapping[str, Any] | None, path: str) -> ClassT:
         """Create an instance from the arguments that a policy has at ``path``; None uses the defaults.
 
         Raises:
             ConfigurationError: Unknown name, or invalid arguments; names the field.
         """
-        if name not in self._classes:
-            known = ", ".join(sorted(self._classes))
-            raise ConfigurationError(path, f'there is no {self.what} "{name}"; {self.listing} {known}')
-        source = self._classes[name]
+        source = self.find(name, path)
         try:
             return source(parse_args(source.args_model, args, path))
         except ConfigurationError:
@@ -131,6 +139,4 @@ class Registry(ClassRegistry[Plugin]):
         args_model = getattr(source, "args_model", None)
         if not (isinstance(args_model, type) and issubclass(args_model, PluginArgs)):
             return "its args_model must be a class derived from PluginArgs"
-        if not isinstance(declares_of(source), Declares):
-            return "its attribute declares must be a plimsoll.framework.Declares"
-        return ""
+        return problem_of_declared(source)

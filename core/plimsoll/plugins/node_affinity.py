@@ -12,7 +12,7 @@ Edges: terms are alternatives. A term without requirements, a term that cannot b
 terms match no node. If every required term names nodes (``metadata.name In``), PreFilter excludes all other
 nodes. A preferred term that cannot be parsed fails the attempt.
 Source: kube-scheduler v1.36, ``nodeaffinity/node_affinity.go``.
-Differs: not at all.
+Differs: a node that starts to satisfy addedAffinity alone is an event that helps; upstream passes over it.
 """
 
 from collections.abc import Hashable
@@ -177,13 +177,15 @@ class NodeAffinity(
         return (fwk.EventWithHint(fwk.EventResource.NODE, node, self._after_node, by_template=True),)
 
     def _after_node(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-        """The node matches now, and did not match the pod's own affinity before."""
-        new, old = change.new, change.old
-        if self._enforced is not None and not self._enforced.matches(new.labels, new.name):
-            return fwk.QueueingHint.SKIP
-        own = pod.template.required_nodes
-        before = old is not None and own.matches(old.labels, old.name)
-        return fwk.QueueingHint.of(own.matches(new.labels, new.name) and not before)
+        """The node matches now, and did not before."""
+
+        def matches(node: fwk.Node | None) -> bool:
+            matchers = (self._enforced, pod.template.required_nodes)
+            return node is not None and all(
+                each is None or each.matches(node.labels, node.name) for each in matchers
+            )
+
+        return fwk.QueueingHint.of(matches(change.new) and not matches(change.old))
 
 
 def _named_nodes(required: NodeSelector) -> frozenset[str] | None:

@@ -9,7 +9,7 @@ Units: none.
 Edges: two users of a GCE disk, iSCSI disk or Ceph image are compatible if both only read; of an EBS volume
 never. Pods that a simulation adds or removes change ``conflicts`` by claim name, in any namespace.
 Source: kube-scheduler v1.36, ``volumerestrictions/volume_restrictions.go``.
-Differs: nothing known.
+Differs: a deleted pod of another namespace that had the disk is an event that helps; upstream passes over it.
 """
 
 from typing import ClassVar
@@ -130,11 +130,10 @@ class VolumeRestrictions(
 def _after_pod(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
     """The deleted pod shared a claim or a disk with the waiting pod."""
     other: fwk.PodInfo = change.old
-    if other.namespace != pod.namespace:
-        return fwk.QueueingHint.SKIP
     shares = not set(mounted_claims(pod)).isdisjoint(mounted_claims(other))
     return fwk.QueueingHint.of(
-        shares or any(_conflict(disk, its) for disk in _disks(pod) for its in _disks(other))
+        (shares and other.namespace == pod.namespace)
+        or any(_conflict(disk, its) for disk in _disks(pod) for its in _disks(other))
     )
 
 

@@ -1,5 +1,6 @@
 """PowerSaving wakes nodes for important pods only, before the pod arrives, and prefers awake nodes."""
 
+import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
@@ -67,25 +68,29 @@ async def a_power_controller(status=200):
         await runner.cleanup()
 
 
-async def test_a_sleeping_node_is_woken_before_the_pod_is_bound():
+def test_a_sleeping_node_is_woken_before_the_pod_is_bound():
     """A node that is awake needs no waking: PreBind is skipped."""
-    async with a_power_controller() as (url, woken):
-        plugin, state, info, _ = prepared(a_pod(priority=1000), wake_url=url)
 
-        awake, asleep = (plugin.pre_bind_preflight(state, info, node) for node in ("up", "down"))
-        status = await plugin.pre_bind(state, info, "down")
+    async def bound():
+        async with a_power_controller() as (url, woken):
+            plugin, state, info, _ = prepared(a_pod(priority=1000), wake_url=url)
+            awake, asleep = (plugin.pre_bind_preflight(state, info, node) for node in ("up", "down"))
+            status = await plugin.pre_bind(state, info, "down")
+        return awake.is_skip, asleep.is_success, status.is_success, woken
 
-    assert (awake.is_skip, asleep.is_success, status.is_success) == (True, True, True)
-    assert woken == ["down"]
+    assert asyncio.run(bound()) == (True, True, True, ["down"])
 
 
-async def test_a_node_that_does_not_wake_gets_no_pod():
+def test_a_node_that_does_not_wake_gets_no_pod():
     """A refusal and a controller that is away are errors: the pod is tried again."""
-    async with a_power_controller(status=503) as (url, _):
-        plugin, state, info, _ = prepared(a_pod(priority=1000), wake_url=url)
 
-        refused = await plugin.pre_bind(state, info, "down")
-    away = await plugin.pre_bind(state, info, "down")
+    async def bound():
+        async with a_power_controller(status=503) as (url, _):
+            plugin, state, info, _ = prepared(a_pod(priority=1000), wake_url=url)
+            refused = await plugin.pre_bind(state, info, "down")
+        return refused, await plugin.pre_bind(state, info, "down")
+
+    refused, away = asyncio.run(bound())
 
     assert refused.message == "down does not wake: Service Unavailable"
     assert away.message.startswith("down does not wake: ")

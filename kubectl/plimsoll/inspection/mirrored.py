@@ -22,6 +22,8 @@ from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.readings import LoadSettings
 from plimsoll.model.decoding import DecodeError, decode
 from plimsoll.model.kinds.deployment import Deployment
+from plimsoll.model.kinds.watched_object import WatchedObjects
+from plimsoll.policies.extensions import declared_here
 from plimsoll.ports.observer import Observer
 from plimsoll.records.record import Record
 from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SnapshotContent
@@ -74,13 +76,7 @@ class MirroredObjects:
         skipping = _Skipping()
         self.skipped = skipping.found
         ingestion = Ingestion((self.groups, Mirror(self.cache, skipping), self.pending), skipping)
-        for resource in (*WATCHED, *OPTIONAL):
-            for document in content.objects.get(resource.name, ()):
-                value, name, problems = read_object(resource.kind, document)
-                for problem in problems:
-                    skipping.object_skipped(resource.name, name, problem)
-                if value is not None:
-                    ingestion.apply((event_of(None, value),))
+        self._take(content, ingestion, skipping)
         if all(resource.name in content.objects for resource in DEVICES):
             book = self.cache.cluster.objects.ledger(DeviceBook)
             book.serve(is_served=True)
@@ -104,6 +100,18 @@ class MirroredObjects:
         if usage.nodes or usage.pods:
             keeper = LoadKeeper(self.cache.cluster, ONE_READING)
             keeper.observe(content.taken, load_readings(usage.nodes), load_readings(usage.pods))
+
+    def _take(self, content: SnapshotContent, ingestion: Ingestion, skipping: _Skipping) -> None:
+        """Read the objects of all kinds."""
+        for resource in (*WATCHED, *OPTIONAL, *declared_here()):
+            for document in content.objects.get(resource.name, ()):
+                value, name, problems = read_object(resource.kind, document)
+                for problem in problems:
+                    skipping.object_skipped(resource.name, name, problem)
+                if value is not None:
+                    ingestion.apply((event_of(None, value),))
+            if resource.name in content.objects:
+                self.cache.cluster.objects.ledger(WatchedObjects).listed.add(resource.kind)
 
     def _plain(self, resource: str, document: bytes) -> dict[str, Any] | None:
         """A document as plain values; None if it is not an object."""

@@ -124,7 +124,8 @@ def overview(state: ClusterState) -> SnapshotOverview:
         utilisation=_utilisation(state),
         largest_namespaces=_namespaces(state),
         policies=tuple(
-            PolicySummary(name=name, problem=each.problem[1]) for name, each in state.policies.items()
+            PolicySummary(name=name, problem=each.unknown or each.problem[1])
+            for name, each in state.policies.items()
         ),
         unreadable=tuple(
             UnreadableObject(resource=each.resource, name=each.name, problem=each.problem)

@@ -5,7 +5,7 @@ memory is missing: its queue and back-off, rounds in which nodes were over-used,
 began, and smoothed usage.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -28,6 +28,7 @@ from plimsoll.inspection.measured_usage import measured
 from plimsoll.inspection.mirrored import MirroredObjects
 from plimsoll.inspection.still_time import StillClock
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.errors import PlimsollError
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.planning import context
 from plimsoll.planning.context import RATE_S, PlanningFacts, touched_nodes, under_way
@@ -46,6 +47,10 @@ from plimsoll.records.history import (
 from plimsoll.records.record import Record
 from plimsoll.snapshots.content import DEPLOYMENTS, SnapshotContent
 from plimsoll.timing.timer import Timer
+
+
+class UnknownHereError(PlimsollError):
+    """The answer needs a plugin or strategy that is not installed on this machine."""
 
 
 class JudgedPolicy(Struct, frozen=True):
@@ -69,6 +74,22 @@ class JudgedPolicy(Struct, frozen=True):
     def problem(self) -> tuple[str, str]:
         """Why it is not accepted, as a reason and a sentence; "" if it is."""
         return self.lost if self.lost[0] else (self.verdict.reason, self.verdict.sentence)
+
+    @property
+    def unknown(self) -> str:
+        """Why it cannot be judged here though the operator may serve it; "" if it can.
+
+        The operator has packages that this machine lacks, unless it says itself that the policy is invalid.
+        """
+        status = self.document.get("status") or {}
+        is_refused = any(
+            each.get("type") == "Accepted" and each.get("status") == "False"
+            for each in status.get("conditions") or ()
+        )
+        if not self.verdict.unknown or is_refused:
+            return ""
+        remedy = "correct the name, install its package here, or ask the operator"
+        return f"not known here: {self.verdict.sentence}; {remedy}"
 
 
 class ClusterState:
@@ -151,6 +172,31 @@ class ClusterState:
     def forecaster(self) -> ProfileScheduler:
         """The scheduler that forecasts for unserved schedulers: kube-scheduler's default profile."""
         return ProfileScheduler(self.catalogue.forecast, self.cluster, nominator=self.book.nominator)
+
+    def scheduler(self, name: str) -> ProfileScheduler | None:
+        """The scheduler of a name; None if no policy serves it.
+
+        Raises:
+            UnknownHereError: A policy serves it by a plugin that is not installed here.
+        """
+        self.check_known((name,))
+        return self.schedulers.get(name)
+
+    def check_known(self, names: Collection[str]) -> None:
+        """Raise UnknownHereError if a policy serves one of these names by a plugin that is not known here."""
+        for name, problem in self.unknown.items():
+            if name in names:
+                raise UnknownHereError(f'SchedulingPolicy for schedulerName "{name}" is {problem}')
+
+    @cached_property
+    def unknown(self) -> Mapping[str, str]:
+        """By scheduler name, why the policy that serves it cannot be judged here."""
+        found = {}
+        for each in self.policies.values():
+            name = ((each.document.get("spec") or {}).get("scheduling") or {}).get("schedulerName")
+            if each.unknown and name is not None and name not in self.profiles:
+                found[str(name)] = each.unknown
+        return found
 
     def find_pod(self, namespace: str, name: str) -> PodInfo | None:
         """The pod of this name, placed or not; None when it does not exist."""

@@ -11,6 +11,7 @@ from plimsoll.kube.session.errors import APIError, NotFound
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.usage.metrics_api import UsageMeter
 from plimsoll.model.decoding import read_with
+from plimsoll.policies.extensions import declared_here
 from plimsoll.ports.usage import UsageReading
 from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SnapshotContent, UsageContent
 from plimsoll.usage.sources import usage_problem
@@ -69,11 +70,13 @@ async def read_cluster(
     objects: dict[str, list[bytes]] = {}
     missing: dict[str, str] = {}
     essential = {*needed, *(only or ESSENTIAL)}
-    for name, path in PATHS.items():
+    declared = {each.name: each for each in declared_here()}
+    for name, path in {**PATHS, **{each.name: each.path for each in declared.values()}}.items():
         if only and name not in only:
             continue
         try:
-            objects[name] = await _read(session, name, path, progress)
+            selector = declared[name].selector if name in declared else ""
+            objects[name] = await _read(session, name, path, progress, selector)
         except NotFound:
             if name in essential - ESSENTIAL:
                 raise
@@ -87,10 +90,10 @@ async def read_cluster(
     return SnapshotContent(taken, session.address, objects, usage, missing)
 
 
-async def _read(session: Session, name: str, path: str, progress: ReadProgress) -> list[bytes]:
+async def _read(session: Session, name: str, path: str, progress: ReadProgress, selector: str) -> list[bytes]:
     """All objects of one collection, page by page."""
     found: list[bytes] = []
-    params = {"limit": str(PAGE)}
+    params = {"limit": str(PAGE)} | ({"labelSelector": selector} if selector else {})
     while True:
         content = await session.request("GET", path, params=params, timeout_s=TIMEOUT_S)
         try:

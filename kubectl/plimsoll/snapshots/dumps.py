@@ -13,8 +13,10 @@ import msgspec
 import yaml
 
 from plimsoll.cluster.watched_resources import CORE_POD_GROUPS
+from plimsoll.model.kinds.metadata import ApiObject
 from plimsoll.model.kinds.pod_group import CORE
 from plimsoll.model.quantity import nanos
+from plimsoll.policies.extensions import declared_here
 from plimsoll.ports.usage import UsageReading
 from plimsoll.snapshots.content import POLICIES, RECORDS, SnapshotContent, UsageContent
 from plimsoll.snapshots.errors import SnapshotError
@@ -160,10 +162,15 @@ class Dump:
             self._readings[kind].append(_reading(document, place))
             return
         plural = _PLURALS.get((group, kind))
-        if plural is None:
-            self.ignored[kind] += 1
+        if plural is not None:
+            self.put(plural, document, place)
             return
-        self.put(plural, document, place)
+        declared = [each for each in declared_here() if each.kind.is_of(group, kind)]
+        if not declared:
+            self.ignored[kind] += 1
+        for resource in declared:
+            if resource.kind.includes(msgspec.json.decode(document, type=ApiObject)):
+                self.put(resource.name, document, place)
 
     def put(self, plural: str, document: bytes, place: str = "trace") -> None:
         """Add one object.
@@ -172,7 +179,7 @@ class Dump:
             SnapshotError: Another object has the same name.
         """
         identity = Names(place, plural).identity(document)
-        if not identity.uid or not (identity.namespace or plural in _CLUSTER_SCOPED):
+        if not identity.uid or not (identity.namespace or plural in _CLUSTER_SCOPED or "." in plural):
             document, identity = _completed(document, identity, plural)
         stock = self._objects.setdefault(plural, {})
         earlier = stock.get((identity.namespace, identity.name))
@@ -187,7 +194,8 @@ class Dump:
 
 def _completed(document: bytes, identity: Identity, plural: str) -> tuple[bytes, Identity]:
     """A manifest as the API server would have stored it: with a uid, and with a namespace."""
-    namespace = identity.namespace or ("" if plural in _CLUSTER_SCOPED else "default")
+    is_scoped = plural in _CLUSTER_SCOPED or "." in plural
+    namespace = identity.namespace or ("" if is_scoped else "default")
     whole = Identity(namespace, identity.name, identity.uid or f"{plural}/{namespace}/{identity.name}")
     found = msgspec.json.decode(document)
     found["metadata"] |= {"uid": whole.uid} | ({"namespace": namespace} if namespace else {})

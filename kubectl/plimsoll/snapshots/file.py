@@ -27,7 +27,7 @@ from plimsoll.ports.usage import UsageReading
 from plimsoll.snapshots.content import POLICIES, RECORDS, SnapshotContent, UsageContent
 from plimsoll.snapshots.errors import SnapshotError
 from plimsoll.snapshots.identity import Names
-from plimsoll.snapshots.saved_fields import KINDS, trimmed
+from plimsoll.snapshots.saved_fields import kinds, trimmed
 
 T = TypeVar("T")
 
@@ -45,8 +45,8 @@ _LEVEL = 6
 
 _NODE_READINGS, _POD_READINGS = "readings/nodes", "readings/pods"
 
-#: Fields of the first line.
-COLLECTIONS = frozenset({*KINDS, POLICIES, RECORDS, _NODE_READINGS, _POD_READINGS})
+#: Fields of the first line, in addition to the kinds.
+COLLECTIONS = frozenset({POLICIES, RECORDS, _NODE_READINGS, _POD_READINGS})
 
 
 class _Header(msgspec.Struct, kw_only=True, rename="camel"):
@@ -174,13 +174,16 @@ def read(stream: BinaryIO, place: str, *, largest: int = LARGEST_CONTENT) -> Sna
     header = _decoded(first, _Header, place, "line 1")
     objects: dict[str, tuple[bytes, ...]] = {}
     counts = dict(header.counts)
+    known = {*COLLECTIONS, *kinds()}
     for plural, count in counts.items():
-        if count < 0 or plural not in COLLECTIONS:
+        if count < 0 or (plural not in known and "." not in plural):
             raise SnapshotError(place, f'line 1 announces {count} of "{plural}", which no release writes')
     readings = counts.pop(_NODE_READINGS, 0), counts.pop(_POD_READINGS, 0)
     for plural, count in counts.items():
         names = Names(place, plural)
-        objects[plural] = tuple(names.checked(line[:-1]) for line in lines.take(count))
+        found = tuple(names.checked(line[:-1]) for line in lines.take(count))
+        if plural in known:  # else of a plugin that is not installed here
+            objects[plural] = found
     nodes, pods = (tuple(_reading(line, place) for line in lines.take(count)) for count in readings)
     expected = lines.digest.hexdigest()
     if _decoded(lines.last(), _Trailer, place, "the last line").sha256 != expected:

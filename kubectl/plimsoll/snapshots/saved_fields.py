@@ -29,6 +29,7 @@ from plimsoll.model.kinds.volume_claims import (
     SELECTED_NODE,
 )
 from plimsoll.model.read_only_dict import NO_ENTRIES
+from plimsoll.policies.extensions import declared_here
 from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS
 from plimsoll.strategies import default_evictor
 from plimsoll.toolkit.descheduling.disruption_signals import SIGNALS, Form
@@ -61,6 +62,11 @@ KINDS: Mapping[str, type] = {
     **{each.name: each.kind for each in (*WATCHED, *OPTIONAL)},
     DEPLOYMENTS: Deployment,
 }
+
+
+def kinds() -> Mapping[str, type]:
+    """The same, with those that installed plugins declare."""
+    return {**KINDS, **{each.name: each.kind for each in declared_here()}}
 
 
 class _Configuration(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -133,7 +139,8 @@ def trimmed(plural: str, document: bytes) -> bytes:
     """
     if plural in (POLICIES, RECORDS):
         return _trimmed_resource(document)
-    kind = twin(KINDS[plural])
+    found = kinds()[plural]
+    kind = twin(found)
     decoder = _decoders.get(plural)
     if decoder is None:
         decoder = _decoders[plural] = msgspec.json.Decoder(kind)
@@ -142,7 +149,7 @@ def trimmed(plural: str, document: bytes) -> bytes:
     except (msgspec.ValidationError, RecursionError):
         return _encoder.encode(_in_part(kind, document))
     except msgspec.DecodeError as exc:
-        raise DecodeError(KINDS[plural].__name__, str(exc)) from exc
+        raise DecodeError(found.__name__, str(exc)) from exc
 
 
 def _in_part(kind: type[Any], document: bytes) -> Any:

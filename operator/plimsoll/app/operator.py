@@ -103,8 +103,8 @@ class Operator:
         for collector in (GCCollector, PlatformCollector, ProcessCollector):
             collector(registry=self.metrics)
         self.conditions = Signal()
-        failures = PluginFailures(self.conditions)
         plain = LoggingObserver(self.clock.monotonic)
+        failures = PluginFailures(self.conditions, frozenset(each.name for each in IN_TREE), plain)
         self.access = access = Access(AccessReviews(session), self.clock, plain)
         self.observer = told_to_all(
             [
@@ -185,7 +185,15 @@ class Operator:
         )
         others = (*self.rebalancing.subscribers, self.orphans)
         was_led = functools.partial(self.policies.were_served, PolicyResources(session))
-        self.startup = Startup(parts, self.leadership, self.wing, self.rebalancing, others, was_led)
+        declared = extensions.declared(registry, strategies)
+
+        def forgive(kind: type) -> None:
+            failures.forgive(extensions.readers(kind, registry))
+            self.conditions.notify()
+
+        self.startup = Startup(
+            parts, self.leadership, self.wing, self.rebalancing, others, was_led, declared, forgive
+        )
         self.metrics.register(StateCollector(self._sources()))
 
     def _controller(

@@ -10,6 +10,7 @@ from typing import Any
 from plimsoll.access.rights import BIND, POD_GROUP_STATUS, READ_AUTOSCALERS, READ_POD_GROUPS
 from plimsoll.app.optional_kinds.device_watches import DeviceWatches
 from plimsoll.app.optional_kinds.optional_watch import OptionalWatch
+from plimsoll.app.optional_kinds.unwatched import FIRST_S
 from plimsoll.app.scheduling_wing import SchedulingWing
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.ingestion import EventSubscriber, OfTypes
@@ -17,9 +18,11 @@ from plimsoll.cluster.watched_resources import AUTOSCALERS, CORE_POD_GROUPS, WAT
 from plimsoll.kube.custom_resources import RECORDS
 from plimsoll.kube.reflector import Reflector, Sink
 from plimsoll.leadership.leader import Leadership
-from plimsoll.model.kinds.watch_event import PodUpdated, WatchEvent
+from plimsoll.model.kinds.watch_event import PodUpdated, Synced, WatchEvent
+from plimsoll.model.kinds.watched_object import WatchedObjects
 from plimsoll.rebalancing.wing import RebalancingWing
 from plimsoll.scheduling.outdated_nodes import OutdatedNodes
+from plimsoll.timing.task_sets import first_of
 
 PODS, NODES = "pods", "nodes"
 
@@ -37,6 +40,8 @@ class Startup:
         rebalancing: Receives events of Eviction records.
         subscribers: Observe all other events after the wing.
         was_led: Whether another process may have led this cluster before; called when the lists are complete.
+        declared: Collections that plugins and strategies read.
+        forgive: Called when one of these has been listed: its readers may have failed before.
     """
 
     def __init__(
@@ -47,18 +52,23 @@ class Startup:
         rebalancing: RebalancingWing,
         subscribers: Sequence[EventSubscriber | OfTypes],
         was_led: Callable[[], Awaitable[bool]],
+        declared: Sequence[WatchedResource] = (),
+        forgive: Callable[[type], None] = lambda _: None,
     ) -> None:
         self._clock = parts.clock
         self._observer = parts.observer
         self._leadership = leadership
         self._wing = wing
         self._was_led = was_led
+        self._forgive = forgive
         outdated = OutdatedNodes(wing.served, parts.clock, self._list_nodes)
         subscribers = (*subscribers, OfTypes((PodUpdated,), (outdated,)))
         self._ingestion = wing.ingestion(subscribers, parts.observer)
         sinks: dict[WatchedResource, Sink] = {
             resource: functools.partial(self._ingest, resource.name) for resource in WATCHED
         }
+        sinks |= {resource: functools.partial(self._take_declared, resource) for resource in declared}
+        self._declared = {resource.name for resource in declared}
         randomness = parts.machine.randomness(parts.seed)
         self._reflectors = [
             Reflector(
@@ -114,6 +124,21 @@ class Startup:
         self._ingestion.apply(events)
         self._observer.batch_taken_in(resource, len(events), self._clock.monotonic() - began)
 
+    def _take_declared(self, resource: WatchedResource, events: list[WatchEvent]) -> None:
+        self._ingest(resource.name, events)
+        if any(isinstance(event, Synced) and event.is_served for event in events):
+            self._forgive(resource.kind)
+            objects = self._wing.mirror.cache.cluster.objects
+            objects.ledger(WatchedObjects).listed.add(resource.kind)
+            objects.version += 1
+
+    async def _until_declared(self) -> None:
+        """Wait briefly for what plugins declare: the kind, or the right to read it, may be missing."""
+        mirror = self._wing.mirror
+        await first_of(
+            mirror.listed.until(lambda: self._declared <= mirror.synced), self._clock.sleep(FIRST_S)
+        )
+
     def _list_nodes(self) -> None:
         """List nodes again, because the state from their watch is in doubt."""
         for each in self._reflectors:
@@ -129,8 +154,8 @@ class Startup:
         """Wait until the cluster is known and this process leads, then for all writes of earlier leaders."""
         with _uncollected():
             await self._wing.mirror.listed.until(lambda: not self.unready())
-        optional = (self._devices, self._autoscalers, self._pod_groups)
-        await asyncio.gather(*(each.until_settled() for each in optional))
+            optional = (self._devices, self._autoscalers, self._pod_groups)
+            await asyncio.gather(*(each.until_settled() for each in optional), self._until_declared())
         self._leadership.stand(was_led=await self._was_led())
         await self._leadership.acquired.wait()
         await self.until_listed(self._leadership.since or 0.0)

@@ -64,7 +64,7 @@ class AttemptFailures:
             if isinstance(error, OverBudgetError):
                 self._observer.failed("an attempt", f"{pod.key}: {error}")
             else:
-                self._observer.plugin_failed(error.plugin, error.point, error.problem)
+                self._observer.plugin_failed(error.plugin, error.point, error.problem, error.trace)
         is_costly = isinstance(decision.error, OverBudgetError)
         queued.costly_count = queued.costly_count + 1 if is_costly else 0
         nomination = decision.nomination

@@ -145,6 +145,7 @@ class SchedulingLoop:
                     return False
                 finally:
                     budget.end()
+                    self._timer.ended(scheduler.profile.scheduler_name, self._clock.monotonic() - began)
                 if decision.outcome is AttemptOutcome.SCHEDULED:
                     return self._pipeline.dispatch(queued, scheduler.profile, decision, began)
                 if budget.was_spent and decision.error is None:

@@ -15,6 +15,9 @@ from plimsoll.ports.observer import Observer
 #: One attempt in this many is timed.
 SAMPLED_ONE_IN = 10
 
+#: Seconds of an attempt after which the next one of its profile is timed too.
+LONG_S = 0.1
+
 
 class PluginTimer:
     """Meters the attempts of all profiles.
@@ -32,12 +35,15 @@ class PluginTimer:
         self._randomness = randomness
         self._observer = observer
         self._counters: dict[str, PluginCalls] = {}
+        self._slow: set[str] = set()
         self.budget = AttemptBudget()
 
     def attempt(self, profile: str) -> "_Metered":
         """Meter the calls within this context, and in tasks started within it."""
         points = None
-        if self._randomness.below(SAMPLED_ONE_IN) == 0:
+        is_sampled = self._randomness.below(SAMPLED_ONE_IN) == 0
+        if is_sampled or profile in self._slow:
+            self._slow.discard(profile)
             points = _Points(profile, self._observer)
             calls = PluginCalls(self.counts[profile], self._clock.monotonic, points.add, self.budget)
         else:
@@ -45,6 +51,11 @@ class PluginTimer:
                 profile, PluginCalls(self.counts[profile], budget=self.budget)
             )
         return _Metered(calls, points)
+
+    def ended(self, profile: str, seconds: float) -> None:
+        """Have the next attempt of a profile timed after a long one: a plugin may be slow."""
+        if seconds > LONG_S:
+            self._slow.add(profile)
 
 
 class _Metered:

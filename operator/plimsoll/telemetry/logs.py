@@ -152,11 +152,19 @@ class LoggingObserver(Observer):
         self._skipped[key] = None
         self._log.warning("object cannot be read", resource=resource, name=name, problem=shown)
 
-    def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
-        """Log a plugin's failure; of those at one extension point, one a minute."""
+    def plugin_failed(self, plugin: str, point: str, problem: str, trace: str = "") -> None:
+        """Log a plugin's failure, and at debug where it raised; one a minute at an extension point."""
         more = self._repeats.since_last((plugin, point))
         if more is not None:
             self._log.error("plugin failed", plugin=plugin, point=point, problem=problem, **more)
+            if trace:
+                self._log.debug("plugin raised", plugin=plugin, point=point, trace=trace)
+
+    def plugin_slow(self, plugin: str, point: str, seconds: float) -> None:
+        """Log a slow plugin; of those at one extension point, one a minute."""
+        more = self._repeats.since_last((plugin, point, "slow"))
+        if more is not None:
+            self._log.warning("plugin is slow", plugin=plugin, point=point, seconds=round(seconds, 3), **more)
 
     def placement_told(self, decision: str, step: str, facts: Mapping[str, object]) -> None:
         """Log a step of a placement."""

@@ -57,7 +57,7 @@ FORBIDDEN = State(
 )
 ABSENT = State(
     "the API server does not serve resources",
-    "apply crds/; they are looked for again each minute",
+    "apply crds/, or what a plugin reads; they are looked for again each minute",
     "the API server serves the resources now",
 )
 FAILING = State(

@@ -236,7 +236,7 @@ class MetricsObserver(Observer):
         """Time extension points."""
         self.point_seconds.observe(seconds, upstream_point(point), _status(failed), profile)
 
-    def plugin_failed(self, plugin: str, point: str, problem: str) -> None:  # noqa: ARG002 - for the log
+    def plugin_failed(self, plugin: str, point: str, problem: str, trace: str = "") -> None:  # noqa: ARG002 - for the log
         """Count failures of plugins."""
         self.plugin_failures.labels(plugin, upstream_point(point)).inc()
 

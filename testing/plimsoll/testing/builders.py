@@ -13,8 +13,10 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.objects import SHELVES
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.watched_object import WatchedObject, WatchedObjects, shelf_key
 from plimsoll.model.read_only_dict import sealed
 
 Quantity = str | int | float
@@ -159,9 +161,20 @@ def a_taint(text: str) -> dict[str, str]:
     return {"key": key, "value": value, "effect": effect}
 
 
-def a_cluster(nodes: Iterable[Node] = (), pods: Iterable[Pod] = ()) -> Cluster:
-    """A cluster of these nodes; pods with a node name are placed, others are left out."""
+def a_cluster(
+    nodes: Iterable[Node] = (),
+    pods: Iterable[Pod] = (),
+    objects: Iterable[Any] = (),
+    kinds: Iterable[type[WatchedObject]] = (),
+) -> Cluster:
+    """A cluster of these nodes; pods with a node name are placed, others are left out.
+
+    ``objects`` are objects of other kinds; those of ``kinds`` are known even without any.
+    """
     cluster = Cluster()
+    cluster.objects.ledger(WatchedObjects).listed.update(kinds)
+    for each in objects:
+        put(cluster, each)
     for node in nodes:
         cluster.set_node(node)
     for pod in pods:
@@ -170,9 +183,30 @@ def a_cluster(nodes: Iterable[Node] = (), pods: Iterable[Pod] = ()) -> Cluster:
     return cluster
 
 
-def a_snapshot(*nodes: Node, pods: Iterable[Pod] = ()) -> Snapshot:
-    """A snapshot of these nodes, with these pods on them."""
-    return Snapshot(a_cluster(nodes, pods))
+def put(cluster: Cluster, new: Any, *, gone: bool = False) -> None:
+    """Put an object that is neither pod nor node into a cluster, or take it out."""
+    objects, new = cluster.objects, sealed(new)
+    objects.version += 1
+    if isinstance(new, WatchedObject):
+        watched = objects.ledger(WatchedObjects)
+        watched.listed.add(type(new))
+        watched.replace(*((new, None) if gone else (None, new)))
+        return
+    shelf = getattr(objects, SHELVES[type(new)])
+    if gone:
+        shelf.pop(shelf_key(new), None)
+    else:
+        shelf[shelf_key(new)] = new
+
+
+def a_snapshot(
+    *nodes: Node,
+    pods: Iterable[Pod] = (),
+    objects: Iterable[Any] = (),
+    kinds: Iterable[type[WatchedObject]] = (),
+) -> Snapshot:
+    """A snapshot of these nodes, with these pods on them, and the same other objects as ``a_cluster``."""
+    return Snapshot(a_cluster(nodes, pods, objects, kinds))
 
 
 def the_info(pod: Pod, snapshot: Snapshot | None = None) -> PodInfo:

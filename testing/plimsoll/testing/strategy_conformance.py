@@ -1,10 +1,17 @@
 """The laws of every strategy, as tests for its own test file to inherit.
 
-class TestConformance(StrategyConformance):
-    strategy = PodLifeTime(PodLifeTimeArgs(max_pod_life_time_seconds=3600))
+    class TestConformance(StrategyConformance):
+        strategy = RemoveOldImages(RemoveOldImagesArgs())
+        pods = ({}, {"labels": {"release": "old"}})
+
+``nodes``, ``pods`` and ``objects`` say what the drawn clusters have in addition
+(:mod:`plimsoll.testing.drawn_worlds`). A law fails where a strategy never proposes a pod.
 """
 
+from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import cycle
 from typing import Any, ClassVar
 
 import hypothesis.strategies as st
@@ -22,8 +29,6 @@ from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.framework.descheduling.strategy import Strategy, planners_of
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.validation import validate
-from plimsoll.model.kinds.node import Node
-from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.planning.fork_schedulers import ForkSchedulers
 from plimsoll.planning.moves import RebalancingConfig
@@ -31,23 +36,29 @@ from plimsoll.planning.proven.prospects import ForkProspects
 from plimsoll.planning.strategy_run import run_strategy
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
-from plimsoll.testing.builders import a_cluster
-from plimsoll.testing.conformance import LAWFUL, some_cluster
+from plimsoll.testing.conformance import FEWEST, HINT, MOST
+from plimsoll.testing.drawn_worlds import LAWFUL, Drawing, World
 
+TWICE = 2
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 class _Protects(Evictor):
-    """Protects the pods of one application always, and those of another right before the eviction."""
+    """Protects a third of the pods always, and another third right before the eviction."""
 
     name: ClassVar = "Protects"
     args_model: ClassVar = NoArgs
 
     def filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:  # noqa: ARG002 - the port
-        return Refusal("Protected", "as such") if pod.labels.get("app") == "db" else None
+        return Refusal("Protected", "as such") if third(pod) == 1 else None
 
     def pre_eviction_filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:  # noqa: ARG002 - the port
-        return Refusal("Protected", "right before") if pod.labels.get("app") == "batch" else None
+        return Refusal("Protected", "right before") if third(pod) == 2 else None
+
+
+def third(pod: PodInfo) -> int:
+    """The third of the pods to which a pod belongs, by its name."""
+    return sum(map(ord, pod.name)) % 3
 
 
 def _prospects(cluster: Cluster) -> ForkProspects:
@@ -58,26 +69,30 @@ def _prospects(cluster: Cluster) -> ForkProspects:
     return ForkProspects(cluster, rebalancing, ForkSchedulers(rebalancing.profiles, cluster))
 
 
-class StrategyConformance:
+class StrategyConformance(Drawing):
     """The laws of every strategy; set ``strategy`` to an instance that has candidates."""
 
     strategy: ClassVar[Any]
 
+    def _draw(self, data: st.DataObject) -> World:
+        return data.draw(self._worlds(self.strategy))
+
     def _proposed(
-        self, nodes: list[Node], pods: list[Pod], planner: Planner, verdict: Verdict = Verdict.ACCEPTED
+        self, world: World, planner: Planner, verdict: Verdict = Verdict.ACCEPTED
     ) -> list[Candidate]:
         """The strategy's candidates if all get this verdict; accepted pods leave."""
-        cluster = a_cluster(nodes, [pod for pod in pods if not pod.is_terminal])
+        placed = replace(world, pods=[pod for pod in world.pods if not pod.is_terminal])
+        cluster = placed.cluster()
         only = planners_of(self.strategy)
         planner = planner if only is None or planner in only else Planner(min(only))
-        ended = [cluster.templates.info(pod) for pod in pods if pod.is_terminal]
+        others = [pod for pod in world.pods if pod.is_terminal] + [world.pod]
         context = StrategyContext(
             cluster=cluster,
             nodes=considered_nodes(cluster),
             now=NOW,
             evictors=(_Protects(NoArgs()),),
             planner=planner,
-            unplaced=UnplacedPods(ended),
+            unplaced=UnplacedPods(map(cluster.templates.info, others)),
             prospects=_prospects(cluster) if planner is Planner.PROVEN else Nowhere(),
         )
         proposed: list[Candidate] = []
@@ -101,44 +116,53 @@ class StrategyConformance:
 
         assert type(strategy).name in StrategyRegistry([type(strategy)])
 
+    def test_some_pods_are_proposed(self) -> None:
+        """In the drawn clusters: else the other laws have tried nothing."""
+        proposed = pods = clusters = 0
+        for world, planner in zip(self._some_worlds(self.strategy, MOST), cycle(Planner), strict=False):
+            proposed += len(self._proposed(world, planner))
+            pods, clusters = pods + len(world.pods), clusters + 1
+            if clusters >= FEWEST and proposed:
+                break
+        print(f"{type(self.strategy).name} proposed {proposed} of {pods} pods in {clusters} clusters")  # noqa: T201 - pytest shows it with -rP
+        assert proposed, f"none of {pods} pods was proposed in {clusters} clusters: {HINT}"
+
     @LAWFUL
-    @given(some_cluster(), st.sampled_from(Planner))
+    @given(st.data(), st.sampled_from(Planner))
     def test_candidates_are_pods_of_their_nodes_with_a_reason(
-        self, drawn: tuple[list[Node], list[Pod]], planner: Planner
+        self, data: st.DataObject, planner: Planner
     ) -> None:
         """Each candidate names the node of its pod, and the reason."""
-        for candidate in self._proposed(*drawn, planner):
+        for candidate in self._proposed(self._draw(data), planner):
             assert candidate.node == candidate.pod.pod.node_name
             assert candidate.reason
 
     @LAWFUL
-    @given(some_cluster(), st.sampled_from(Planner))
-    def test_protected_pods_are_not_proposed(
-        self, drawn: tuple[list[Node], list[Pod]], planner: Planner
-    ) -> None:
+    @given(st.data(), st.sampled_from(Planner))
+    def test_protected_pods_are_not_proposed(self, data: st.DataObject, planner: Planner) -> None:
         """A pod that an evictor protects, at either stage, is no candidate."""
-        assert {each.pod.labels["app"] for each in self._proposed(*drawn, planner)} <= {"web"}
+        protected = [each.pod.key for each in self._proposed(self._draw(data), planner) if third(each.pod)]
+
+        assert not protected, "ask context.is_evictable and is_movable before each candidate"
 
     @LAWFUL
-    @given(some_cluster(), st.sampled_from(Planner), st.randoms())
+    @given(st.data(), st.sampled_from(Planner), st.randoms())
     def test_the_order_of_arrival_does_not_matter(
-        self, drawn: tuple[list[Node], list[Pod]], planner: Planner, random: Any
+        self, data: st.DataObject, planner: Planner, random: Any
     ) -> None:
         """Equal clusters give the same candidates in the same order, regardless of the order of insertion."""
-        nodes, pods = drawn
-        before = [(each.pod.key, each.node) for each in self._proposed(nodes, pods, planner)]
-        random.shuffle(nodes)
-        random.shuffle(pods)
-        after = [(each.pod.key, each.node) for each in self._proposed(nodes, pods, planner)]
+        world = self._draw(data)
+        before = [(each.pod.key, each.node) for each in self._proposed(world, planner)]
+        random.shuffle(world.nodes)
+        random.shuffle(world.pods)
+        after = [(each.pod.key, each.node) for each in self._proposed(world, planner)]
 
         assert before == after
 
     @LAWFUL
-    @given(some_cluster(), st.sampled_from(Planner), st.sampled_from([Verdict.REFUSED, Verdict.NODE_CLOSED]))
-    def test_refusals_end(
-        self, drawn: tuple[list[Node], list[Pod]], planner: Planner, verdict: Verdict
-    ) -> None:
+    @given(st.data(), st.sampled_from(Planner), st.sampled_from([Verdict.REFUSED, Verdict.NODE_CLOSED]))
+    def test_refusals_end(self, data: st.DataObject, planner: Planner, verdict: Verdict) -> None:
         """A strategy whose candidates are always refused ends: it proposes a pod at most twice."""
-        nodes, pods = drawn
+        proposed = self._proposed(self._draw(data), planner, verdict)
 
-        assert len(self._proposed(nodes, pods, planner, verdict)) <= 2 * len(pods)
+        assert max(Counter(each.pod.uid for each in proposed).values(), default=0) <= TWICE

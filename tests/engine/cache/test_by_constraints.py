@@ -16,7 +16,7 @@ from plimsoll.framework import Registry
 from plimsoll.model.kinds.pod import Container, Pod, ResourceRequirements
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster
-from plimsoll.testing.conformance import LAWFUL, some_cluster, some_nodes, some_pod
+from plimsoll.testing.drawn_worlds import LAWFUL, some_cluster, some_nodes, some_pod
 
 PROFILE = build_profile(
     ProfileConfig("default-scheduler"),

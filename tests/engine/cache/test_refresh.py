@@ -26,7 +26,7 @@ from plimsoll.framework import (
     unschedulable,
 )
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from plimsoll.testing.conformance import LAWFUL
+from plimsoll.testing.drawn_worlds import LAWFUL
 
 
 class Avoids(FilterPlugin):

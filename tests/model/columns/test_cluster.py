@@ -12,7 +12,7 @@ from plimsoll.model.columns.cluster import CPU, MEMORY, PODS, Cluster
 from plimsoll.model.columns.columns import PodIndex, RowCounts
 from plimsoll.model.columns.validation import validate
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from plimsoll.testing.conformance import some_nodes, some_pod
+from plimsoll.testing.drawn_worlds import some_nodes, some_pod
 
 
 class PodsByApp(PodIndex):

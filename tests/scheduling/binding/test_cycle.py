@@ -23,7 +23,7 @@ class Failures(Observer):
     def __init__(self) -> None:
         self.seen: list[Any] = []
 
-    def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
+    def plugin_failed(self, plugin: str, point: str, problem: str, trace: str = "") -> None:
         self.seen.append((plugin, point, problem))
 
 

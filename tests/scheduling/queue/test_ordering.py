@@ -19,7 +19,7 @@ class Told(Observer):
     def __init__(self) -> None:
         self.plugins: list[Any] = []
 
-    def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
+    def plugin_failed(self, plugin: str, point: str, problem: str, trace: str = "") -> None:
         self.plugins.append((plugin, point))
 
 

@@ -45,7 +45,7 @@ class Told(Observer):
         self.hints: list[Any] = []
         self.events: list[Any] = []
 
-    def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
+    def plugin_failed(self, plugin: str, point: str, problem: str, trace: str = "") -> None:
         self.failed_plugins.append((plugin, point))
 
     def hint_asked(self, plugin: str, event: str, hint: str, seconds: float) -> None:

@@ -1,5 +1,12 @@
 """The API for authors of strategies, in addition to :mod:`plimsoll.framework`."""
 
+from plimsoll.framework.descheduling.complaints import Complaining as Complaining
+from plimsoll.framework.descheduling.complaints import Complaint as Complaint
+from plimsoll.framework.descheduling.complaints import Complaints as Complaints
+from plimsoll.framework.descheduling.complaints import Gravity as Gravity
+from plimsoll.framework.descheduling.complaints import Vicinity as Vicinity
+from plimsoll.framework.descheduling.complaints import nodes_near as nodes_near
+from plimsoll.framework.descheduling.complaints import pods_near as pods_near
 from plimsoll.framework.descheduling.context import Evictor as Evictor
 from plimsoll.framework.descheduling.context import StrategyContext as StrategyContext
 from plimsoll.framework.descheduling.context import considered_nodes as considered_nodes
@@ -7,12 +14,24 @@ from plimsoll.framework.descheduling.measurements import Measurements as Measure
 from plimsoll.framework.descheduling.measurements import NodeClasses as NodeClasses
 from plimsoll.framework.descheduling.measurements import Planner as Planner
 from plimsoll.framework.descheduling.measurements import Sample as Sample
+from plimsoll.framework.descheduling.pod_indexes import UnplacedPods as UnplacedPods
 from plimsoll.framework.descheduling.proposals import Beneficiary as Beneficiary
 from plimsoll.framework.descheduling.proposals import Bundle as Bundle
 from plimsoll.framework.descheduling.proposals import Candidate as Candidate
 from plimsoll.framework.descheduling.proposals import Candidates as Candidates
+from plimsoll.framework.descheduling.proposals import Destinations as Destinations
 from plimsoll.framework.descheduling.proposals import Refusal as Refusal
 from plimsoll.framework.descheduling.proposals import Verdict as Verdict
+from plimsoll.framework.descheduling.proposals import until_closed as until_closed
+from plimsoll.framework.descheduling.prospects import Outlook as Outlook
+from plimsoll.framework.descheduling.prospects import ProspectAttempt as ProspectAttempt
+from plimsoll.framework.descheduling.prospects import Prospects as Prospects
+from plimsoll.framework.descheduling.strategy import AsksForGain as AsksForGain
+from plimsoll.framework.descheduling.strategy import EmptiesNodes as EmptiesNodes
+from plimsoll.framework.descheduling.strategy import LimitsPlanners as LimitsPlanners
+from plimsoll.framework.descheduling.strategy import MovesByLoad as MovesByLoad
+from plimsoll.framework.descheduling.strategy import Renewing as Renewing
+from plimsoll.framework.descheduling.strategy import SpreadsEvenly as SpreadsEvenly
 from plimsoll.framework.descheduling.strategy import Strategy as Strategy
 from plimsoll.framework.descheduling.strategy import StrategyKind as StrategyKind
 from plimsoll.framework.errors import CannotJudgeError as CannotJudgeError

@@ -4,6 +4,7 @@ Whatever one raises (SystemExit and KeyboardInterrupt too) and whatever it retur
 a PluginError that names it. :mod:`plimsoll.engine.plugin_calls` counts and bounds calls of attempts as well.
 """
 
+import traceback
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -16,8 +17,8 @@ from plimsoll.model.columns.columns import IntArray
 
 AnswerT = TypeVar("AnswerT")
 
-#: Characters of an answer that an error shows.
-SHOWN = 200
+#: Characters of an answer that an error shows, and of a traceback: its end.
+SHOWN, LONGEST_TRACE = 200, 8_000
 
 
 def judged(plugin: str, point: str, function: Callable[..., AnswerT], *args: object) -> AnswerT:
@@ -79,7 +80,8 @@ def named(plugin: str, point: str, raised: BaseException) -> PluginError:
         text = str(raised)
     except BaseException:  # noqa: BLE001 - the plugin's class may raise anything here as well
         text = "an exception that cannot be written as text"
-    return PluginError(plugin, point, f"{kind}{text}")
+    trace = "".join(traceback.format_exception(raised))
+    return PluginError(plugin, point, f"{kind}{text}", trace[-LONGEST_TRACE:])
 
 
 def checked(values: IntArray, length: int, plugin: str, point: str) -> IntArray:

@@ -2,6 +2,7 @@
 
 from typing import ClassVar, TypeVar
 
+from plimsoll.framework.capabilities import problem_of_declared
 from plimsoll.framework.descheduling.context import Evictor
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.framework.registry import ClassRegistry
@@ -14,13 +15,14 @@ class _SourceRegistry(ClassRegistry[SourceT]):
 
     def _problem(self, source: type[SourceT]) -> str:
         missing = [member for member in self.members if not hasattr(source, member)]
-        return f"lacks {', '.join(missing)}" if missing else ""
+        return f"lacks {', '.join(missing)}" if missing else problem_of_declared(source)
 
 
 class StrategyRegistry(_SourceRegistry[Strategy]):
     """The strategies that a policy may name."""
 
     what = "strategy"
+    listing = "the strategies are"
     members = ("name", "kind", "candidates")
 
 

@@ -18,6 +18,7 @@ from plimsoll.model.kinds.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from plimsoll.model.kinds.watched_object import WatchedObjects, WatchedT
 from plimsoll.model.kinds.workload import (
     Namespace,
     PodDisruptionBudget,
@@ -159,6 +160,14 @@ class ClusterObjects:
             known[1][key] = build()
         value: T = known[1][key]
         return value
+
+    def of(self, kind: type[WatchedT]) -> Mapping[str, WatchedT]:
+        """The objects of a kind that a plugin declares (``Declares.objects``), by the same keys.
+
+        Raises:
+            LookupError: They have not been listed; says what is needed for that.
+        """
+        return self.ledger(WatchedObjects).of(kind)
 
     def ledger(self, kind: type[LedgerT]) -> LedgerT:
         """The ledger of that class, created at its first use; forked with the objects."""

@@ -71,9 +71,10 @@ class ObjectDeleted(msgspec.Struct, frozen=True, gc=False):
 
 
 class Synced(msgspec.Struct, frozen=True, gc=False):
-    """The first list of a kind is complete; objects that were not in it do not exist."""
+    """The first list of a kind is complete, or the server does not serve it: other objects do not exist."""
 
     kind: str
+    is_served: bool = True
 
 
 WatchEvent: TypeAlias = (

@@ -19,37 +19,12 @@ import aiohttp
 import numpy as np
 from pydantic import Field, PositiveFloat
 
-from plimsoll.framework import (
-    ABSENT,
-    MAX_SCORE,
-    SKIP,
-    SUCCESS,
-    ActionType,
-    BoolArray,
-    ClusterEvent,
-    CycleState,
-    EnqueueExtensions,
-    EventResource,
-    EventWithHint,
-    IntArray,
-    NodeFilter,
-    NodeView,
-    PluginArgs,
-    PodInfo,
-    PreBindPlugin,
-    PreFilterPlugin,
-    QueueingHint,
-    ScorePlugin,
-    Snapshot,
-    Status,
-    error,
-    unschedulable,
-)
+from plimsoll import framework as fwk
 
 ASLEEP = "node(s) were asleep"
 
 
-class PowerSavingArgs(PluginArgs):
+class PowerSavingArgs(fwk.PluginArgs):
     """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy."""
 
     label: str = Field(default="power", description="The node label that tells.")
@@ -66,7 +41,9 @@ class SleepingNodes:
     names: frozenset[str]
 
 
-class PowerSaving(PreFilterPlugin, NodeFilter, ScorePlugin, PreBindPlugin, EnqueueExtensions):
+class PowerSaving(
+    fwk.PreFilterPlugin, fwk.NodeFilter, fwk.ScorePlugin, fwk.PreBindPlugin, fwk.EnqueueExtensions
+):
     """Let nodes sleep unless an important pod needs one."""
 
     name: ClassVar = "PowerSaving"
@@ -76,40 +53,40 @@ class PowerSaving(PreFilterPlugin, NodeFilter, ScorePlugin, PreBindPlugin, Enque
     def __init__(self, args: PowerSavingArgs) -> None:
         self.args = args
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+    def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Note who sleeps."""
         asleep = self._asleep(snapshot)
         nodes = (snapshot.node(int(position)).name for position in np.flatnonzero(asleep))
         state.write(SleepingNodes(frozenset(nodes)))
-        return SUCCESS
+        return fwk.SUCCESS
 
-    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeView) -> Status:
+    def filter_node(self, state: fwk.CycleState, pod: fwk.PodInfo, node: fwk.NodeView) -> fwk.Status:
         """One node, in plain Python: the framework asks for each of them."""
         if node.labels.get(self.args.label) != self.args.value or pod.priority >= self.args.wake_priority:
-            return SUCCESS
-        return unschedulable(ASLEEP)
+            return fwk.SUCCESS
+        return fwk.unschedulable(ASLEEP)
 
-    def events_to_register(self) -> tuple[EventWithHint, ...]:
+    def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """What may help a pod for which no node was awake."""
-        nodes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
-        return (EventWithHint(EventResource.NODE, nodes, self.after_node, by_template=True),)
+        nodes = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_LABEL
+        return (fwk.EventWithHint(fwk.EventResource.NODE, nodes, self.after_node, by_template=True),)
 
-    def after_node(self, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+    def after_node(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
         """The node is awake, and was not before."""
         label, asleep = self.args.label, self.args.value
         was_awake = change.old is not None and change.old.labels.get(label) != asleep
-        return QueueingHint.of(change.new.labels.get(label) != asleep and not was_awake)
+        return fwk.QueueingHint.of(change.new.labels.get(label) != asleep and not was_awake)
 
-    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """Points of all nodes, shape (N,): nodes that are awake first."""
-        points: IntArray = np.where(self._asleep(snapshot), 0, MAX_SCORE).astype(np.int64)
+        points: fwk.IntArray = np.where(self._asleep(snapshot), 0, fwk.MAX_SCORE).astype(np.int64)
         return points
 
-    def pre_bind_preflight(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+    def pre_bind_preflight(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> fwk.Status:
         """There is work to do on sleeping nodes only."""
-        return SUCCESS if self.args.wake_url and node in state.read(SleepingNodes).names else SKIP
+        return fwk.SUCCESS if self.args.wake_url and node in state.read(SleepingNodes).names else fwk.SKIP
 
-    async def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+    async def pre_bind(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> fwk.Status:
         """Wake the node; a refusal, or no answer, fails the binding, and the pod is tried again."""
         limit = aiohttp.ClientTimeout(total=self.args.timeout_seconds)
         try:
@@ -117,12 +94,13 @@ class PowerSaving(PreFilterPlugin, NodeFilter, ScorePlugin, PreBindPlugin, Enque
                 aiohttp.ClientSession(timeout=limit) as session,
                 session.post(f"{self.args.wake_url}/{node}") as answer,
             ):
-                return SUCCESS if answer.status < 300 else error(f"{node} does not wake: {answer.reason}")
+                is_awake, reason = answer.status < 300, answer.reason
+            return fwk.SUCCESS if is_awake else fwk.error(f"{node} does not wake: {reason}")
         except (TimeoutError, aiohttp.ClientError) as exc:
-            return error(f"{node} does not wake: {str(exc) or 'no answer in time'}")
+            return fwk.error(f"{node} does not wake: {str(exc) or 'no answer in time'}")
 
-    def _asleep(self, snapshot: Snapshot) -> BoolArray:
+    def _asleep(self, snapshot: fwk.Snapshot) -> fwk.BoolArray:
         """Which nodes sleep, shape (N,)."""
         label, value = self.args.label, snapshot.label(self.args.label).find(self.args.value)
-        asleep: BoolArray = (snapshot.label_ids(label) == value) & (value != ABSENT)
+        asleep: fwk.BoolArray = (snapshot.label_ids(label) == value) & (value != fwk.ABSENT)
         return asleep

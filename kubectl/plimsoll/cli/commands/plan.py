@@ -42,7 +42,8 @@ def plan(
     """Show what policies would move if they ran now.
 
     Each policy is planned by itself, by the operator's own code; nothing is written. The exit code is 2 if
-    there is a move (with --against: if the moves differ), 0 if not, 1 after an error.
+    there is a move (with --against: if the moves differ), 0 if not, 1 after an error, or without a move if a
+    policy has a plugin or strategy that is not installed here.
     """
     from plimsoll.cli.views.plan import plan_view  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.inspection.plans.plans import plan_of  # noqa: PLC0415 - likewise
@@ -62,7 +63,8 @@ def plan(
     old = None
     if against:
         old = (against, _with(live, _file(against), files), chosen or compared or named)
-    answer = plan_of(new, chosen or named or compared, old)
+    asked = chosen or named or compared
+    answer = plan_of(new, asked, old)
     if report is not None:
         from plimsoll.cli.reports import plan_report, write_report  # noqa: PLC0415 - for pages alone
 
@@ -70,6 +72,8 @@ def plan(
     print_answer(answer, plan_view(answer, wide=options.output == Format.WIDE), options.output)
     if answer.differs if against else answer.moves:
         raise Exit(ExitCode.FOUND)
+    if any(each.unknown for name, each in new.policies.items() if not asked or name in asked):
+        raise Exit(ExitCode.FAILED)
 
 
 def _file(against: str) -> Path | None:
@@ -116,8 +120,10 @@ def _with(
     documents = [each.document for each in live.policies.values()]
     state = live.with_policies(replaced(documents, files[path]))
     for name in sorted(_names(files, path)):
-        _, sentence = state.policies[name].problem
-        if sentence:
+        judged = state.policies[name]
+        if sentence := judged.unknown:
+            raise UserError(f"{path}: SchedulingPolicy {name} is {sentence}")
+        if sentence := judged.problem[1]:
             raise UserError(f"{path}: SchedulingPolicy {name} is not accepted: {sentence}")
     return state
 

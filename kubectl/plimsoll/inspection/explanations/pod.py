@@ -72,6 +72,7 @@ def explain_pod(state: ClusterState, namespace: str, name: str) -> PodExplanatio
 
     Raises:
         UnknownObjectError: There is no such pod.
+        UnknownHereError: Its policy has a plugin that is not installed here.
         PluginError: A plugin failed for the pod.
     """
     pod = state.find_pod(namespace, name)
@@ -79,7 +80,7 @@ def explain_pod(state: ClusterState, namespace: str, name: str) -> PodExplanatio
         known = [each.key for each in (*state.cluster.pods.values(), *state.objects.pending.infos())]
         raise UnknownObjectError("pod", f"{namespace}/{name}", known)
     wanted = pod.pod.spec.scheduler_name
-    served = state.schedulers.get(wanted)
+    served = state.scheduler(wanted)
     scheduler = served or state.forecaster
     row = state.cluster.row_of_pod(pod.uid)
     node = pod.pod.node_name or ("" if row is None else state.cluster.nodes[row].name)

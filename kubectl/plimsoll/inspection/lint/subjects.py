@@ -234,7 +234,7 @@ def of_cluster(state: ClusterState) -> Neighbourhood:
         classes=_SYSTEM_CLASSES | frozenset(objects.priority_classes),
         claims=objects.claims,
         storage_classes=objects.storage_classes,
-        schedulers=frozenset({DEFAULT_SCHEDULER, *state.profiles}),
+        schedulers=frozenset({DEFAULT_SCHEDULER, *state.profiles, *state.unknown}),
         unknown={
             name: state.content.missing[name]
             for name in (NODES, CLASSES, CLAIMS, POLICIES, PODS)

@@ -103,6 +103,7 @@ def fit(
         ManifestError: There is no workload, or the request does not apply to these.
     """
     _check(manifests, question)
+    state.check_known([each.template.spec.scheduler_name for each in manifests.workloads])
     fork = state.cluster.fork()
     for found in manifests.objects:
         shelve(fork, found)
@@ -129,7 +130,12 @@ def waiting_pods(state: ClusterState) -> list[PodInfo]:
 
 
 def schedulers_of(state: ClusterState, groups: Mapping[str, PodGroup]) -> Schedulers:
-    """The schedulers that place pods on forks of the cluster; ``groups`` are further PodGroups."""
+    """The schedulers that place pods on forks of the cluster; ``groups`` are further PodGroups.
+
+    Raises:
+        UnknownHereError: A policy of pods of the cluster has a plugin that is not installed here.
+    """
+    state.check_known({each.pod.spec.scheduler_name for each in state.cluster.pods.values()})
     known = {group.key: group.object for group in state.objects.groups if group.object is not None}
     return Schedulers(state.profiles, state.catalogue.forecast, {**known, **groups})
 

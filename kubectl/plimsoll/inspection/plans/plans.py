@@ -56,7 +56,7 @@ def _plan(state: ClusterState, judged: JudgedPolicy) -> PolicyPlan:
     policy, name = judged.policy, judged.name
     if policy is None:
         _, sentence = judged.problem
-        return PolicyPlan(policy=name, outlook=f"not accepted: {sentence}")
+        return PolicyPlan(policy=name, outlook=judged.unknown or f"not accepted: {sentence}")
     if policy.spec.rebalancing is None:
         return PolicyPlan(policy=name, outlook="moves no pods: it has no spec.rebalancing")
     if name not in state.working:

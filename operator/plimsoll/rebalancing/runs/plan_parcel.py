@@ -70,7 +70,7 @@ class _Packer(pickle.Pickler):
     def persistent_id(self, obj: Any) -> tuple[str, object] | None:
         """The replacement of a pod or a failure; None for all else, which is pickled."""
         if isinstance(obj, PluginError):  # without attributes of third parties, which may not be picklable
-            return "failure", (obj.plugin, obj.point, obj.problem)
+            return "failure", (obj.plugin, obj.point, obj.problem, obj.trace)
         if not isinstance(obj, PodInfo):
             return None
         if self._parcel.known(obj.uid) is obj:

@@ -124,7 +124,7 @@ class RunStatistics:
         runs.violations = {each.name: 0 for each in rebalancing.strategies} | plan.violations()
         self.observer.run_ended(policy, plan.considered, len(plan.moves), plan.refused_by_reason())
         for failure in plan.failures:
-            self.observer.plugin_failed(failure.plugin, failure.point, failure.problem)
+            self.observer.plugin_failed(failure.plugin, failure.point, failure.problem, failure.trace)
 
     def forget(self, policy: str) -> None:
         """Forget a policy that no longer rebalances."""

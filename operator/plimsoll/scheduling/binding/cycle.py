@@ -309,7 +309,7 @@ class BindingCycle:
             await self._statuses.nominate(attempt.pod.pod, attempt.node)
 
     def _broken(self, exc: PluginError) -> Status:
-        self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
+        self._observer.plugin_failed(exc.plugin, exc.point, exc.problem, exc.trace)
         return error(str(exc)).by(exc.plugin)
 
 

@@ -81,7 +81,7 @@ class FairShares(PlacedPodsSubscriber):
                 called(plugin.name, "queueSort", plugin.queue_of, pod), str, plugin.name, "queueSort"
             )
         except PluginError as exc:
-            self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
+            self._observer.plugin_failed(exc.plugin, exc.point, exc.problem, exc.trace)
             return ("", "")
 
     def _standing(self, heap: HeapKey) -> float:
@@ -91,7 +91,7 @@ class FairShares(PlacedPodsSubscriber):
             standing = called(fair.name, "queueSort", fair.standing, queue, name, snapshot)
             sortable(standing, fair.name, like=NUMBER)
         except PluginError as exc:
-            self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
+            self._observer.plugin_failed(exc.plugin, exc.point, exc.problem, exc.trace)
             return 0.0
         return standing
 

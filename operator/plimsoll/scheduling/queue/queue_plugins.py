@@ -103,7 +103,7 @@ class QueuePlugins:
             key = called(self._sort.name, "queueSort", self._sort.sort_key, pod, since)
             self._form = sortable(key, self._sort.name, self._form)
         except PluginError as exc:
-            self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
+            self._observer.plugin_failed(exc.plugin, exc.point, exc.problem, exc.trace)
             return (1, since)
         return (0, key)
 
@@ -134,7 +134,7 @@ class QueuePlugins:
                 status = answered(plugin.name, "preEnqueue", plugin.pre_enqueue, pod)
             return status.by(plugin.name)
         except PluginError as exc:
-            self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
+            self._observer.plugin_failed(exc.plugin, exc.point, exc.problem, exc.trace)
             return error(str(exc)).by(exc.plugin)
 
     def hint(self, plugin: str, hint: Hint, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
@@ -146,7 +146,7 @@ class QueuePlugins:
             )
             said = answer.value
         except PluginError as exc:
-            self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
+            self._observer.plugin_failed(exc.plugin, exc.point, exc.problem, exc.trace)
             answer, said = QueueingHint.QUEUE, "Error"
         self._observer.hint_asked(plugin, change.label, said, self._clock.monotonic() - began)
         return answer
@@ -160,6 +160,6 @@ class QueuePlugins:
                     hints_of([plugin])
                 plugins.append(plugin)
             except PluginError as exc:
-                self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
+                self._observer.plugin_failed(exc.plugin, exc.point, exc.problem, exc.trace)
         whole = len(plugins) == len(scheduler.profile.plugins) and not scheduler.profile.extenders
         return hints_of(plugins, has_undeclared=not whole)
