@@ -233,13 +233,13 @@ class Hunt:
         known = {name: each for name, each in reaching.items() if name not in self._broken}
         near = {name for name, each in known.items() if each.lines[mutant.path] & bits}
         files = {name.partition("::")[0] for name in near}
-        inner = Path(distributions.inner(mutant.path))
-        homes = [f"tests/{inner.parent}/", f"tests/{mutant.package}/"]
+        stem = Path(mutant.path).stem
+        homes = mutant.homes
 
         def order(name: str) -> tuple[object, ...]:
             file = name.partition("::")[0]
             at_home = [not file.startswith(each) for each in homes]
-            return name not in near, file not in files, inner.stem not in file, *at_home, known[name].cost_s
+            return name not in near, file not in files, stem not in file, *at_home, known[name].cost_s
 
         ordered = sorted(known, key=order)
         taken = [each for each in ordered if each in near]
