@@ -1,0 +1,189 @@
+"""What each command says about a cluster with one of everything, value by value.
+
+Each file has a line for each value of an answer, so that a change shows what it concerns; columns and colours
+are the subject of tests/cli. PLIMSOLL_WRITE_GOLDEN=1 writes the files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.commands import say
+from cli.golden_files import check
+from cli.planning_scenes import past
+from inspection.contents import NOW, a_policy_document
+from inspection.zoo import HOST, a_node, a_pod, a_term, items, placed, required, spread, waiting
+from plimsoll.cli.clusters import catalogue
+from plimsoll.inspection.explanations.node import explain_node
+from plimsoll.inspection.explanations.pod import explain_pod
+from plimsoll.inspection.picture import picture_of
+from plimsoll.inspection.state import ClusterState
+from plimsoll.snapshots.reader import read
+
+
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The cluster as a file."""
+    file = tmp_path_factory.mktemp("zoo") / "zoo.json"
+    records = [{"apiVersion": "plimsoll.dev/v1alpha1", **each} for each in past()]
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*items(), *records]}))
+    os.utime(file, (NOW.timestamp(), NOW.timestamp()))
+    return str(file)
+
+
+@pytest.fixture(scope="module")
+def state(dump: str) -> ClusterState:
+    """The cluster as commands see it."""
+    return ClusterState.of(read([dump]), None, catalogue())
+
+
+def values(answer: Any, path: str = "") -> Iterator[str]:
+    """A line for each part that says anything, with the path to it; plain values of one part share a line."""
+    if isinstance(answer, dict):
+        plain = {key: value for key, value in answer.items() if _is_plain(value)}
+        if said := ", ".join(f"{key} {value}" for key, value in plain.items() if value not in (None, "", [])):
+            yield f"{path or '.'}: {said}"
+        for key, value in answer.items():
+            if key not in plain:
+                yield from values(value, f"{path}.{key}")
+    else:
+        for place, value in enumerate(answer):
+            yield from values(value, f"{path}[{place}]")
+
+
+def _is_plain(value: Any) -> bool:
+    return (
+        not isinstance(value, dict | list)
+        or not value
+        or (isinstance(value, list) and not isinstance(value[0], dict | list))
+    )
+
+
+def text_of(*answers: tuple[str, Any]) -> str:
+    return "".join(f"{line}\n" for name, answer in answers for line in (f"== {name}", *values(answer)))
+
+
+def test_pods_are_explained(state: ClusterState) -> None:
+    keys = [(each["metadata"]["namespace"], each["metadata"]["name"]) for each in (*placed(), *waiting())]
+    answers = [("/".join(each), explain_pod(state, *each).document()) for each in keys]
+    check("zoo", "explain-pod", "text", text_of(*answers))
+
+
+def test_nodes_are_explained(state: ClusterState) -> None:
+    names = [each.name for each in state.cluster.nodes]
+    check(
+        "zoo",
+        "explain-node",
+        "text",
+        text_of(*((each, explain_node(state, each).document()) for each in names)),
+    )
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_the_cluster_is_pictured(state: ClusterState, settled: bool) -> None:
+    picture = picture_of(state, settled=settled).document()
+    check("zoo", f"picture{'-settled' if settled else ''}", "text", text_of(("cluster", picture)))
+
+
+#: Questions about the whole cluster, and what the exit code of each is.
+WHOLE = {
+    "plan": ("plan",),
+    "plan-of-one": ("plan", "balance"),
+    "lint": ("lint",),
+    "lint-of-a-namespace": ("lint", "-n", "bank"),
+    "top-nodes": ("top", "nodes"),
+    "top-pods": ("top", "pods", "-A"),
+    "history": ("history", "-A"),
+    "history-of-a-while": ("history", "-A", "--since", "2h", "--until", "30m", "--again-within", "10m"),
+    "whatif-drain": ("whatif", "--drain", "a-half"),
+    "whatif-drain-two": ("whatif", "--drain", "b-busy,a-busy"),
+    "whatif-remove": ("whatif", "--remove-node", "no-zone"),
+    "whatif-add": ("whatif", "--add-node", "new", "--add-node", "more=c-gpu"),
+    "whatif-cordon": ("whatif", "--cordon", "a-half", "--uncordon", "b-cordoned"),
+    "whatif-label": ("whatif", "--label", "a-half", "disk=tape", "--label", "a-busy", "disk-"),
+    "whatif-taint": (
+        "whatif",
+        "--taint",
+        "b-tainted",
+        "dedicated:NoSchedule-",
+        "--taint",
+        "a-half",
+        "x=y:NoExecute",
+    ),
+    "whatif-fewer": ("whatif", "--scale", "shop/rs/web=1"),
+    "whatif-more": ("whatif", "--scale", "shop/replicaset/web=9", "--scale", "shop/sts/db=5"),
+}
+
+
+def asked(dump: str, *words: str) -> tuple[str, Any]:
+    """The exit code and the answer."""
+    said = say(*words, "--from", dump, "-o", "json")
+    return f"exit code {said.code}{said.err and ', ' + said.err.strip()}", json.loads(
+        said.out.replace(dump, "FILE") or "{}"
+    )
+
+
+@pytest.mark.parametrize("question", WHOLE)
+def test_questions_about_the_cluster_are_answered(dump: str, question: str) -> None:
+    check("zoo", question, "text", text_of(asked(dump, *WHOLE[question])))
+
+
+def a_workload(kind: str, name: str, pod: Any, replicas: int = 2, **more: Any) -> dict[str, Any]:
+    version = "batch/v1" if kind in ("Job", "CronJob") else "apps/v1"
+    template = {"metadata": {"labels": pod["metadata"]["labels"]}, "spec": pod["spec"]}
+    spec: dict[str, Any] = {"template": template, "selector": {"matchLabels": pod["metadata"]["labels"]}}
+    if kind == "Job":
+        spec = {"parallelism": replicas, "completions": 7, "template": template}
+    elif kind == "CronJob":
+        spec = {"schedule": "0 * * * *", "jobTemplate": {"spec": {"template": template}}}
+    elif kind != "DaemonSet":
+        spec["replicas"] = replicas
+    return {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": spec | more,
+    }
+
+
+#: Workloads to be applied, one of each kind.
+MANIFESTS = {
+    "deployment": a_workload("Deployment", "new", a_pod("x", cpu="1", owner="new", **spread("new", HOST))),
+    "of-known": a_workload("Deployment", "web", a_pod("x", cpu="500m"), 6),
+    "stateful": a_workload(
+        "StatefulSet",
+        "new",
+        a_pod("x", cpu="1", owner="new", **required("podAntiAffinity", a_term("new", HOST))),
+    ),
+    "daemon": a_workload("DaemonSet", "agent", a_pod("x", cpu="1", owner="agent")),
+    "job": a_workload("Job", "once", a_pod("x", cpu="2", owner="once", restartPolicy="Never")),
+    "cron": a_workload("CronJob", "often", a_pod("x", cpu="2", owner="often", restartPolicy="Never")),
+    "urgent": a_workload("Deployment", "now", a_pod("x", cpu="3", owner="now", priorityClassName="high")),
+    "no-class": a_workload("Deployment", "now", a_pod("x", cpu="3", owner="now", priorityClassName="absent")),
+    "node": {"apiVersion": "v1", **a_node("more", "b", cpu="16")},
+    "policy": a_policy_document("tidy", scheduling={"schedulerName": "absent"}),
+}
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS)
+def test_manifests_are_tried(dump: str, manifest: str, tmp_path: Path) -> None:
+    """Whether they fit, alone and at most, what they change, and what is wrong with them."""
+    file = tmp_path / "manifest.yaml"
+    file.write_text(yaml.safe_dump(MANIFESTS[manifest]))
+    words = [("whatif", "-f"), ("lint", "-f")]
+    if manifest not in ("node", "policy"):
+        words += [
+            ("fit", "-f"),
+            ("fit", "--max", "--alone", "-f"),
+            ("fit", "--preempt", "--replicas", "9", "-f"),
+        ]
+    answers = [(f"{' '.join(each)}", asked(dump, *each, str(file))) for each in words]
+    text = text_of(*((f"{name}: {code}", answer) for name, (code, answer) in answers))
+    check("zoo", f"manifest-{manifest}", "text", text.replace(str(tmp_path), "FOLDER"))
