@@ -90,49 +90,48 @@ def _plain(kind: Any, name: str, place: int, *, full: bool) -> Any:
     if kind is str:
         return TEXTS.get(name, f"{name}-{place}")
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return list(kind)[0]
+        return next(iter(kind))
     return None
 
 
 def variants(kind: Any, value: Any, name: str, *, full: bool, path: str = "") -> Iterator[Variant]:
     """The value with each of its fields changed, one at a time; of several elements, the first one."""
+    arguments, origin = get_args(kind), get_origin(kind)
     if fields := fields_of(kind):
         for each, hint in fields.items():
-            for change, other in variants(hint, getattr(value, each), each, full=full, path=f"{path}.{each}"):
-                yield Variant(change, _with(value, each, other))
-        return
-    arguments = get_args(kind)
-    match get_origin(kind):
-        case None:
-            for other in _others(kind, value, name):
-                yield Variant(f"{path} = {getattr(other, 'value', other)!r}", other)
-        case origin if origin in UNIONS:
-            whole = next(each for each in arguments if each is not types.NoneType)
-            if value is not None:
-                if types.NoneType in arguments:
-                    yield Variant(f"{path} = None", None)
-                yield from variants(whole, value, name, full=full, path=path)
-            elif not full:
-                yield Variant(f"{path} is there", made(whole, name, 0, full=False))
-        case origin if origin is Literal:
-            yield from (Variant(f"{path} = {other!r}", other) for other in arguments[1:])
-        case origin if issubclass(origin, Mapping):
-            yield (
-                Variant(f"{path} = {{}}", {})
-                if full
-                else Variant(f"{path} has a key", {"key": made(arguments[1], name, 0, full=False)})
-            )
-        case origin if origin is tuple and Ellipsis not in arguments:
-            for at, hint in enumerate(arguments):
-                for change, other in variants(hint, value[at], name, full=full, path=f"{path}[{at}]"):
-                    yield Variant(change, (*value[:at], other, *value[at + 1 :]))
-        case origin:
-            for count in COUNTS if full else (1,):
-                if count or name not in NEVER_EMPTY:
-                    yield Variant(f"{path} has {count}", _several(kind, name, count, full=full))
-            if value and issubclass(origin, Sequence):
-                for change, other in variants(arguments[0], value[0], name, full=full, path=f"{path}[0]"):
-                    yield Variant(change, type(value)([other, *value[1:]]))
+            inner = variants(hint, getattr(value, each), each, full=full, path=f"{path}.{each}")
+            yield from (Variant(change, _with(value, each, other)) for change, other in inner)
+    elif origin is None or origin is Literal:
+        others = arguments[1:] if arguments else _others(kind, value, name)
+        yield from (Variant(f"{path} = {getattr(each, 'value', each)!r}", each) for each in others)
+    elif origin in UNIONS:
+        yield from _of_union(arguments, value, name, full=full, path=path)
+    elif issubclass(origin, Mapping):
+        added = {"key": made(arguments[1], name, 0, full=False)}
+        yield Variant(f"{path} = {{}}", {}) if full else Variant(f"{path} has a key", added)
+    elif origin is tuple and Ellipsis not in arguments:
+        for at, hint in enumerate(arguments):
+            inner = variants(hint, value[at], name, full=full, path=f"{path}[{at}]")
+            yield from (Variant(change, (*value[:at], other, *value[at + 1 :])) for change, other in inner)
+    else:
+        for count in COUNTS if full else (1,):
+            if count or name not in NEVER_EMPTY:
+                yield Variant(f"{path} has {count}", _several(kind, name, count, full=full))
+        if value:
+            inner = variants(arguments[0], value[0], name, full=full, path=f"{path}[0]")
+            yield from (Variant(change, type(value)([other, *value[1:]])) for change, other in inner)
+
+
+def _of_union(
+    arguments: tuple[Any, ...], value: Any, name: str, *, full: bool, path: str
+) -> Iterator[Variant]:
+    whole = next(each for each in arguments if each is not types.NoneType)
+    if value is not None:
+        if types.NoneType in arguments:
+            yield Variant(f"{path} = None", None)
+        yield from variants(whole, value, name, full=full, path=path)
+    elif not full:
+        yield Variant(f"{path} is there", made(whole, name, 0, full=False))
 
 
 def _others(kind: Any, value: Any, name: str) -> Iterator[Any]:
