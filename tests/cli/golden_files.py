@@ -6,7 +6,9 @@ PLIMSOLL_WRITE_GOLDEN=1 writes them.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -27,3 +29,30 @@ def check(command: str, case: str, form: str, text: str) -> None:
         file.write_text(text, encoding="utf-8")
     assert file.is_file(), f"{file} is missing; PLIMSOLL_WRITE_GOLDEN=1 writes it"
     assert text == file.read_text(encoding="utf-8")
+
+
+def values(answer: Any, path: str = "") -> Iterator[str]:
+    """A line for each part that says anything, with the path to it; plain values of one part share a line."""
+    if isinstance(answer, dict):
+        plain = {key: value for key, value in answer.items() if _is_plain(value)}
+        if said := ", ".join(f"{key} {value}" for key, value in plain.items() if value not in (None, "", [])):
+            yield f"{path or '.'}: {said}"
+        for key, value in answer.items():
+            if key not in plain:
+                yield from values(value, f"{path}.{key}")
+    else:
+        for place, value in enumerate(answer):
+            yield from values(value, f"{path}[{place}]")
+
+
+def _is_plain(value: Any) -> bool:
+    return (
+        not isinstance(value, dict | list)
+        or not value
+        or (isinstance(value, list) and not isinstance(value[0], dict | list))
+    )
+
+
+def text_of(*answers: tuple[str, Any]) -> str:
+    """The values of several answers, each below its name."""
+    return "".join(f"{line}\n" for name, answer in answers for line in (f"== {name}", *values(answer)))

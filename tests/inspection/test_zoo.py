@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 import yaml
 
 from cli.commands import say
-from cli.golden_files import check
+from cli.golden_files import check, text_of
 from cli.planning_scenes import past
 from inspection.contents import NOW, a_policy_document
 from inspection.zoo import HOST, a_node, a_pod, a_term, items, placed, required, spread, waiting
@@ -42,32 +41,6 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> str:
 def state(dump: str) -> ClusterState:
     """The cluster as commands see it."""
     return ClusterState.of(read([dump]), None, catalogue())
-
-
-def values(answer: Any, path: str = "") -> Iterator[str]:
-    """A line for each part that says anything, with the path to it; plain values of one part share a line."""
-    if isinstance(answer, dict):
-        plain = {key: value for key, value in answer.items() if _is_plain(value)}
-        if said := ", ".join(f"{key} {value}" for key, value in plain.items() if value not in (None, "", [])):
-            yield f"{path or '.'}: {said}"
-        for key, value in answer.items():
-            if key not in plain:
-                yield from values(value, f"{path}.{key}")
-    else:
-        for place, value in enumerate(answer):
-            yield from values(value, f"{path}[{place}]")
-
-
-def _is_plain(value: Any) -> bool:
-    return (
-        not isinstance(value, dict | list)
-        or not value
-        or (isinstance(value, list) and not isinstance(value[0], dict | list))
-    )
-
-
-def text_of(*answers: tuple[str, Any]) -> str:
-    return "".join(f"{line}\n" for name, answer in answers for line in (f"== {name}", *values(answer)))
 
 
 def test_pods_are_explained(state: ClusterState) -> None:
