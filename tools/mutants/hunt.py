@@ -247,8 +247,9 @@ class Hunt:
         dear = sorted(set(taken).difference(tests), key=lambda name: -known[name].cost_s)
         tests += self._affordable([each for each in dear if each.startswith(homes[1])], self.limits.line_s)
         left = len(taken) - len(tests)
-        if taken:
-            tests += self._affordable([each for each in ordered if each not in near], self.limits.module_s)
+        # Also where no test reaches the line: what a forked process runs is not measured.
+        if others := [each for each in ordered if each not in near]:
+            tests += self._affordable(others, self.limits.module_s)
         return Trial(mutant, tests, left)
 
     def _affordable(self, tests: list[str], limit_s: float) -> list[str]:
