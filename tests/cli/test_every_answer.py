@@ -11,15 +11,15 @@ import inspect
 import itertools
 import pkgutil
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, get_type_hints
 
 import pytest
 
 import plimsoll.cli.views
-from cli.answer_variants import fields_of, made, variants
-from cli.golden_files import check
+from cli.answer_variants import made, variants
+from cli.golden_files import check, shown
 from plimsoll.cli import reports
 from plimsoll.cli.tables import Table
 from plimsoll.inspection.history.answer import History
@@ -55,25 +55,6 @@ def forms(function: Callable[..., Any]) -> list[dict[str, bool]]:
     return [
         dict(zip(names, each, strict=True)) for each in itertools.product((True, False), repeat=len(names))
     ]
-
-
-def text_of(shown: Any, path: str = "") -> Iterator[str]:
-    """The lines of what a view gives: tables in their wide form, of a page each value with its path."""
-    if isinstance(shown, str) and not path:
-        yield from shown.splitlines()
-    elif isinstance(shown, Table):
-        yield from shown.lines(wide=True)
-    elif fields_of(type(shown)):
-        for name in fields_of(type(shown)):
-            yield from text_of(getattr(shown, name), f"{path}.{name}")
-    elif isinstance(shown, Mapping):
-        for key, value in shown.items():
-            yield from text_of(value, f"{path}[{key!r}]")
-    elif isinstance(shown, Iterable) and not isinstance(shown, str):
-        for place, each in enumerate(shown):
-            yield from text_of(each, f"{path}[{place}]" if path else "")
-    elif shown not in (None, ""):
-        yield f"{path}: {shown}" if path else f"{shown}"
 
 
 def narrow(shown: Any) -> Iterator[str]:
@@ -130,7 +111,7 @@ def described(kind: Any, shows: list[Callable[[Any], Any]]) -> str:
 
 def read(show: Callable[[Any], Any], answer: Any) -> list[str]:
     """The lines of an answer; the width of columns is left out."""
-    return [re.sub(" {3,}", "   ", each.rstrip()) for each in text_of(show(answer))]
+    return [re.sub(" {3,}", "   ", each.rstrip()) for each in shown(show(answer))]
 
 
 def differences(before: list[str], after: list[str]) -> Iterator[str]:

@@ -6,24 +6,29 @@ are the subject of tests/cli. PLIMSOLL_WRITE_GOLDEN=1 writes the files.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
 from cli.commands import say
-from cli.golden_files import check, text_of
+from cli.golden_files import check, shown, text_of
 from cli.planning_scenes import past
 from inspection.contents import NOW, a_policy_document
 from inspection.zoo import HOST, a_node, a_pod, a_term, items, placed, required, spread, waiting
 from plimsoll.cli.clusters import catalogue
 from plimsoll.inspection.explanations.node import explain_node
 from plimsoll.inspection.explanations.pod import explain_pod
+from plimsoll.inspection.load import node_loads
+from plimsoll.inspection.overview import overview
 from plimsoll.inspection.picture import picture_of
 from plimsoll.inspection.state import ClusterState
+from plimsoll.snapshots.content import UsageContent
 from plimsoll.snapshots.reader import read
 
 
@@ -106,6 +111,54 @@ def asked(dump: str, *words: str) -> tuple[str, Any]:
 @pytest.mark.parametrize("question", WHOLE)
 def test_questions_about_the_cluster_are_answered(dump: str, question: str) -> None:
     check("zoo", question, "text", text_of(asked(dump, *WHOLE[question])))
+
+
+#: Commands whose answer is a page, too.
+PAGES = {
+    "plan": ("plan", "--against", "FILE"),
+    "drain": ("whatif", "--drain", "a-half", "--remove-node", "no-zone"),
+    "history": ("history", "-A"),
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_say_what_commands_say(
+    dump: str, page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their parts; tests/web_pages has their looks."""
+    written: list[Any] = []
+    monkeypatch.setattr("plimsoll.cli.reports.write_report", lambda _, report: written.append(report))
+    monkeypatch.setattr("sys.argv", ["plimsoll", page])
+    file = tmp_path / "policies.yaml"
+    file.write_text(yaml.safe_dump(a_policy_document("tidy")))
+    words = [str(file) if each == "FILE" else each for each in PAGES[page]]
+    say(*words, "--from", dump, "--report", "page.html")
+    lines = [line for line in shown(written[0]) if not line.startswith(".pods")]
+    check(
+        "zoo",
+        f"page-{page}",
+        "text",
+        "\n".join(lines).replace(dump, "FILE").replace(str(tmp_path), "FOLDER") + "\n",
+    )
+
+
+def test_a_cluster_without_readings_is_explained_by_requests(dump: str) -> None:
+    """No sentence about load, and says why it is not known."""
+    content = read([dump])
+    without = msgspec.structs.replace(content, usage=UsageContent(problem="the metrics API is off"))
+    state = ClusterState.of(without, None, catalogue())
+    answers = [("shop/web-1", explain_pod(state, "shop", "web-1").document())]
+    answers += [("loads", node_loads(state).document()), ("overview", overview(state).document())]
+    check("zoo", "without-readings", "text", text_of(*answers).replace(dump, "FILE"))
+
+
+@pytest.mark.parametrize(
+    "words", [("explain", "pod", "shop/web-1"), ("top", "nodes"), ("top", "nodes", "--nonsense")]
+)
+def test_garbage_is_collected_again_after_a_command(dump: str, words: tuple[str, ...]) -> None:
+    say(*words, "--from", dump)
+    assert gc.isenabled()
+    gc.unfreeze()
 
 
 def a_workload(kind: str, name: str, pod: Any, replicas: int = 2, **more: Any) -> dict[str, Any]:

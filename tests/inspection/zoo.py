@@ -59,7 +59,7 @@ def nodes() -> list[Document]:
         full,
         a_node("b-busy", "b", labels={"disk": "hdd"}),
         a_node("b-cordoned", "b", unschedulable=True, taints=[cordon, old]),
-        a_node("b-tainted", "b", taints=[old, gpu, soft]),
+        a_node("b-tainted", "b", taints=[soft, gpu, old]),
         accelerated,
         down,
         a_node("no-zone", cpu="2"),
@@ -94,6 +94,26 @@ def required(kind: str, *terms: Document) -> Document:
 def a_term(app: str, key: str, *namespaces: str) -> Document:
     term: Document = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
     return term | ({"namespaces": list(namespaces)} if namespaces else {})
+
+
+def labelled(app: str, labels: Document) -> Document:
+    """A term that means namespaces by their labels."""
+    return a_term(app, ZONE if labels else HOST) | {"namespaceSelector": {"matchLabels": labels}}
+
+
+def expressed(operator: str, *values: str) -> Document:
+    """A term by an expression."""
+    one = {"key": "app", "operator": operator} | ({"values": list(values)} if values else {})
+    return {
+        "labelSelector": {"matchExpressions": [one, {"key": "tier", "operator": "DoesNotExist"}]},
+        "topologyKey": HOST,
+        "namespaces": ["office"],
+    }
+
+
+def numbers(key: str, *bounds: tuple[str, int]) -> list[Document]:
+    """Expressions that bound a label."""
+    return [{"key": key, "operator": operator, "values": [str(value)]} for operator, value in bounds]
 
 
 def on_nodes(*expressions: Document, fields: list[Document] | None = None) -> Document:
@@ -227,6 +247,64 @@ def waiting() -> list[Document]:
             owner="social",
             **required("podAffinity", a_term("web", ZONE), a_term("nothing", HOST, "bank", "shop")),
         ),
+        a_pod(
+            "near-labelled", owner="social", **required("podAffinity", labelled("teller", {"team": "bank"}))
+        ),
+        a_pod(
+            "near-unlabelled", owner="social", **required("podAffinity", labelled("teller", {"team": "shop"}))
+        ),
+        a_pod(
+            "near-in-two", owner="social", **required("podAffinity", a_term("clerk", HOST, "shop", "bank"))
+        ),
+        a_pod("near-expressed", owner="social", **required("podAffinity", expressed("In", "clerk", "maid"))),
+        a_pod("near-existing", owner="social", **required("podAffinity", expressed("Exists"))),
+        a_pod(
+            "apart-labelled",
+            owner="shy",
+            nodeSelector={"zone": "none"},
+            **required("podAntiAffinity", labelled("teller", {"team": "bank"})),
+        ),
+        a_pod("apart-here", owner="shy", cpu="1900m", **required("podAntiAffinity", labelled("web", {}))),
+        a_pod("large-memory", owner="large", **containers(memory="9000Mi")),
+        a_pod("odd-memory", owner="large", **containers(memory="9216001Ki", cpu="10")),
+        a_pod("bytes", owner="large", **containers(memory="9663676417")),
+        a_pod("no-such-resource", owner="large", **containers(**{"example.com/fpga": "1"})),
+        a_pod(
+            "impossible-range",
+            owner="choosy",
+            **on_nodes(*numbers("generation", ("Gt", 5), ("Lt", 9), ("Lt", 6))),
+        ),
+        a_pod(
+            "narrow-range",
+            owner="choosy",
+            **on_nodes(*numbers("generation", ("Gt", 5), ("Gt", 2), ("Lt", 8))),
+        ),
+        a_pod(
+            "excluded",
+            owner="choosy",
+            nodeSelector={"disk": "ssd"},
+            **on_nodes({"key": "disk", "operator": "NotIn", "values": ["ssd"]}),
+        ),
+        a_pod(
+            "both-ways",
+            owner="choosy",
+            **on_nodes({"key": "x", "operator": "Exists"}, {"key": "x", "operator": "DoesNotExist"}),
+        ),
+        a_pod(
+            "two-values",
+            owner="choosy",
+            **on_nodes(
+                {"key": "disk", "operator": "In", "values": ["ssd"]},
+                {"key": "disk", "operator": "In", "values": ["hdd", "nvme"]},
+            ),
+        ),
+        a_pod("spread-of-others", owner="choosy", **spread("nothing", ZONE)),
+        a_pod(
+            "tolerates-nothing",
+            owner="choosy",
+            tolerations=[{"key": "absent", "operator": "Equal", "value": "v", "effect": "NoSchedule"}],
+        ),
+        a_pod("of-a-class", owner="choosy", cpu="9", priorityClassName="absent"),
         a_pod("apart-from-web", owner="shy", **required("podAntiAffinity", a_term("web", ZONE))),
         a_pod(
             "apart-everywhere",
@@ -260,7 +338,15 @@ def waiting() -> list[Document]:
     ]
     ending = a_pod("ends-waiting", owner="ending")
     ending["metadata"]["deletionTimestamp"] = "2026-01-31T11:59:00Z"
-    return [*pods, ending]
+    return [*map(of_its_own, pods), ending]
+
+
+def of_its_own(pod: Document) -> Document:
+    """The pod with an owner of its own, as rules judge one pod of each owner."""
+    (owner,) = pod["metadata"]["ownerReferences"]
+    if owner["name"] not in ("web", "train", "recluse", "urgent"):
+        owner["name"] = owner["uid"] = pod["metadata"]["name"]
+    return pod
 
 
 def claim(name: str) -> Document:
@@ -316,6 +402,8 @@ def others() -> list[Document]:
     }
     device = {"name": "small", "attributes": {"size": {"int": 1}}, "capacity": {"memory": {"value": "8Gi"}}}
     request = {"name": "r", "exactly": {"deviceClassName": "gpu", "count": 3}}
+    bank = named("Namespace", "bank")
+    bank["metadata"]["labels"] = {"team": "bank"}
     volume = {
         "capacity": {"storage": "1Gi"},
         "accessModes": ["ReadWriteOnce"],
@@ -329,7 +417,7 @@ def others() -> list[Document]:
         a_budget("web", "web", 0, "bank", maxUnavailable=0),
         a_budget("of-no-pod", "nothing", 0, minAvailable=1),
         named("Namespace", "shop"),
-        named("Namespace", "bank"),
+        bank,
         named("PriorityClass", "high", value=1000),
         named("PriorityClass", "low", value=-10, globalDefault=True),
         named("PodGroup", "train", "shop", spec={"minMember": 3}),
