@@ -102,7 +102,7 @@ REFUSED, MISSING = Unauthorized("GET /x", 403, "no"), NotFound("GET /x", 404, "n
 SESSION: Any = SimpleNamespace()
 
 
-@pytest.mark.parametrize(("answers", "placed"), [({}, False), ({"it": [{}]}, True), ({"it": REFUSED}, False)])
+@pytest.mark.parametrize(("answer", "placed"), [([], False), ([{}], True), (REFUSED, False)])
 async def test_a_scheduler_has_placed_a_pod_if_one_of_its_pods_has_a_node(
     monkeypatch: pytest.MonkeyPatch, answer: Any, placed: bool
 ) -> None:
