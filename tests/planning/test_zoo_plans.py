@@ -5,17 +5,22 @@ PLIMSOLL_WRITE_GOLDEN=1 writes the files; a change of the planner shows in them 
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from cli.commands import say
 from cli.golden_files import check, text_of
 from cli.planning_scenes import past
 from inspection.contents import Document, a_policy_document, content_of
 from inspection.zoo import HOST, ZONE, a_budget, a_node, a_pod, a_term, named, on_nodes, required, spread
 from plimsoll.inspection.plans.plans import plan_of
 from plimsoll.inspection.state import ClusterState
+from plimsoll.snapshots.file import save
 from plimsoll.strategies import IN_TREE
 
 NODES = tuple(f"n{each}" for each in range(9))
@@ -158,13 +163,15 @@ def state() -> ClusterState:
     return ClusterState.of(content_of(crowd()))
 
 
+def policy_of(strategies: list[Document], **options: Any) -> Document:
+    """A policy that places the pods and moves them by these strategies."""
+    rebalancing = {"mode": "Enforce", "strategies": strategies, **options}
+    return a_policy_document("one", scheduling={"schedulerName": "plimsoll"}, rebalancing=rebalancing)
+
+
 def planned(state: ClusterState, strategies: list[Document], **options: Any) -> Document:
     """The plan of one policy."""
-    policy = a_policy_document(
-        "one",
-        scheduling={"schedulerName": "plimsoll"},
-        rebalancing={"mode": "Enforce", "strategies": strategies, **options},
-    )
+    policy = policy_of(strategies, **options)
     document = plan_of(state.with_policies([policy])).model_dump(mode="json", by_alias=True)
     (found,) = document["policies"]
     for plain in ("nodes", "spread", "budgets"):  # follow from the moves; tests/inspection shows them
@@ -203,3 +210,20 @@ def test_strategies_of_one_policy_plan_together_as_before(state: ClusterState) -
     ]
     plans = [("in order", planned(state, every)), ("in the other order", planned(state, every[::-1]))]
     check("zoo", "plans-together", "text", text_of(*plans))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--until", "40m"), ("--until", "15m", "--enforce", "--seed", "3"), ("--until", "5m", "--together")],
+)
+def test_a_replay_of_the_crowd_goes_as_before(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Budgets that close, replacements that come late, and pods that nothing places."""
+    names = ("RemoveDuplicates", "RemovePodsViolatingNodeTaints", "LowNodeUtilization", "PodLifeTime")
+    chosen = [{"name": name, "args": ARGS[name][0]} for name in names]
+    drawn = a_policy_document("drawn", rebalancing={"mode": "DryRun", "strategies": chosen[:2]})
+    policies = [policy_of(chosen, schedule={"intervalSeconds": 120}), drawn]
+    file = tmp_path / "crowd.json.gz"
+    save(replace(content_of([*crowd(), *policies]), source="FILE"), file)
+    said = say("replay", str(file), *words, "-o", "json")
+    assert said.code == 0, said.err
+    check("zoo", f"replay{'-'.join(words)}", "text", text_of(("report", json.loads(said.out))))
