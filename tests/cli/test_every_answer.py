@@ -11,7 +11,7 @@ import inspect
 import itertools
 import pkgutil
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, get_type_hints
 
@@ -29,8 +29,9 @@ from plimsoll.simulation.report import ReplayReport
 #: What a view needs besides its answer.
 MORE: dict[str, dict[str, Any]] = {
     "junit": {"rules": ("rule-0", "rule-1", "rule-2"), "fails": Severity.WARNING},
-    "report_lines": {"width": 60},
 }
+#: Columns of terminals; None where there is none.
+WIDTHS = (None, 60, 120, 140)
 #: Public functions of views that take no answer.
 NO_ANSWER = {"age_text", "first_rows", "gain_of", "note_lines", "unknown_lines"}
 #: Answers that no command gives: a node without the plugins of the others, a resource of which there is none.
@@ -45,16 +46,14 @@ def functions() -> Iterator[Callable[..., Any]]:
                 yield function
 
 
-def forms(function: Callable[..., Any]) -> list[dict[str, bool]]:
+def forms(function: Callable[..., Any]) -> list[dict[str, Any]]:
     """Each combination of what the view can be wanted with, such as wide."""
-    names = [
-        name
+    values: dict[str, Sequence[Any]] = {
+        name: WIDTHS if name == "width" else (True, False)
         for name, each in inspect.signature(function).parameters.items()
-        if each.kind is each.KEYWORD_ONLY and name != "width"
-    ]
-    return [
-        dict(zip(names, each, strict=True)) for each in itertools.product((True, False), repeat=len(names))
-    ]
+        if each.kind is each.KEYWORD_ONLY
+    }
+    return [dict(zip(values, each, strict=True)) for each in itertools.product(*values.values())]
 
 
 def narrow(shown: Any) -> Iterator[str]:

@@ -20,7 +20,22 @@ from cli.commands import say
 from cli.golden_files import check, shown, text_of
 from cli.planning_scenes import past
 from inspection.contents import NOW, a_policy_document
-from inspection.zoo import HOST, a_node, a_pod, a_term, items, placed, required, spread, waiting
+from inspection.zoo import (
+    HOST,
+    a_budget,
+    a_claim,
+    a_node,
+    a_pod,
+    a_term,
+    claim,
+    items,
+    named,
+    on_nodes,
+    placed,
+    required,
+    spread,
+    waiting,
+)
 from plimsoll.cli.clusters import catalogue
 from plimsoll.inspection.explanations.node import explain_node
 from plimsoll.inspection.explanations.pod import explain_pod
@@ -113,6 +128,33 @@ def test_questions_about_the_cluster_are_answered(dump: str, question: str) -> N
     check("zoo", question, "text", text_of(asked(dump, *WHOLE[question])))
 
 
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        (("web-1", "-n", "bank"), "bank/web-1"),
+        (("bank/web-1",), "bank/web-1"),
+        (("bank/web-1", "-n", "bank"), "bank/web-1"),
+        (("shop/web-1",), "shop/web-1"),
+    ],
+)
+def test_a_pod_is_meant_by_its_namespace(dump: str, words: tuple[str, ...], key: str) -> None:
+    answer = json.loads(say("explain", "pod", *words, "--from", dump, "-o", "json").out)
+    assert f"{answer['namespace']}/{answer['name']}" == key
+
+
+def test_a_pod_without_a_namespace_is_that_of_the_default_one(dump: str) -> None:
+    said = say("explain", "pod", "web-1", "--from", dump)
+    assert said.code == 1
+    assert "default/web-1" in said.err or "namespace default" in said.err
+
+
+@pytest.mark.parametrize("subject", ["a/b/c", "/web-1", "shop/", "/"])
+def test_what_is_no_name_of_a_pod_is_said_so(dump: str, subject: str) -> None:
+    said = say("explain", "pod", subject, "--from", dump)
+    assert (said.code, said.out) == (1, "")
+    assert f'"{subject}" is no pod; write NAME' in said.err
+
+
 #: Commands whose answer is a page, too.
 PAGES = {
     "plan": ("plan", "--against", "FILE"),
@@ -179,6 +221,25 @@ def a_workload(kind: str, name: str, pod: Any, replicas: int = 2, **more: Any) -
     }
 
 
+def a_list(*documents: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "List", "items": [*documents]}
+
+
+def limits(*items: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", **named("LimitRange", "limits", "shop"), "spec": {"limits": [*items]}}
+
+
+def bare(cpu: str, limit: str) -> dict[str, Any]:
+    """A container that requests this and is limited to that, and one that says nothing."""
+    resources = ({"requests": {"cpu": cpu}} if cpu else {}) | ({"limits": {"cpu": limit}} if limit else {})
+    return {"containers": [{"name": "main", "resources": resources}, {"name": "side"}]}
+
+
+def ephemeral(storage: str) -> dict[str, Any]:
+    spec = a_claim("x", storage)["spec"]
+    return {"name": storage, "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
+
+
 #: Workloads to be applied, one of each kind.
 MANIFESTS = {
     "deployment": a_workload("Deployment", "new", a_pod("x", cpu="1", owner="new", **spread("new", HOST))),
@@ -193,6 +254,63 @@ MANIFESTS = {
     "cron": a_workload("CronJob", "often", a_pod("x", cpu="2", owner="often", restartPolicy="Never")),
     "urgent": a_workload("Deployment", "now", a_pod("x", cpu="3", owner="now", priorityClassName="high")),
     "no-class": a_workload("Deployment", "now", a_pod("x", cpu="3", owner="now", priorityClassName="absent")),
+    "pod": {"apiVersion": "v1", **a_pod("x", cpu="1", owner="own", kind="none")},
+    "with-limits": a_list(
+        limits(
+            {"type": "Pod", "max": {"cpu": "9"}},
+            {"type": "Container", "default": {"cpu": "2"}, "defaultRequest": {"memory": "1Gi"}},
+        ),
+        {
+            "apiVersion": "node.k8s.io/v1",
+            **named("RuntimeClass", "boxed"),
+            "overhead": {"podFixed": {"cpu": "1"}},
+        },
+        a_workload(
+            "ReplicaSet", "new", a_pod("x", owner="new", runtimeClassName="boxed", **bare("1500m", ""))
+        ),
+        a_workload(
+            "Deployment", "other", a_pod("x", owner="other", runtimeClassName="absent", **bare("", "3"))
+        ),
+    ),
+    "without-limits": a_workload("Deployment", "new", a_pod("x", owner="new", **bare("", ""))),
+    "pod-level": a_workload(
+        "Deployment",
+        "new",
+        a_pod("x", owner="new", resources={"limits": {"cpu": "2", "memory": "1Gi"}}, **bare("", "500m")),
+    ),
+    "with-claims": a_list(
+        a_workload(
+            "StatefulSet",
+            "new",
+            a_pod("x", owner="new", volumes=[{"name": "tmp", "emptyDir": {}}]),
+            3,
+            volumeClaimTemplates=[{"metadata": {"name": "data"}, "spec": a_claim("x", "later")["spec"]}],
+        ),
+        a_workload(
+            "Deployment", "ephemeral", a_pod("x", owner="e", volumes=[ephemeral("now"), claim("fixed")])
+        ),
+        a_workload("Deployment", "late", a_pod("x", owner="l", volumes=[ephemeral("later"), claim("late")])),
+    ),
+    "gang": a_list(
+        {"apiVersion": "plimsoll.dev/v1alpha1", **named("PodGroup", "crew", "shop", spec={"minMember": 3})},
+        a_workload("Job", "crew", a_pod("x", cpu="3", labels={"plimsoll.dev/pod-group": "crew"}), 3),
+        {"apiVersion": "policy/v1", **a_budget("crew", "web", 0)},
+        {"apiVersion": "v1", **named("ConfigMap", "left-out", "shop"), "data": {}},
+    ),
+    "daemon-on-some": a_workload(
+        "DaemonSet",
+        "agent",
+        a_pod(
+            "x",
+            cpu="1",
+            owner="agent",
+            tolerations=[{"operator": "Exists"}],
+            **on_nodes(
+                {"key": "disk", "operator": "Exists"},
+                fields=[{"key": "metadata.name", "operator": "NotIn", "values": ["a-half"]}],
+            ),
+        ),
+    ),
     "node": {"apiVersion": "v1", **a_node("more", "b", cpu="16")},
     "policy": a_policy_document("tidy", scheduling={"schedulerName": "absent"}),
 }

@@ -185,6 +185,9 @@ def placed() -> list[Document]:
         a_pod("elsewhere-scheduled", "a-half", cpu="100m", owner="legacy", schedulerName="default-scheduler"),
         a_pod("train-0", "a-half", cpu="100m", owner="train", labels={"plimsoll.dev/pod-group": "train"}),
         a_pod("guest", "c-gpu", owner="guest", **containers(cpu="100m", **{"example.com/gpu": "1"})),
+        a_pod(
+            "holds-device", "c-gpu", cpu="100m", resourceClaims=[{"name": "d", "resourceClaimName": "held"}]
+        ),
         mirror,
         kept,
         leaving,
@@ -334,6 +337,9 @@ def waiting() -> list[Document]:
         a_pod("late-claim", owner="claims", volumes=[claim("late")]),
         a_pod("fixed-claim", owner="claims", cpu="3500m", volumes=[claim("fixed")]),
         a_pod("no-device", owner="devices", resourceClaims=[{"name": "d", "resourceClaimName": "missing"}]),
+        a_pod(
+            "held-device", tolerations=tolerating, resourceClaims=[{"name": "d", "resourceClaimName": "one"}]
+        ),
         a_pod("large-device", owner="devices", resourceClaims=[{"name": "d", "resourceClaimName": "large"}]),
     ]
     ending = a_pod("ends-waiting", owner="ending")
@@ -404,6 +410,12 @@ def others() -> list[Document]:
     request = {"name": "r", "exactly": {"deviceClassName": "gpu", "count": 3}}
     bank = named("Namespace", "bank")
     bank["metadata"]["labels"] = {"team": "bank"}
+    one = {"name": "r", "exactly": {"deviceClassName": "gpu", "count": 1, "allocationMode": "ExactCount"}}
+    result = {"request": "r", "driver": "d", "pool": "c", "device": "small"}
+    held = {
+        "allocation": {"devices": {"results": [result]}},
+        "reservedFor": [{"resource": "pods", "name": "holds-device", "uid": "shop-holds-device"}],
+    }
     volume = {
         "capacity": {"storage": "1Gi"},
         "accessModes": ["ReadWriteOnce"],
@@ -440,6 +452,8 @@ def others() -> list[Document]:
             },
         ),
         named("ResourceClaim", "large", "shop", spec={"devices": {"requests": [request]}}, status={}),
+        named("ResourceClaim", "one", "shop", spec={"devices": {"requests": [one]}}, status={}),
+        named("ResourceClaim", "held", "shop", spec={"devices": {"requests": [one]}}, status=held),
         named("ReplicaSet", "web", "shop", spec={"replicas": 4, "selector": {"matchLabels": {"app": "web"}}}),
     ]
 

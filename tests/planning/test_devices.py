@@ -9,7 +9,7 @@ from planning.builders import planned, reasons, targets
 from planning.device_worlds import a_made_claim, a_user, a_world, an_allocation, the_default_profile
 from plimsoll.devices.book import DeviceBook
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.devices.fork_devices import follow_devices
+from plimsoll.planning.devices.fork_devices import ForkDevices, follow_devices
 from plimsoll.planning.moves import EvictionPlan, replacement_of
 
 PROFILES = {"default-scheduler": the_default_profile()}
@@ -209,3 +209,16 @@ def test_a_former_pod_of_the_name_keeps_its_claim() -> None:
     (user,) = fork.objects.ledger(DeviceBook).claims["default/kept"].status.reserved_for
     assert user.uid == "uid-of-the-former"
     assert taken(fork)["b/d3"] == 1
+
+
+def test_claims_that_are_unknown_hide_none_that_are_released() -> None:
+    """A plan may name one that somebody deletes meanwhile; what was released comes back as it was."""
+    fork = follow_devices(crowd_with_devices().fork())
+    devices = fork.index(ForkDevices)
+    before = allocations(fork)
+    released = devices.release(["default/absent", "default/mine", "default/team"])
+
+    assert {each.key for each in released} == {"default/mine", "default/team"}
+    assert taken(fork).keys() == {"a/d0", "a/d1", "b/d0", "b/d1", "b/d3"}
+    devices.restore(released)
+    assert allocations(fork) == before

@@ -11,7 +11,7 @@ import pytest
 
 from plimsoll.access.rights import Right
 from plimsoll.kube.session.errors import APIError, NotFound, Unauthorized
-from plimsoll.preflight import survey
+from plimsoll.preflight import survey, workloads
 from plimsoll.preflight.definitions import judged_names
 from plimsoll.preflight.findings import Area, Level, Unread, unchecked
 from plimsoll.preflight.ports import judged_ports
@@ -188,3 +188,45 @@ async def test_leases_that_may_not_be_listed_are_read_in_one_namespace(
         return
     (key,) = await survey._leases(session, "/c/leases", namespace)
     assert (key, paths) == (("ops", "plimsoll"), [f"/c/namespaces/ops/leases/{survey.NAME}"])
+
+
+NODE, OTHER = {"kind": "Node"}, {"kind": "ReplicaSet"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "owners", "counts"),
+    [
+        ("Pod", None, True),
+        ("Pod", [], True),
+        ("Pod", [NODE], True),
+        ("Pod", [OTHER], False),
+        ("Pod", [NODE, OTHER], False),
+        ("Deployment", [OTHER], True),
+    ],
+)
+def test_a_pod_of_a_workload_is_counted_with_that(kind: str, owners: Any, counts: bool) -> None:
+    metadata = {} if owners is None else {"ownerReferences": owners}
+    assert survey._runs_by_itself(kind, {"metadata": metadata}) is counts
+
+
+READY, UNREADY = {"type": "Ready", "status": "True"}, {"type": "Ready", "status": "False"}
+STARTED = {"type": "Initialized", "status": "True"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "ready"),
+    [
+        ("Deployment", {"readyReplicas": 2, "numberReady": 7}, 2),
+        ("StatefulSet", {}, 0),
+        ("DaemonSet", {"readyReplicas": 7, "numberReady": 3}, 3),
+        ("DaemonSet", {}, 0),
+        ("CronJob", {"active": [{}, {}], "readyReplicas": 7}, 2),
+        ("CronJob", {"active": None}, 0),
+        ("Pod", {"conditions": [STARTED, READY]}, 1),
+        ("Pod", {"conditions": [STARTED, UNREADY]}, 0),
+        ("Pod", {"conditions": [STARTED]}, 0),
+        ("Pod", {}, 0),
+    ],
+)
+def test_what_is_ready_is_read_as_each_kind_says_it(kind: str, status: Any, ready: int) -> None:
+    assert workloads._ready(kind, status) == ready
