@@ -19,6 +19,7 @@ import yaml
 from cli.commands import say
 from cli.golden_files import check, shown, text_of
 from cli.planning_scenes import past
+from cli.refusing_server import kubeconfig_of
 from inspection.contents import NOW, a_policy_document
 from inspection.zoo import (
     HOST,
@@ -153,6 +154,38 @@ def test_what_is_no_name_of_a_pod_is_said_so(dump: str, subject: str) -> None:
     said = say("explain", "pod", subject, "--from", dump)
     assert (said.code, said.out) == (1, "")
     assert f'"{subject}" is no pod; write NAME' in said.err
+
+
+#: Commands that are about one namespace unless -A is given.
+NAMESPACED = [
+    ("top", "pods"),
+    ("explain", "pod", "web-1"),
+    ("lint",),
+    ("history",),
+    ("fit", "-f", "x.yaml"),
+    ("whatif", "-f", "x.yaml"),
+]
+
+
+@pytest.mark.parametrize("words", NAMESPACED, ids=lambda words: "-".join(words[:2]))
+def test_a_live_cluster_is_read_in_the_namespace_of_the_context(
+    dump: str, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a snapshot of it is with -n; -n and -A change that as they do there."""
+    monkeypatch.chdir(tmp_path)
+    workload = a_workload("Deployment", "web", a_pod("x", cpu="500m"), 2)
+    del workload["metadata"]["namespace"]
+    Path("x.yaml").write_text(yaml.safe_dump(workload))
+    kubeconfig = kubeconfig_of(tmp_path / "config", "http://127.0.0.1:1", namespace="bank")
+    content = read([dump])
+    monkeypatch.setattr("plimsoll.cli.connection.with_session", lambda *_: content)
+    live = ("--kubeconfig", str(kubeconfig), *(("--operator", "none") if words[0] == "explain" else ()))
+    form = ("-o", "json")
+
+    for given, meant in (((), ("-n", "bank")), (("-n", "shop"), ("-n", "shop"))):
+        assert say(*words, *live, *given, *form).out == say(*words, *meant, "--from", dump, *form).out
+    if words[0] in ("top", "history"):
+        assert say(*words, *live, "-A", *form).out == say(*words, "-A", "--from", dump, *form).out
 
 
 #: Commands whose answer is a page, too.
