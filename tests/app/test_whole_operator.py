@@ -18,6 +18,8 @@ from misbehaving.stage import Stage, played
 from plimsoll.app.optional_kinds import autoscaler_watch, device_watches
 from plimsoll.app.optional_kinds.unwatched import ASK_S, RETRY_S, Unwatched
 from plimsoll.app.process import OperatorProcess, TaskEnded
+from plimsoll.app.start_check import StartCheck
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from simulation.cluster import NAMESPACE, POLICIES, policy
 
 #: Seconds in which a pod that fits gets its node.
@@ -159,18 +161,11 @@ def test_what_is_wrong_with_the_installation_is_logged_once_the_process_leads(lo
     """Programs that do the same work, by their ready pods; pods that nothing schedules; policies' rights."""
 
     async def story(stage: Stage) -> None:
-        for name, image, ready in (
-            ("balancer", "registry.k8s.io/descheduler/descheduler:v0.35.0", True),
-            ("unready", "registry.k8s.io/kube-scheduler:v1.36.0", False),
-        ):
-            container = {"name": "main", "image": image}
-            spec = {"containers": [container], "nodeName": "n0"}
-            status = {"phase": "Running", "conditions": [{"type": "Ready", "status": str(ready)}]}
-            meta = {"name": name, "namespace": NAMESPACE}
-            stage.cluster.api.create("pods", {"metadata": meta, "spec": spec})
-            stage.cluster.api.patch_status("pods", NAMESPACE, name, {"status": status}) if hasattr(
-                stage.cluster.api, "patch_status"
-            ) else None
+        container = {"name": "main", "image": "registry.k8s.io/descheduler/descheduler:v0.35.0"}
+        meta = {"name": "balancer", "namespace": NAMESPACE}
+        stage.cluster.api.create(
+            "pods", {"metadata": meta, "spec": {"containers": [container], "nodeName": "n0"}}
+        )
         stage.serve("s")
         enforcing = {"mode": "Enforce", "strategies": [{"name": "RemoveDuplicates"}]}
         stage.cluster.api.create(POLICIES, policy("tidy", rebalancing=enforcing))
@@ -191,6 +186,24 @@ def test_what_is_wrong_with_the_installation_is_logged_once_the_process_leads(lo
         ("warning", "pods", "schedulerName nowhere", "likely"),
     ]
     assert [each[0] for each in failures] == ["checking the installation"]
+
+
+def test_only_ready_pods_of_such_programs_are_at_work() -> None:
+    """By the images of one pod of each template; each pod by its own state."""
+    nothing: Any = None
+    image = "registry.k8s.io/descheduler/descheduler:v0.35.0"
+    ready, unready = ({"conditions": [{"type": "Ready", "status": each}]} for each in ("True", "False"))
+    pods = [
+        a_pod(name, node="n", status=status, containers=[{"name": "c", "image": each}])
+        for name, each, status in (
+            ("one", image, ready),
+            ("two", image, unready),
+            ("three", image, ready),
+            ("web", "web:1", ready),
+        )
+    ]
+    start = StartCheck(nothing, nothing, a_cluster([a_node("n")], pods), nothing, nothing, nothing, nothing)
+    assert [each.name for each in start._programs()] == ["one", "three"]
 
 
 def test_the_pages_of_a_process_say_what_it_knows() -> None:
