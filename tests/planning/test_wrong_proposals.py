@@ -38,12 +38,12 @@ WRONG: dict[str, tuple[Callable[[PodInfo], Any], str]] = {
     "a pod": (lambda pod: pod, "expected a Candidate with its PodInfo"),
     "a text": (lambda pod: pod.key, "expected a Candidate with its PodInfo"),
     "a candidate without a pod": (lambda pod: Candidate(pod.pod, "a", "why"), "expected a Candidate with"),  # type: ignore[arg-type] # that is the point
-    "an empty bundle": (lambda _: Bundle("b", ()), "a Bundle has at least one candidate, in a tuple"),
+    "an empty bundle": (lambda _: Bundle(()), "a Bundle has at least one candidate, in a tuple"),
     "a bundle of a list": (
-        lambda pod: Bundle("b", [Candidate(pod, "a", "why")]),  # type: ignore[arg-type] # likewise
+        lambda pod: Bundle([Candidate(pod, "a", "why")]),  # type: ignore[arg-type] # likewise
         "a Bundle has at least one candidate, in a tuple",
     ),
-    "a bundle with a pod": (lambda pod: Bundle("b", (Candidate(pod, "a", "why"), pod)), "expected a Candid"),  # type: ignore[arg-type] # likewise
+    "a bundle with a pod": (lambda pod: Bundle((Candidate(pod, "a", "why"), pod)), "expected a Candid"),  # type: ignore[arg-type] # likewise
     "no reason": (lambda pod: Candidate(pod, "a", None), "a node, reason or target that is no text"),  # type: ignore[arg-type] # likewise
     "no target": (lambda pod: Candidate(pod, "a", "why", target=None), "target that is no text"),  # type: ignore[arg-type] # likewise
     "a node by number": (lambda pod: Candidate(pod, 7, "why"), "reason or target that is no text"),  # type: ignore[arg-type] # likewise
