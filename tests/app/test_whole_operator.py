@@ -19,6 +19,7 @@ from plimsoll.app.optional_kinds import autoscaler_watch, device_watches
 from plimsoll.app.optional_kinds.unwatched import ASK_S, RETRY_S, Unwatched
 from plimsoll.app.process import OperatorProcess, TaskEnded
 from plimsoll.app.start_check import StartCheck
+from plimsoll.cluster.watched_resources import AUTOSCALERS
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from simulation.cluster import NAMESPACE, POLICIES, policy
 
@@ -103,7 +104,7 @@ def test_recommendations_that_are_served_late_are_read_then(
         await asyncio.sleep(4.0)
         operator = stage.operator
         assert operator.startup._autoscalers._is_settled
-        reflector = SimpleNamespace(run=lambda: run(autoscaler_watch.AUTOSCALERS.name))
+        reflector = SimpleNamespace(run=lambda: run(AUTOSCALERS.name))
         monkeypatch.setattr(operator.startup._autoscalers, "_reflector", reflector)
         await asyncio.sleep(3 * ASK_S + RETRY_S + 5.0)
 
@@ -157,7 +158,9 @@ def test_a_process_ends_with_any_of_its_tasks_and_the_next_one_works(name: str) 
     played(story, ())
 
 
-def test_what_is_wrong_with_the_installation_is_logged_once_the_process_leads(logged: list[Any]) -> None:
+def test_what_is_wrong_with_the_installation_is_logged_once_the_process_leads(
+    logged: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Programs that do the same work, by their ready pods; pods that nothing schedules; policies' rights."""
 
     async def story(stage: Stage) -> None:
@@ -171,12 +174,16 @@ def test_what_is_wrong_with_the_installation_is_logged_once_the_process_leads(lo
         stage.cluster.api.create(POLICIES, policy("tidy", rebalancing=enforcing))
         stage.pod("lost", "nowhere")
         await asyncio.sleep(90.0)
-        stage.operator.start_check._observer = SimpleNamespace(failed=lambda *what: failures.append(what))
+        monkeypatch.setattr(stage.operator.start_check, "_observer", SimpleNamespace(failed=failed))
         await stage.operator.start_check.run()
         stage.operator.start_check._session = None  # type: ignore[assignment] # so that it fails
         await stage.operator.start_check.run()
 
     failures: list[Any] = []
+
+    def failed(*what: str) -> None:
+        failures.append(what)
+
     played(story, ())
     found = [each for each in logged if each["event"] == "check"]
     assert {each["log_level"] for each in found} <= {"error", "warning"}
@@ -225,16 +232,18 @@ def test_the_pages_of_a_process_say_what_it_knows() -> None:
         body = (await pages.metrics()).decode()
         assert "plimsoll_" in body
         assert "_created" not in body
-        pod = await pages.explain.pod(NAMESPACE, "large")
+        pod: Any = await pages.explain.pod(NAMESPACE, "large")
         assert pod.queue is not None
-        assert (await pages.explain.pod(NAMESPACE, "placed")).queue is None
-        assert (await pages.explain.node("n1")).standing == pod.standing
+        placed: Any = await pages.explain.pod(NAMESPACE, "placed")
+        assert placed.queue is None
+        node: Any = await pages.explain.node("n1")
+        assert node.standing == pod.standing
         first, seen = await pages.live.look({})
         second, _ = await pages.live.look(seen)
         assert len(seen) == 3
         assert not second.nodes
         assert len(first.nodes) == 3
-        assert pages.probes.metrics is pages.probes.live is pages.probes.explain is None
+        assert (pages.probes.metrics, pages.probes.live, pages.probes.explain) == (None, None, None)
         stalled = operator._stalled()
         assert stalled == {"s": 0}
         operator.supervision.fail("kopf's login: refused")

@@ -1,4 +1,4 @@
-"""What people read of every answer: with everything, with nothing, and with each field changed by itself.
+"""Views and pages show every answer: with everything, with nothing, and with each field changed by itself.
 
 PLIMSOLL_WRITE_GOLDEN=1 writes the files; a change of a view shows in them which answers it concerns.
 """
@@ -30,11 +30,11 @@ from plimsoll.simulation.report import ReplayReport
 MORE: dict[str, dict[str, Any]] = {
     "junit": {"rules": ("rule-0", "rule-1", "rule-2"), "fails": Severity.WARNING},
 }
-#: Columns of terminals; None where there is none.
+#: Columns of terminals; None without one.
 WIDTHS = (None, 60, 120, 140)
 #: Public functions of views that take no answer.
 NO_ANSWER = {"age_text", "first_rows", "gain_of", "note_lines", "unknown_lines"}
-#: Answers that no command gives: a node without the plugins of the others, a resource of which there is none.
+#: Answers that no command gives: a node without the plugins of the others, a resource that no node has.
 IMPOSSIBLE = re.compile(r"^(\.placed\.scores\[0\]\.plugins has|\.utilisation\[0\]\.allocatable = 0$)")
 
 
@@ -76,7 +76,9 @@ def test_each_field_of_an_answer_shows_as_before(
 ) -> None:
     name, first = view.__name__, next(iter(inspect.signature(view).parameters))
     kind = get_type_hints(view)[first]
-    shows = [partial(view, **{**MORE.get(name, {}), **form}) for form in forms(view)]
+    shows: list[Callable[[Any], Any]] = [
+        partial(view, **{**MORE.get(name, {}), **form}) for form in forms(view)
+    ]
     check("views", request.node.callspec.id, "text", described(kind, shows))
 
 

@@ -1,4 +1,4 @@
-"""What each command says about a cluster with one of everything, value by value.
+"""Each command answers about a cluster with one of everything, value by value.
 
 Each file has a line for each value of an answer, so that a change shows what it concerns; columns and colours
 are the subject of tests/cli. PLIMSOLL_WRITE_GOLDEN=1 writes the files.
@@ -354,7 +354,7 @@ def test_manifests_are_tried(dump: str, manifest: str, tmp_path: Path) -> None:
     """Whether they fit, alone and at most, what they change, and what is wrong with them."""
     file = tmp_path / "manifest.yaml"
     file.write_text(yaml.safe_dump(MANIFESTS[manifest]))
-    words = [("whatif", "-f"), ("lint", "-f")]
+    words: list[tuple[str, ...]] = [("whatif", "-f"), ("lint", "-f")]
     if manifest not in ("node", "policy"):
         words += [
             ("fit", "-f"),

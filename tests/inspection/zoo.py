@@ -135,8 +135,8 @@ def spread(app: str, key: str, skew: int = 1, **more: Any) -> Document:
     return {"topologySpreadConstraints": [one | more]}
 
 
-def containers(port: int = 0, **requests: str) -> Document:
-    main: Document = {"name": "main", "resources": {"requests": requests}}
+def containers(port: int = 0, more: Document | None = None, **requests: str) -> Document:
+    main: Document = {"name": "main", "resources": {"requests": requests | (more or {})}}
     return {"containers": [main | ({"ports": [{"containerPort": port, "hostPort": port}]} if port else {})]}
 
 
@@ -184,7 +184,7 @@ def placed() -> list[Document]:
         ),
         a_pod("elsewhere-scheduled", "a-half", cpu="100m", owner="legacy", schedulerName="default-scheduler"),
         a_pod("train-0", "a-half", cpu="100m", owner="train", labels={"plimsoll.dev/pod-group": "train"}),
-        a_pod("guest", "c-gpu", owner="guest", **containers(cpu="100m", **{"example.com/gpu": "1"})),
+        a_pod("guest", "c-gpu", owner="guest", **containers(0, {"example.com/gpu": "1"}, cpu="100m")),
         a_pod(
             "holds-device", "c-gpu", cpu="100m", resourceClaims=[{"name": "d", "resourceClaimName": "held"}]
         ),
@@ -198,8 +198,10 @@ def waiting() -> list[Document]:
     """Pods without a node, one for each reason and for pairs of them."""
     disk = {"key": "disk", "operator": "In", "values": ["tape", "nvme"]}
     tolerating = [{"key": "dedicated", "operator": "Exists"}, {"key": "old", "operator": "Exists"}]
-    gpus = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1", "example.com/gpu": "9"}}}]}
-    huge = {
+    gpus: Document = {
+        "containers": [{"name": "main", "resources": {"requests": {"cpu": "1", "example.com/gpu": "9"}}}]
+    }
+    huge: Document = {
         "containers": [
             {
                 "name": "main",
@@ -271,7 +273,7 @@ def waiting() -> list[Document]:
         a_pod("large-memory", owner="large", **containers(memory="9000Mi")),
         a_pod("odd-memory", owner="large", **containers(memory="9216001Ki", cpu="10")),
         a_pod("bytes", owner="large", **containers(memory="9663676417")),
-        a_pod("no-such-resource", owner="large", **containers(**{"example.com/fpga": "1"})),
+        a_pod("no-such-resource", owner="large", **containers(0, {"example.com/fpga": "1"})),
         a_pod(
             "impossible-range",
             owner="choosy",

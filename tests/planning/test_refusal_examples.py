@@ -1,11 +1,12 @@
-"""Which pods of a refusal are named: one of each owner before a second one of any."""
+"""A refusal names pods: one of each owner before a second one of any."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.planning.moves import Refusal, Refused
+from plimsoll.framework.descheduling.proposals import Refusal
+from plimsoll.planning.moves import Refused
 from plimsoll.planning.refusal_examples import EXAMPLES, chosen, examples
 from plimsoll.testing.builders import a_pod, the_info
 

@@ -11,7 +11,8 @@ from planning.builders import NOW, SURROUNDINGS, Named, a_rebalancing
 from plimsoll.framework import NoArgs, PodInfo
 from plimsoll.framework.descheduling.proposals import Bundle, Candidate
 from plimsoll.framework.descheduling.strategy import StrategyKind
-from plimsoll.planning.moves import PlanningContext, UnreadyReplacement
+from plimsoll.planning.history import UnreadyReplacement
+from plimsoll.planning.moves import PlanningContext
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 

@@ -1,4 +1,4 @@
-"""What every strategy and every option plans for a crowded cluster with one of everything.
+"""Every strategy and every option plans moves for a crowded cluster with one of everything.
 
 PLIMSOLL_WRITE_GOLDEN=1 writes the files; a change of the planner shows in them which moves it concerns.
 """

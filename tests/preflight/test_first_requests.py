@@ -1,4 +1,4 @@
-"""The first requests of the check: each way in which a server answers, and whose rights are asked for."""
+"""The check makes its first requests: each way in which a server answers, and the account it reviews."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def unavailable(cause: Exception | None) -> Unavailable:
 
 
 KEY: Any = SimpleNamespace(host="h", port=1, ssl=None)
-REACHED = {"address": "https://k", "proxy": "http://proxy:1"}
+REACHED: dict[str, Any] = {"address": "https://k", "proxy": "http://proxy:1"}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the check reads where a server refuses, has nothing, or does not serve a kind, and says then."""
+"""The check reads a server that refuses, has nothing, or does not serve a kind."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ from typing import Any
 import pytest
 
 from plimsoll.access.rights import Right
+from plimsoll.cluster.watched_resources import AUTOSCALERS
+from plimsoll.kube.resource_claims import GROUP as DEVICES
 from plimsoll.kube.session.errors import APIError, NotFound, Unauthorized
 from plimsoll.preflight import survey, workloads
 from plimsoll.preflight.definitions import judged_names
 from plimsoll.preflight.findings import Area, Level, Unread, unchecked
+from plimsoll.preflight.leases import NAME
+from plimsoll.preflight.other_schedulers import REPORTERS
 from plimsoll.preflight.ports import judged_ports
 from plimsoll.preflight.record_guard import AdmissionPolicies
+from plimsoll.preflight.rights import DevicePresence
 
 READ, WRITE = Right("get", "", "pods"), Right("patch", "apps", "deployments")
 
@@ -114,7 +119,7 @@ async def test_a_scheduler_has_placed_a_pod_if_one_of_its_pods_has_a_node(
 
 
 async def test_reporters_are_those_with_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in survey.REPORTERS:
+    for name in REPORTERS:
         served(monkeypatch, {f"source={name}": [{}, {}]})
         assert await survey._reporters(SESSION, "/events") == {name}
 
@@ -133,12 +138,12 @@ async def test_admission_policies_are_read_with_their_bindings(
 @pytest.mark.parametrize(
     ("is_offered", "slices", "claims", "found"),
     [
-        (False, [{}], [{}], survey.DevicePresence.NOT_SERVED),
-        (True, [], [], survey.DevicePresence.UNUSED),
-        (True, [{}], [], survey.DevicePresence.USED),
-        (True, [], [{}], survey.DevicePresence.USED),
-        (True, REFUSED, [], survey.DevicePresence.USED),
-        (True, [], REFUSED, survey.DevicePresence.USED),
+        (False, [{}], [{}], DevicePresence.NOT_SERVED),
+        (True, [], [], DevicePresence.UNUSED),
+        (True, [{}], [], DevicePresence.USED),
+        (True, [], [{}], DevicePresence.USED),
+        (True, REFUSED, [], DevicePresence.USED),
+        (True, [], REFUSED, DevicePresence.USED),
     ],
 )
 async def test_devices_may_be_there_where_they_cannot_be_read(
@@ -148,7 +153,7 @@ async def test_devices_may_be_there_where_they_cannot_be_read(
         return SimpleNamespace(is_done=is_offered)
 
     monkeypatch.setattr(survey, "ResourceClaims", lambda _: SimpleNamespace(offered=lambda: offered(0)))
-    paths = (f"{survey.DEVICES}/resourceslices", f"{survey.DEVICES}/resourceclaims")
+    paths = (f"{DEVICES}/resourceslices", f"{DEVICES}/resourceclaims")
     served(monkeypatch, dict(zip(paths, (slices, claims), strict=True)))
 
     assert await survey._devices(SESSION) is found
@@ -165,7 +170,7 @@ async def test_autoscalers_may_be_there_where_they_cannot_be_read(
         return SimpleNamespace(is_done=is_offered)
 
     monkeypatch.setattr(survey, "offered", offered)
-    served(monkeypatch, {survey.AUTOSCALERS.path: answer})
+    served(monkeypatch, {AUTOSCALERS.path: answer})
 
     assert await survey._has_autoscalers(SESSION) is found
 
@@ -187,7 +192,7 @@ async def test_leases_that_may_not_be_listed_are_read_in_one_namespace(
             await survey._leases(session, "/c/leases", namespace)
         return
     (key,) = await survey._leases(session, "/c/leases", namespace)
-    assert (key, paths) == (("ops", "plimsoll"), [f"/c/namespaces/ops/leases/{survey.NAME}"])
+    assert (key, paths) == (("ops", "plimsoll"), [f"/c/namespaces/ops/leases/{NAME}"])
 
 
 NODE, OTHER = {"kind": "Node"}, {"kind": "ReplicaSet"}

@@ -1,4 +1,4 @@
-"""What happens when connections cannot be accepted, end at once, or come faster than others can be served."""
+"""Connections that cannot be accepted, end immediately, or come faster than others can be served."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from plimsoll.app.machine import connections
 from plimsoll.app.machine.connections import BATCH, _accept
 
 
@@ -32,7 +31,7 @@ async def accepted(monkeypatch: pytest.MonkeyPatch, *answers: Any) -> tuple[list
 
     Returns also how often it slept.
     """
-    left, served, turns, slept = [*answers], [], [], list[float]()
+    left, served, turns, slept = [*answers], list[Client](), list[int](), list[float]()
     ran, loop, sleep = [0], asyncio.get_running_loop(), asyncio.sleep
 
     async def accept(_listener: Any) -> tuple[Any, Any]:
@@ -61,7 +60,7 @@ async def accepted(monkeypatch: pytest.MonkeyPatch, *answers: Any) -> tuple[list
     broken = [each for each in answers if isinstance(each, Client) and getattr(each, "breaks", False)]
     monkeypatch.setattr(loop, "sock_accept", accept)
     monkeypatch.setattr(loop, "connect_accepted_socket", connect)
-    monkeypatch.setattr(connections.asyncio, "sleep", pause)
+    monkeypatch.setattr("plimsoll.app.machine.connections.asyncio.sleep", pause)
     aside = asyncio.create_task(other())
     task = asyncio.create_task(_accept(None, None))  # type: ignore[arg-type] # nothing looks at them
     for _ in range(30):
