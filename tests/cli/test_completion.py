@@ -42,6 +42,36 @@ def test_flags_and_their_values_are_completed(tmp_path: Path) -> None:
     assert completed("pause", "--reason", "") == ([], False)
 
 
+@pytest.mark.parametrize(
+    ("words", "path", "given", "pending"),
+    [
+        (("explain", "pod"), ("explain", "pod"), {}, ""),
+        (("explain", "-n", "pod", "pod"), ("explain", "pod"), {"--namespace": "pod"}, ""),
+        (("explain", "--namespace=pod", "node"), ("explain", "node"), {"--namespace": "pod"}, ""),
+        (("approve", "--all"), ("approve",), {"--all": "true"}, ""),
+        (("approve", "--nonsense", "-n"), ("approve",), {}, "--namespace"),
+        (("approve", "-n", "--all"), ("approve",), {"--namespace": "--all"}, ""),
+        (("approve", "approve", "x"), ("approve",), {}, ""),
+        (("--context", "", "approve"), ("approve",), {"--context": ""}, ""),
+    ],
+)
+def test_words_before_the_last_are_read(
+    words: tuple[str, ...], path: tuple[str, ...], given: dict[str, str], pending: str
+) -> None:
+    line = completion.CommandLine(app)
+    for word in words:
+        line.read(word)
+    assert (line.path, line.given, line.pending) == (path, given, pending)
+
+
+def test_flags_of_a_command_line_are_its_options(tmp_path: Path) -> None:
+    """A format that is no table does not matter to names, nor do flags of the command itself."""
+    given = {"--output": "json", "--kubeconfig": str(tmp_path), "--all": "true", "--namespace": "shop"}
+    found = completion._options(given)
+
+    assert (found.output, found.kubeconfig, found.namespace) == ("table", tmp_path, "shop")
+
+
 def test_a_cluster_that_does_not_answer_names_nothing(tmp_path: Path) -> None:
     """Nor does it disturb the command line with an error."""
     file = kubeconfig_of(tmp_path / "config", "http://127.0.0.1:1")

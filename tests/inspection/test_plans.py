@@ -1,15 +1,17 @@
 """Answers about plans: moves, refusals, utilisation, allowances, and the difference of two sets."""
 
+import itertools
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from inspection.contents import NOW
 from planning.builders import SURROUNDINGS, Named, a_rebalancing
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.inspection.plans.allowances import limit_allowances
-from plimsoll.inspection.plans.answer import PolicyPlan, Presence
+from plimsoll.inspection.plans.answer import Plan, PlanComparison, PolicyPlan, Presence
 from plimsoll.inspection.plans.comparison import compared
 from plimsoll.inspection.plans.moves import moves_in_order
 from plimsoll.inspection.plans.policy_plan import policy_plan
@@ -155,3 +157,15 @@ def test_two_sets_are_compared_pod_by_pod() -> None:
     ]
     assert (found.only_new, found.only_old, found.both, found.elsewhere) == (1, 1, 0, 1)
     assert found.moves[1].old_policy == "old (Named)"
+
+
+@pytest.mark.parametrize("counts", list(itertools.product((0, 2), repeat=4)))
+def test_sets_of_policies_differ_by_a_move_of_one_or_to_another_node(counts: tuple[int, ...]) -> None:
+    new, old, both, elsewhere = counts
+    found = PlanComparison(
+        against="x", old=(), only_new=new, only_old=old, both=both, elsewhere=elsewhere, moves=()
+    )
+    plan = Plan(source="s", taken=NOW, policies=(), comparison=found)
+
+    assert plan.differs is bool(new or old or elsewhere)
+    assert not plan.model_copy(update={"comparison": None}).differs

@@ -1,11 +1,15 @@
 """Plans move pods with resource claims: their devices are free on the fork, and others are given there."""
 
+from random import Random
+
+import pytest
+
 from devices.builders import a_claim
 from planning.builders import planned, reasons, targets
 from planning.device_worlds import a_made_claim, a_user, a_world, an_allocation, the_default_profile
 from plimsoll.devices.book import DeviceBook
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.devices.fork_devices import follow_devices
+from plimsoll.planning.devices.fork_devices import ForkDevices, follow_devices
 from plimsoll.planning.moves import EvictionPlan, replacement_of
 
 PROFILES = {"default-scheduler": the_default_profile()}
@@ -137,3 +141,84 @@ def test_a_claim_that_something_unknown_uses_keeps_its_pods() -> None:
         "ResourceClaim default/team keeps the pod on its node: pods/ghost uses it as well and is not known "
         "to run on a node"
     )
+
+
+def crowd_with_devices() -> Cluster:
+    """Pods with claims of their own, two that share one, one that names its own, and one made again."""
+    again = an_allocation("b", ["d3"], ["again"])
+    (user,) = again["reservedFor"]
+    kept = {**again, "reservedFor": [{**user, "uid": "uid-of-the-former"}, user]}
+    return a_world(
+        {"a": 3, "b": 4, "c": 6},
+        [
+            *(a_user(name, node, template="t") for name, node in (("p", "a"), ("q", "a"), ("r", "b"))),
+            *(a_user(name, "b", claim="team") for name in ("one", "two")),
+            a_user("own", "a", claim="mine"),
+            a_user("again", "b", claim="kept"),
+        ],
+        a_made_claim("p", "a", ["d0"]),
+        a_made_claim("q", "a", ["d1"]),
+        a_made_claim("r", "b", ["d0", "d1"], count=2),
+        a_claim("team", status=an_allocation("b", ["d2"], ["one", "two"])),
+        a_claim("mine", status=an_allocation("a", ["d2"], ["own"])),
+        a_claim("kept", status=kept),
+    )
+
+
+def allocations(cluster: Cluster) -> dict[str, object]:
+    """The allocation of each claim, and its users."""
+    found = cluster.objects.ledger(DeviceBook).claims
+    return {
+        key: (each.status.allocation, {user.uid for user in each.status.reserved_for})
+        for key, each in found.items()
+    }
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_leaves_and_comes_back_leaves_all_as_it_was(seed: int) -> None:
+    """In any order, on this fork and on forks of it, also with a stay elsewhere in between."""
+    random, cluster = Random(seed), crowd_with_devices()
+    fork = follow_devices(cluster.fork())
+    claims, whole = allocations(fork), taken(fork)
+    homes = {pod.uid: (pod, cluster.nodes[row].name) for pod, row in cluster.placed()}
+    for _ in range(3):
+        chosen = random.sample(sorted(homes), random.randint(1, len(homes)))
+        away = []
+        for uid in chosen:
+            pod, _ = homes[uid]
+            fork.displace(uid)
+            if "resourceClaimTemplateName" in str(pod.pod.spec.resource_claims) or random.random() < 0.3:
+                stay = replacement_of(pod, fork, "c")
+                fork.place(stay, "c")
+                away.append(stay.uid)
+        twin, there = fork.fork(), taken(fork)
+        for uid in away:
+            fork.displace(uid)
+        for uid in random.sample(chosen, len(chosen)):
+            fork.place(*homes[uid])
+        assert allocations(fork) == claims
+        assert (taken(fork), taken(twin)) == (whole, there)
+    assert taken(cluster) == whole
+
+
+def test_a_former_pod_of_the_name_keeps_its_claim() -> None:
+    """By uid: the claim is allocated for as long as the one that is gone is in its status."""
+    fork = follow_devices(crowd_with_devices().fork())
+    fork.displace("uid-default-again")
+
+    (user,) = fork.objects.ledger(DeviceBook).claims["default/kept"].status.reserved_for
+    assert user.uid == "uid-of-the-former"
+    assert taken(fork)["b/d3"] == 1
+
+
+def test_claims_that_are_unknown_hide_none_that_are_released() -> None:
+    """A plan may name one that somebody deletes meanwhile; what was released comes back as it was."""
+    fork = follow_devices(crowd_with_devices().fork())
+    devices = fork.index(ForkDevices)
+    before = allocations(fork)
+    released = devices.release(["default/absent", "default/mine", "default/team"])
+
+    assert {each.key for each in released} == {"default/mine", "default/team"}
+    assert taken(fork).keys() == {"a/d0", "a/d1", "b/d0", "b/d1", "b/d3"}
+    devices.restore(released)
+    assert allocations(fork) == before

@@ -130,6 +130,9 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=RUNS, help="of a failing --seed: to find the least with")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--planted", nargs="*", help="look for planted bugs instead: these, or all")
+    parser.add_argument(
+        "--branches", type=Path, help="write here which branches of the operator no seed takes"
+    )
     parser.add_argument("--wire", action="store_true", help="HTTP as bytes between in-memory sockets")
     given = parser.parse_args()
     if given.planted is not None:
@@ -147,6 +150,12 @@ def main() -> int:
         tally = total(given.sum)
         summed(tally, given.out)
         return bool(tally.failed) or tally.lacks
+    if given.branches is not None:
+        from simulation.branches import measured, report  # noqa: PLC0415 - for this alone
+
+        plans = [Plan(given.first + number, is_wired=given.wire) for number in range(given.seeds)]
+        given.branches.write_text("\n".join(report(measured(plans, given.jobs))) + "\n", encoding="utf-8")
+        return 0
     wrong, tally = regressed() if given.first == 1 else 0, Tally()
     seeds = range(given.first, given.first + given.seeds)
     if given.first == 1 and given.seeds >= ENOUGH and not given.wire:

@@ -10,6 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import distributions
+from distributions import package_of
 from mutants.equivalents import PLACE, Equivalent, Equivalents
 from mutants.functions import Functions
 from mutants.hunt import Outcome, Verdict
@@ -118,6 +120,25 @@ def test_a_mutant_has_the_lines_of_its_module() -> None:
         if is_sound(each, source):
             last = ast.parse(text_with(each, source)).body[-1]
             assert last.lineno == 7, each
+
+
+@pytest.mark.parametrize(
+    ("path", "homes"),
+    [
+        pytest.param("core/plimsoll/engine/gang.py", ("tests/engine/",) * 2, id="a package"),
+        pytest.param("kubectl/plimsoll/cli/views/top.py", ("tests/cli/views/", "tests/cli/"), id="a folder"),
+        pytest.param("optimal/plimsoll_optimal/milp.py", ("tests/planning/optimal/",) * 2, id="elsewhere"),
+    ],
+)
+def test_the_tests_of_a_module_lie_in_the_folder_of_its_package(path: str, homes: tuple[str, str]) -> None:
+    assert Mutant(path, 1, 1, "constant", "", "", 0, 0, "").homes == homes
+
+
+def test_each_package_has_a_folder_of_tests() -> None:
+    paths = [each.relative_to(ROOT).as_posix() for each in distributions.modules(ROOT)]
+    inside = [each for each in paths if not package_of(each).endswith(".py")]
+    wanted = {Mutant(each, 1, 1, "", "", "", 0, 0, "").homes[1] for each in inside}
+    assert {each for each in wanted if not (ROOT / each).is_dir()} == set()
 
 
 TEXTS = {

@@ -100,7 +100,7 @@ def candidates(wanted: Iterable[Mutant], most: int) -> list[str]:
     files = [each for each in _git("ls-files", "-co", "--exclude-standard") if (ROOT / each).exists()]
     modules = [each for each in files if each.endswith(".py")]
     paths = {each.path for each in wanted}
-    homes = tuple({f"tests/{each.package}/" for each in wanted})
+    homes = tuple({each.homes[1] for each in wanted})
     steps = distances(importers_of(modules, ROOT), paths)
     tests = [
         each

@@ -88,6 +88,7 @@ class Trial:
         mutant: What is planted.
         tests: What runs, in order.
         left: How many reach the line, but cost too much.
+        is_reached: Whether a test reaches the line in its own process.
         is_planted: Whether the mutant is planted; without it, the last test of another trial runs again.
         spent_s: Seconds of processor time of the trials before it.
         ran: How many tests have run before.
@@ -97,6 +98,7 @@ class Trial:
     mutant: Mutant
     tests: list[str]
     left: int = 0
+    is_reached: bool = True
     is_planted: bool = True
     spent_s: float = 0.0
     ran: int = 0
@@ -210,7 +212,8 @@ class Hunt:
         ran = end.said[-1] + 1
         test = trial.tests[ran - 1]
         if end.status == DONE and trial.is_planted:
-            self.tell(Verdict(trial.mutant, Outcome.SURVIVED, "", ran, trial.left, trial.spent_s))
+            outcome = Outcome.SURVIVED if trial.is_reached else Outcome.NOT_REACHED
+            self.tell(Verdict(trial.mutant, outcome, "", ran, trial.left, trial.spent_s))
             return None
         if end.status == DONE:  # it passes without the mutant
             self.tell(Verdict(trial.mutant, Outcome.CAUGHT, trial.how + test, trial.ran, 0, trial.spent_s))
@@ -233,13 +236,13 @@ class Hunt:
         known = {name: each for name, each in reaching.items() if name not in self._broken}
         near = {name for name, each in known.items() if each.lines[mutant.path] & bits}
         files = {name.partition("::")[0] for name in near}
-        inner = Path(distributions.inner(mutant.path))
-        homes = [f"tests/{inner.parent}/", f"tests/{mutant.package}/"]
+        stem = Path(mutant.path).stem
+        homes = mutant.homes
 
         def order(name: str) -> tuple[object, ...]:
             file = name.partition("::")[0]
             at_home = [not file.startswith(each) for each in homes]
-            return name not in near, file not in files, inner.stem not in file, *at_home, known[name].cost_s
+            return name not in near, file not in files, stem not in file, *at_home, known[name].cost_s
 
         ordered = sorted(known, key=order)
         taken = [each for each in ordered if each in near]
@@ -247,9 +250,10 @@ class Hunt:
         dear = sorted(set(taken).difference(tests), key=lambda name: -known[name].cost_s)
         tests += self._affordable([each for each in dear if each.startswith(homes[1])], self.limits.line_s)
         left = len(taken) - len(tests)
-        if taken:
-            tests += self._affordable([each for each in ordered if each not in near], self.limits.module_s)
-        return Trial(mutant, tests, left)
+        # Also where no test reaches the line: what a forked process runs is not measured.
+        if others := [each for each in ordered if each not in near]:
+            tests += self._affordable(others, self.limits.module_s)
+        return Trial(mutant, tests, left, is_reached=bool(taken))
 
     def _affordable(self, tests: list[str], limit_s: float) -> list[str]:
         """The first tests whose cost stays below a limit, and at least one."""

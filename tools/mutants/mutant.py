@@ -16,6 +16,19 @@ from mutants.operators import is_usual, mutations
 
 #: The fewest mutants of a package in a sample of all.
 FEWEST = 4
+#: The folders of tests of packages whose tests do not lie in the folder of their own name.
+HOMES = {
+    "answers": "tests/cli/",
+    "check": "tests/preflight/",
+    "commands": "tests/cli/",
+    "dra_cel": "tests/cel/",
+    "offline": "tests/inspection/",
+    "plimsoll_optimal": "tests/planning/optimal/",
+    "pages": "tests/web_pages/",
+    "ports": "tests/kube/",
+    "records": "tests/rebalancing/",
+    "usage": "tests/kube/",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +61,13 @@ class Mutant:
     def package(self) -> str:
         """The package that it is in."""
         return package_of(self.path)
+
+    @property
+    def homes(self) -> tuple[str, str]:
+        """The folder in which the tests of its module lie, and that of its package."""
+        home = HOMES.get(self.package, f"tests/{self.package}/")
+        within = distributions.inner(self.path).partition("/")[2].rpartition("/")[0]
+        return (f"{home}{within}/" if within else home), home
 
     @property
     def key(self) -> tuple[str, str, str, str]:

@@ -116,7 +116,8 @@ def judged_version(version: str) -> Finding:
     """The finding about the server's version, which may be :data:`UNKNOWN`."""
     found = re.match(r"v?(\d+)\.(\d+)", version)
     if version == UNKNOWN:
-        message = "not checked: you may not read its version; Kubernetes 1.33 and newer are supported"
+        supported = f"Kubernetes {_text(OLDEST)} and newer are supported"
+        message = f"not checked: you may not read its version; {supported}"
         return Finding(Area.SERVER, Level.WARNING, SUBJECT, message, "look at kubectl version")
     if found is None:
         message = f'its version "{version}" cannot be read; {_text(OLDEST)} and newer are supported'

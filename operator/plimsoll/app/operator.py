@@ -181,7 +181,13 @@ class Operator:
         )
         self.policies = self._controller(profiles, statuses, left_out)
         self.start_check = StartCheck(
-            session, access, self.cache.cluster, self.orphans, self.policies.degrade, self.observer
+            session,
+            access,
+            self.cache.cluster,
+            self.orphans,
+            self.policies.degrade,
+            self.observer,
+            self.clock,
         )
         others = (*self.rebalancing.subscribers, self.orphans)
         was_led = functools.partial(self.policies.were_served, PolicyResources(session))

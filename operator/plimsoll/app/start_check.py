@@ -5,7 +5,6 @@ also in the policy's status.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from plimsoll.access.rights import Access
 from plimsoll.kube.custom_resources import PolicyResources, shadowing_evictions
 from plimsoll.kube.session.session import Session
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.preflight.definitions import SHADOWED, judged_definitions, judged_names, shadowed
 from plimsoll.preflight.findings import Finding, Level
@@ -49,6 +49,7 @@ class StartCheck:
         orphans: OrphanedPods,
         degrade: Callable[[str, str], None],
         observer: Observer,
+        clock: Clock,
     ) -> None:
         self._session = session
         self._access = access
@@ -56,6 +57,7 @@ class StartCheck:
         self._orphans = orphans
         self._degrade = degrade
         self._observer = observer
+        self._clock = clock
 
     async def run(self) -> None:
         """Check once; whatever the result, the operator continues."""
@@ -92,7 +94,7 @@ class StartCheck:
         asked = {one for each in wanted for one in each.asked}
         answers = {one: self._access.allows(one.right, one.namespace) for one in asked}
         yield from judged_rights(OPERATOR, wanted, answers)
-        now = time.time()
+        now = self._clock.now()
         seen = tuple(seen_programs(self._programs(), {}, (), now))
         yield from judged_programs(seen, ProgramActivity.of(policies))
         waiting = waiting_names(self._orphans.pending, now)

@@ -242,6 +242,26 @@ async def test_no_victim_goes_for_a_pod_that_waits_no_longer() -> None:
     assert stage.evictor.evicted == ["a"]
 
 
+async def test_a_victim_on_record_stays_if_the_pod_stops_waiting_before_it_goes() -> None:
+    """It has waited when its victim was chosen; the record is called off, and another pod gets the room."""
+    stage, asked = Stage(), list[bool]()
+
+    def is_wanted() -> bool:
+        asked.append(not asked)
+        return asked[-1]
+
+    async with stage.running():
+        victims = [stage.cache.cluster.pods[stage.pods["a"].uid]]
+        assert not await stage.evictions.evict(victims, HIGH, "gold", is_wanted, lambda *_: None)
+        assert stage.evictor.evicted == []
+        (record,) = stage.keeper.known.values()
+        assert record.phase is Phase.CANCELLED
+        assert "pod default/high waits for a node no longer" in str(record.status.message)
+
+        assert await stage.evict("a", pod=OTHER)
+        assert len(stage.evictor.evicted) == 1
+
+
 async def test_pods_with_a_victim_in_common_have_it_evicted_once() -> None:
     """Both want room on its node at the same moment: one record, one eviction, and both count on it."""
     stage = Stage()

@@ -44,7 +44,6 @@ class ChangedCluster:
         queue: The pods without a node on the fork.
         placed: Pods that the queue placed, by uid.
         blocked: Pods that could not be drained.
-        evicted: Number of pods that the changes evicted and that were, or must be, placed again.
         gone: Pods that the changes ended and that no controller recreates, as ``namespace/name``.
         notes: Sentences about facts that are unknown or assumed.
     """
@@ -56,7 +55,6 @@ class ChangedCluster:
         self.fork = self.queue.fork
         self.placed: dict[str, OfflinePlacement] = {}
         self.blocked: list[Blocked] = []
-        self.evicted = 0
         self.gone: list[str] = []
         self.notes: list[str] = []
         self._now = state.time
@@ -220,7 +218,6 @@ class ChangedCluster:
         if pod.pod.metadata.controller is None:
             self.gone.append(pod.key)
             return
-        self.evicted += 1
         successor = replacement_of(pod, self.fork)
         metadata = msgspec.structs.replace(successor.pod.metadata, creation_timestamp=self._now)
         young = msgspec.structs.replace(successor.pod, metadata=metadata)

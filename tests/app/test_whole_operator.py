@@ -1,0 +1,264 @@
+"""A whole operator in virtual time: kinds that appear late, hand-over, its end, its pages and what it logs.
+
+Rare branches of the composition: what happens at the second look, after the first life, and when a part ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from misbehaving.stage import Stage, played
+from plimsoll.app.optional_kinds import autoscaler_watch, device_watches
+from plimsoll.app.optional_kinds.unwatched import ASK_S, RETRY_S, Unwatched
+from plimsoll.app.process import OperatorProcess, TaskEnded
+from plimsoll.app.start_check import StartCheck
+from plimsoll.cluster.watched_resources import AUTOSCALERS
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from simulation.cluster import NAMESPACE, POLICIES, policy
+
+#: Seconds in which a pod that fits gets its node.
+SOON_S = 3.0
+
+
+def devices(stage: Stage) -> None:
+    """A class, a node's only device, and a claim for it."""
+    api = stage.cluster.api
+    api.create("deviceclasses.resource.k8s.io", {"metadata": {"name": "gpu"}, "spec": {}})
+    pool = {"name": "n1", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "d", "nodeName": "n1", "pool": pool, "devices": [{"name": "only"}]}
+    api.create("resourceslices.resource.k8s.io", {"metadata": {"name": "n1"}, "spec": spec})
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}}
+    claim = {
+        "metadata": {"name": "one", "namespace": NAMESPACE},
+        "spec": {"devices": {"requests": [request]}},
+    }
+    api.create("resourceclaims.resource.k8s.io", claim)
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, module: Any, *found: Unwatched | None) -> list[float]:
+    """Let a watch find these, one after the other; the times at which it looks."""
+    left, times = [*found], list[float]()
+
+    async def unwatched(*_: Any) -> Unwatched | None:
+        times.append(asyncio.get_running_loop().time())
+        return left.pop(0)
+
+    monkeypatch.setattr(module, "unwatched", unwatched)
+    return times
+
+
+@pytest.fixture
+def logged() -> Iterator[list[Any]]:
+    """What is logged."""
+    with capture_logs() as found:
+        yield found
+
+
+def test_devices_that_are_served_late_are_allocated_then(
+    monkeypatch: pytest.MonkeyPatch, logged: list[Any]
+) -> None:
+    """The reason is logged once, a server without an answer is asked sooner, and others never wait."""
+    missing, silent = Unwatched("no right"), Unwatched("no answer", is_answered=False)
+    times = answers(monkeypatch, device_watches, missing, missing, silent, None)
+
+    async def story(stage: Stage) -> None:
+        stage.serve("s")
+        devices(stage)
+        stage.pod("claims", "s", resourceClaims=[{"name": "d", "resourceClaimName": "one"}])
+        stage.pod("plain", "s")
+        await asyncio.sleep(30.0)
+        assert stage.node_of("plain")
+        assert not stage.node_of("claims")
+        assert "resource claims are not served: no right" in stage.said_of_pod("claims")
+        await asyncio.sleep(2 * ASK_S + RETRY_S + 10.0)
+        assert stage.node_of("claims") == "n1"
+        await asyncio.sleep(20.0)
+
+    played(story, ())
+    gaps = [round(after - before, 1) for before, after in pairwise(times)]
+    assert gaps == [ASK_S, ASK_S, RETRY_S]
+    said = [each["problem"] for each in logged if "resource claims wait" in each["event"]]
+    assert said == ["no right", "no answer"]
+
+
+def test_recommendations_that_are_served_late_are_read_then(
+    monkeypatch: pytest.MonkeyPatch, logged: list[Any]
+) -> None:
+    """A server without an answer is no news of this kind, and the same reason is logged once."""
+    silent, missing = Unwatched("silent", is_answered=False), Unwatched("no right")
+    times = answers(monkeypatch, autoscaler_watch, silent, missing, missing, Unwatched(""), None)
+    read = list[str]()
+
+    async def run(name: str) -> None:
+        read.append(name)
+        await asyncio.Event().wait()
+
+    async def story(stage: Stage) -> None:
+        await asyncio.sleep(4.0)
+        operator = stage.operator
+        assert operator.startup._autoscalers._is_settled
+        reflector = SimpleNamespace(run=lambda: run(AUTOSCALERS.name))
+        monkeypatch.setattr(operator.startup._autoscalers, "_reflector", reflector)
+        await asyncio.sleep(3 * ASK_S + RETRY_S + 5.0)
+
+    played(story, ())
+    assert [round(after - before) for before, after in pairwise(times)] == [
+        RETRY_S,
+        ASK_S,
+        ASK_S,
+        ASK_S,
+    ]
+    assert read == ["verticalpodautoscalers"]
+    said = [each["problem"] for each in logged if "recommendations" in each["event"]]
+    assert said == ["no right", ""]
+
+
+def test_a_second_life_lists_again_and_places_what_the_first_left() -> None:
+    """With the devices of pods that have started meanwhile, and with the lease that the first gave back."""
+
+    async def story(stage: Stage) -> None:
+        stage.serve("s")
+        devices(stage)
+        stage.pod("first", "s", resourceClaims=[{"name": "d", "resourceClaimName": "one"}])
+        await asyncio.sleep(30.0)
+        assert stage.node_of("first") == "n1"
+        stage._replica.stop()
+        await asyncio.sleep(0.6)
+        stage.pod("second", "s")
+        stage.pod("third", "s", resourceClaims=[{"name": "d", "resourceClaimName": "one"}])
+        await asyncio.sleep(40.0)
+        assert stage.lives == ["stopped", ""]
+        assert stage.node_of("second")
+        assert stage.node_of("third") == "n1"  # shares the claim
+        assert stage.operator.leadership.acquired.is_set()
+        assert stage.operator.startup.unready() == ""
+
+    played(story, ())
+
+
+@pytest.mark.parametrize("name", ["decisions", "election", "watch of nodes", "status of policies", "devices"])
+def test_a_process_ends_with_any_of_its_tasks_and_the_next_one_works(name: str) -> None:
+    async def story(stage: Stage) -> None:
+        stage.serve("s")
+        await asyncio.sleep(10.0)
+        stage.operator.supervision._tasks[name].cancel()
+        await asyncio.sleep(40.0)
+        assert stage.lives[0] == repr(TaskEnded(f"{name} has ended: cancelled"))
+        stage.pod("p", "s")
+        await asyncio.sleep(SOON_S)
+        assert stage.node_of("p")
+
+    played(story, ())
+
+
+def test_what_is_wrong_with_the_installation_is_logged_once_the_process_leads(
+    logged: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs that do the same work, by their ready pods; pods that nothing schedules; policies' rights."""
+
+    async def story(stage: Stage) -> None:
+        container = {"name": "main", "image": "registry.k8s.io/descheduler/descheduler:v0.35.0"}
+        meta = {"name": "balancer", "namespace": NAMESPACE}
+        stage.cluster.api.create(
+            "pods", {"metadata": meta, "spec": {"containers": [container], "nodeName": "n0"}}
+        )
+        stage.serve("s")
+        enforcing = {"mode": "Enforce", "strategies": [{"name": "RemoveDuplicates"}]}
+        stage.cluster.api.create(POLICIES, policy("tidy", rebalancing=enforcing))
+        stage.pod("lost", "nowhere")
+        await asyncio.sleep(90.0)
+        monkeypatch.setattr(stage.operator.start_check, "_observer", SimpleNamespace(failed=failed))
+        await stage.operator.start_check.run()
+        stage.operator.start_check._session = None  # type: ignore[assignment] # so that it fails
+        await stage.operator.start_check.run()
+
+    failures: list[Any] = []
+
+    def failed(*what: str) -> None:
+        failures.append(what)
+
+    played(story, ())
+    found = [each for each in logged if each["event"] == "check"]
+    assert {each["log_level"] for each in found} <= {"error", "warning"}
+    told = [(each["log_level"], each["area"], each["subject"], each["certainty"]) for each in found]
+    assert told == [
+        ("warning", "schedulers", "descheduler", "certain"),
+        ("warning", "pods", "schedulerName nowhere", "likely"),
+    ]
+    assert [each[0] for each in failures] == ["checking the installation"]
+
+
+def test_only_ready_pods_of_such_programs_are_at_work() -> None:
+    """By the images of one pod of each template; each pod by its own state."""
+    nothing: Any = None
+    image = "registry.k8s.io/descheduler/descheduler:v0.35.0"
+    ready, unready = ({"conditions": [{"type": "Ready", "status": each}]} for each in ("True", "False"))
+    pods = [
+        a_pod(name, node="n", status=status, containers=[{"name": "c", "image": each}])
+        for name, each, status in (
+            ("one", image, ready),
+            ("two", image, unready),
+            ("three", image, ready),
+            ("web", "web:1", ready),
+        )
+    ]
+    start = StartCheck(nothing, nothing, a_cluster([a_node("n")], pods), nothing, nothing, nothing, nothing)
+    assert [each.name for each in start._programs()] == ["one", "three"]
+
+
+def test_the_pages_of_a_process_say_what_it_knows() -> None:
+    """Metrics, the memory of pods and nodes, and the live page, whose views follow one another."""
+
+    async def story(stage: Stage) -> None:
+        stage.serve("s")
+        stage.pod("placed", "s")
+        stage.pod("large", "s", cpu="1000")
+        await asyncio.sleep(20.0)
+        operator = stage.operator
+        operator.settings = operator.settings.model_copy(update={"ui": True})
+        pages = OperatorProcess(operator)._endpoints()
+        assert pages.unready() == pages.broken() == ""
+        assert "leading" in pages.standing()
+        assert pages.metrics is not None
+        assert pages.explain is not None
+        assert pages.live is not None
+        body = (await pages.metrics()).decode()
+        assert "plimsoll_" in body
+        assert "_created" not in body
+        pod: Any = await pages.explain.pod(NAMESPACE, "large")
+        assert pod.queue is not None
+        placed: Any = await pages.explain.pod(NAMESPACE, "placed")
+        assert placed.queue is None
+        node: Any = await pages.explain.node("n1")
+        assert node.standing == pod.standing
+        first, seen = await pages.live.look({})
+        second, _ = await pages.live.look(seen)
+        assert len(seen) == 3
+        assert not second.nodes
+        assert len(first.nodes) == 3
+        assert (pages.probes.metrics, pages.probes.live, pages.probes.explain) == (None, None, None)
+        stalled = operator._stalled()
+        assert stalled == {"s": 0}
+        operator.supervision.fail("kopf's login: refused")
+        assert pages.broken() == "kopf's login: refused"
+        await asyncio.sleep(5.0)
+        assert stage.lives[0] == repr(TaskEnded("kopf cannot go on: kopf's login: refused"))
+
+    played(story, ())
+
+
+def test_a_standby_counts_no_stalled_pods() -> None:
+    async def story(stage: Stage) -> None:
+        stage.serve("s")
+        await asyncio.sleep(10.0)
+        stage.operator.leadership.acquired.clear()
+        assert stage.operator._stalled() == {}
+
+    played(story, ())
