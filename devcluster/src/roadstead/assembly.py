@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from roadstead.admission.mutating import MutatingPolicies
 from roadstead.definitions.admission_warnings import AdmissionWarnings
 from roadstead.definitions.definitions import Definitions
 from roadstead.definitions.device_expressions import device_expression_fault
@@ -81,6 +82,7 @@ def extended_handler(
         token_file: further tokens, one per line.
     """
     Definitions(api)
+    api.admission = MutatingPolicies(api)
     return RequestHandler(
         api,
         token,

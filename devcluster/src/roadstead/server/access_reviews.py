@@ -9,12 +9,13 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from roadstead.server.service_account_tokens import API_AUDIENCE, user_of
+from roadstead.store.api import ADMINISTRATOR
 from roadstead.values.status_errors import Cause, invalid
 
 if TYPE_CHECKING:
     from roadstead.values.resources import Obj, Resource
 
-USER: Obj = {"username": "roadstead-admin", "groups": ["system:masters", "system:authenticated"]}
+USER = ADMINISTRATOR
 
 
 def review(resource: Resource, obj: Obj, token: str) -> Obj:

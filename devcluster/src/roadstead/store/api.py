@@ -14,13 +14,14 @@ import random
 import secrets
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from roadstead.kinds.checks.metadata import metadata_causes, metadata_update_causes
 from roadstead.kinds.kind import Kind
 from roadstead.schemas.timestamps import timestamp_of
 from roadstead.store import patches
+from roadstead.store.admission import Admission, Attempt
 from roadstead.store.deletion import DeleteOptions, deletion, ends_with_update
 from roadstead.store.managed_fields import Manager, Managers, created, updated
 from roadstead.store.store import Change, Entry, EventType, Key, Store
@@ -59,6 +60,10 @@ _SERVERS_OWN = (
 )
 
 
+#: The sender of a write for which no other is known.
+ADMINISTRATOR: Obj = {"username": "roadstead-admin", "groups": ["system:masters", "system:authenticated"]}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
     """The writer and the options of a write.
@@ -68,12 +73,14 @@ class Write:
         manager: the field manager.
         subresource: "" for the main resource, else "status" and so on.
         managers: the managers of the fields after the write, if server-side apply has computed them.
+        user: the sender, as in ``userInfo``.
     """
 
     dry_run: bool = False
     manager: str = "roadstead"
     subresource: str = ""
     managers: Managers | None = None
+    user: Obj = field(default_factory=lambda: ADMINISTRATOR)
 
 
 _PLAIN = Write()
@@ -123,6 +130,8 @@ class Api:
         self._converters = dict(converters or {})
         #: Resources whose objects are computed for each request, by key (metrics.k8s.io).
         self.virtual: dict[str, Virtual] = {}
+        #: Changes and rejects writes as users have configured; None: no write.
+        self.admission: Admission | None = None
         self._plain_kind = Kind()
         self._rendered_moment: dt.datetime | None = None
         self._rendered_now = ""
@@ -303,6 +312,10 @@ class Api:
         obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
         meta: Obj = obj.setdefault("metadata", {})
         self._admit_namespace(resource, meta, creating=True)
+        if self.admission is not None:
+            kind.default(obj)
+            obj = self._mutated(resource, obj, None, how)
+            meta = obj["metadata"]
         if not meta.get("name") and meta.get("generateName"):
             meta["name"] = self._generated(meta["generateName"])
         for name in _SERVERS_OWN:
@@ -335,6 +348,18 @@ class Api:
             return Entry(obj, 0, managers)
         stored = self._convert(resource, obj, resource.stored_api_version)
         return self.served(resource, self.store.commit(resource.collection, "ADDED", key, stored, managers))
+
+    def _attempt(self, operation: str, resource: Resource, obj: Obj | None, old: Obj | None, how: Write) -> Attempt:
+        meta = (obj or old or {}).get("metadata") or {}
+        names = (meta.get("name") or "", meta.get("namespace") or "")
+        return Attempt(operation, resource, *names, obj, old, how.subresource, how.dry_run, how.user)
+
+    def _mutated(self, resource: Resource, obj: Obj, old: Obj | None, how: Write) -> Obj:
+        """The object as mutating admission changes it."""
+        assert self.admission is not None
+        operation = "CREATE" if old is None else "UPDATE"
+        changed = self.admission.mutated(self._attempt(operation, resource, obj, old, how))
+        return obj if changed is None else changed
 
     def manager(self, resource: Resource, how: Write, operation: str = "Update") -> Manager:
         """The writer as an entry of managedFields without fields."""
@@ -391,6 +416,9 @@ class Api:
         self._check_preconditions(resource, meta, old, kind)
         self._carry_over(obj, old)
         kind.default(obj)
+        if self.admission is not None:
+            obj = self._mutated(resource, obj, old, how)
+            meta = obj["metadata"]
         if how.subresource == "status":
             kind.prepare_status(obj, old)
         else:
