@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from roadstead.admission.expressions import policy_fault
 from roadstead.admission.mutating import MutatingPolicies
 from roadstead.definitions.admission_warnings import AdmissionWarnings
 from roadstead.definitions.definitions import Definitions
@@ -47,7 +48,7 @@ def built_in_api(clock: Callable[[], dt.datetime] = utc_now, randomness: random.
         clock: the time, with zone.
         randomness: the source of uids and generated names; None is unseeded.
     """
-    kinds = built_in_kinds(device_expression_fault, lambda: timestamp_of(clock()))
+    kinds = built_in_kinds(device_expression_fault, policy_fault, lambda: timestamp_of(clock()))
     api = Api(kinds, converters={"events": events.converted}, clock=clock, randomness=randomness)
     create_built_in_objects(api)
     return api

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from cel_expr_python import cel
 
 from roadstead.definitions import cel_library
-from roadstead.definitions.rules import EXTENSIONS
+from roadstead.definitions.rules import EXTENSIONS, compilation_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -105,6 +105,41 @@ def _environment() -> cel.Env:
 @functools.lru_cache(maxsize=512)
 def _program(expression: str) -> cel.Expression:
     return _environment().compile(without_types(expression))
+
+
+@functools.cache
+def _checker() -> cel.Env:
+    return cel.NewEnv(
+        variables=dict.fromkeys(NAMES, cel.Type.DYN),
+        functions=cel_library.checked(_ESCAPE_KEY),
+        extensions=list(EXTENSIONS),
+    )
+
+
+#: The results that a place allows, as upstream calls them and as they are without types.
+_RESULTS = {
+    "bool": (("BOOL", "DYN"), "bool"),
+    "string": (("STRING",), "string"),
+    "Object": (("MAP", "DYN"), "Object"),
+    "JSONPatch": (("LIST", "DYN"), "list(JSONPatch)"),
+}
+
+
+def policy_fault(expression: str, wanted: str) -> str:
+    """Why a policy's expression is rejected; "" for a valid one.
+
+    Args:
+        expression: the expression.
+        wanted: "bool", "string", "Object" or "JSONPatch"; "" for any type.
+    """
+    try:
+        result = _checker().compile(without_types(expression)).return_type().name()
+    except RuntimeError as error:
+        return compilation_fault(error)
+    kinds, named = _RESULTS.get(wanted, ((), ""))
+    if not kinds or result.partition("<")[0].upper() in kinds:
+        return ""
+    return f"must evaluate to {named} but got {result.lower()}"
 
 
 @dataclass(slots=True)

@@ -62,7 +62,9 @@ def concerns(match: Mapping[str, Any], attempt: Attempt, namespace: Obj | None, 
     if selector and namespace is not None and not _selects(selector, namespace):
         return False
     selector = match.get("objectSelector")
-    return not selector or any(one is not None and _selects(selector, one) for one in (attempt.obj, attempt.old))
+    return not selector or any(
+        one is not None and _selects(selector, one) for one in (attempt.obj, attempt.old)
+    )
 
 
 def _selects(selector: Obj, obj: Obj) -> bool:
@@ -86,7 +88,9 @@ def _matches_rule(rule: Mapping[str, Any], attempt: Attempt) -> bool:
 def _names(pattern: str, plural: str, subresource: str) -> bool:
     """Whether a rule's resource, such as "pods", "pods/*" or "*/scale", names one."""
     whole, _, sub = pattern.partition("/")
-    return whole in ("*", plural) and (sub == subresource or (sub == "*" and (whole == "*" or bool(subresource))))
+    return whole in ("*", plural) and (
+        sub == subresource or (sub == "*" and (whole == "*" or bool(subresource)))
+    )
 
 
 def _has(allowed: list[str] | None, value: str) -> bool:
@@ -111,7 +115,9 @@ def parameters(api: Api, policy: Obj, binding: Obj, attempt: Attempt) -> list[Ob
     if resource.namespaced:
         namespace = ref.get("namespace") or attempt.namespace
         if not namespace:
-            raise ParamsError("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
+            raise ParamsError(
+                "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+            )
     elif ref.get("namespace"):
         raise ParamsError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
     if ref.get("name"):

@@ -22,17 +22,18 @@ from roadstead.admission.matching import (
     parameters,
     request_of,
 )
-from roadstead.schemas.schemas import Array, Mapping, Node, Struct
+from roadstead.schemas.schemas import Array, Mapping, MismatchError, Node, Struct
 from roadstead.store import patches, server_side_apply
 from roadstead.values.copies import copied
-from roadstead.values.status_errors import StatusError, forbidden
+from roadstead.values.status_errors import StatusError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from roadstead.kinds.kind import Kind
     from roadstead.store.admission import Attempt
     from roadstead.store.api import Api
-    from roadstead.values.resources import Obj
+    from roadstead.values.resources import Obj, Resource
 
 _POLICIES = f"mutatingadmissionpolicies.{GROUP}"
 _BINDINGS = f"mutatingadmissionpolicybindings.{GROUP}"
@@ -106,21 +107,21 @@ class MutatingPolicies:
             if one.fault:
                 raise FailedError(one.fault)
             return dataclasses.replace(attempt, obj=self._changed(one, attempt, namespace))
-        except (FailedError, StatusError) as error:
+        except FailedError as error:
             if one.policy["spec"].get("failurePolicy") == "Ignore":
                 return attempt
             why = (
                 f"policy '{one.policy['metadata']['name']}' with binding "
                 f"'{one.binding['metadata']['name']}' denied request: {error}"
             )
-            raise forbidden(attempt.resource, attempt.name, why) from error
+            raise _refusal(attempt, why, "Forbidden" if one.fault else "Invalid") from error
 
     def _changed(self, one: _Invocation, attempt: Attempt, namespace: Obj | None) -> Obj | None:
         """The object after a policy's mutations.
 
         Raises:
             FailedError: an expression fails, or its value cannot be applied.
-            StatusError: as for a patch that a client sends.
+            StatusError: 500, if a patch makes something that is not of the kind, as upstream.
         """
         spec, obj = one.policy["spec"], attempt.obj
         known = {
@@ -137,17 +138,21 @@ class MutatingPolicies:
         for mutation in spec.get("mutations") or ():
             evaluation = Evaluation({**known, "object": obj}, spec.get("variables") or ())
             if mutation["patchType"] == "JSONPatch":
-                operations = evaluation.value(mutation["jsonPatch"]["expression"])
-                obj = _patched(obj, operations)
+                obj = _patched(obj, evaluation.value(mutation["jsonPatch"]["expression"]))
             else:
                 config = evaluation.value(mutation["applyConfiguration"]["expression"])
                 obj = _merged(obj, config, kind.schema(attempt.resource))
-            assert obj is not None
-            obj, strays = kind.decode(obj, attempt.resource)
-            if strays:
-                raise FailedError(f".{strays[0]}: field not declared in schema")
+            obj = _typed(obj, kind, attempt.resource)
             kind.default(obj)
         return obj
+
+
+def _refusal(attempt: Attempt, why: str, reason: str) -> StatusError:
+    """403 with the policy's sentence."""
+    resource = attempt.resource
+    group = {"group": resource.group} if resource.group else {}
+    details = {"name": attempt.name, **group, "kind": resource.plural, "causes": [{"message": why}]}
+    return StatusError(403, reason, why, details)
 
 
 def _repeats(one: _Invocation) -> bool:
@@ -162,19 +167,47 @@ def _patched(obj: Any, operations: Any) -> Any:
         return patches.json_patch(copied(obj), copied(operations))
     except patches.TestFailedError:
         return obj
+    except StatusError as error:
+        raise FailedError(f"JSON Patch: {error.message.rpartition('our request: ')[2]}") from error
 
 
 def _merged(obj: Any, config: Any, schema: Node) -> Any:
     """The object with a configuration merged over it."""
     if not isinstance(config, dict):
         raise FailedError("type mismatch: ApplyConfiguration.expression should evaluate to Object")
+    try:
+        strays: list[str] = []
+        schema.taken(config, strays)
+        if strays:
+            raise MismatchError(f".{strays[0]}: field not declared in schema")
+        server_side_apply.check(config, schema)
+    except (MismatchError, StatusError) as error:
+        why = str(error).removeprefix("failed to create typed patch object: ")
+        raise FailedError(
+            f"error applying patch: failed to convert patch object to typed object: {why}"
+        ) from error
     atomic = _atomic(config, schema, "")
     if atomic:
-        raise FailedError(
-            f"error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {atomic}"
-        )
-    server_side_apply.check(config, schema)
+        why = f"invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {atomic}"
+        raise FailedError(f"error applying patch: {why}")
     return server_side_apply.merged(obj, config, schema)
+
+
+def _typed(obj: Any, kind: Kind, resource: Resource) -> Obj:
+    """The result of a mutation as an object of its kind."""
+    try:
+        typed, strays = kind.decode(obj, resource)
+    except StatusError as error:
+        raise _internal(error.message.partition("cannot be handled as a ")[2].partition(": ")[2]) from error
+    if strays:
+        raise _internal(f'strict decoding error: unknown field "{strays[0]}"')
+    return typed
+
+
+def _internal(why: str) -> StatusError:
+    return StatusError(
+        500, "InternalError", f"Internal error occurred: {why}", {"causes": [{"message": why}]}
+    )
 
 
 def _atomic(value: Any, node: Node, path: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from roadstead.kinds.admission import MutatingPolicies, PolicyBindings, PolicyFault, ValidatingPolicies
 from roadstead.kinds.batch import CronJobs, Jobs
 from roadstead.kinds.cluster import Namespaces, PriorityClasses
 from roadstead.kinds.daemon_sets import DaemonSets
@@ -32,17 +33,23 @@ if TYPE_CHECKING:
     from roadstead.kinds.devices.claim_specs import ExpressionFault
 
 
+ADMISSION = "admissionregistration.k8s.io"
+
+
 class Uncounted(StatusKind):
     """A kind with a status and without generations."""
 
     counts_generation = False
 
 
-def built_in_kinds(expression_fault: ExpressionFault, now: Callable[[], str]) -> dict[str, Kind]:
+def built_in_kinds(
+    expression_fault: ExpressionFault, policy_fault: PolicyFault, now: Callable[[], str]
+) -> dict[str, Kind]:
     """Kinds by the resource's key; objects of other resources are stored unchanged.
 
     Args:
         expression_fault: of expressions about devices.
+        policy_fault: of expressions in admission policies.
         now: the time in the form of metadata.
     """
     return {
@@ -77,6 +84,9 @@ def built_in_kinds(expression_fault: ExpressionFault, now: Callable[[], str]) ->
         "resourcequotas": Uncounted(),
         "rolebindings.rbac.authorization.k8s.io": RoleBindings(namespaced=True),
         "roles.rbac.authorization.k8s.io": Roles(namespaced=True),
-        "validatingadmissionpolicies.admissionregistration.k8s.io": StatusKind(),
+        f"mutatingadmissionpolicies.{ADMISSION}": MutatingPolicies(policy_fault),
+        f"mutatingadmissionpolicybindings.{ADMISSION}": PolicyBindings(validating=False),
+        f"validatingadmissionpolicies.{ADMISSION}": ValidatingPolicies(policy_fault),
+        f"validatingadmissionpolicybindings.{ADMISSION}": PolicyBindings(validating=True),
         "volumeattachments.storage.k8s.io": Uncounted(),
     }

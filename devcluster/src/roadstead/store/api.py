@@ -349,7 +349,9 @@ class Api:
         stored = self._convert(resource, obj, resource.stored_api_version)
         return self.served(resource, self.store.commit(resource.collection, "ADDED", key, stored, managers))
 
-    def _attempt(self, operation: str, resource: Resource, obj: Obj | None, old: Obj | None, how: Write) -> Attempt:
+    def _attempt(
+        self, operation: str, resource: Resource, obj: Obj | None, old: Obj | None, how: Write
+    ) -> Attempt:
         meta = (obj or old or {}).get("metadata") or {}
         names = (meta.get("name") or "", meta.get("namespace") or "")
         return Attempt(operation, resource, *names, obj, old, how.subresource, how.dry_run, how.user)

@@ -273,9 +273,7 @@ BUILT_IN: tuple[Resource, ...] = (
         "validatingadmissionpolicybindings",
         namespaced=False,
     ),
-    _resource(
-        f"{_ADMISSION}/v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies", namespaced=False
-    ),
+    _resource(f"{_ADMISSION}/v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies", namespaced=False),
     _resource(
         f"{_ADMISSION}/v1",
         "MutatingAdmissionPolicyBinding",
