@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from roadstead.kinds.kind import Kind, StatusKind
 from roadstead.values.status_errors import Cause
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
     from roadstead.values.resources import Obj
 
+_ACTIONS = ("Audit", "Deny", "Warn")
 #: Why an expression is rejected that must have a type ("bool", "string", "Object", "JSONPatch", ""); "" for
 #: a valid one.
 PolicyFault = Callable[[str, str], str] if TYPE_CHECKING else Any
@@ -183,11 +186,33 @@ class PolicyBindings(Kind):
                 fields = ("spec.paramRef.name", "spec.paramRef.selector")
                 causes += [Cause(field, both, "FieldValueForbidden") for field in fields]
             causes += _choice(ref, "parameterNotFoundAction", "spec.paramRef", "Deny", "Allow")
-        if self._validating and not spec.get("validationActions"):
-            causes.append(_required("spec.validationActions", "at least one validation action is required"))
+        if self._validating:
+            causes += _action_causes(spec.get("validationActions") or [])
         return causes
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
         """As in ``Kind``."""
         del old
         return self.validate_create(new)
+
+
+def _action_causes(actions: list[str]) -> list[Cause]:
+    path = "spec.validationActions"
+    if not actions:
+        return [_required(path, "at least one validation action is required")]
+    causes = []
+    for index, one in enumerate(actions):
+        if one not in _ACTIONS:
+            known = ", ".join(f'"{each}"' for each in _ACTIONS)
+            message = f'Unsupported value: "{one}": supported values: {known}'
+            causes.append(Cause(f"{path}[{index}]", message, "FieldValueNotSupported"))
+        elif one in actions[:index]:
+            causes.append(Cause(f"{path}[{index}]", f'Duplicate value: "{one}"', "FieldValueDuplicate"))
+    if {"Deny", "Warn"} <= set(actions):
+        shown = orjson.dumps(actions).decode()
+        why = (
+            "must not contain both Deny and Warn (repeating the same validation failure information in the "
+            "API response and headers serves no purpose)"
+        )
+        causes.append(Cause(path, f"Invalid value: {shown}: {why}"))
+    return causes

@@ -19,6 +19,7 @@ from aiohttp import web
 
 from roadstead.server import writes
 from roadstead.server.bodies.content_negotiation import JSON, Form, accepted
+from roadstead.server.bodies.protobuf_bodies import MEDIA_TYPE, encoded_protobuf
 from roadstead.server.lists import Page, flag, list_options, page, too_large
 from roadstead.server.paths import Target, target
 from roadstead.server.renderers import AdmissionReviewer, Documents, TableRenderer
@@ -170,7 +171,7 @@ class RequestHandler:
         if found is None:
             return self._document(request)
         query = dict(parse_qsl(request.query_string, keep_blank_values=True)) if request.query_string else {}
-        form = accepted(request.headers.get("Accept", ""))
+        form = accepted(request.headers.get("Accept", ""), protobuf=not found.resource.custom)
         verb = request.method
         if verb == "GET":
             response = self._one(found, query, form) if found.name else self._list(found, query, form)
@@ -236,7 +237,7 @@ class RequestHandler:
             return _render(table, form, status)
         if form.shape == "PartialObjectMetadata":
             return _render(partial(entry.obj, form.version), form, status)
-        if form.media == "yaml":
+        if form.media != "json":
             return _render(entry.obj, form, status)
         return web.Response(body=entry.raw, status=status, content_type=JSON)
 
@@ -283,7 +284,7 @@ class RequestHandler:
             "apiVersion": resource.api_version,
             "metadata": metadata,
         }
-        if form.media == "yaml":
+        if form.media != "json":
             return _render({**head, "items": [entry.obj for entry in part.entries]}, form)
         lines = [entry.raw for entry in part.entries]
         if not resource.custom:  # items of a list of a built-in kind do not repeat the kind
@@ -336,6 +337,9 @@ def _render(value: Any, form: Form, status: int = 200) -> web.Response:
         return web.Response(
             body=yaml.safe_dump(value).encode(), status=status, content_type="application/yaml"
         )
+    encoded = encoded_protobuf(value) if form.media == "protobuf" else None
+    if encoded is not None:
+        return web.Response(body=encoded, status=status, content_type=MEDIA_TYPE)
     return _json(value, status)
 
 

@@ -423,16 +423,22 @@ class Api:
             meta = obj["metadata"]
         if how.subresource == "status":
             kind.prepare_status(obj, old)
+        elif how.subresource:
+            kind.prepare_part(obj, old, how.subresource)
+            meta = obj["metadata"]
         else:
             kind.prepare_update(obj, old)
         if kind.counts_generation and how.subresource != "status" and kind.spec_changed(obj, old):
             meta["generation"] = old["metadata"].get("generation", 0) + 1
-        if how.subresource != "status":
+        if not how.subresource:
             kind.admit_update(obj, old, self)
         causes = metadata_update_causes(obj, old) + kind.finalizer_causes(obj)
-        causes += (
-            kind.validate_status(obj, old) if how.subresource == "status" else kind.validate_update(obj, old)
-        )
+        if how.subresource == "status":
+            causes += kind.validate_status(obj, old)
+        elif how.subresource:
+            causes += kind.validate_part(obj, old, how.subresource)
+        else:
+            causes += kind.validate_update(obj, old)
         if causes:
             raise invalid(resource, name, causes)
         if how.managers is None:
