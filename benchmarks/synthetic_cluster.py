@@ -39,10 +39,10 @@ from pod_documents import (
     pod_name,
 )
 
+from roadstead.admission.expressions import policy_fault
 from roadstead.assembly import create_built_in_objects, extended_server, utc_now
 from roadstead.certificates import loopback_identity
 from roadstead.cluster import kubeconfig, new_token, write_privately
-from roadstead.admission.expressions import policy_fault
 from roadstead.definitions.device_expressions import device_expression_fault
 from roadstead.kinds import events
 from roadstead.kinds.builtin import built_in_kinds

@@ -31,9 +31,12 @@ FOLDERS = (
     "metrics/pkg/apis/metrics/v1beta1",
 )
 _LEAVES = ("IntOrString", "Quantity", "RawExtension", "Time", "MicroTime", "FieldsV1", "JSON")
-_FIELD = re.compile(r"^ +(?:(optional|repeated) )?(map<string, ?(?P<value>[\w.]+)>|[\w.]+) (\w+) = (\d+);", re.MULTILINE)
+_FIELD = re.compile(
+    r"^ +(?:(optional|repeated) )?(map<string, ?(?P<value>[\w.]+)>|[\w.]+) (\w+) = (\d+);", re.MULTILINE
+)
 _GO = re.compile(
-    r"^\s+(?:\w+\s+)?(?P<type>[*\[\]\w.]+)\s+`json:\"(?P<json>[^\"]*)\"[^`]*protobuf:\"\w+,(?P<number>\d+)", re.MULTILINE
+    r"^\s+(?:\w+\s+)?(?P<type>[*\[\]\w.]+)\s+`json:\"(?P<json>[^\"]*)\"[^`]*protobuf:\"\w+,(?P<number>\d+)",
+    re.MULTILINE,
 )
 
 
@@ -50,7 +53,9 @@ def go_fields(folder: Path) -> dict[tuple[str, int], tuple[str, bool, bool]]:
     for path in sorted(folder.glob("*.go")):
         if path.name.startswith("zz_") or "generated" in path.name:
             continue
-        for struct in re.finditer(r"^type (\w+) struct \{$(.*?)^\}", path.read_text("utf-8"), re.MULTILINE | re.DOTALL):
+        for struct in re.finditer(
+            r"^type (\w+) struct \{$(.*?)^\}", path.read_text("utf-8"), re.MULTILINE | re.DOTALL
+        ):
             for field in _GO.finditer(struct[2]):
                 name, _, options = field["json"].partition(",")
                 is_zero = "omitempty" in options and not field["type"].startswith("*")

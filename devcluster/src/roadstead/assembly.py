@@ -10,9 +10,11 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from roadstead.admission.chain import AdmissionChain
 from roadstead.admission.expressions import policy_fault
 from roadstead.admission.mutating import MutatingPolicies
-from roadstead.definitions.admission_warnings import AdmissionWarnings
+from roadstead.admission.validating import ValidatingPolicies
+from roadstead.authorization.role_based import RoleBased
 from roadstead.definitions.definitions import Definitions
 from roadstead.definitions.device_expressions import device_expression_fault
 from roadstead.discovery.discovery import Discovery
@@ -20,12 +22,13 @@ from roadstead.discovery.openapi import OpenApi
 from roadstead.kinds import events
 from roadstead.kinds.builtin import built_in_kinds
 from roadstead.schemas.timestamps import timestamp_of
-from roadstead.server.access_reviews import USER
 from roadstead.server.request_handler import RequestHandler
 from roadstead.server.server import Server
 from roadstead.server.tables import Tables
 from roadstead.store.api import Api
 
+#: Modes of authorization, as kube-apiserver names them.
+ALWAYS_ALLOW, RBAC = "AlwaysAllow", "RBAC"
 _SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _DESCRIPTIONS = {
     "system-cluster-critical": (
@@ -73,6 +76,7 @@ def extended_handler(
     *,
     actions: Mapping[str, Callable[[], None]] | None = None,
     token_file: Path | None = None,
+    authorization: str = ALWAYS_ALLOW,
 ) -> RequestHandler:
     """Build a request handler with custom resources, tables, discovery and OpenAPI.
 
@@ -81,9 +85,14 @@ def extended_handler(
         token: the bearer token of its clients.
         actions: called on a POST to their path.
         token_file: further tokens, one per line.
+        authorization: "AlwaysAllow" or "RBAC".
     """
     Definitions(api)
-    api.admission = MutatingPolicies(api)
+    authorizer = RoleBased(api) if authorization == RBAC else None
+    if authorizer is not None:
+        authorizer.create_bootstrap_roles()
+    judges = [authorizer] if authorizer is not None else []
+    api.admission = AdmissionChain([MutatingPolicies(api)], [*judges, ValidatingPolicies(api)])
     return RequestHandler(
         api,
         token,
@@ -91,7 +100,7 @@ def extended_handler(
         documents=[Discovery(api.registry), OpenApi(api)],
         actions=actions,
         token_file=token_file,
-        admission=AdmissionWarnings(USER),
+        authorizer=authorizer,
     )
 
 
@@ -101,6 +110,9 @@ def extended_server(
     *,
     actions: Mapping[str, Callable[[], None]] | None = None,
     token_file: Path | None = None,
+    authorization: str = ALWAYS_ALLOW,
 ) -> Server:
     """Build a server around ``extended_handler``; the arguments are the same."""
-    return Server(extended_handler(api, token, actions=actions, token_file=token_file))
+    return Server(
+        extended_handler(api, token, actions=actions, token_file=token_file, authorization=authorization)
+    )

@@ -232,18 +232,24 @@ async def test_parameters_that_are_missing(client: Client, action: str, policy: 
     [
         (
             applied("Object{spec: Object.spec{schedulerName: object.spec.nothing}}"),
-            "expression 'Object{spec: Object.spec{schedulerName: object.spec.nothing}}' resulted in error: "
-            "no such key: nothing",
+            (
+                "expression 'Object{spec: Object.spec{schedulerName: object.spec.nothing}}' resulted in error: "
+                "no such key: nothing"
+            ),
         ),
         (
             applied("Object{spec: Object.spec{nothing: 1}}"),
-            "error applying patch: failed to convert patch object to typed object: .spec.nothing: field not "
-            "declared in schema",
+            (
+                "error applying patch: failed to convert patch object to typed object: .spec.nothing: field not "
+                "declared in schema"
+            ),
         ),
         (
             applied('Object{spec: Object.spec{tolerations: [Object.spec.tolerations{key: "a"}]}}'),
-            "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: "
-            ".spec.tolerations",
+            (
+                "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: "
+                ".spec.tolerations"
+            ),
         ),
         (
             patched('[JSONPatch{op: "remove", path: "/spec/nothing"}]'),

@@ -85,9 +85,19 @@ def test_what_cannot_be_read_is_refused(sent: bytes, told: str) -> None:
 
 
 _SAMPLES = {
-    **{"string": "a", "bool": True, "int32": -3, "int64": 1 << 40, "double": 0.5, "bytes": "AP8="},
-    **{"Time": "2026-01-31T12:00:00Z", "MicroTime": "2026-01-31T12:00:00.000007Z", "Quantity": "500m"},
-    **{"IntOrString": "50%", "FieldsV1": {"f:spec": {}}, "JSON": [1, {"a": None}], "RawExtension": {"b": 1}},
+    "string": "a",
+    "bool": True,
+    "int32": -3,
+    "int64": 1 << 40,
+    "double": 0.5,
+    "bytes": "AP8=",
+    "Time": "2026-01-31T12:00:00Z",
+    "MicroTime": "2026-01-31T12:00:00.000007Z",
+    "Quantity": "500m",
+    "IntOrString": "50%",
+    "FieldsV1": {"f:spec": {}},
+    "JSON": [1, {"a": None}],
+    "RawExtension": {"b": 1},
 }
 
 

@@ -40,11 +40,19 @@ _MISSING = re.compile(r'Key not found in map : "?(.*?)"?$')
 
 
 class FailedError(Exception):
-    """An expression could not be evaluated."""
+    """An expression could not be evaluated.
+
+    Attributes:
+        cause: why, without the expression.
+    """
+
+    def __init__(self, sentence: str, cause: str = "") -> None:
+        super().__init__(sentence)
+        self.cause = cause or sentence
 
 
 def without_types(expression: str) -> str:
-    """The expression with maps in place of the values that ``Object{...}`` and ``JSONPatch{...}`` construct."""
+    """The expression with maps in place of what ``Object{...}`` and ``JSONPatch{...}`` construct."""
     depth: list[bool] = []  # for each open bracket, whether a construction
     parts: list[str] = []
     end, wants_key = 0, False
@@ -172,9 +180,10 @@ class Evaluation:
         if answer.type() == cel.Type.ERROR:
             found = _MISSING.search(str(answer.value()))
             if found and found[1] in self._faults and "variables" in expression:
-                raise self._faults[found[1]]
-            why = f"no such key: {found[1]}" if found else answer.value()
-            raise FailedError(f"expression '{expression}' resulted in error: {why}")
+                why = f'composited variable "{found[1]}" fails to evaluate: {self._faults[found[1]].cause}'
+            else:
+                why = f"no such key: {found[1]}" if found else str(answer.value())
+            raise FailedError(f"expression '{expression}' resulted in error: {why}", why)
         return answer.plain_value()
 
     def _evaluate_variables(self, expression: str) -> None:

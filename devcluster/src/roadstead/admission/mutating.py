@@ -103,18 +103,17 @@ class MutatingPolicies:
                     yield _Invocation(policy, binding, None, f"failed to configure binding: {error}")
 
     def _applied(self, one: _Invocation, attempt: Attempt, namespace: Obj | None) -> Attempt:
+        fault = one.fault
         try:
-            if one.fault:
-                raise FailedError(one.fault)
-            return dataclasses.replace(attempt, obj=self._changed(one, attempt, namespace))
+            if not fault:
+                return dataclasses.replace(attempt, obj=self._changed(one, attempt, namespace))
         except FailedError as error:
-            if one.policy["spec"].get("failurePolicy") == "Ignore":
-                return attempt
-            why = (
-                f"policy '{one.policy['metadata']['name']}' with binding "
-                f"'{one.binding['metadata']['name']}' denied request: {error}"
-            )
-            raise _refusal(attempt, why, "Forbidden" if one.fault else "Invalid") from error
+            fault = str(error)
+        if one.policy["spec"].get("failurePolicy") == "Ignore":
+            return attempt
+        names = (one.policy["metadata"]["name"], one.binding["metadata"]["name"])
+        why = f"policy '{names[0]}' with binding '{names[1]}' denied request: {fault}"
+        raise _refusal(attempt, why, "Forbidden" if one.fault else "Invalid")
 
     def _changed(self, one: _Invocation, attempt: Attempt, namespace: Obj | None) -> Obj | None:
         """The object after a policy's mutations.
@@ -178,14 +177,12 @@ def _merged(obj: Any, config: Any, schema: Node) -> Any:
     try:
         strays: list[str] = []
         schema.taken(config, strays)
-        if strays:
-            raise MismatchError(f".{strays[0]}: field not declared in schema")
         server_side_apply.check(config, schema)
+        why = f".{strays[0]}: field not declared in schema" if strays else ""
     except (MismatchError, StatusError) as error:
         why = str(error).removeprefix("failed to create typed patch object: ")
-        raise FailedError(
-            f"error applying patch: failed to convert patch object to typed object: {why}"
-        ) from error
+    if why:
+        raise FailedError(f"error applying patch: failed to convert patch object to typed object: {why}")
     atomic = _atomic(config, schema, "")
     if atomic:
         why = f"invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {atomic}"

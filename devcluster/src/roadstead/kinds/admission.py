@@ -146,6 +146,8 @@ class ValidatingPolicies(_Policies, StatusKind):
         for index, each in enumerate(spec.get("validations") or ()):
             path = f"spec.validations[{index}]"
             causes += self._expression(each, f"{path}.expression", "bool")
+            if each.get("reason"):
+                causes += _choice(each, "reason", path, "Forbidden", "Invalid", "RequestEntityTooLarge")
             if each.get("messageExpression"):
                 message = {"expression": each["messageExpression"]}
                 causes += self._expression(message, f"{path}.messageExpression", "string")

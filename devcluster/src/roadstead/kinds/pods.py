@@ -134,7 +134,7 @@ class Pods(StatusKind):
         return causes + annotation_causes(new["metadata"].get("annotations") or {}, "metadata.annotations")
 
     def prepare_part(self, new: Obj, old: Obj, subresource: str) -> None:
-        """Of ``ephemeralcontainers`` these, of ``resize`` the containers' resources are taken, nothing else."""
+        """Take ephemeral containers, or the resources of containers, and nothing else."""
         spec = dict(old["spec"])
         if subresource == "ephemeralcontainers":
             spec.pop("ephemeralContainers", None)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+Obj = dict[str, Any]
 
 if TYPE_CHECKING:
-    from roadstead.values.resources import Obj, Resource
+    from roadstead.values.resources import Resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +38,28 @@ class Attempt:
     user: Obj
 
 
+#: The user whose token the kubeconfig has.
+ADMINISTRATOR: Obj = {"username": "roadstead-admin", "groups": ["system:masters", "system:authenticated"]}
+#: The sender of writes from this process.
+CONTROLLERS: Obj = {
+    "username": "system:kube-controller-manager",
+    "groups": ["system:masters", "system:authenticated"],
+}
+
+
 class Admission(Protocol):
     """Changes and judges writes."""
 
     def mutated(self, attempt: Attempt) -> Obj | None:
         """The object as policies change it; None where none does.
+
+        Raises:
+            StatusError: the write is rejected.
+        """
+        ...
+
+    def validated(self, attempt: Attempt) -> list[str]:
+        """Warnings about a write whose object is valid.
 
         Raises:
             StatusError: the write is rejected.

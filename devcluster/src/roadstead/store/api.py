@@ -21,7 +21,7 @@ from roadstead.kinds.checks.metadata import metadata_causes, metadata_update_cau
 from roadstead.kinds.kind import Kind
 from roadstead.schemas.timestamps import timestamp_of
 from roadstead.store import patches
-from roadstead.store.admission import Admission, Attempt
+from roadstead.store.admission import CONTROLLERS, Admission, Attempt
 from roadstead.store.deletion import DeleteOptions, deletion, ends_with_update
 from roadstead.store.managed_fields import Manager, Managers, created, updated
 from roadstead.store.store import Change, Entry, EventType, Key, Store
@@ -60,10 +60,6 @@ _SERVERS_OWN = (
 )
 
 
-#: The sender of a write for which no other is known.
-ADMINISTRATOR: Obj = {"username": "roadstead-admin", "groups": ["system:masters", "system:authenticated"]}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
     """The writer and the options of a write.
@@ -74,13 +70,15 @@ class Write:
         subresource: "" for the main resource, else "status" and so on.
         managers: the managers of the fields after the write, if server-side apply has computed them.
         user: the sender, as in ``userInfo``.
+        warnings: those of admission are added here.
     """
 
     dry_run: bool = False
     manager: str = "roadstead"
     subresource: str = ""
     managers: Managers | None = None
-    user: Obj = field(default_factory=lambda: ADMINISTRATOR)
+    user: Obj = field(default_factory=lambda: CONTROLLERS)
+    warnings: list[str] = field(default_factory=list)
 
 
 _PLAIN = Write()
@@ -334,6 +332,7 @@ class Api:
         causes += kind.validate_create(obj)
         if causes:
             raise invalid(resource, meta.get("name", ""), causes)
+        self._validate("CREATE", resource, obj, None, how)
         key: Key = (meta.get("namespace", ""), meta["name"])
         existing = self.store.collection(resource.collection).entries.get(key)
         if existing is not None:
@@ -362,6 +361,17 @@ class Api:
         operation = "CREATE" if old is None else "UPDATE"
         changed = self.admission.mutated(self._attempt(operation, resource, obj, old, how))
         return obj if changed is None else changed
+
+    def _validate(
+        self, operation: str, resource: Resource, obj: Obj | None, old: Obj | None, how: Write
+    ) -> None:
+        """Let admission judge a write.
+
+        Raises:
+            StatusError: it is rejected.
+        """
+        if self.admission is not None:
+            how.warnings.extend(self.admission.validated(self._attempt(operation, resource, obj, old, how)))
 
     def manager(self, resource: Resource, how: Write, operation: str = "Update") -> Manager:
         """The writer as an entry of managedFields without fields."""
@@ -441,6 +451,7 @@ class Api:
             causes += kind.validate_update(obj, old)
         if causes:
             raise invalid(resource, name, causes)
+        self._validate("UPDATE", resource, obj, old, how)
         if how.managers is None:
             who = self.manager(resource, how)
             how = dataclasses.replace(
@@ -568,6 +579,9 @@ class Api:
                 f"ResourceVersion in object meta: {meta['resourceVersion']}"
             )
             raise _precondition(resource, name, why)
+        if self.admission is not None:
+            judged = Write(user=options.user, dry_run=options.dry_run, warnings=options.warnings)
+            self._validate("DELETE", resource, None, entry.obj, judged)
         key = (namespace or "", name)
         kind = self.kind(resource)
         stored = self.store.collection(resource.collection).entries[key]

@@ -1,4 +1,4 @@
-"""Decodes and encodes bodies in Protocol Buffers, which kubectl and other Go clients prefer for built-in kinds.
+"""Decodes and encodes bodies in Protocol Buffers, which Go clients prefer for built-in kinds.
 
 Watches and errors are sent as JSON, which every client that prefers Protocol Buffers also accepts.
 
@@ -154,7 +154,9 @@ def _schema_or(value: bytes, kind: str) -> Any:
         return _object(numbers[at], _SCHEMA)
     if kind.endswith("Bool"):
         return bool(numbers.get(1))
-    return [_value(one, _SCHEMA if kind.endswith("OrArray") else "string") for number, one in found if number == 2]
+    return [
+        _value(one, _SCHEMA if kind.endswith("OrArray") else "string") for number, one in found if number == 2
+    ]
 
 
 def _time(value: bytes, *, micro: bool) -> str | None:
