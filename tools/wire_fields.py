@@ -28,7 +28,6 @@ FOLDERS = (
     *(f"api/{package}" for package in PACKAGES),
     "apimachinery/pkg/apis/meta/v1",
     "apiextensions-apiserver/pkg/apis/apiextensions/v1",
-    "metrics/pkg/apis/metrics/v1beta1",
 )
 _LEAVES = ("IntOrString", "Quantity", "RawExtension", "Time", "MicroTime", "FieldsV1", "JSON")
 _FIELD = re.compile(

@@ -42,7 +42,10 @@ async def bind(session: aiohttp.ClientSession, *actions: str, ref: Any = None, *
     validations = [{"expression": "!has(object.data) || object.data.size() < 2", "message": "too much"}]
     given = {"matchConstraints": {"resourceRules": [RULE]}, "validations": validations, **spec}
     policy = {"metadata": {"name": "p"}, "spec": copy.deepcopy(given)}
-    binding = {"metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": list(actions)}}
+    binding: Any = {
+        "metadata": {"name": "b"},
+        "spec": {"policyName": "p", "validationActions": list(actions)},
+    }
     if ref is not None:
         binding["spec"]["paramRef"] = ref
     for path, obj in ((POLICIES, policy), (BINDINGS, binding)):
@@ -61,7 +64,8 @@ async def test_what_does_not_hold_is_refused(session: aiohttp.ClientSession) -> 
 
     assert (code, answer["reason"]) == (422, "Invalid")
     assert answer["message"] == (
-        "configmaps \"c\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: too much"
+        'configmaps "c" is forbidden: '
+        "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: too much"
     )
     assert (await sent(session, "POST", MAPS, SMALL))[0] == 201
     assert (await sent(session, "PATCH", f"{MAPS}/c", {"data": {"c": "d"}}))[0] == 422
@@ -97,7 +101,7 @@ async def test_an_expression_that_fails(session: aiohttp.ClientSession, policy: 
 
 async def test_parameters_by_a_selector(session: aiohttp.ClientSession) -> None:
     bound = {"expression": "!has(object.data) || object.data.size() <= int(params.data.most)"}
-    ref = {
+    ref: Any = {
         "selector": {"matchLabels": {"is": "limit"}},
         "namespace": "kube-system",
         "parameterNotFoundAction": "Deny",
@@ -111,7 +115,7 @@ async def test_parameters_by_a_selector(session: aiohttp.ClientSession) -> None:
     await sent(session, "DELETE", f"{BINDINGS}/b")
     limit = {"metadata": {"name": "limit", "labels": {"is": "limit"}}, "data": {"most": "1"}}
     assert (await sent(session, "POST", "/api/v1/namespaces/kube-system/configmaps", limit))[0] == 201
-    binding = {"metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}}
+    binding: Any = {"metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}}
     binding["spec"]["paramRef"] = {**ref, "parameterNotFoundAction": "Deny"}
     await sent(session, "POST", BINDINGS, binding)
     assert (await sent(session, "POST", MAPS, SMALL))[0] == 201

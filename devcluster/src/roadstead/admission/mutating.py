@@ -155,7 +155,7 @@ def _refusal(attempt: Attempt, why: str, reason: str) -> StatusError:
 
 
 def _repeats(one: _Invocation) -> bool:
-    return one.policy["spec"].get("reinvocationPolicy") == "IfNeeded"
+    return bool(one.policy["spec"].get("reinvocationPolicy") == "IfNeeded")
 
 
 def _patched(obj: Any, operations: Any) -> Any:

@@ -5,7 +5,8 @@ Source: Kubernetes v1.36 ``pkg/apis/admissionregistration/{v1,validation}``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -13,14 +14,12 @@ from roadstead.kinds.kind import Kind, StatusKind
 from roadstead.values.status_errors import Cause
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from roadstead.values.resources import Obj
 
 _ACTIONS = ("Audit", "Deny", "Warn")
 #: Why an expression is rejected that must have a type ("bool", "string", "Object", "JSONPatch", ""); "" for
 #: a valid one.
-PolicyFault = Callable[[str, str], str] if TYPE_CHECKING else Any
+PolicyFault = Callable[[str, str], str]
 
 
 def _required(field: str, message: str = "") -> Cause:

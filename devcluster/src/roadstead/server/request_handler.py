@@ -182,7 +182,7 @@ class RequestHandler:
         if found is None:
             return self._document(request)
         query = dict(parse_qsl(request.query_string, keep_blank_values=True)) if request.query_string else {}
-        form = accepted(request.headers.get("Accept", ""), protobuf=not found.resource.custom)
+        form = accepted(request.headers.get("Accept", ""), protobuf=self._has_messages(found.resource))
         verb = request.method
         if verb == "GET":
             response = self._one(found, query, form) if found.name else self._list(found, query, form)
@@ -193,6 +193,10 @@ class RequestHandler:
         if found.resource.warning:
             response.headers.add("Warning", f'299 - "{found.resource.warning}"')
         return response
+
+    def _has_messages(self, resource: Resource) -> bool:
+        """Whether objects of a resource can be sent as Protocol Buffers."""
+        return not resource.custom and resource.key not in self.api.virtual
 
     @staticmethod
     def _require(found: Target, verb: str, method: str) -> None:
