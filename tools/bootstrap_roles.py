@@ -1,4 +1,4 @@
-"""Write the roles that a Kubernetes cluster has from the beginning, as roadstead creates them.
+"""Writes the roles that a Kubernetes cluster has from the beginning, as roadstead creates them.
 
 Usage: ``kubectl get clusterroles,clusterrolebindings,roles,rolebindings -A -o json |
 python tools/bootstrap_roles.py`` with a kube-apiserver 1.36 that has no other roles. Roles of controllers are

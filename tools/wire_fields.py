@@ -1,4 +1,4 @@
-"""Write the table of Kubernetes' messages in Protocol Buffers that roadstead serves.
+"""Writes the table of Kubernetes' messages in Protocol Buffers that roadstead serves.
 
 Usage: ``python tools/wire_fields.py SOURCE`` with the folder of Kubernetes' source (its ``staging`` is read):
 ``generated.proto`` has the numbers and types of fields, ``types*.go`` their names in JSON and which zeros are

@@ -1,9 +1,12 @@
 """Bodies in Protocol Buffers: bytes as kubectl sends them, rejections, and what every kind becomes."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from roadstead.schemas.fields import schema_of
+from roadstead.schemas.schemas import Array, Mapping, Struct
 from roadstead.server.bodies.content_negotiation import accepted
 from roadstead.server.bodies.protobuf_bodies import decoded_protobuf, encoded_protobuf
 from roadstead.server.bodies.wire_fields import message_fields, message_of
@@ -148,3 +151,39 @@ def test_forms_of_an_answer() -> None:
     assert refused.value.code == 406
     metadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
     assert accepted(metadata, protobuf=True).shape == "PartialObjectMetadata"
+
+
+def unnamed(message: str, schema: Struct, seen: set[str]) -> Iterator[str]:
+    """Fields of a schema, and of what is in it, that the message does not have."""
+    if message in seen:
+        return
+    seen.add(message)
+    fields = {}
+    for field in message_fields(message).values():
+        inner = message_fields(field.type).values() if field.inline else [field]
+        while any(one.inline for one in inner):
+            inner = [
+                each for one in inner for each in (message_fields(one.type).values() if one.inline else [one])
+            ]
+        fields |= {one.name: one for one in inner}
+    for name, node in schema.fields.items():
+        if name in ("apiVersion", "kind"):
+            continue
+        if name not in fields:
+            yield f"{message}.{name}"
+            continue
+        below = node.items if isinstance(node, Array) else node.values if isinstance(node, Mapping) else node
+        if isinstance(below, Struct) and fields[name].type not in _SAMPLES and "JSONSchema" not in message:
+            yield from unnamed(fields[name].type, below, seen)
+
+
+def test_fields_have_the_names_of_the_schemas() -> None:
+    """The schemas come from the generated client, the messages from another table."""
+    missing = []
+    for one in BUILT_IN:
+        message = message_of(one.api_version, one.kind)
+        schema = schema_of(one.group, one.version, one.kind)
+        if message is not None and schema is not None:
+            missing += unnamed(message, schema, set())
+
+    assert sorted(set(missing)) == []

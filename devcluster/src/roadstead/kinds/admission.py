@@ -89,7 +89,7 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-class MutatingPolicies(_Policies, Kind):
+class MutatingAdmissionPolicies(_Policies, Kind):
     """MutatingAdmissionPolicies.
 
     Args:
@@ -128,7 +128,7 @@ class MutatingPolicies(_Policies, Kind):
         )
 
 
-class ValidatingPolicies(_Policies, StatusKind):
+class ValidatingAdmissionPolicies(_Policies, StatusKind):
     """ValidatingAdmissionPolicies.
 
     Args:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roadstead.kinds.admission import MutatingPolicies, PolicyBindings, PolicyFault, ValidatingPolicies
+from roadstead.kinds.admission import (
+    MutatingAdmissionPolicies,
+    PolicyBindings,
+    PolicyFault,
+    ValidatingAdmissionPolicies,
+)
 from roadstead.kinds.batch import CronJobs, Jobs
 from roadstead.kinds.cluster import Namespaces, PriorityClasses
 from roadstead.kinds.daemon_sets import DaemonSets
@@ -84,9 +89,9 @@ def built_in_kinds(
         "resourcequotas": Uncounted(),
         "rolebindings.rbac.authorization.k8s.io": RoleBindings(namespaced=True),
         "roles.rbac.authorization.k8s.io": Roles(namespaced=True),
-        f"mutatingadmissionpolicies.{ADMISSION}": MutatingPolicies(policy_fault),
+        f"mutatingadmissionpolicies.{ADMISSION}": MutatingAdmissionPolicies(policy_fault),
         f"mutatingadmissionpolicybindings.{ADMISSION}": PolicyBindings(validating=False),
-        f"validatingadmissionpolicies.{ADMISSION}": ValidatingPolicies(policy_fault),
+        f"validatingadmissionpolicies.{ADMISSION}": ValidatingAdmissionPolicies(policy_fault),
         f"validatingadmissionpolicybindings.{ADMISSION}": PolicyBindings(validating=True),
         "volumeattachments.storage.k8s.io": Uncounted(),
     }
