@@ -21,7 +21,7 @@ from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.policies.judgement import PolicyChecks
 from plimsoll.strategies import IN_TREE as STRATEGIES
-from roadstead.admission.validating import broken_validations
+from roadstead.admission.validations import broken_validations
 from roadstead.schemas.fields import struct
 from roadstead.store.admission import ADMINISTRATOR
 

@@ -1,4 +1,4 @@
-"""What a service account may do by the objects that a cluster holds, judged as roadstead judges it."""
+"""The rights of a service account by the objects of a cluster, judged as roadstead judges them."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from roadstead.admission.chain import AdmissionChain
 from roadstead.admission.expressions import policy_fault
-from roadstead.admission.mutating import MutatingPolicies
-from roadstead.admission.validating import ValidatingPolicies
+from roadstead.admission.mutations import MutatingPolicies
+from roadstead.admission.validations import ValidatingPolicies
 from roadstead.authorization.role_based import RoleBased
 from roadstead.definitions.definitions import Definitions
 from roadstead.definitions.device_expressions import device_expression_fault

@@ -1,4 +1,4 @@
-"""MutatingAdmissionPolicies over HTTP: what is merged and patched, of which writes, and what is refused."""
+"""MutatingAdmissionPolicies over HTTP: merged and patched objects, matching, parameters, refusals."""
 
 from __future__ import annotations
 

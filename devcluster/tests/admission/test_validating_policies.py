@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies over HTTP: what is refused, what is warned of, and of which writes."""
+"""ValidatingAdmissionPolicies over HTTP: refusals, warnings, deletions, parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kubectl's commands against a cluster with roles, one after the other: what each says.
+"""kubectl's commands against a cluster with roles, one after the other, and their output.
 
 Rows that are refused are what ``KNOWN_DIFFERENCES.md`` says does not work.
 """

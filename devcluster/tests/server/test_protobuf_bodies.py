@@ -1,4 +1,4 @@
-"""Bodies in Protocol Buffers: bytes as kubectl sends them, rejections, and what every kind becomes."""
+"""Bodies in Protocol Buffers: bytes as kubectl sends them, rejections, every field of every kind."""
 
 from collections.abc import Iterator
 from typing import Any

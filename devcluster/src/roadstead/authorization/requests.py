@@ -1,4 +1,4 @@
-"""What a request asks an authorizer for.
+"""Describes requests to an authorizer, by their method and path.
 
 Source: apiserver v1.36 ``pkg/endpoints/request/requestinfo.go``.
 """

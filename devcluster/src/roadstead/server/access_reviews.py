@@ -1,4 +1,4 @@
-"""Serves access reviews: what the sender, or another user, may do.
+"""Serves reviews of the rights of the sender, or of another user.
 
 Source: the shapes are those of ``authentication.k8s.io/v1`` and ``authorization.k8s.io/v1``.
 """

@@ -130,7 +130,7 @@ class RequestHandler:
         """Check that an authenticated client may send a request.
 
         Raises:
-            StatusError: 403; 400, if it impersonates nobody.
+            StatusError: 403; 400, if it impersonates a group without a user.
         """
         if self.authorizer is None or _is_open(path):
             return
