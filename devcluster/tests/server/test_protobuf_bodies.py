@@ -9,7 +9,7 @@ from roadstead.schemas.fields import schema_of
 from roadstead.schemas.schemas import Array, Mapping, Struct
 from roadstead.server.bodies.content_negotiation import accepted
 from roadstead.server.bodies.protobuf_bodies import decoded_protobuf, encoded_protobuf
-from roadstead.server.bodies.wire_fields import message_fields, message_of
+from roadstead.server.bodies.wire_fields import WireField, message_fields, message_of
 from roadstead.values.resources import BUILT_IN
 from roadstead.values.status_errors import StatusError
 
@@ -158,7 +158,7 @@ def unnamed(message: str, schema: Struct, seen: set[str]) -> Iterator[str]:
     if message in seen:
         return
     seen.add(message)
-    fields = {}
+    fields: dict[str, WireField] = {}
     for field in message_fields(message).values():
         inner = message_fields(field.type).values() if field.inline else [field]
         while any(one.inline for one in inner):
@@ -179,7 +179,7 @@ def unnamed(message: str, schema: Struct, seen: set[str]) -> Iterator[str]:
 
 def test_fields_have_the_names_of_the_schemas() -> None:
     """The schemas come from the generated client, the messages from another table."""
-    missing = []
+    missing: list[str] = []
     for one in BUILT_IN:
         message = message_of(one.api_version, one.kind)
         schema = schema_of(one.group, one.version, one.kind)
