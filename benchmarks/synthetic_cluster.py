@@ -39,6 +39,7 @@ from pod_documents import (
     pod_name,
 )
 
+from roadstead.admission.expressions import policy_fault
 from roadstead.assembly import create_built_in_objects, extended_server, utc_now
 from roadstead.certificates import loopback_identity
 from roadstead.cluster import kubeconfig, new_token, write_privately
@@ -153,7 +154,7 @@ class SyntheticCluster:
     """Nodes, owners and pods behind an API."""
 
     def __init__(self, nodes: int, pods: int, waiting: int, seen: Path) -> None:
-        kinds = built_in_kinds(device_expression_fault, lambda: timestamp_of(utc_now()))
+        kinds = built_in_kinds(device_expression_fault, policy_fault, lambda: timestamp_of(utc_now()))
         self.api = MadeApi(kinds, converters={"events": events.converted}, clock=utc_now)
         create_built_in_objects(self.api)
         self.names = [f"node-{number:05}" for number in range(nodes)]

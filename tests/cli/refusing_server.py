@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 
 import yaml
 
-from e2e.door import asked_by
+from roadstead.authorization.requests import asked_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,8 +53,8 @@ class Refusing(BaseHTTPRequestHandler):
 def _answer(way: str, method: str, path: str) -> tuple[int, dict[str, Any]]:
     if way == "unauthorized":
         return _status(401, "Unauthorized", "Unauthorized")
-    asked = asked_by(method, path, is_watch=False)
-    if way == "forbidden" and asked is not None:
+    asked = asked_by(method, path)
+    if way == "forbidden" and asked.resource:
         qualified = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
         where = f'in the namespace "{asked.namespace}"' if asked.namespace else "at the cluster scope"
         return _status(
@@ -69,7 +69,7 @@ def _answer(way: str, method: str, path: str) -> tuple[int, dict[str, Any]]:
         return _status(404, "NotFound", "the server could not find the requested resource")
     if path in {"/version", "/version/"}:
         return 200, {"major": "1", "minor": "36", "gitVersion": "v1.36.0"}
-    if asked is None:
+    if not asked.resource:
         return 200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": [], "resources": []}
     if asked.name:
         return _status(404, "NotFound", f'{asked.resource} "{asked.name}" not found')

@@ -21,16 +21,15 @@ from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.policies.judgement import PolicyChecks
 from plimsoll.strategies import IN_TREE as STRATEGIES
-from roadstead.definitions.admission_warnings import AdmissionWarnings
+from roadstead.admission.validations import broken_validations
 from roadstead.schemas.fields import struct
-from roadstead.server.access_reviews import USER
+from roadstead.store.admission import ADMINISTRATOR
 
 if TYPE_CHECKING:
     from roadstead.pytest_plugin import StartRoadstead
 
 FOLDER = DEPLOY / "components/policy-warnings"
 POLICY, BINDING = (dict(each) for each in admission_objects())
-WARNINGS = AdmissionWarnings(USER)
 TABLES = argument_tables((*PLUGINS, *STRATEGIES))
 _CATALOGUE = Catalogue()
 _NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -60,7 +59,8 @@ def with_args(name: str, args: Any) -> Obj:
 
 def warned(document: Obj) -> list[str]:
     """The warnings that kubectl would print."""
-    return WARNINGS.broken(POLICY, document, None)
+    known = {"object": document, "oldObject": None, "request": {"userInfo": ADMINISTRATOR}}
+    return [each.message for each in broken_validations(POLICY, known)]
 
 
 @pytest.mark.parametrize("name", sorted(admission_files()))

@@ -23,6 +23,7 @@ from aiohttp import web
 
 from deploy.admission import Admission
 from e2e.rbac import Asked
+from roadstead.authorization.requests import asked_by
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -41,25 +42,6 @@ MIGRATING = (
     'admission webhook "virt-launcher-eviction-interceptor.kubevirt.io" denied the request:'
     ' Eviction triggered evacuation of VMI "default/a"'
 )
-
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-
-
-def asked_by(method: str, path: str, *, is_watch: bool) -> Asked | None:
-    """What a request is to the authorizer; None for discovery, which everybody may read."""
-    parts = path.strip("/").split("/")
-    group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1] if len(parts) > 1 else "", parts[3:])
-    if parts[0] not in {"api", "apis"} or not rest:
-        return None
-    namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 2:
-        namespace, rest = rest[1], rest[2:]
-    resource, name, sub = (*rest, "", "")[:3]
-    if method == "GET":
-        verb = "get" if name else "watch" if is_watch else "list"
-    else:
-        verb = _VERBS[method] if name or method != "DELETE" else "deletecollection"
-    return Asked(verb, group, f"{resource}/{sub}" if sub else resource, namespace, name)
 
 
 @dataclass(slots=True)
@@ -107,10 +89,9 @@ class Door:
             return _status(404, "NotFound", "the server could not find the requested resource")
         if request.path == REVIEWS and self.is_judge:
             return await self._review(request)
-        is_watch = request.query.get("watch") in {"true", "1"}
-        asked = asked_by(request.method, request.path, is_watch=is_watch)
+        asked = asked_by(request.method, request.path, request.query_string)
         failing, call = "", ("", "", "")
-        if asked is not None:
+        if asked.resource:  # discovery everybody may read
             call = (asked.verb, asked.group, asked.resource)
             taken = [call]
             if request.query.get("sendInitialEvents") == "true":  # a list, where a server streams none

@@ -83,6 +83,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--heartbeats", action=switch, default=False, help="renew a Lease for each node every 10 s")
     add(
+        "--authorization-mode",
+        choices=("AlwaysAllow", "RBAC"),
+        default="AlwaysAllow",
+        help="AlwaysAllow: every client may do everything (the default); RBAC: what roles and bindings say",
+    )
+    add(
         "--token-file",
         type=Path,
         metavar="FILE",
@@ -122,6 +128,7 @@ def main() -> None:
         kubelets=settings if options.kubelets and not options.server_only else None,
         port=options.port,
         token_file=options.token_file,
+        authorization=options.authorization_mode,
         event_ttl_s=options.event_ttl_seconds,
         pod_groups=options.pod_groups,
     )

@@ -10,7 +10,11 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from roadstead.definitions.admission_warnings import AdmissionWarnings
+from roadstead.admission.chain import AdmissionChain
+from roadstead.admission.expressions import policy_fault
+from roadstead.admission.mutations import MutatingPolicies
+from roadstead.admission.validations import ValidatingPolicies
+from roadstead.authorization.role_based import RoleBased
 from roadstead.definitions.definitions import Definitions
 from roadstead.definitions.device_expressions import device_expression_fault
 from roadstead.discovery.discovery import Discovery
@@ -19,12 +23,13 @@ from roadstead.kinds import events
 from roadstead.kinds.builtin import built_in_kinds
 from roadstead.kinds.pod_groups import RESOURCES
 from roadstead.schemas.timestamps import timestamp_of
-from roadstead.server.access_reviews import USER
 from roadstead.server.request_handler import RequestHandler
 from roadstead.server.server import Server
 from roadstead.server.tables import Tables
 from roadstead.store.api import Api
 
+#: Modes of authorization, as kube-apiserver names them.
+ALWAYS_ALLOW, RBAC = "AlwaysAllow", "RBAC"
 _SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _DESCRIPTIONS = {
     "system-cluster-critical": (
@@ -53,7 +58,9 @@ def built_in_api(
         randomness: the source of uids and generated names; None is unseeded.
         pod_groups: whether PodGroups and Workloads of scheduling.k8s.io/v1alpha2 are served.
     """
-    kinds = built_in_kinds(device_expression_fault, lambda: timestamp_of(clock()), pod_groups=pod_groups)
+    kinds = built_in_kinds(
+        device_expression_fault, policy_fault, lambda: timestamp_of(clock()), pod_groups=pod_groups
+    )
     api = Api(kinds, converters={"events": events.converted}, clock=clock, randomness=randomness)
     for resource in RESOURCES if pod_groups else ():
         api.registry.add(resource)
@@ -80,6 +87,7 @@ def extended_handler(
     *,
     actions: Mapping[str, Callable[[], None]] | None = None,
     token_file: Path | None = None,
+    authorization: str = ALWAYS_ALLOW,
 ) -> RequestHandler:
     """Build a request handler with custom resources, tables, discovery and OpenAPI.
 
@@ -88,8 +96,14 @@ def extended_handler(
         token: the bearer token of its clients.
         actions: called on a POST to their path.
         token_file: further tokens, one per line.
+        authorization: "AlwaysAllow" or "RBAC".
     """
     Definitions(api)
+    authorizer = RoleBased(api) if authorization == RBAC else None
+    if authorizer is not None:
+        authorizer.create_bootstrap_roles()
+    judges = [authorizer] if authorizer is not None else []
+    api.admission = AdmissionChain([MutatingPolicies(api)], [*judges, ValidatingPolicies(api)])
     return RequestHandler(
         api,
         token,
@@ -97,7 +111,7 @@ def extended_handler(
         documents=[Discovery(api.registry), OpenApi(api)],
         actions=actions,
         token_file=token_file,
-        admission=AdmissionWarnings(USER),
+        authorizer=authorizer,
     )
 
 
@@ -107,6 +121,9 @@ def extended_server(
     *,
     actions: Mapping[str, Callable[[], None]] | None = None,
     token_file: Path | None = None,
+    authorization: str = ALWAYS_ALLOW,
 ) -> Server:
     """Build a server around ``extended_handler``; the arguments are the same."""
-    return Server(extended_handler(api, token, actions=actions, token_file=token_file))
+    return Server(
+        extended_handler(api, token, actions=actions, token_file=token_file, authorization=authorization)
+    )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Self
 import aiohttp
 import yaml
 
-from roadstead.assembly import built_in_api, create_built_in_objects, extended_server, utc_now
+from roadstead.assembly import ALWAYS_ALLOW, built_in_api, create_built_in_objects, extended_server, utc_now
 from roadstead.certificates import loopback_identity
 from roadstead.controllers import make_context, start_controllers
 from roadstead.controllers.event_expiry import EVENT_TTL_S, EventExpiry
@@ -125,6 +125,7 @@ class DevCluster:
         event_ttl_s: seconds from the last write of an Event to its deletion.
         pod_groups: whether PodGroups and Workloads of scheduling.k8s.io/v1alpha2 are served.
         actions: called on a POST to their path, as ``reset`` is; a StatusError is the response.
+        authorization: "AlwaysAllow", or "RBAC" for roles and their bindings.
 
     Attributes:
         url: the URL, with TLS.
@@ -145,6 +146,7 @@ class DevCluster:
         event_ttl_s: float = EVENT_TTL_S,
         pod_groups: bool = False,
         actions: Mapping[str, Callable[[], None]] | None = None,
+        authorization: str = ALWAYS_ALLOW,
     ) -> None:
         self.api = built_in_api(clock, pod_groups=pod_groups)
         self.token = token or new_token()
@@ -156,7 +158,11 @@ class DevCluster:
         self._kubelet_settings = kubelets
         self._port = port
         self._server = extended_server(
-            self.api, self.token, actions={RESET: self.reset, **(actions or {})}, token_file=token_file
+            self.api,
+            self.token,
+            actions={RESET: self.reset, **(actions or {})},
+            token_file=token_file,
+            authorization=authorization,
         )
         self._queue = WorkQueue(lambda: clock().timestamp())
         self._context = make_context(self.api, self._queue)

@@ -307,6 +307,6 @@ def checked(*more: Function) -> list[cel.FunctionDecl]:
     return _declarations((*FUNCTIONS, *more), runs=False)
 
 
-def evaluated() -> list[cel.FunctionDecl]:
-    """The implementations that the evaluator calls."""
-    return _declarations(FUNCTIONS, runs=True)
+def evaluated(*more: Function) -> list[cel.FunctionDecl]:
+    """The implementations that the evaluator calls, and those of a caller."""
+    return _declarations((*FUNCTIONS, *more), runs=True)

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from roadstead.kinds.admission import (
+    MutatingAdmissionPolicies,
+    PolicyBindings,
+    PolicyFault,
+    ValidatingAdmissionPolicies,
+)
 from roadstead.kinds.batch import CronJobs, Jobs
 from roadstead.kinds.cluster import Namespaces, PriorityClasses
 from roadstead.kinds.daemon_sets import DaemonSets
@@ -33,6 +39,9 @@ if TYPE_CHECKING:
     from roadstead.kinds.devices.claim_specs import ExpressionFault
 
 
+ADMISSION = "admissionregistration.k8s.io"
+
+
 class Uncounted(StatusKind):
     """A kind with a status and without generations."""
 
@@ -40,12 +49,17 @@ class Uncounted(StatusKind):
 
 
 def built_in_kinds(
-    expression_fault: ExpressionFault, now: Callable[[], str], *, pod_groups: bool = False
+    expression_fault: ExpressionFault,
+    policy_fault: PolicyFault,
+    now: Callable[[], str],
+    *,
+    pod_groups: bool = False,
 ) -> dict[str, Kind]:
     """Kinds by the resource's key; objects of other resources are stored unchanged.
 
     Args:
         expression_fault: of expressions about devices.
+        policy_fault: of expressions in admission policies.
         now: the time in the form of metadata.
         pod_groups: whether pods may name PodGroups of scheduling.k8s.io.
     """
@@ -81,7 +95,10 @@ def built_in_kinds(
         "resourcequotas": Uncounted(),
         "rolebindings.rbac.authorization.k8s.io": RoleBindings(namespaced=True),
         "roles.rbac.authorization.k8s.io": Roles(namespaced=True),
-        "validatingadmissionpolicies.admissionregistration.k8s.io": StatusKind(),
+        f"mutatingadmissionpolicies.{ADMISSION}": MutatingAdmissionPolicies(policy_fault),
+        f"mutatingadmissionpolicybindings.{ADMISSION}": PolicyBindings(validating=False),
+        f"validatingadmissionpolicies.{ADMISSION}": ValidatingAdmissionPolicies(policy_fault),
+        f"validatingadmissionpolicybindings.{ADMISSION}": PolicyBindings(validating=True),
         "volumeattachments.storage.k8s.io": Uncounted(),
         POD_GROUPS: PodGroups(),
         WORKLOADS: Workloads(),

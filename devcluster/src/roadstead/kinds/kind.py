@@ -177,6 +177,16 @@ class Kind:
         del new, old
         return []
 
+    def prepare_part(self, new: Obj, old: Obj, subresource: str) -> None:
+        """Restore fields that another subresource with a part of the object must not change."""
+        del subresource
+        self.prepare_update(new, old)
+
+    def validate_part(self, new: Obj, old: Obj, subresource: str) -> list[Cause]:
+        """Faults of an update of such a subresource."""
+        del subresource
+        return self.validate_update(new, old)
+
     def spec_changed(self, new: Obj, old: Obj) -> bool:
         """Whether an update counts as a new generation."""
         return bool(new.get("spec") != old.get("spec"))

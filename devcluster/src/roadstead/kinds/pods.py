@@ -136,6 +136,33 @@ class Pods(StatusKind):
             return causes + self.spec_causes(new) + change_causes(new["spec"], old["spec"])
         return causes + annotation_causes(new["metadata"].get("annotations") or {}, "metadata.annotations")
 
+    def prepare_part(self, new: Obj, old: Obj, subresource: str) -> None:
+        """Take ephemeral containers, or the resources of containers, and nothing else."""
+        spec = dict(old["spec"])
+        if subresource == "ephemeralcontainers":
+            spec.pop("ephemeralContainers", None)
+            given = new["spec"].get("ephemeralContainers")
+            spec |= {"ephemeralContainers": given} if given else {}
+        else:
+            resources = {one.get("name"): one.get("resources") for one in new["spec"].get("containers") or ()}
+            spec["containers"] = [
+                {**one, "resources": resources.get(one["name"]) or {}} for one in spec["containers"]
+            ]
+        new["spec"], new["status"] = spec, old.get("status", {})
+        new["metadata"] = {**old["metadata"], "resourceVersion": new["metadata"].get("resourceVersion", "")}
+
+    def validate_part(self, new: Obj, old: Obj, subresource: str) -> list[Cause]:
+        """As for a new pod; ephemeral containers stay as they are."""
+        causes = self.spec_causes(new)
+        if subresource == "ephemeralcontainers":
+            after = {one.get("name"): one for one in new["spec"].get("ephemeralContainers") or ()}
+            for one in old["spec"].get("ephemeralContainers") or ():
+                if after.get(one["name"]) != one:
+                    what = "changed" if one["name"] in after else "removed"
+                    message = f'existing ephemeral containers "{one["name"]}" may not be {what}\n'
+                    causes.append(forbidden("spec.ephemeralContainers", message))
+        return causes
+
     def prepare_status(self, new: Obj, old: Obj) -> None:
         """Spec, owners, deletion and QoS class cannot change."""
         super().prepare_status(new, old)

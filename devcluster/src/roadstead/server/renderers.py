@@ -1,4 +1,4 @@
-"""Defines the parts of a server that render responses: documents, tables and warnings."""
+"""Defines the parts of a server that render responses: documents and tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 from roadstead.server.bodies.content_negotiation import JSON
 
 if TYPE_CHECKING:
-    from roadstead.store.api import Api
     from roadstead.values.resources import Obj, Resource
 
 
@@ -41,12 +40,4 @@ class TableRenderer(Protocol):
             columns: whether columnDefinitions are included (a watch sends them once).
             version: "v1" or "v1beta1" of meta.k8s.io.
         """
-        ...
-
-
-class AdmissionReviewer(Protocol):
-    """Warns of objects that were written."""
-
-    def of_write(self, api: Api, resource: Resource, new: Obj, old: Obj | None) -> list[str]:
-        """The warnings; ``old`` is the object before, None for a creation."""
         ...

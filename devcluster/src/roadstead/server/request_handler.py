@@ -6,7 +6,7 @@ resources that are computed for each request, such as those of metrics.k8s.io.
 
 from __future__ import annotations
 
-import hmac
+import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,11 +17,14 @@ import orjson
 import yaml
 from aiohttp import web
 
+from roadstead.authorization.identities import Identities, impersonation_needs
+from roadstead.authorization.requests import asked_by
 from roadstead.server import writes
 from roadstead.server.bodies.content_negotiation import JSON, Form, accepted
+from roadstead.server.bodies.protobuf_bodies import MEDIA_TYPE, encoded_protobuf
 from roadstead.server.lists import Page, flag, list_options, page, too_large
 from roadstead.server.paths import Target, target
-from roadstead.server.renderers import AdmissionReviewer, Documents, TableRenderer
+from roadstead.server.renderers import Documents, TableRenderer
 from roadstead.server.watches import Watcher
 from roadstead.server.write_requests import SentRequest, WriteResult, success
 from roadstead.store.store import Entry
@@ -30,6 +33,7 @@ from roadstead.values.status_errors import StatusError, bad_request, method_not_
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from roadstead.authorization.role_based import RoleBased
     from roadstead.store.api import Api
     from roadstead.values.resources import Obj, Resource
 
@@ -48,6 +52,11 @@ VERSION: Obj = {
     "platform": "linux/amd64",
 }
 _OPEN = ("/healthz", "/livez", "/readyz", "/version")
+
+
+def _is_open(path: str) -> bool:
+    """Whether every client may read a path."""
+    return path in _OPEN or path.startswith(("/livez/", "/readyz/", "/healthz/"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +95,7 @@ class RequestHandler:
         actions: called on a POST to their path.
         token_file: further valid tokens, one per line; read at each request, so that they can be replaced and
             withdrawn.
-        admission: warns of objects that were written.
+        authorizer: what users may do; without it, every client with a token may do everything.
     """
 
     def __init__(
@@ -98,15 +107,15 @@ class RequestHandler:
         documents: Sequence[Documents] = (),
         actions: Mapping[str, Callable[[], None]] | None = None,
         token_file: Path | None = None,
-        admission: AdmissionReviewer | None = None,
+        authorizer: RoleBased | None = None,
     ) -> None:
-        self._admission = admission
         self.api = api
         self.tables = tables
         self.documents = list(documents)
-        self._token = token
         self._actions = dict(actions or {})
-        self._token_file = token_file
+        accounts = functools.partial(api.find, "serviceaccounts")
+        self.identities = Identities(token, token_file, anonymous=authorizer is not None, accounts=accounts)
+        self.authorizer = authorizer
 
     def authenticate(self, path: str, headers: Mapping[str, str]) -> None:
         """Check the client's identity.
@@ -114,17 +123,20 @@ class RequestHandler:
         Raises:
             StatusError: 401.
         """
-        if path in _OPEN or path.startswith(("/livez/", "/readyz/", "/healthz/")):
-            return
-        scheme, _, shown = headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not self._accepts(shown.strip().encode()):
-            raise StatusError(401, "Unauthorized", "Unauthorized")
+        if not _is_open(path):
+            self.identities.sender(headers)
 
-    def _accepts(self, shown: bytes) -> bool:
-        tokens = [self._token.encode()]
-        if self._token_file is not None and self._token_file.is_file():
-            tokens += self._token_file.read_bytes().split()
-        return any(hmac.compare_digest(shown, token) for token in tokens)
+    def authorize(self, method: str, path: str, query_string: str, headers: Mapping[str, str]) -> None:
+        """Check that an authenticated client may send a request.
+
+        Raises:
+            StatusError: 403; 400, if it impersonates a group without a user.
+        """
+        if self.authorizer is None or _is_open(path):
+            return
+        for need in impersonation_needs(headers):
+            self.authorizer.check(self.identities.sender(headers), need)
+        self.authorizer.check(self.identities.user(headers), asked_by(method, path, query_string))
 
     def answered(self, request: Request) -> web.Response:
         """Respond to an authenticated request other than a watch; a rejection becomes a Status."""
@@ -170,20 +182,21 @@ class RequestHandler:
         if found is None:
             return self._document(request)
         query = dict(parse_qsl(request.query_string, keep_blank_values=True)) if request.query_string else {}
-        form = accepted(request.headers.get("Accept", ""))
+        form = accepted(request.headers.get("Accept", ""), protobuf=self._has_messages(found.resource))
         verb = request.method
         if verb == "GET":
             response = self._one(found, query, form) if found.name else self._list(found, query, form)
         else:
-            sent = SentRequest(query, request.body, request.headers)
-            stored = writes.stored(self.api, found)
-            change = writes.write(self.api, found, verb, sent, self._token)
-            if self._admission is not None:
-                change.warnings += writes.reviewed(self.api, found, change, stored, self._admission)
+            sent = SentRequest(query, request.body, request.headers, self.identities.user(request.headers))
+            change = writes.write(self.api, found, verb, sent, self.identities.token, self.authorizer)
             response = self._written(change, form, query)
         if found.resource.warning:
             response.headers.add("Warning", f'299 - "{found.resource.warning}"')
         return response
+
+    def _has_messages(self, resource: Resource) -> bool:
+        """Whether objects of a resource can be sent as Protocol Buffers."""
+        return not resource.custom and resource.key not in self.api.virtual
 
     @staticmethod
     def _require(found: Target, verb: str, method: str) -> None:
@@ -236,7 +249,7 @@ class RequestHandler:
             return _render(table, form, status)
         if form.shape == "PartialObjectMetadata":
             return _render(partial(entry.obj, form.version), form, status)
-        if form.media == "yaml":
+        if form.media != "json":
             return _render(entry.obj, form, status)
         return web.Response(body=entry.raw, status=status, content_type=JSON)
 
@@ -283,7 +296,7 @@ class RequestHandler:
             "apiVersion": resource.api_version,
             "metadata": metadata,
         }
-        if form.media == "yaml":
+        if form.media != "json":
             return _render({**head, "items": [entry.obj for entry in part.entries]}, form)
         lines = [entry.raw for entry in part.entries]
         if not resource.custom:  # items of a list of a built-in kind do not repeat the kind
@@ -336,6 +349,9 @@ def _render(value: Any, form: Form, status: int = 200) -> web.Response:
         return web.Response(
             body=yaml.safe_dump(value).encode(), status=status, content_type="application/yaml"
         )
+    encoded = encoded_protobuf(value) if form.media == "protobuf" else None
+    if encoded is not None:
+        return web.Response(body=encoded, status=status, content_type=MEDIA_TYPE)
     return _json(value, status)
 
 

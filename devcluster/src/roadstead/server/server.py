@@ -102,6 +102,7 @@ class Server:
         path = request.path
         try:
             self.handler.authenticate(path, request.headers)
+            self.handler.authorize(request.method, path, request.query_string, request.headers)
             if "/proxy" in path and (passed_on := await proxied(self.handler.api, request)) is not None:
                 return passed_on
             body = b""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from roadstead.server.bodies.content_negotiation import content_type, repeated_keys
+from roadstead.store.admission import ADMINISTRATOR
 from roadstead.store.store import Entry
 from roadstead.values.status_errors import Cause, StatusError, bad_request, invalid, method_not_allowed
 
@@ -34,11 +35,12 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """The parameters, body and headers of a request."""
+    """The parameters, body, headers and sender of a request."""
 
     query: Mapping[str, str]
     body: bytes
     headers: Mapping[str, str]
+    user: Obj = field(default_factory=lambda: ADMINISTRATOR)
 
     @property
     def media(self) -> str:

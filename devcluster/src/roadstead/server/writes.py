@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from roadstead.authorization.service_account_tokens import issued
 from roadstead.server.access_reviews import review
 from roadstead.server.bodies.content_negotiation import decoded, unsupported
-from roadstead.server.service_account_tokens import issued
 from roadstead.server.write_options import APPLY, BODIES, delete_options, typed, write_options
 from roadstead.server.write_requests import (
     STRATEGIC_PATCH,
@@ -36,8 +36,8 @@ from roadstead.values.status_errors import (
 )
 
 if TYPE_CHECKING:
+    from roadstead.server.access_reviews import Authorizer
     from roadstead.server.paths import Target
-    from roadstead.server.renderers import AdmissionReviewer
     from roadstead.values.resources import Obj, Resource
 
 _JSON_PATCH = "application/json-patch+json"
@@ -65,7 +65,9 @@ def read(api: Api, target: Target) -> Entry:
     return entry
 
 
-def write(api: Api, target: Target, method: str, sent: SentRequest, token: str) -> WriteResult:
+def write(
+    api: Api, target: Target, method: str, sent: SentRequest, token: str, authorizer: Authorizer | None = None
+) -> WriteResult:
     """Carry out a write.
 
     Args:
@@ -74,6 +76,7 @@ def write(api: Api, target: Target, method: str, sent: SentRequest, token: str) 
         method: the method of the request.
         sent: its parameters, body and headers.
         token: the valid one, for reviews.
+        authorizer: judges what reviews ask; None allows everything.
 
     Raises:
         StatusError: it is rejected.
@@ -85,6 +88,23 @@ def write(api: Api, target: Target, method: str, sent: SentRequest, token: str) 
         _check_patch(target.resource, sent.media)
     client = sent.headers.get("User-Agent", "unknown").partition("/")[0]
     how = write_options(verb, sent.query, sent.media, target.subresource, client)
+    how = dataclasses.replace(how, user=sent.user)
+    if target.resource.ephemeral and target.resource.kind != "Binding":
+        obj = typed(decoded(sent.body, sent.media), _kind_of(target.resource))
+        reviewed = review(target.resource, obj, token, sent.user, target.namespace, authorizer)
+        return WriteResult(reviewed, 201)
+    change = _carried_out(api, target, verb, sent, how, token)
+    change.warnings += how.warnings
+    return change
+
+
+def _kind_of(resource: Resource) -> tuple[str, str, str]:
+    return resource.group, resource.version, resource.kind
+
+
+def _carried_out(
+    api: Api, target: Target, verb: str, sent: SentRequest, how: Write, token: str
+) -> WriteResult:
     if target.resource.ephemeral or target.subresource in (
         "binding",
         "eviction",
@@ -96,24 +116,6 @@ def write(api: Api, target: Target, method: str, sent: SentRequest, token: str) 
     if verb == "patch":
         return _apply(api, target, sent, how) if sent.media == APPLY else _patch(api, target, sent, how)
     return _create_or_update(api, target, verb, sent, how)
-
-
-def stored(api: Api, target: Target) -> Entry | None:
-    """The stored object with the name in the path, None without one."""
-    entries = api.store.collection(target.resource.collection).entries
-    return entries.get((target.namespace or "", target.name)) if target.name else None
-
-
-def reviewed(
-    api: Api, target: Target, change: WriteResult, old: Entry | None, reviewer: AdmissionReviewer
-) -> list[str]:
-    """The reviewer's warnings of an object that a write has made or changed; ``old`` is the one before."""
-    new = change.body
-    if change.resource is None or target.subresource or not isinstance(new, Entry) or new is old:
-        return []
-    if new.obj["metadata"].get("deletionTimestamp"):
-        return []
-    return reviewer.of_write(api, change.resource, new.obj, None if old is None else old.obj)
 
 
 def _create_or_update(api: Api, target: Target, verb: str, sent: SentRequest, how: Write) -> WriteResult:
@@ -298,13 +300,11 @@ def _special(
         obj = _patched(copied(shown), decoded(sent.body, ""), sent.media, schema)
     else:
         obj = decoded(sent.body, sent.media)
-    obj = typed(obj, BODIES.get(target.subresource) or (resource.group, resource.version, resource.kind))
+    obj = typed(obj, BODIES.get(target.subresource) or _kind_of(resource))
     if resource.key == "bindings" or target.subresource == "binding":
         name = target.name or (obj.get("metadata") or {}).get("name", "")
         subresources.bind(api, (namespace, name), obj, how, labelled=bool(target.subresource))
         return WriteResult(success(201), 201)
-    if resource.ephemeral:
-        return WriteResult(review(resource, obj, token), 201)
     if target.subresource == "token":
         return WriteResult(issued(api.entry(resource, namespace, target.name).obj, obj, token), 201)
     if target.subresource == "eviction":
@@ -325,20 +325,21 @@ def _special(
 
 
 def _sent_options(sent: SentRequest) -> DeleteOptions:
-    return delete_options(sent.query, decoded(sent.body, sent.media) if sent.body.strip() else None)
+    options = delete_options(sent.query, decoded(sent.body, sent.media) if sent.body.strip() else None)
+    return dataclasses.replace(options, user=sent.user)
 
 
 def _delete(api: Api, target: Target, sent: SentRequest) -> WriteResult:
     resource = target.resource
-    entry, removed = api.remove(resource, target.namespace, target.name, _sent_options(sent))
+    options = _sent_options(sent)
+    entry, removed = api.remove(resource, target.namespace, target.name, options)
     if not removed or api.kind(resource).returns_deleted:
-        return WriteResult(entry, 200, resource)
+        return WriteResult(entry, 200, resource, options.warnings)
     details = {"name": target.name, "kind": resource.plural, "uid": entry.obj["metadata"]["uid"]}
     if resource.group and not resource.storage_key:
         details["group"] = resource.group
-    return WriteResult(
-        {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-    )
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+    return WriteResult(status, warnings=options.warnings)
 
 
 def _delete_collection(api: Api, target: Target, sent: SentRequest) -> WriteResult:

@@ -14,13 +14,14 @@ import random
 import secrets
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from roadstead.kinds.checks.metadata import metadata_causes, metadata_update_causes
 from roadstead.kinds.kind import Kind
 from roadstead.schemas.timestamps import timestamp_of
 from roadstead.store import patches
+from roadstead.store.admission import CONTROLLERS, Admission, Attempt
 from roadstead.store.deletion import DeleteOptions, deletion, ends_with_update
 from roadstead.store.managed_fields import Manager, Managers, created, updated
 from roadstead.store.store import Change, Entry, EventType, Key, Store
@@ -68,12 +69,16 @@ class Write:
         manager: the field manager.
         subresource: "" for the main resource, else "status" and so on.
         managers: the managers of the fields after the write, if server-side apply has computed them.
+        user: the sender, as in ``userInfo``.
+        warnings: those of admission are added here.
     """
 
     dry_run: bool = False
     manager: str = "roadstead"
     subresource: str = ""
     managers: Managers | None = None
+    user: Obj = field(default_factory=lambda: CONTROLLERS)
+    warnings: list[str] = field(default_factory=list)
 
 
 _PLAIN = Write()
@@ -123,6 +128,8 @@ class Api:
         self._converters = dict(converters or {})
         #: Resources whose objects are computed for each request, by key (metrics.k8s.io).
         self.virtual: dict[str, Virtual] = {}
+        #: Changes and rejects writes as users have configured; None: no write.
+        self.admission: Admission | None = None
         self._plain_kind = Kind()
         self._rendered_moment: dt.datetime | None = None
         self._rendered_now = ""
@@ -303,6 +310,10 @@ class Api:
         obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
         meta: Obj = obj.setdefault("metadata", {})
         self._admit_namespace(resource, meta, creating=True)
+        if self.admission is not None:
+            kind.default(obj)
+            obj = self._mutated(resource, obj, None, how)
+            meta = obj["metadata"]
         if not meta.get("name") and meta.get("generateName"):
             meta["name"] = self._generated(meta["generateName"])
         for name in _SERVERS_OWN:
@@ -321,6 +332,7 @@ class Api:
         causes += kind.validate_create(obj)
         if causes:
             raise invalid(resource, meta.get("name", ""), causes)
+        self._validate("CREATE", resource, obj, None, how)
         key: Key = (meta.get("namespace", ""), meta["name"])
         existing = self.store.collection(resource.collection).entries.get(key)
         if existing is not None:
@@ -335,6 +347,31 @@ class Api:
             return Entry(obj, 0, managers)
         stored = self._convert(resource, obj, resource.stored_api_version)
         return self.served(resource, self.store.commit(resource.collection, "ADDED", key, stored, managers))
+
+    def _attempt(
+        self, operation: str, resource: Resource, obj: Obj | None, old: Obj | None, how: Write
+    ) -> Attempt:
+        meta = (obj or old or {}).get("metadata") or {}
+        names = (meta.get("name") or "", meta.get("namespace") or "")
+        return Attempt(operation, resource, *names, obj, old, how.subresource, how.dry_run, how.user)
+
+    def _mutated(self, resource: Resource, obj: Obj, old: Obj | None, how: Write) -> Obj:
+        """The object as mutating admission changes it."""
+        assert self.admission is not None
+        operation = "CREATE" if old is None else "UPDATE"
+        changed = self.admission.mutated(self._attempt(operation, resource, obj, old, how))
+        return obj if changed is None else changed
+
+    def _validate(
+        self, operation: str, resource: Resource, obj: Obj | None, old: Obj | None, how: Write
+    ) -> None:
+        """Let admission judge a write.
+
+        Raises:
+            StatusError: it is rejected.
+        """
+        if self.admission is not None:
+            how.warnings.extend(self.admission.validated(self._attempt(operation, resource, obj, old, how)))
 
     def manager(self, resource: Resource, how: Write, operation: str = "Update") -> Manager:
         """The writer as an entry of managedFields without fields."""
@@ -391,20 +428,30 @@ class Api:
         self._check_preconditions(resource, meta, old, kind)
         self._carry_over(obj, old)
         kind.default(obj)
+        if self.admission is not None:
+            obj = self._mutated(resource, obj, old, how)
+            meta = obj["metadata"]
         if how.subresource == "status":
             kind.prepare_status(obj, old)
+        elif how.subresource:
+            kind.prepare_part(obj, old, how.subresource)
+            meta = obj["metadata"]
         else:
             kind.prepare_update(obj, old)
         if kind.counts_generation and how.subresource != "status" and kind.spec_changed(obj, old):
             meta["generation"] = old["metadata"].get("generation", 0) + 1
-        if how.subresource != "status":
+        if not how.subresource:
             kind.admit_update(obj, old, self)
         causes = metadata_update_causes(obj, old) + kind.finalizer_causes(obj)
-        causes += (
-            kind.validate_status(obj, old) if how.subresource == "status" else kind.validate_update(obj, old)
-        )
+        if how.subresource == "status":
+            causes += kind.validate_status(obj, old)
+        elif how.subresource:
+            causes += kind.validate_part(obj, old, how.subresource)
+        else:
+            causes += kind.validate_update(obj, old)
         if causes:
             raise invalid(resource, name, causes)
+        self._validate("UPDATE", resource, obj, old, how)
         if how.managers is None:
             who = self.manager(resource, how)
             how = dataclasses.replace(
@@ -532,6 +579,9 @@ class Api:
                 f"ResourceVersion in object meta: {meta['resourceVersion']}"
             )
             raise _precondition(resource, name, why)
+        if self.admission is not None:
+            judged = Write(user=options.user, dry_run=options.dry_run, warnings=options.warnings)
+            self._validate("DELETE", resource, None, entry.obj, judged)
         key = (namespace or "", name)
         kind = self.kind(resource)
         stored = self.store.collection(resource.collection).entries[key]

@@ -7,10 +7,11 @@ decisions this follows.
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from roadstead.schemas.timestamps import timestamp_of
+from roadstead.store.admission import CONTROLLERS
 from roadstead.values.copies import copied
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class DeleteOptions:
         uid: the deletion fails for an object with another uid.
         resource_version: the deletion fails for an object with another version.
         dry_run: decide, but change nothing.
+        user: the sender, as in ``userInfo``.
+        warnings: those of admission are added here.
     """
 
     grace_seconds: int | None = None
@@ -37,6 +40,8 @@ class DeleteOptions:
     uid: str = ""
     resource_version: str = ""
     dry_run: bool = False
+    user: Obj = field(default_factory=lambda: CONTROLLERS)
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

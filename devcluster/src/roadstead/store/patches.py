@@ -22,13 +22,17 @@ def merge(target: Any, patch: Any) -> Any:
     return target
 
 
+class TestFailedError(StatusError):
+    """The operation ``test`` of a JSON patch has found another value."""
+
+    __test__ = False
+
+
 # -- JSON patch ----------------------------------------------------------------------------------------------
 
 
-def _unprocessable(message: str) -> StatusError:
-    return StatusError(
-        422, "Invalid", f"the server rejected our request due to an error in our request: {message}"
-    )
+def _unprocessable(message: str, error: type[StatusError] = StatusError) -> StatusError:
+    return error(422, "Invalid", f"the server rejected our request due to an error in our request: {message}")
 
 
 def json_patch(target: Any, patch: Any) -> Any:
@@ -57,7 +61,7 @@ def _operate(target: Any, operation: dict[str, Any]) -> Any:
         return _add(target, steps, copied(value))
     if name == "test":
         if _read(target, steps, missing=None) != operation.get("value"):
-            raise _unprocessable(f"testing value {path} failed")
+            raise _unprocessable(f"testing value {path} failed", TestFailedError)
         return target
     if name == "remove":
         return _remove(target, steps)

@@ -168,6 +168,7 @@ def _review(group: str, kind: str, *, namespaced: bool = False) -> Resource:
     return _resource(f"{group}/v1", kind, plural, namespaced=namespaced, verbs=("create",), ephemeral=True)
 
 
+_ADMISSION = "admissionregistration.k8s.io"
 _ALL = ("all",)
 _WITHOUT_COLLECTION = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
 
@@ -260,16 +261,23 @@ BUILT_IN: tuple[Resource, ...] = (
         "storage.k8s.io/v1", "VolumeAttachment", "volumeattachments", namespaced=False, subresources=(STATUS,)
     ),
     _resource(
-        "admissionregistration.k8s.io/v1",
+        f"{_ADMISSION}/v1",
         "ValidatingAdmissionPolicy",
         "validatingadmissionpolicies",
         namespaced=False,
         subresources=(STATUS,),
     ),
     _resource(
-        "admissionregistration.k8s.io/v1",
+        f"{_ADMISSION}/v1",
         "ValidatingAdmissionPolicyBinding",
         "validatingadmissionpolicybindings",
+        namespaced=False,
+    ),
+    _resource(f"{_ADMISSION}/v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies", namespaced=False),
+    _resource(
+        f"{_ADMISSION}/v1",
+        "MutatingAdmissionPolicyBinding",
+        "mutatingadmissionpolicybindings",
         namespaced=False,
     ),
     _resource(

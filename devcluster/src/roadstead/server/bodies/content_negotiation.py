@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import yaml
 
 from roadstead.server.bodies.protobuf_bodies import MEDIA_TYPE, decoded_protobuf
 from roadstead.values.status_errors import StatusError, bad_request
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 JSON = "application/json"
 _META = "meta.k8s.io"
@@ -25,7 +28,7 @@ class Form:
     Attributes:
         shape: "" for the objects themselves, "Table", or "PartialObjectMetadata" (also of lists).
         version: of the group meta.k8s.io, where there is a shape.
-        media: "json" or "yaml".
+        media: "json", "yaml" or "protobuf".
     """
 
     shape: str = ""
@@ -34,8 +37,12 @@ class Form:
 
 
 @lru_cache(maxsize=256)
-def accepted(header: str) -> Form:
+def accepted(header: str, *, protobuf: bool = False) -> Form:
     """The first supported form in an Accept header.
+
+    Args:
+        header: the header.
+        protobuf: whether Protocol Buffers are supported, as for objects of built-in kinds.
 
     Raises:
         StatusError: 406, if none is supported.
@@ -45,6 +52,11 @@ def accepted(header: str) -> Form:
     for clause in header.split(","):
         media, *parameters = [part.strip() for part in clause.split(";")]
         given = dict(part.split("=", 1) for part in parameters if "=" in part)
+        if media == MEDIA_TYPE and protobuf and not given.get("as", "").startswith("Table"):
+            if "as" not in given:
+                return Form(media="protobuf")
+            if given["as"] in _FORMS and given.get("g") == _META and given.get("v") == "v1":
+                return Form(given["as"].removesuffix("List"), "v1", "protobuf")
         if media in ("*/*", "application/*", JSON) or media in ("application/yaml", "text/yaml"):
             kind = "yaml" if media.endswith("yaml") else "json"
             shape = given.get("as", "")
@@ -52,10 +64,14 @@ def accepted(header: str) -> Form:
                 return Form(media=kind)
             if shape in _FORMS and given.get("g") == _META and given.get("v") in ("v1", "v1beta1"):
                 return Form(shape.removesuffix("List"), given["v"], kind)
-    raise StatusError(
-        406,
-        "NotAcceptable",
-        "only the following media types are accepted: application/json, application/yaml",
+    known = [JSON, "application/yaml", *([MEDIA_TYPE] if protobuf else [])]
+    raise not_acceptable(known)
+
+
+def not_acceptable(known: Sequence[str]) -> StatusError:
+    """406: the client accepts none of the known media types."""
+    return StatusError(
+        406, "NotAcceptable", f"only the following media types are accepted: {', '.join(known)}"
     )
 
 

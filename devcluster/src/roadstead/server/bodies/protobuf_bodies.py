@@ -1,7 +1,6 @@
-"""Decodes request bodies in Protocol Buffers, which kubectl sends when it creates typed objects.
+"""Decodes and encodes bodies in Protocol Buffers, which Go clients prefer for built-in kinds.
 
-Responses are always JSON, which every client that prefers Protocol Buffers also accepts. Fields have
-the types of ``schemas.fields``; ``protobuf_fields`` lists their numbers.
+Watches and errors are sent as JSON, which every client that prefers Protocol Buffers also accepts.
 
 Source: apimachinery v1.36 ``runtime/serializer/protobuf`` (the envelope) and the wire format itself.
 """
@@ -11,41 +10,27 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import struct as packing
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from roadstead.schemas.fields import schema_of, struct
-from roadstead.schemas.schemas import (
-    BOOLEAN,
-    FALSE_OMITTED,
-    INT_OR_STRING,
-    MICRO_TIME,
-    NUMBER,
-    QUANTITY,
-    TIME,
-    Array,
-    Mapping,
-    Node,
-    Scalar,
-    Struct,
-)
-from roadstead.server.bodies.protobuf_fields import WIRE_FIELDS
+from roadstead.server.bodies.wire_fields import WireField, message_fields, message_of
 from roadstead.values.status_errors import bad_request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from roadstead.values.resources import Obj
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-#: Fields that are bytes in Go, and base64 in JSON.
-_BINARY = {("V1Secret", "data"), ("V1ConfigMap", "binaryData")}
-#: Numbers that Go sends even if they are not set; JSON omits them then.
-_ZERO_IS_UNSET = {("V1ObjectMeta", "generation"), ("V1ServiceSpec", "healthCheckNodePort")}
+_SCHEMA = "apiextensions.v1.JSONSchemaProps"
+#: Messages that are a list of strings in JSON.
+_LISTS = frozenset(f"{group}.v1.ExtraValue" for group in ("authentication", "authorization", "certificates"))
+
+
+# -- decoding ------------------------------------------------------------------------------------------------
 
 
 def decoded_protobuf(body: bytes) -> Obj:
@@ -60,12 +45,11 @@ def decoded_protobuf(body: bytes) -> Obj:
         envelope = dict(_numbered(body[len(_MAGIC) :]))
         names = dict(_numbered(envelope.get(1, b"")))
         api_version, kind = names.get(1, b"").decode(), names.get(2, b"").decode()
-        group, _, version = api_version.rpartition("/")
-        found = schema_of(group, version, kind) if kind != "DeleteOptions" else struct("V1DeleteOptions")
-        if found is None or found.name not in WIRE_FIELDS:
+        message = message_of(api_version, kind)
+        if message is None:
             raise _unknown(f"{kind} in version {api_version!r}")
-        return {"apiVersion": api_version, "kind": kind, **_object(envelope.get(2, b""), found)}
-    except (IndexError, KeyError, UnicodeDecodeError, packing.error) as error:
+        return {"apiVersion": api_version, "kind": kind, **_object(envelope.get(2, b""), message)}
+    except (IndexError, KeyError, TypeError, ValueError, AttributeError, packing.error) as error:
         raise bad_request(f"the body of the request cannot be read as Protocol Buffers: {error}") from error
 
 
@@ -77,13 +61,13 @@ def _numbered(data: bytes) -> Iterator[tuple[int, Any]]:
     """The fields of a message: number and value, an int or bytes."""
     at = 0
     while at < len(data):
-        tag, at = _varint(data, at)
+        tag, at = _read_varint(data, at)
         number, kind = tag >> 3, tag & 7
         if kind == _VARINT:
-            value, at = _varint(data, at)
+            value, at = _read_varint(data, at)
             yield number, value - (1 << 64) if value >> 63 else value
         elif kind == _BYTES:
-            length, at = _varint(data, at)
+            length, at = _read_varint(data, at)
             if at + length > len(data):
                 raise IndexError("it ends too early")
             yield number, data[at : at + length]
@@ -96,7 +80,7 @@ def _numbered(data: bytes) -> Iterator[tuple[int, Any]]:
             raise IndexError(f"wire type {kind} is not known")
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[at]
@@ -107,54 +91,72 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-@cache
-def _names(model: str) -> dict[int, str]:
-    given = WIRE_FIELDS.get(model, "").split()
-    return {number: name for number, name in enumerate(given, start=1) if name != "-"}
-
-
-def _object(data: bytes, schema: Struct) -> Obj:
-    """A message as an object; fields that were never set are left out."""
+def _object(data: bytes, message: str) -> Obj:
+    """A message as an object, as Go would write it in JSON."""
     result: Obj = {}
-    names = _names(schema.name)
+    known = message_fields(message)
     for number, value in _numbered(data):
-        name = names.get(number)
-        if name is None:
-            raise _unknown(f"field {number} of {schema.name}")
-        node = schema.fields[name]
-        if isinstance(node, Array):
-            result.setdefault(name, []).append(_value(value, node.items))
-        elif isinstance(node, Mapping):
+        field = known.get(number)
+        if field is None:
+            raise _unknown(f"field {number} of {message}")
+        if field.inline:
+            result |= _object(value, field.type)
+        elif field.shape == "[]":
+            result.setdefault(field.name, []).append(_value(value, field.type))
+        elif field.shape == "{}":
             pair = dict(_numbered(value))
             entry = pair.get(2, b"")
-            binary = (schema.name, name) in _BINARY
-            decoded = base64.b64encode(entry).decode() if binary else _value(entry, node.values)
-            result.setdefault(name, {})[pair.get(1, b"").decode()] = decoded
+            result.setdefault(field.name, {})[pair.get(1, b"").decode()] = _value(entry, field.type)
         else:
-            decoded = orjson.loads(dict(_numbered(value))[1]) if name == "fieldsV1" else _value(value, node)
-            if decoded is not None and (decoded != 0 or (schema.name, name) not in _ZERO_IS_UNSET):
-                result[name] = decoded
+            one = _value(value, field.type)
+            if one is not None and (one or not field.drops_zero or isinstance(one, dict)):
+                result[field.name] = one
     return result
 
 
-def _value(value: Any, node: Node) -> Any:
+def _value(value: Any, kind: str) -> Any:
     """A field's value as JSON; None for a time that was never set."""
-    if isinstance(node, Struct):
-        return _object(value, node)
-    if node in (TIME, MICRO_TIME):
-        return _time(value, micro=node is MICRO_TIME)
-    if node is QUANTITY:
-        return dict(_numbered(value)).get(1, b"").decode()
-    if node is INT_OR_STRING:
-        parts = dict(_numbered(value))
-        return parts.get(3, b"").decode() if parts.get(1) else parts.get(2, 0)
-    if node in (BOOLEAN, FALSE_OMITTED):
-        return bool(value)
-    if isinstance(value, bytes):
-        if not isinstance(node, Scalar):
-            raise _unknown("a field of any type")
-        return value.decode()
-    return float(value) if node is NUMBER else value
+    match kind:
+        case "string":
+            return value.decode()
+        case "bool":
+            return bool(value)
+        case "int32" | "int64":
+            return int(value)
+        case "double":
+            return float(value)
+        case "bytes":
+            return base64.b64encode(value).decode()
+        case "Time" | "MicroTime":
+            return _time(value, micro=kind == "MicroTime")
+        case "Quantity":
+            return dict(_numbered(value)).get(1, b"").decode()
+        case "IntOrString":
+            parts = dict(_numbered(value))
+            return parts.get(3, b"").decode() if parts.get(1) else parts.get(2, 0)
+        case "FieldsV1" | "JSON" | "RawExtension":
+            raw = dict(_numbered(value)).get(1, b"")
+            return decoded_protobuf(raw) if raw.startswith(_MAGIC) else orjson.loads(raw or b"null")
+        case _ if kind in _LISTS:
+            return [one.decode() for _, one in _numbered(value)]
+        case _ if kind.startswith(f"{_SCHEMA}Or"):
+            return _schema_or(value, kind)
+        case _:
+            return _object(value, kind)
+
+
+def _schema_or(value: bytes, kind: str) -> Any:
+    """A schema, or its alternative: a list of schemas, a boolean, or a list of strings."""
+    found = list(_numbered(value))
+    numbers = dict(found)
+    at = 2 if kind.endswith("Bool") else 1
+    if at in numbers:
+        return _object(numbers[at], _SCHEMA)
+    if kind.endswith("Bool"):
+        return bool(numbers.get(1))
+    return [
+        _value(one, _SCHEMA if kind.endswith("OrArray") else "string") for number, one in found if number == 2
+    ]
 
 
 def _time(value: bytes, *, micro: bool) -> str | None:
@@ -165,3 +167,89 @@ def _time(value: bytes, *, micro: bool) -> str | None:
     moment = dt.datetime.fromtimestamp(seconds, dt.UTC)
     text = moment.strftime("%Y-%m-%dT%H:%M:%S")
     return f"{text}.{nanos // 1000:06}Z" if micro else f"{text}Z"
+
+
+# -- encoding ------------------------------------------------------------------------------------------------
+
+
+def encoded_protobuf(obj: Obj) -> bytes | None:
+    """An object or list in its envelope; None if its kind is unknown here."""
+    message = message_of(obj["apiVersion"], obj["kind"])
+    if message is None:
+        return None
+    names = _sized(1, obj["apiVersion"].encode()) + _sized(2, obj["kind"].encode())
+    return _MAGIC + _sized(1, names) + _sized(2, _message(obj, message)) + _sized(3, b"") + _sized(4, b"")
+
+
+def _message(obj: Obj, message: str) -> bytes:
+    parts: list[bytes] = []
+    for field in message_fields(message).values():
+        if field.inline:
+            parts.append(_sized(field.number, _message(obj, field.type)))
+        elif obj.get(field.name) is not None:
+            parts += _field(field, obj[field.name])
+    return b"".join(parts)
+
+
+def _field(field: WireField, value: Any) -> Iterable[bytes]:
+    if field.shape == "[]":
+        return [_single(field.number, one, field.type) for one in value]
+    if field.shape == "{}":
+        pairs = (
+            _single(1, key, "string") + _single(2, item, field.type) for key, item in sorted(value.items())
+        )
+        return [_sized(field.number, pair) for pair in pairs]
+    return [_single(field.number, value, field.type)]
+
+
+def _single(number: int, value: Any, kind: str) -> bytes:
+    match kind:
+        case "string":
+            return _sized(number, value.encode())
+        case "bool" | "int32" | "int64":
+            return _varint(number << 3) + _varint(int(value) & (1 << 64) - 1)
+        case "double":
+            return _varint(number << 3 | _FIXED64) + packing.pack("<d", value)
+        case "bytes":
+            return _sized(number, base64.b64decode(value))
+        case "Time" | "MicroTime":
+            moment = dt.datetime.fromisoformat(value)
+            whole = int(moment.timestamp())
+            return _sized(number, _single(1, whole, "int64") + _single(2, moment.microsecond * 1000, "int32"))
+        case "Quantity":
+            return _sized(number, _single(1, str(value), "string"))
+        case "IntOrString":
+            is_text = isinstance(value, str)
+            parts = _single(1, is_text, "bool") + _single(2, 0 if is_text else value, "int32")
+            return _sized(number, parts + _single(3, value if is_text else "", "string"))
+        case "FieldsV1" | "JSON" | "RawExtension":
+            return _sized(number, _sized(1, orjson.dumps(value)))
+        case _ if kind in _LISTS:
+            return _sized(number, b"".join(_single(1, one, "string") for one in value))
+        case _ if kind.startswith(f"{_SCHEMA}Or"):
+            return _sized(number, _schema_parts(value, kind))
+        case _:
+            return _sized(number, _message(value, kind))
+
+
+def _schema_parts(value: Any, kind: str) -> bytes:
+    at = 2 if kind.endswith("Bool") else 1
+    if isinstance(value, dict):
+        allows = _single(1, value=True, kind="bool") if kind.endswith("Bool") else b""
+        return allows + _single(at, value, _SCHEMA)
+    if kind.endswith("Bool"):
+        return _single(1, value, "bool")
+    return b"".join(_single(2, one, _SCHEMA if kind.endswith("OrArray") else "string") for one in value)
+
+
+def _sized(number: int, data: bytes) -> bytes:
+    return _varint(number << 3 | _BYTES) + _varint(len(data)) + data
+
+
+def _varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)

@@ -1,0 +1,1 @@
+"""Admission that users configure: policies in the Common Expression Language."""

@@ -1,0 +1,67 @@
+"""Defines a write as admission sees it, and the protocol by which ``Api`` calls admission."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+Obj = dict[str, Any]
+
+if TYPE_CHECKING:
+    from roadstead.values.resources import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A write that is about to be carried out.
+
+    Attributes:
+        operation: "CREATE", "UPDATE" or "DELETE".
+        resource: that of the path.
+        name: the name of the object; "" for a creation with ``generateName``.
+        namespace: "" for an object of the cluster.
+        obj: the object after the write; None for a deletion. It must not be changed.
+        old: the object before; None for a creation. It must not be changed.
+        subresource: such as "status"; "" for the object itself.
+        dry_run: whether nothing will be stored.
+        user: the sender, as in ``userInfo``.
+    """
+
+    operation: str
+    resource: Resource
+    name: str
+    namespace: str
+    obj: Obj | None
+    old: Obj | None
+    subresource: str
+    dry_run: bool
+    user: Obj
+
+
+#: The user whose token the kubeconfig has.
+ADMINISTRATOR: Obj = {"username": "roadstead-admin", "groups": ["system:masters", "system:authenticated"]}
+#: The sender of writes from this process.
+CONTROLLERS: Obj = {
+    "username": "system:kube-controller-manager",
+    "groups": ["system:masters", "system:authenticated"],
+}
+
+
+class Admission(Protocol):
+    """Changes and judges writes."""
+
+    def mutated(self, attempt: Attempt) -> Obj | None:
+        """The object as policies change it; None where none does.
+
+        Raises:
+            StatusError: the write is rejected.
+        """
+        ...
+
+    def validated(self, attempt: Attempt) -> list[str]:
+        """Warnings about a write whose object is valid.
+
+        Raises:
+            StatusError: the write is rejected.
+        """
+        ...
