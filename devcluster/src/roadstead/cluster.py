@@ -21,12 +21,16 @@ import yaml
 
 from roadstead.assembly import built_in_api, create_built_in_objects, extended_server, utc_now
 from roadstead.certificates import loopback_identity
-from roadstead.controllers import make_context, start_controllers
+from roadstead.controllers import chosen, make_context, start_controllers
 from roadstead.controllers.event_expiry import EVENT_TTL_S, EventExpiry
+from roadstead.controllers.volumes.binder import HOST_PATH
+from roadstead.controllers.volumes.matching import CLASSES, LATE
 from roadstead.controllers.work_queue import WorkQueue
+from roadstead.kinds.storage import DEFAULT_CLASS
 from roadstead.kubelets.devices import DeviceDriver
 from roadstead.kubelets.kubelets import Kubelets, KubeletSettings
 from roadstead.kubelets.nodes import make_node
+from roadstead.scheduler import Scheduler
 from roadstead.server.connector import InProcessConnector
 from roadstead.server.metrics_api import MetricsApi
 from roadstead.store.api import key_of
@@ -111,12 +115,23 @@ def simulated_nodes(
     ]
 
 
+def default_storage_class(name: str) -> Obj:
+    """The default storage class, as a small cluster has it: volumes are made where the first pod goes."""
+    return {
+        "metadata": {"name": name, "annotations": {DEFAULT_CLASS: "true"}},
+        "provisioner": HOST_PATH,
+        "volumeBindingMode": LATE,
+    }
+
+
 class DevCluster:
     """A cluster while an ``async with`` block runs.
 
     Args:
         nodes: the initial nodes.
-        controllers: whether to run the controllers; without them only the API server runs.
+        controllers: the controllers to run: all, none, or a list of names as ``controllers.chosen`` reads it.
+        scheduler: whether to bind the pods of ``default-scheduler``.
+        storage_class: the name of a default storage class, whose volumes are provisioned; "" for none.
         kubelets: the delays of simulated kubelets; None runs none.
         port: the port on 127.0.0.1; 0 selects a free one, None opens no port.
         token: the bearer token of its clients; random if empty.
@@ -135,7 +150,9 @@ class DevCluster:
         self,
         *,
         nodes: Iterable[Obj] = (),
-        controllers: bool = True,
+        controllers: bool | str = True,
+        scheduler: bool = False,
+        storage_class: str = "",
         kubelets: KubeletSettings | None = KubeletSettings(),  # noqa: B008 - frozen
         port: int | None = 0,
         token: str = "",
@@ -150,7 +167,10 @@ class DevCluster:
         self.plain_url = ""
         self._certificate = b""
         self._nodes = list(nodes)
-        self._with_controllers = controllers
+        self._controllers = {True: "*", False: ""}.get(controllers, controllers)
+        chosen(self._controllers)  # an unknown name is an error here, not when the cluster starts
+        self._with_scheduler = scheduler
+        self._storage_class = storage_class
         self._kubelet_settings = kubelets
         self._port = port
         self._server = extended_server(
@@ -167,13 +187,14 @@ class DevCluster:
     async def __aenter__(self) -> Self:
         context = self._context
         self._event_expiry.start()
-        if self._with_controllers:
-            start_controllers(context)
+        start_controllers(context, self._controllers)
+        if self._with_scheduler:
+            Scheduler(context).start()
         if self._kubelet_settings is not None:
             Kubelets(context, self._kubelet_settings).start()
             MetricsApi(context).start()
             DeviceDriver(context).start()
-        self._create_nodes()
+        self._create_initial_objects()
         if self._port is None:
             await self._server.open()
         else:
@@ -213,9 +234,11 @@ class DevCluster:
         """
         self.api.store.restore(self._built_in)
         create_built_in_objects(self.api)
-        self._create_nodes()
+        self._create_initial_objects()
 
-    def _create_nodes(self) -> None:
+    def _create_initial_objects(self) -> None:
+        if self._storage_class and self.api.find(CLASSES, None, self._storage_class) is None:
+            self.api.create(CLASSES, default_storage_class(self._storage_class))
         for node in self._nodes:
             if self.api.find("nodes", None, node["metadata"]["name"]) is None:
                 self.api.create("nodes", node)

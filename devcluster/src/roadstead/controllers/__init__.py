@@ -1,7 +1,8 @@
 """Runs the controllers of kube-controller-manager in the process of the API server.
 
-Each controller subscribes to resources, reconciles keys from the shared ``work_queue``, and writes through
-the same ``Api`` as HTTP does. Their state can be rebuilt from objects at any time.
+``chosen`` reads a list of their names. Each controller subscribes to resources, reconciles keys from the
+shared ``work_queue``, and writes through the same ``Api`` as HTTP does. Their state can be rebuilt from
+objects at any time.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from roadstead.controllers.ownership import Ownership
 from roadstead.controllers.pod_garbage import PodGarbageController
 from roadstead.controllers.resource_claims import ResourceClaimController
 from roadstead.controllers.taint_eviction import TaintEvictionController
+from roadstead.controllers.volumes.binder import VolumeBinder
+from roadstead.controllers.volumes.protection import ClaimProtectionController, VolumeProtectionController
 from roadstead.controllers.workloads.daemon_set import DaemonSetController
 from roadstead.controllers.workloads.deployment import DeploymentController
 from roadstead.controllers.workloads.job import JobController
@@ -26,26 +29,55 @@ from roadstead.controllers.workloads.replica_set import ReplicaSetController
 from roadstead.controllers.workloads.stateful_set import StatefulSetController
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from roadstead.controllers.work_queue import WorkQueue
     from roadstead.store.api import Api
 
-__all__ = ["ALL", "Context", "Controller", "make_context", "start_controllers"]
+__all__ = ["BY_NAME", "Context", "Controller", "chosen", "make_context", "start_controllers"]
 
-ALL = (
-    GarbageCollector,
-    NamespaceController,
-    NodeTaintController,
-    DeploymentController,
-    ReplicaSetController,
-    StatefulSetController,
-    DaemonSetController,
-    JobController,
-    DisruptionController,
-    TaintEvictionController,
-    PodGarbageController,
-    ResourceClaimController,
-    DeviceTaintController,
-)
+BY_NAME: Mapping[str, tuple[Callable[[Context], Controller], ...]] = {
+    "garbage-collector-controller": (GarbageCollector,),
+    "namespace-controller": (NamespaceController,),
+    "node-lifecycle-controller": (NodeTaintController,),
+    "deployment-controller": (DeploymentController,),
+    "replicaset-controller": (ReplicaSetController,),
+    "statefulset-controller": (StatefulSetController,),
+    "daemonset-controller": (DaemonSetController,),
+    "job-controller": (JobController,),
+    "disruption-controller": (DisruptionController,),
+    "taint-eviction-controller": (TaintEvictionController,),
+    "pod-garbage-collector-controller": (PodGarbageController,),
+    "resourceclaim-controller": (ResourceClaimController,),
+    "device-taint-eviction-controller": (DeviceTaintController,),
+    "persistentvolume-binder-controller": (VolumeBinder,),
+    "persistentvolumeclaim-protection-controller": (ClaimProtectionController,),
+    "persistentvolume-protection-controller": (VolumeProtectionController,),
+}
+"""The controllers, by the names that kube-controller-manager gives them."""
+
+_SUFFIX = "-controller"
+
+
+def chosen(names: str) -> list[str]:
+    """The controllers of a list as ``kube-controller-manager --controllers`` takes it, in the order of start.
+
+    Args:
+        names: separated by commas: ``*`` for all, ``job`` or ``job-controller`` for one, ``-job`` for all
+            but one; "" for none. What is named first decides.
+
+    Raises:
+        ValueError: a name is unknown.
+    """
+    parts = [part.strip() for part in names.split(",") if part.strip()]
+    wanted: dict[str, bool] = {}
+    for part in parts:
+        bare = part.removeprefix("-")
+        name = bare if bare in ("*", *BY_NAME) else f"{bare}{_SUFFIX}"
+        if name != "*" and name not in BY_NAME:
+            raise ValueError(f'"{bare}" is not in the list of known controllers: {", ".join(BY_NAME)}')
+        wanted.setdefault(name, not part.startswith("-"))
+    return [name for name in BY_NAME if wanted.get(name, wanted.get("*", False))]
 
 
 def make_context(api: Api, queue: WorkQueue) -> Context:
@@ -56,7 +88,12 @@ def make_context(api: Api, queue: WorkQueue) -> Context:
     return Context(api, queue, Ownership(api), EventRecorder(api, queue.clock))
 
 
-def start_controllers(context: Context) -> None:
-    """Start all controllers; they work while the queue runs."""
-    for make in ALL:
-        make(context).start()
+def start_controllers(context: Context, names: str = "*") -> None:
+    """Start the controllers that ``names`` selects; they work while the queue runs.
+
+    Raises:
+        ValueError: a name is unknown.
+    """
+    for name in chosen(names):
+        for make in BY_NAME[name]:
+            make(context).start()
