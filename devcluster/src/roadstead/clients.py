@@ -21,6 +21,7 @@ from typing import Any
 
 import yaml
 
+from roadstead.faults import EXEMPT, FaultInjection
 from roadstead.served_resources import JsonObject, ServedResource, served_resource
 
 #: Arguments of ``apply``: YAML files, or objects.
@@ -104,6 +105,13 @@ class RunningCluster:
             command, env=self.environment, input=stdin, capture_output=True, text=True, check=True
         )
         return done.stdout
+
+    @property
+    def faults(self) -> FaultInjection:
+        """What breaks the API on purpose; only for roadstead."""
+        return FaultInjection(
+            lambda path, body: self.request("POST", path, body), lambda: _answers(self.plain_url)
+        )
 
     # -- objects ---------------------------------------------------------------------------------------------
 
@@ -256,6 +264,7 @@ class RunningCluster:
         if body is not None:
             request.data = json.dumps(body).encode()
             request.add_header("Content-Type", "application/json")
+        request.add_header(EXEMPT, "true")
         if self.token:
             request.add_header("Authorization", f"Bearer {self.token}")
         for name, value in headers.items():
@@ -345,6 +354,15 @@ class RunningCluster:
     def _user(self) -> JsonObject:
         user: JsonObject = _entry(self._config()["users"], self._context()["user"])["user"]
         return user
+
+
+def _answers(url: str) -> bool:
+    """Whether a server responds."""
+    try:
+        with urllib.request.urlopen(f"{url}/readyz", timeout=5):  # noqa: S310 - from the kubeconfig
+            return True
+    except OSError:
+        return False
 
 
 @functools.lru_cache(maxsize=16)

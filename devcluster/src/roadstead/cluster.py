@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self
 
 import aiohttp
 import yaml
+from yarl import URL
 
 from roadstead.assembly import built_in_api, create_built_in_objects, extended_server, utc_now
 from roadstead.certificates import loopback_identity
@@ -34,6 +35,7 @@ from roadstead.scheduler import Scheduler
 from roadstead.server.connector import InProcessConnector
 from roadstead.server.metrics_api import MetricsApi
 from roadstead.store.api import key_of
+from roadstead.values.status_errors import bad_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -46,6 +48,8 @@ NAME = "roadstead"
 #: A POST to this path restores the initial objects.
 RESET = "/roadstead/reset"
 ZONES = 3
+#: Seconds in which the answer to a request for a restart is sent.
+RESTART_AFTER_S = 0.02
 #: Thresholds of Python's garbage collector: new objects before a collection of the youngest generation, and
 #: collections of each generation before one of the next. Python's defaults are 700, 10 and 10. A collection
 #: of all objects that the store keeps for watches takes a second of CPU, in which no request is answered.
@@ -143,6 +147,7 @@ class DevCluster:
     Attributes:
         url: the URL, with TLS.
         plain_url: the URL without TLS, for latency-sensitive clients.
+        faults: what breaks requests on purpose.
         api: the write path that HTTP uses, too.
     """
 
@@ -161,7 +166,9 @@ class DevCluster:
         event_ttl_s: float = EVENT_TTL_S,
         actions: Mapping[str, Callable[[], None]] | None = None,
     ) -> None:
-        self.api = built_in_api(clock)
+        self._offset = dt.timedelta()
+        moved: Callable[[], dt.datetime] = lambda: clock() + self._offset  # noqa: E731
+        self.api = built_in_api(moved)
         self.token = token or new_token()
         self.url = ""
         self.plain_url = ""
@@ -176,7 +183,10 @@ class DevCluster:
         self._server = extended_server(
             self.api, self.token, actions={RESET: self.reset, **(actions or {})}, token_file=token_file
         )
-        self._queue = WorkQueue(lambda: clock().timestamp())
+        self.faults = self._server.faults
+        self.faults.controls |= {"/roadstead/restart": self._restart, "/roadstead/clock": self._move_clock}
+        self._restarting: asyncio.Task[None] | None = None
+        self._queue = WorkQueue(lambda: moved().timestamp())
         self._context = make_context(self.api, self._queue)
         self._event_expiry = EventExpiry(self._context, event_ttl_s)
         self._worker: asyncio.Task[None] | None = None
@@ -199,13 +209,19 @@ class DevCluster:
             await self._server.open()
         else:
             identity = await asyncio.to_thread(loopback_identity)
-            self.plain_url = await self._server.start()
-            self.url = await self._server.start(self._port, identity.context)
+            self._tls = identity.context
+            await self._listen(0, self._port)
             self._certificate = identity.certificate
         self._worker = asyncio.create_task(self._queue.run(), name="controllers and kubelets")
         return self
 
+    async def _listen(self, plain_port: int, port: int) -> None:
+        self.plain_url = await self._server.start(plain_port)
+        self.url = await self._server.start(port, self._tls)
+
     async def __aexit__(self, *_: object) -> None:
+        if self._restarting is not None:
+            await self._restarting
         if self._worker is not None:
             self._worker.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -223,6 +239,26 @@ class DevCluster:
             headers={"Authorization": f"Bearer {self.token}"},
         )
 
+    def _restart(self, body: Obj) -> Obj:
+        """Answer, then reset all connections, refuse new ones for a while, and listen on the same ports."""
+        if self._port is None:
+            raise bad_request("a cluster without a port has no listener to restart")
+
+        async def restart() -> None:
+            await asyncio.sleep(RESTART_AFTER_S)
+            ports = [URL(url).port or 0 for url in (self.plain_url, self.url)]
+            await self._server.stop(abruptly=True)
+            await asyncio.sleep(float(body.get("down_s", 0.0)))
+            await self._listen(*ports)
+
+        self._restarting = asyncio.create_task(restart(), name="restart")
+        return {}
+
+    def _move_clock(self, body: Obj) -> Obj:
+        self._offset += dt.timedelta(seconds=float(body["seconds"]))
+        self._queue.wake()
+        return {}
+
     async def connect(self, make_protocol: Callable[[], Connected]) -> tuple[asyncio.Transport, Connected]:
         """Connect a client in this process without a port, as ``loop.create_connection`` does with one."""
         return await self._server.connect(make_protocol)
@@ -230,8 +266,11 @@ class DevCluster:
     def reset(self) -> None:
         """Restore the initial objects: delete all others, and create the nodes again.
 
-        Finalizers are ignored. Versions continue to increase, so that watches see the deletions.
+        Finalizers are ignored. Versions continue to increase, so that watches see the deletions. Faults are
+        removed, and the clock is set back.
         """
+        self.faults.clear()
+        self._offset = dt.timedelta()
         self.api.store.restore(self._built_in)
         create_built_in_objects(self.api)
         self._create_initial_objects()
