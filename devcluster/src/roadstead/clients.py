@@ -54,6 +54,13 @@ class ApiError(Exception):
         self.reason = reason
 
 
+class KubectlError(subprocess.CalledProcessError):
+    """kubectl failed; the message has what it wrote to standard error."""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n{self.stderr}"
+
+
 @dataclass(frozen=True, slots=True)
 class RunningCluster:
     """A running cluster.
@@ -98,12 +105,14 @@ class RunningCluster:
         """Run kubectl and return its output.
 
         Raises:
-            subprocess.CalledProcessError: it fails; ``stderr`` has the reason.
+            KubectlError: it fails; the message has its standard error.
         """
         command = ["kubectl", *arguments]
         done = subprocess.run(  # noqa: S603 - the caller's own command
-            command, env=self.environment, input=stdin, capture_output=True, text=True, check=True
+            command, env=self.environment, input=stdin, capture_output=True, text=True, check=False
         )
+        if done.returncode:
+            raise KubectlError(done.returncode, command, done.stdout, done.stderr)
         return done.stdout
 
     @property

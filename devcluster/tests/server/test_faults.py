@@ -72,8 +72,8 @@ def program(roadstead: RunningCluster) -> Iterator[Program]:
             409,
             "Conflict",
             (
-                'Operation cannot be fulfilled on configmaps "one": the object has been modified; please apply '
-                "your changes to the latest version and try again"
+                'Operation cannot be fulfilled on configmaps "one": the object has been modified; '
+                "please apply your changes to the latest version and try again"
             ),
         ),
         (

@@ -27,6 +27,7 @@ from roadstead.controllers.workloads.deployment import DeploymentController
 from roadstead.controllers.workloads.job import JobController
 from roadstead.controllers.workloads.replica_set import ReplicaSetController
 from roadstead.controllers.workloads.stateful_set import StatefulSetController
+from roadstead.controllers.workloads.ttl_after_finished import TtlAfterFinishedController
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,6 +46,7 @@ BY_NAME: Mapping[str, tuple[Callable[[Context], Controller], ...]] = {
     "statefulset-controller": (StatefulSetController,),
     "daemonset-controller": (DaemonSetController,),
     "job-controller": (JobController,),
+    "ttl-after-finished-controller": (TtlAfterFinishedController,),
     "disruption-controller": (DisruptionController,),
     "taint-eviction-controller": (TaintEvictionController,),
     "pod-garbage-collector-controller": (PodGarbageController,),
@@ -55,6 +57,31 @@ BY_NAME: Mapping[str, tuple[Callable[[Context], Controller], ...]] = {
     "persistentvolume-protection-controller": (VolumeProtectionController,),
 }
 """The controllers, by the names that kube-controller-manager gives them."""
+
+ACTS_ON: Mapping[str, tuple[str, ...]] = {
+    "garbage-collector-controller": (),
+    "namespace-controller": ("namespaces",),
+    "node-lifecycle-controller": ("nodes",),
+    "deployment-controller": ("deployments.apps",),
+    "replicaset-controller": ("replicasets.apps",),
+    "statefulset-controller": ("statefulsets.apps", "controllerrevisions.apps"),
+    "daemonset-controller": ("daemonsets.apps", "controllerrevisions.apps"),
+    "job-controller": ("jobs.batch",),
+    "ttl-after-finished-controller": ("jobs.batch",),
+    "disruption-controller": ("poddisruptionbudgets.policy",),
+    "taint-eviction-controller": ("pods",),
+    "pod-garbage-collector-controller": ("pods",),
+    "resourceclaim-controller": ("resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"),
+    "device-taint-eviction-controller": ("resourceslices.resource.k8s.io",),
+    "persistentvolume-binder-controller": (
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "storageclasses.storage.k8s.io",
+    ),
+    "persistentvolumeclaim-protection-controller": ("persistentvolumeclaims",),
+    "persistentvolume-protection-controller": ("persistentvolumes",),
+}
+"""The resources on which each controller acts, for the tables of the documentation; () for all."""
 
 _SUFFIX = "-controller"
 
