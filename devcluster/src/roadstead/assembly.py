@@ -10,6 +10,8 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from roadstead.admission.limit_ranges import LimitRanger
+from roadstead.admission.quotas import QUOTAS, QuotaAdmission
 from roadstead.definitions.admission_warnings import AdmissionWarnings
 from roadstead.definitions.definitions import Definitions
 from roadstead.definitions.device_expressions import device_expression_fault
@@ -48,6 +50,10 @@ def built_in_api(clock: Callable[[], dt.datetime] = utc_now, randomness: random.
     """
     kinds = built_in_kinds(device_expression_fault, lambda: timestamp_of(clock()))
     api = Api(kinds, converters={"events": events.converted}, clock=clock, randomness=randomness)
+    api.admission += [
+        LimitRanger(),
+        QuotaAdmission(lambda quota, status: api.update_status(QUOTAS, {**quota, "status": status})),
+    ]
     create_built_in_objects(api)
     return api
 

@@ -19,9 +19,11 @@ from roadstead.controllers.node_taints import NodeTaintController
 from roadstead.controllers.ownership import Ownership
 from roadstead.controllers.pod_garbage import PodGarbageController
 from roadstead.controllers.resource_claims import ResourceClaimController
+from roadstead.controllers.resource_quota import ResourceQuotaController
 from roadstead.controllers.taint_eviction import TaintEvictionController
 from roadstead.controllers.volumes.binder import VolumeBinder
 from roadstead.controllers.volumes.protection import ClaimProtectionController, VolumeProtectionController
+from roadstead.controllers.workloads.cron_job import CronJobController
 from roadstead.controllers.workloads.daemon_set import DaemonSetController
 from roadstead.controllers.workloads.deployment import DeploymentController
 from roadstead.controllers.workloads.job import JobController
@@ -46,6 +48,7 @@ BY_NAME: Mapping[str, tuple[Callable[[Context], Controller], ...]] = {
     "statefulset-controller": (StatefulSetController,),
     "daemonset-controller": (DaemonSetController,),
     "job-controller": (JobController,),
+    "cronjob-controller": (CronJobController,),
     "ttl-after-finished-controller": (TtlAfterFinishedController,),
     "disruption-controller": (DisruptionController,),
     "taint-eviction-controller": (TaintEvictionController,),
@@ -55,6 +58,7 @@ BY_NAME: Mapping[str, tuple[Callable[[Context], Controller], ...]] = {
     "persistentvolume-binder-controller": (VolumeBinder,),
     "persistentvolumeclaim-protection-controller": (ClaimProtectionController,),
     "persistentvolume-protection-controller": (VolumeProtectionController,),
+    "resourcequota-controller": (ResourceQuotaController,),
 }
 """The controllers, by the names that kube-controller-manager gives them."""
 
@@ -67,6 +71,7 @@ ACTS_ON: Mapping[str, tuple[str, ...]] = {
     "statefulset-controller": ("statefulsets.apps", "controllerrevisions.apps"),
     "daemonset-controller": ("daemonsets.apps", "controllerrevisions.apps"),
     "job-controller": ("jobs.batch",),
+    "cronjob-controller": ("cronjobs.batch",),
     "ttl-after-finished-controller": ("jobs.batch",),
     "disruption-controller": ("poddisruptionbudgets.policy",),
     "taint-eviction-controller": ("pods",),
@@ -80,6 +85,7 @@ ACTS_ON: Mapping[str, tuple[str, ...]] = {
     ),
     "persistentvolumeclaim-protection-controller": ("persistentvolumeclaims",),
     "persistentvolume-protection-controller": ("persistentvolumes",),
+    "resourcequota-controller": ("resourcequotas",),
 }
 """The resources on which each controller acts, for the tables of the documentation; () for all."""
 

@@ -14,6 +14,7 @@ from roadstead.kinds.kind import Kind, StatusKind
 from roadstead.kinds.nodes import Nodes
 from roadstead.kinds.pods import Pods
 from roadstead.kinds.policies import PodDisruptionBudgets
+from roadstead.kinds.quotas import LimitRanges, ResourceQuotas
 from roadstead.kinds.rbac import RoleBindings, Roles
 from roadstead.kinds.services import Leases, Services
 from roadstead.kinds.stateful_sets import StatefulSets
@@ -74,7 +75,8 @@ def built_in_kinds(expression_fault: ExpressionFault, now: Callable[[], str]) ->
         "clusterrolebindings.rbac.authorization.k8s.io": RoleBindings(namespaced=False),
         "clusterroles.rbac.authorization.k8s.io": Roles(namespaced=False),
         "replicationcontrollers": StatusKind(),
-        "resourcequotas": Uncounted(),
+        "limitranges": LimitRanges(),
+        "resourcequotas": ResourceQuotas(),
         "rolebindings.rbac.authorization.k8s.io": RoleBindings(namespaced=True),
         "roles.rbac.authorization.k8s.io": Roles(namespaced=True),
         "validatingadmissionpolicies.admissionregistration.k8s.io": StatusKind(),

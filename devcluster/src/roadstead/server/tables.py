@@ -37,6 +37,7 @@ BUILT_IN: dict[str, Columns] = {
     "configmaps": others.CONFIG_MAPS,
     "secrets": others.SECRETS,
     "serviceaccounts": others.SERVICE_ACCOUNTS,
+    "resourcequotas": others.QUOTAS,
     "leases.coordination.k8s.io": others.LEASES,
     "namespaces": others.NAMESPACES,
     "persistentvolumeclaims": others.CLAIMS,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from roadstead.kinds.checks.metadata import metadata_causes, metadata_update_causes
-from roadstead.kinds.kind import Kind
+from roadstead.kinds.kind import Kind, Objects
 from roadstead.schemas.timestamps import timestamp_of
 from roadstead.store import patches
 from roadstead.store.deletion import DeleteOptions, deletion, ends_with_update
@@ -89,6 +89,24 @@ class Virtual(Protocol):
         ...
 
 
+class Admission(Protocol):
+    """Completes and rejects objects of any kind by other objects."""
+
+    def default(self, resource: Resource, obj: Obj, objects: Objects) -> None:
+        """Complete a new object, before it is checked."""
+        ...
+
+    def review(
+        self, resource: Resource, new: Obj, old: Obj | None, objects: Objects, *, dry_run: bool = False
+    ) -> None:
+        """Check a valid object before it is stored.
+
+        Raises:
+            StatusError: 403.
+        """
+        ...
+
+
 def _node_of(pod: Obj) -> list[str]:
     """The index of pods by node; unbound ones are under the empty name."""
     return [(pod.get("spec") or {}).get("nodeName", "")]
@@ -123,6 +141,8 @@ class Api:
         self._converters = dict(converters or {})
         #: Resources whose objects are computed for each request, by key (metrics.k8s.io).
         self.virtual: dict[str, Virtual] = {}
+        #: Called for the objects of all kinds, in order.
+        self.admission: list[Admission] = []
         self._plain_kind = Kind()
         self._rendered_moment: dt.datetime | None = None
         self._rendered_now = ""
@@ -316,11 +336,15 @@ class Api:
         elif not meta.get("generation"):
             meta.pop("generation", None)
         kind.admit_create(obj, self)
+        for one in self.admission:
+            one.default(resource, obj, self)
         causes = metadata_causes(obj, namespaced=resource.namespaced, name_faults=kind.name_faults)
         causes += kind.finalizer_causes(obj)
         causes += kind.validate_create(obj)
         if causes:
             raise invalid(resource, meta.get("name", ""), causes)
+        for one in self.admission:
+            one.review(resource, obj, None, self, dry_run=how.dry_run)
         key: Key = (meta.get("namespace", ""), meta["name"])
         existing = self.store.collection(resource.collection).entries.get(key)
         if existing is not None:
@@ -405,6 +429,9 @@ class Api:
         )
         if causes:
             raise invalid(resource, name, causes)
+        if how.subresource != "status":
+            for one in self.admission:
+                one.review(resource, obj, old, self, dry_run=how.dry_run)
         if how.managers is None:
             who = self.manager(resource, how)
             how = dataclasses.replace(

@@ -58,6 +58,23 @@ ENDPOINTS = (NAME, Column("Endpoints", _addresses), AGE)
 CONFIG_MAPS = (NAME, Column("Data", _data), AGE)
 SECRETS = (NAME, Column("Type", field("type")), Column("Data", _data), AGE)
 SERVICE_ACCOUNTS = (NAME, Column("Secrets", lambda obj, _: len(obj.get("secrets") or [])), AGE)
+
+
+def _of_quota(*, limits: bool) -> Any:
+    """Used and hard amounts, either of limits or of all else."""
+
+    def cell(quota: Obj, _now: dt.datetime) -> str:
+        hard, used = at(quota, "status", "hard", default={}), at(quota, "status", "used", default={})
+        return ", ".join(
+            f"{name}: {used.get(name, '0')}/{hard[name]}"
+            for name in sorted(hard)
+            if name.startswith("limits.") is limits
+        )
+
+    return cell
+
+
+QUOTAS = (NAME, Column("Request", _of_quota(limits=False)), Column("Limit", _of_quota(limits=True)), AGE)
 LEASES = (NAME, Column("Holder", field("spec", "holderIdentity")), AGE)
 NAMESPACES = (NAME, Column("Status", field("status", "phase")), AGE)
 
