@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from roadstead.controllers.autoscaler import HorizontalPodAutoscalerController
 from roadstead.controllers.context import BY_NODE, Context, Controller
 from roadstead.controllers.device_taints import DeviceTaintController
 from roadstead.controllers.disruption import DisruptionController
@@ -59,6 +60,7 @@ BY_NAME: Mapping[str, tuple[Callable[[Context], Controller], ...]] = {
     "persistentvolumeclaim-protection-controller": (ClaimProtectionController,),
     "persistentvolume-protection-controller": (VolumeProtectionController,),
     "resourcequota-controller": (ResourceQuotaController,),
+    "horizontal-pod-autoscaler-controller": (HorizontalPodAutoscalerController,),
 }
 """The controllers, by the names that kube-controller-manager gives them."""
 
@@ -86,6 +88,7 @@ ACTS_ON: Mapping[str, tuple[str, ...]] = {
     "persistentvolumeclaim-protection-controller": ("persistentvolumeclaims",),
     "persistentvolume-protection-controller": ("persistentvolumes",),
     "resourcequota-controller": ("resourcequotas",),
+    "horizontal-pod-autoscaler-controller": ("horizontalpodautoscalers.autoscaling",),
 }
 """The resources on which each controller acts, for the tables of the documentation; () for all."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from roadstead.kinds.autoscalers import HorizontalPodAutoscalers
 from roadstead.kinds.batch import CronJobs, Jobs
 from roadstead.kinds.cluster import Namespaces, PriorityClasses
 from roadstead.kinds.daemon_sets import DaemonSets
@@ -62,6 +63,7 @@ def built_in_kinds(expression_fault: ExpressionFault, now: Callable[[], str]) ->
         "deployments.apps": Deployments(),
         "replicasets.apps": ReplicaSets(),
         "statefulsets.apps": StatefulSets(),
+        "horizontalpodautoscalers.autoscaling": HorizontalPodAutoscalers(),
         "cronjobs.batch": CronJobs(),
         "jobs.batch": Jobs(),
         "leases.coordination.k8s.io": Leases(),

@@ -31,8 +31,8 @@ class LimitRanges(Kind):
                 continue
             limits = {**(limit.get("max") or {}), **(limit.get("default") or {})}
             requests = {**(limit.get("min") or {}), **limits, **(limit.get("defaultRequest") or {})}
-            limit |= {"default": limits} if limits else {}
-            limit |= {"defaultRequest": requests} if requests else {}
+            limit.update({"default": limits} if limits else {})
+            limit.update({"defaultRequest": requests} if requests else {})
 
     def validate_create(self, obj: Obj) -> list[Cause]:
         """Faults of bounds that contradict each other."""
