@@ -48,7 +48,7 @@ def built_in_api(clock: Callable[[], dt.datetime] = utc_now, randomness: random.
         clock: the time, with zone.
         randomness: the source of uids and generated names; None is unseeded.
     """
-    kinds = built_in_kinds(device_expression_fault, lambda: timestamp_of(clock()))
+    kinds = built_in_kinds(device_expression_fault, lambda: timestamp_of(clock()), USER)
     api = Api(kinds, converters={"events": events.converted}, clock=clock, randomness=randomness)
     api.admission += [
         LimitRanger(),

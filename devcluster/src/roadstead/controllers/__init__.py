@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roadstead.controllers.autoscaler import HorizontalPodAutoscalerController
+from roadstead.controllers.certificate_signer import CertificateSigner
 from roadstead.controllers.context import BY_NODE, Context, Controller
 from roadstead.controllers.device_taints import DeviceTaintController
 from roadstead.controllers.disruption import DisruptionController
@@ -60,6 +61,7 @@ BY_NAME: Mapping[str, tuple[Callable[[Context], Controller], ...]] = {
     "persistentvolumeclaim-protection-controller": (ClaimProtectionController,),
     "persistentvolume-protection-controller": (VolumeProtectionController,),
     "resourcequota-controller": (ResourceQuotaController,),
+    "certificatesigningrequest-signing-controller": (CertificateSigner,),
     "horizontal-pod-autoscaler-controller": (HorizontalPodAutoscalerController,),
 }
 """The controllers, by the names that kube-controller-manager gives them."""
@@ -88,6 +90,7 @@ ACTS_ON: Mapping[str, tuple[str, ...]] = {
     "persistentvolumeclaim-protection-controller": ("persistentvolumeclaims",),
     "persistentvolume-protection-controller": ("persistentvolumes",),
     "resourcequota-controller": ("resourcequotas",),
+    "certificatesigningrequest-signing-controller": ("certificatesigningrequests.certificates.k8s.io",),
     "horizontal-pod-autoscaler-controller": ("horizontalpodautoscalers.autoscaling",),
 }
 """The resources on which each controller acts, for the tables of the documentation; () for all."""

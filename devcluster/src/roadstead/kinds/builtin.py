@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from roadstead.kinds.autoscalers import HorizontalPodAutoscalers
 from roadstead.kinds.batch import CronJobs, Jobs
+from roadstead.kinds.certificates import CertificateSigningRequests
 from roadstead.kinds.cluster import Namespaces, PriorityClasses
 from roadstead.kinds.daemon_sets import DaemonSets
 from roadstead.kinds.devices.claims import DeviceClasses, ResourceClaims, ResourceClaimTemplates
 from roadstead.kinds.devices.slices import ResourceSlices
 from roadstead.kinds.events import Events
+from roadstead.kinds.ingresses import IngressClasses, Ingresses
 from roadstead.kinds.kind import Kind, StatusKind
 from roadstead.kinds.nodes import Nodes
 from roadstead.kinds.pods import Pods
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from roadstead.kinds.devices.claim_specs import ExpressionFault
+    from roadstead.values.resources import Obj
 
 
 class Uncounted(StatusKind):
@@ -40,12 +43,13 @@ class Uncounted(StatusKind):
     counts_generation = False
 
 
-def built_in_kinds(expression_fault: ExpressionFault, now: Callable[[], str]) -> dict[str, Kind]:
+def built_in_kinds(expression_fault: ExpressionFault, now: Callable[[], str], user: Obj) -> dict[str, Kind]:
     """Kinds by the resource's key; objects of other resources are stored unchanged.
 
     Args:
         expression_fault: of expressions about devices.
         now: the time in the form of metadata.
+        user: ``username`` and ``groups`` of the clients.
     """
     return {
         "configmaps": KeyedData(),
@@ -66,6 +70,9 @@ def built_in_kinds(expression_fault: ExpressionFault, now: Callable[[], str]) ->
         "horizontalpodautoscalers.autoscaling": HorizontalPodAutoscalers(),
         "cronjobs.batch": CronJobs(),
         "jobs.batch": Jobs(),
+        "certificatesigningrequests.certificates.k8s.io": CertificateSigningRequests(user, now),
+        "ingressclasses.networking.k8s.io": IngressClasses(),
+        "ingresses.networking.k8s.io": Ingresses(),
         "leases.coordination.k8s.io": Leases(),
         "poddisruptionbudgets.policy": PodDisruptionBudgets(),
         "priorityclasses.scheduling.k8s.io": PriorityClasses(),
