@@ -13,6 +13,7 @@ from aiohttp import web
 from roadstead.server.bodies.content_negotiation import JSON
 from roadstead.server.fault_injection import Faults
 from roadstead.server.pod_proxy import proxied
+from roadstead.server.pod_streams import streamed
 from roadstead.server.request_handler import Request, RequestHandler, failure, refusal
 from roadstead.values.status_errors import StatusError
 
@@ -128,6 +129,8 @@ class Server:
         """Serve an authenticated request; a rejection becomes a Status."""
         path = request.path
         try:
+            if "/pods/" in path and (stream := await streamed(self.handler.api, request)) is not None:
+                return stream
             if "/proxy" in path and (passed_on := await proxied(self.handler.api, request)) is not None:
                 return passed_on
             body = b""

@@ -199,6 +199,8 @@ BUILT_IN: tuple[Resource, ...] = (
             Subresource("binding", ("create",), kind="Binding"),
             Subresource("ephemeralcontainers"),
             Subresource("eviction", ("create",), kind="Eviction", group="policy", version="v1"),
+            Subresource("exec", ("create", "get"), kind="PodExecOptions"),
+            Subresource("log", ("get",)),
             Subresource("resize"),
             STATUS,
         ),
