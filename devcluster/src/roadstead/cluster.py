@@ -174,7 +174,7 @@ class DevCluster:
         self.plain_url = ""
         self._certificate = b""
         self._nodes = list(nodes)
-        self._controllers = {True: "*", False: ""}.get(controllers, controllers)
+        self._controllers = controllers if isinstance(controllers, str) else "*" if controllers else ""
         chosen(self._controllers)  # an unknown name is an error here, not when the cluster starts
         self._with_scheduler = scheduler
         self._storage_class = storage_class

@@ -10,7 +10,10 @@ from roadstead.clients import ApiError, RunningCluster
 
 
 def run_pod(cluster: RunningCluster, name: str = "talks", containers: int = 1, **annotations: str) -> None:
-    given = {f"roadstead.test/{key.replace('__', '.')}": value for key, value in annotations.items()}
+    given = {
+        f"roadstead.test/{key.replace('__', '.').replace('_', '-')}": value
+        for key, value in annotations.items()
+    }
     listed = [{"name": f"c{number}", "image": "app:1"} for number in range(containers)]
     cluster.apply(
         {
@@ -66,7 +69,7 @@ def test_a_log_of_no_container_is_refused(roadstead: RunningCluster, query: str,
 
 
 def test_a_container_that_does_not_start_has_no_log(roadstead: RunningCluster) -> None:
-    run_pod(roadstead, **{"start-error": "ImagePullBackOff"})
+    run_pod(roadstead, start_error="ImagePullBackOff")
     roadstead.wait_for("pods/talks", until=lambda pod: pod["status"].get("containerStatuses"))
 
     with pytest.raises(subprocess.CalledProcessError, match="is waiting to start: ImagePullBackOff"):
