@@ -45,7 +45,7 @@ def claiming_pod(cluster: Simulation, name: str = "user") -> None:
 
 
 def test_pods_are_spread_by_what_they_request(cluster: Simulation) -> None:
-    """The node with the least allocated share; the first by name of equal ones."""
+    """The node with the least allocated share; the first in the alphabet of equal ones."""
     cluster.nodes("n1", "n2")
 
     cluster.pod("large", requests={"cpu": "3"})

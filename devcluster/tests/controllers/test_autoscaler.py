@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers: up at once, down after a while, within bounds."""
+"""HorizontalPodAutoscalers: up immediately, down after a while, within bounds."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def conditions(cluster: Simulation) -> Any:
     return {one["type"]: (one["status"], one["reason"]) for one in status["conditions"]}
 
 
-def test_more_load_makes_more_pods_at_once(cluster: Simulation) -> None:
+def test_more_load_makes_more_pods(cluster: Simulation) -> None:
     """Two pods at 100 per cent of a target of 50: four."""
     deployment(cluster, "100m")
 
@@ -86,7 +86,7 @@ def test_less_load_makes_fewer_pods_after_five_minutes(cluster: Simulation) -> N
     assert replicas(cluster) == 1
 
 
-def test_a_window_of_its_own_makes_it_shrink_at_once(cluster: Simulation) -> None:
+def test_a_window_of_its_own_makes_it_shrink_immediately(cluster: Simulation) -> None:
     deployment(cluster, "10m", replicas=4)
 
     scale(cluster, behavior={"scaleDown": {"stabilizationWindowSeconds": 0}})

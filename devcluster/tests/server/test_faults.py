@@ -1,4 +1,4 @@
-"""Faults on purpose: what the program under test sees, and what a test sees."""
+"""Faults on purpose, as the program under test and the test see them."""
 
 import contextlib
 import http.client

@@ -27,7 +27,7 @@ def run_pod(cluster: RunningCluster, name: str = "talks", containers: int = 1, *
     cluster.wait_for(f"pods/{name}", until=lambda pod: pod["spec"].get("nodeName"))
 
 
-def test_a_pod_logs_what_it_is_told_to(roadstead: RunningCluster) -> None:
+def test_a_pod_logs_its_annotation(roadstead: RunningCluster) -> None:
     """Each container its own text, or the one of all."""
     run_pod(roadstead, containers=2, logs="all\nof it", logs__c1="only c1")
     roadstead.wait_for("pods/talks", condition="Ready")
@@ -76,7 +76,7 @@ def test_a_container_that_does_not_start_has_no_log(roadstead: RunningCluster) -
         roadstead.kubectl("logs", "talks")
 
 
-def test_a_command_writes_what_the_pod_is_told_to(roadstead: RunningCluster) -> None:
+def test_a_command_writes_what_the_annotation_says(roadstead: RunningCluster) -> None:
     """By its line, else what is given for any; standard error and the exit code as well."""
     commands: Any = {
         "cat /etc/hostname": "talks\n",

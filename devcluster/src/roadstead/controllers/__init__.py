@@ -64,7 +64,7 @@ BY_NAME: Mapping[str, tuple[Callable[[Context], Controller], ...]] = {
     "certificatesigningrequest-signing-controller": (CertificateSigner,),
     "horizontal-pod-autoscaler-controller": (HorizontalPodAutoscalerController,),
 }
-"""The controllers, by the names that kube-controller-manager gives them."""
+"""The controllers, keyed with the names that kube-controller-manager gives them."""
 
 ACTS_ON: Mapping[str, tuple[str, ...]] = {
     "garbage-collector-controller": (),

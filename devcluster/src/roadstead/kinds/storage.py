@@ -149,7 +149,7 @@ DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
 def default_class(classes: Iterable[Obj]) -> str | None:
-    """The name of the default storage class; of several the youngest, then the first by name."""
+    """The name of the default storage class; of several the youngest, then the first in the alphabet."""
     marked = [
         one["metadata"]
         for one in classes

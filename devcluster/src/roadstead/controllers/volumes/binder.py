@@ -173,7 +173,7 @@ class VolumeBinder:
         self._record(claim, "WaitForFirstConsumer", message)
 
     def _provision(self, claim: Obj, storage_class: Obj | None) -> None:
-        """Make a volume of a host-path class; other provisioners are told by annotations."""
+        """Make a volume of a host-path class; other provisioners read annotations."""
         if storage_class is None:
             message = f'storageclass.storage.k8s.io "{class_of(claim)}" not found'
             self._record(claim, "ProvisioningFailed", message, "Warning")

@@ -46,7 +46,7 @@ class Schedule:
     every_s: float = 0.0
 
     def after(self, moment: dt.datetime) -> dt.datetime | None:
-        """The first time after a moment, in UTC; None if there is none within five years."""
+        """The first time after a moment, in UTC; None without one within five years."""
         if self.every_s:
             return (moment + dt.timedelta(seconds=self.every_s)).replace(microsecond=0)
         minutes, hours, _, months, _ = self.values
