@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roadstead.assembly import built_in_api, extended_handler
-from roadstead.controllers import ACTS_ON, BY_NAME
+from roadstead.controllers import ACTS_ON, CONTROLLERS
 from roadstead.kinds.builtin import Uncounted
 from roadstead.kinds.kind import Kind, StatusKind
 from roadstead.server.metrics_api import NODE_METRICS, POD_METRICS
@@ -121,8 +121,8 @@ def table() -> str:
     lines += [f"| {name} | {_words(found)} |" for name, found in rows if found]
     lines += ["", "| Controllers, as `--controllers` names them | |", "|---|---|"]
     lines += [
-        f"| Acting | {_words(f'`{name}`' for name in BY_NAME)} |",
-        f"| Missing | {_words(f'`{name}`' for name in UPSTREAM_CONTROLLERS if name not in BY_NAME)} |",
+        f"| Acting | {_words(f'`{name}`' for name in CONTROLLERS)} |",
+        f"| Missing | {_words(f'`{name}`' for name in UPSTREAM_CONTROLLERS if name not in CONTROLLERS)} |",
     ]
     return "\n".join(lines) + "\n"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kinds_table import BLOCK, PAGES, UPSTREAM_CONTROLLERS, table
-from roadstead.controllers import ACTS_ON, BY_NAME, chosen
+from roadstead.controllers import ACTS_ON, CONTROLLERS, chosen
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -17,19 +17,19 @@ def test_the_tables_are_current(page: Path) -> None:
 
 
 def test_controllers_have_the_names_of_kube_controller_manager() -> None:
-    assert set(BY_NAME) <= set(UPSTREAM_CONTROLLERS)
-    assert set(ACTS_ON) == set(BY_NAME)
+    assert set(CONTROLLERS) <= set(UPSTREAM_CONTROLLERS)
+    assert set(ACTS_ON) == set(CONTROLLERS)
 
 
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
-        ("*", list(BY_NAME)),
+        ("*", list(CONTROLLERS)),
         ("", []),
         ("job,namespace-controller", ["namespace-controller", "job-controller"]),
         (
             "*,-job-controller, -deployment",
-            [name for name in BY_NAME if name not in ("job-controller", "deployment-controller")],
+            [name for name in CONTROLLERS if name not in ("job-controller", "deployment-controller")],
         ),
         ("-job", []),
     ],

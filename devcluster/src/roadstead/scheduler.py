@@ -2,8 +2,8 @@
 
 Filters, in kube-scheduler's words: cordoned nodes, node selector and required node affinity, taints,
 resources, volumes. Of the nodes that pass, the one with the least allocated share of CPU and memory is
-chosen, then the first in the alphabet. A claim that waits for its first consumer is reserved a volume of the node, or
-the node is written on it for its provisioner, and the pod is bound when all of its claims are.
+chosen, then the first in the alphabet. A claim that waits for its first consumer is reserved a volume of the
+node, or the node is written on it for its provisioner, and the pod is bound when all of its claims are.
 
 Differs from kube-scheduler: no pod affinity, topology spread, host ports, devices, priorities or preemption.
 A pod with required pod affinity or with resource claims is not scheduled.

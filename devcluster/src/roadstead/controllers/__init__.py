@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from roadstead.controllers.work_queue import WorkQueue
     from roadstead.store.api import Api
 
-__all__ = ["BY_NAME", "Context", "Controller", "chosen", "make_context", "start_controllers"]
+__all__ = ["CONTROLLERS", "Context", "Controller", "chosen", "make_context", "start_controllers"]
 
-BY_NAME: Mapping[str, tuple[Callable[[Context], Controller], ...]] = {
+CONTROLLERS: Mapping[str, tuple[Callable[[Context], Controller], ...]] = {
     "garbage-collector-controller": (GarbageCollector,),
     "namespace-controller": (NamespaceController,),
     "node-lifecycle-controller": (NodeTaintController,),
@@ -112,11 +112,11 @@ def chosen(names: str) -> list[str]:
     wanted: dict[str, bool] = {}
     for part in parts:
         bare = part.removeprefix("-")
-        name = bare if bare in ("*", *BY_NAME) else f"{bare}{_SUFFIX}"
-        if name != "*" and name not in BY_NAME:
-            raise ValueError(f'"{bare}" is not in the list of known controllers: {", ".join(BY_NAME)}')
+        name = bare if bare in ("*", *CONTROLLERS) else f"{bare}{_SUFFIX}"
+        if name != "*" and name not in CONTROLLERS:
+            raise ValueError(f'"{bare}" is not in the list of known controllers: {", ".join(CONTROLLERS)}')
         wanted.setdefault(name, not part.startswith("-"))
-    return [name for name in BY_NAME if wanted.get(name, wanted.get("*", False))]
+    return [name for name in CONTROLLERS if wanted.get(name, wanted.get("*", False))]
 
 
 def make_context(api: Api, queue: WorkQueue) -> Context:
@@ -134,5 +134,5 @@ def start_controllers(context: Context, names: str = "*") -> None:
         ValueError: a name is unknown.
     """
     for name in chosen(names):
-        for make in BY_NAME[name]:
+        for make in CONTROLLERS[name]:
             make(context).start()

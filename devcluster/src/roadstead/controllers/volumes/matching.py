@@ -38,7 +38,7 @@ def is_bound(claim: Obj) -> bool:
 
 
 def refers_to(volume: Obj, claim: Obj) -> bool:
-    """Whether the volume is reserved for the claim: the name is equal, and the uid where the reference has one."""
+    """Whether the volume is reserved for the claim; a reference without uid suffices."""
     reference = volume["spec"].get("claimRef")
     if reference is None:
         return False
