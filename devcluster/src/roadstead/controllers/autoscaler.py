@@ -38,7 +38,7 @@ DOWN_WINDOW_S = 300
 MOST_TIMES, MOST_MORE = 2, 4
 
 
-class Target(NamedTuple):
+class ScaleTarget(NamedTuple):
     """What is scaled: its resource, its stored entry and its Scale."""
 
     resource: Resource
@@ -109,7 +109,7 @@ class HorizontalPodAutoscalerController:
 
     # -- computing -------------------------------------------------------------------------------------------
 
-    def _target(self, scaler: Obj) -> Target:
+    def _target(self, scaler: Obj) -> ScaleTarget:
         """The target of an autoscaler.
 
         Raises:
@@ -124,9 +124,9 @@ class HorizontalPodAutoscalerController:
         obj = api.entry(resource, scaler["metadata"]["namespace"], reference["name"]).obj
         key = (scaler["metadata"]["namespace"], reference["name"])
         entry = api.store.collection(resource.collection).entries[key]
-        return Target(resource, entry, scale_of(obj, api.kind(resource).scale_paths(resource)))
+        return ScaleTarget(resource, entry, scale_of(obj, api.kind(resource).scale_paths(resource)))
 
-    def _desired(self, scaler: Obj, status: Obj, target: Target, replicas: int) -> tuple[int, str]:
+    def _desired(self, scaler: Obj, status: Obj, target: ScaleTarget, replicas: int) -> tuple[int, str]:
         """The replicas to have, and why."""
         spec = scaler["spec"]
         least, most = spec.get("minReplicas", 1), spec["maxReplicas"]
@@ -163,7 +163,7 @@ class HorizontalPodAutoscalerController:
             self._set(status, "AbleToScale", "True", "ReadyForNewScale", message)
         return desired, why
 
-    def _proposal(self, scaler: Obj, metric: Obj, target: Target, replicas: int) -> Proposal:
+    def _proposal(self, scaler: Obj, metric: Obj, target: ScaleTarget, replicas: int) -> Proposal:
         """The replicas by one metric.
 
         Raises:
@@ -239,7 +239,7 @@ class HorizontalPodAutoscalerController:
 
     # -- writing ---------------------------------------------------------------------------------------------
 
-    def _rescale(self, scaler: Obj, status: Obj, target: Target, desired: int, why: str) -> None:
+    def _rescale(self, scaler: Obj, status: Obj, target: ScaleTarget, desired: int, why: str) -> None:
         scale = {**target.scale, "spec": {"replicas": desired}}
         rescale(self._context.api, target.resource, target.entry, scale, Write(manager=COMPONENT))
         message = f"the HPA controller was able to update the target scale to {desired}"

@@ -1,7 +1,7 @@
 """Breaks requests and watches on purpose, as tests of resilience direct.
 
-A test adds ``Fault``s over HTTP (``roadstead.faults`` is the client); the server asks ``Faults`` about each
-request before it serves it. Requests of the test itself, which have the header ``EXEMPT``, are never broken.
+A test adds faults over HTTP (``roadstead.faults`` is the client); the server asks ``Faults`` about each request
+before it serves it. Requests of the test itself, which have the header ``EXEMPT``, are never broken.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _OTHERS = {
 
 
 @dataclass(slots=True, kw_only=True)
-class Fault:
+class InjectedFault:
     """What goes wrong with which requests.
 
     Attributes:
@@ -138,7 +138,7 @@ class Faults:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._faults: dict[int, Fault] = {}
+        self._faults: dict[int, InjectedFault] = {}
         self._numbers = itertools.count(1)
         self._watches: dict[int, tuple[web.BaseRequest, Target]] = {}  # by identity: requests have no hash
         self.controls: dict[str, Callable[[Obj], Obj]] = {
@@ -156,7 +156,7 @@ class Faults:
             fault.removed.set()
         self._faults.clear()
 
-    def of(self, request: web.BaseRequest) -> Fault | None:
+    def of(self, request: web.BaseRequest) -> InjectedFault | None:
         """The fault that breaks a request now; counts it."""
         if not self._faults or EXEMPT in request.headers:
             return None
@@ -166,7 +166,7 @@ class Faults:
         is_watch = request.method == "GET" and not found.name and flag(request.query.get("watch", "false"))
         return self._counted(WATCH if is_watch else request.method, found, request.headers)
 
-    def _counted(self, method: str, found: Target, headers: Mapping[str, str]) -> Fault | None:
+    def _counted(self, method: str, found: Target, headers: Mapping[str, str]) -> InjectedFault | None:
         client = headers.get("User-Agent", "")
         for fault in self._faults.values():
             if fault.concerns(method, found, client):
@@ -174,7 +174,7 @@ class Faults:
                 return fault
         return None
 
-    async def strike(self, fault: Fault, request: web.BaseRequest) -> bool:
+    async def strike(self, fault: InjectedFault, request: web.BaseRequest) -> bool:
         """Do what a fault says; True if the connection is gone.
 
         Raises:
@@ -223,12 +223,12 @@ class Faults:
     def _add(self, body: Obj) -> Obj:
         number = next(self._numbers)
         try:
-            self._faults[number] = Fault(**body)
+            self._faults[number] = InjectedFault(**body)
         except TypeError as error:
             raise bad_request(str(error)) from error
         return {"fault": number}
 
-    def _of(self, body: Obj) -> Fault:
+    def _of(self, body: Obj) -> InjectedFault:
         fault = self._faults.get(body.get("fault", 0))
         if fault is None:
             raise StatusError(404, "NotFound", "there is no such fault; a reset removes all")
