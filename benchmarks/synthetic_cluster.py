@@ -47,7 +47,6 @@ from roadstead.kinds import events
 from roadstead.kinds.builtin import built_in_kinds
 from roadstead.kubelets.nodes import make_node, registered
 from roadstead.schemas.timestamps import timestamp_of
-from roadstead.server.access_reviews import USER
 from roadstead.store.api import Api
 from roadstead.store.store import Change, Entry, EventType
 
@@ -154,7 +153,7 @@ class SyntheticCluster:
     """Nodes, owners and pods behind an API."""
 
     def __init__(self, nodes: int, pods: int, waiting: int, seen: Path) -> None:
-        kinds = built_in_kinds(device_expression_fault, lambda: timestamp_of(utc_now()), USER)
+        kinds = built_in_kinds(device_expression_fault, lambda: timestamp_of(utc_now()))
         self.api = MadeApi(kinds, converters={"events": events.converted}, clock=utc_now)
         create_built_in_objects(self.api)
         self.names = [f"node-{number:05}" for number in range(nodes)]

@@ -10,8 +10,6 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from roadstead.admission.limit_ranges import LimitRanger
-from roadstead.admission.quotas import QUOTAS, QuotaAdmission
 from roadstead.definitions.admission_warnings import AdmissionWarnings
 from roadstead.definitions.definitions import Definitions
 from roadstead.definitions.device_expressions import device_expression_fault
@@ -19,6 +17,9 @@ from roadstead.discovery.discovery import Discovery
 from roadstead.discovery.openapi import OpenApi
 from roadstead.kinds import events
 from roadstead.kinds.builtin import built_in_kinds
+from roadstead.kinds.certificates import CertificateSigningRequests
+from roadstead.limits.limit_ranges import LimitRanger
+from roadstead.limits.quotas import QUOTAS, QuotaAdmission
 from roadstead.schemas.timestamps import timestamp_of
 from roadstead.server.access_reviews import USER
 from roadstead.server.request_handler import RequestHandler
@@ -48,9 +49,12 @@ def built_in_api(clock: Callable[[], dt.datetime] = utc_now, randomness: random.
         clock: the time, with zone.
         randomness: the source of uids and generated names; None is unseeded.
     """
-    kinds = built_in_kinds(device_expression_fault, lambda: timestamp_of(clock()), USER)
+    kinds = built_in_kinds(device_expression_fault, lambda: timestamp_of(clock()))
+    kinds["certificatesigningrequests.certificates.k8s.io"] = CertificateSigningRequests(
+        USER, lambda: timestamp_of(clock())
+    )
     api = Api(kinds, converters={"events": events.converted}, clock=clock, randomness=randomness)
-    api.admission += [
+    api.limits += [
         LimitRanger(),
         QuotaAdmission(lambda quota, status: api.update_status(QUOTAS, {**quota, "status": status})),
     ]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roadstead.admission.quotas import QUOTAS, covers, total, usage
 from roadstead.controllers.ownership import key_of
+from roadstead.limits.quotas import QUOTAS, covers, total, usage
 
 if TYPE_CHECKING:
     from roadstead.controllers.context import Context

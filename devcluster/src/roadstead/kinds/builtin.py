@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from roadstead.kinds.autoscalers import HorizontalPodAutoscalers
 from roadstead.kinds.batch import CronJobs, Jobs
-from roadstead.kinds.certificates import CertificateSigningRequests
 from roadstead.kinds.cluster import Namespaces, PriorityClasses
 from roadstead.kinds.daemon_sets import DaemonSets
 from roadstead.kinds.devices.claims import DeviceClasses, ResourceClaims, ResourceClaimTemplates
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from roadstead.kinds.devices.claim_specs import ExpressionFault
-    from roadstead.values.resources import Obj
 
 
 class Uncounted(StatusKind):
@@ -43,13 +41,12 @@ class Uncounted(StatusKind):
     counts_generation = False
 
 
-def built_in_kinds(expression_fault: ExpressionFault, now: Callable[[], str], user: Obj) -> dict[str, Kind]:
+def built_in_kinds(expression_fault: ExpressionFault, now: Callable[[], str]) -> dict[str, Kind]:
     """Kinds by the resource's key; objects of other resources are stored unchanged.
 
     Args:
         expression_fault: of expressions about devices.
         now: the time in the form of metadata.
-        user: ``username`` and ``groups`` of the clients.
     """
     return {
         "configmaps": KeyedData(),
@@ -70,7 +67,6 @@ def built_in_kinds(expression_fault: ExpressionFault, now: Callable[[], str], us
         "horizontalpodautoscalers.autoscaling": HorizontalPodAutoscalers(),
         "cronjobs.batch": CronJobs(),
         "jobs.batch": Jobs(),
-        "certificatesigningrequests.certificates.k8s.io": CertificateSigningRequests(user, now),
         "ingressclasses.networking.k8s.io": IngressClasses(),
         "ingresses.networking.k8s.io": Ingresses(),
         "leases.coordination.k8s.io": Leases(),

@@ -1,7 +1,7 @@
 """Breaks requests and watches on purpose, as tests of resilience direct.
 
-A test adds faults over HTTP (``roadstead.faults`` is the client); the server asks ``Faults`` about each request
-before it serves it. Requests of the test itself, which have the header ``EXEMPT``, are never broken.
+A test adds faults over HTTP (``roadstead.faults`` is the client); the server asks ``Faults`` about each
+request before it serves it. Requests of the test itself, which have the header ``EXEMPT``, are never broken.
 """
 
 from __future__ import annotations

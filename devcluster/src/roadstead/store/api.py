@@ -89,7 +89,7 @@ class Virtual(Protocol):
         ...
 
 
-class Admission(Protocol):
+class Limits(Protocol):
     """Completes and rejects objects of any kind by other objects."""
 
     def default(self, resource: Resource, obj: Obj, objects: Objects) -> None:
@@ -141,8 +141,8 @@ class Api:
         self._converters = dict(converters or {})
         #: Resources whose objects are computed for each request, by key (metrics.k8s.io).
         self.virtual: dict[str, Virtual] = {}
-        #: Called for the objects of all kinds, in order.
-        self.admission: list[Admission] = []
+        #: Defaults and bounds that objects of a namespace set for others, in order.
+        self.limits: list[Limits] = []
         self._plain_kind = Kind()
         self._rendered_moment: dt.datetime | None = None
         self._rendered_now = ""
@@ -336,14 +336,14 @@ class Api:
         elif not meta.get("generation"):
             meta.pop("generation", None)
         kind.admit_create(obj, self)
-        for one in self.admission:
+        for one in self.limits:
             one.default(resource, obj, self)
         causes = metadata_causes(obj, namespaced=resource.namespaced, name_faults=kind.name_faults)
         causes += kind.finalizer_causes(obj)
         causes += kind.validate_create(obj)
         if causes:
             raise invalid(resource, meta.get("name", ""), causes)
-        for one in self.admission:
+        for one in self.limits:
             one.review(resource, obj, None, self, dry_run=how.dry_run)
         key: Key = (meta.get("namespace", ""), meta["name"])
         existing = self.store.collection(resource.collection).entries.get(key)
@@ -430,7 +430,7 @@ class Api:
         if causes:
             raise invalid(resource, name, causes)
         if how.subresource != "status":
-            for one in self.admission:
+            for one in self.limits:
                 one.review(resource, obj, old, self, dry_run=how.dry_run)
         if how.managers is None:
             who = self.manager(resource, how)

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roadstead.admission.limit_ranges import pod_total
 from roadstead.kinds.podspec.resources import is_extended
+from roadstead.limits.limit_ranges import pod_total
 from roadstead.schemas import quantity_forms
 from roadstead.values.status_errors import forbidden
 

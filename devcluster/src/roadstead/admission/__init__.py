@@ -1,1 +1,0 @@
-"""Completes and rejects objects by other objects of their namespace: LimitRange and ResourceQuota."""
