@@ -128,6 +128,28 @@ def test_a_late_claim_gets_a_volume_where_its_pod_goes(cluster: Simulation) -> N
     assert node_of(cluster, "user") == "n1"
 
 
+def test_a_pod_waits_until_its_volume_is_provisioned(cluster: Simulation) -> None:
+    """By a program that is not part of the cluster; the node is written on the claim meanwhile."""
+    cluster.nodes("n1")
+    late_class(cluster, "example.com/disks")
+    claiming_pod(cluster)
+    claim = cluster.get(CLAIMS, "user")
+    assert claim["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] == "n1"
+    assert node_of(cluster, "user") is None
+
+    reference = {key: claim["metadata"][key] for key in ("namespace", "name", "uid")}
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "late",
+        "capacity": {"storage": "1Gi"},
+        "csi": {"driver": "example.com", "volumeHandle": "1"},
+        "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **reference},
+    }
+    cluster.api.create(VOLUMES, {"metadata": {"name": "disk"}, "spec": spec})
+
+    assert node_of(cluster, "user") == "n1"
+
+
 def test_the_volumes_of_a_class_without_provisioner_decide_on_the_node(cluster: Simulation) -> None:
     """Two pods with claims, one local volume: one pod is bound, to the node of the volume."""
     cluster.nodes("n1", "n2")

@@ -110,7 +110,7 @@ def test_a_namespace_with_claims_and_pods_is_deleted(cluster: Simulation) -> Non
 
 
 def test_the_smallest_volume_that_suffices_is_bound(cluster: Simulation) -> None:
-    volume(cluster, "large", "10Gi")
+    volume(cluster, "ample", "10Gi")
     volume(cluster, "small", "1Gi")
     volume(cluster, "fits", "2Gi")
     volume(cluster, "shared", "2Gi", accessModes=["ReadOnlyMany"])
@@ -129,7 +129,7 @@ def test_the_smallest_volume_that_suffices_is_bound(cluster: Simulation) -> None
         "pv.kubernetes.io/bound-by-controller": "yes",
     }
     assert phases(cluster, VOLUMES) == {
-        "large": "Available",
+        "ample": "Available",
         "small": "Available",
         "fits": "Bound",
         "shared": "Available",
@@ -269,6 +269,19 @@ def test_a_released_volume_is_not_bound_to_a_claim_of_the_same_name(cluster: Sim
     volume(cluster, "disk")
     claim(cluster)
     deleted(cluster)
+
+    claim(cluster)
+
+    assert phases(cluster) == {"data": "Pending"}
+    assert phases(cluster, VOLUMES) == {"disk": "Released"}
+
+
+def test_a_claim_that_is_made_again_is_another_one(cluster: Simulation) -> None:
+    """Also where the controller has not seen that the first was gone."""
+    volume(cluster, "disk")
+    claim(cluster)
+    cluster.api.patch(CLAIMS, "default", "data", {"metadata": {"finalizers": None}})
+    cluster.api.delete(CLAIMS, "default", "data")
 
     claim(cluster)
 

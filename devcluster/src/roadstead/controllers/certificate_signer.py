@@ -58,7 +58,7 @@ class CertificateSigner:
         if request is None or request["spec"]["signerName"] not in SIGNERS:
             return
         status = request.get("status") or {}
-        if status.get("certificate") or has_condition(request, "Failed") or has_condition(request, "Denied"):
+        if status.get("certificate") or has_condition(request, "Failed"):
             return
         if has_condition(request, "Approved"):
             certificate = base64.b64encode(self._signed(request["spec"])).decode()

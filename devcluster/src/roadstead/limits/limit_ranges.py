@@ -78,8 +78,8 @@ def _faults(kind: str, spec: Obj, limit: Obj) -> Iterator[str]:
     if kind == "PersistentVolumeClaim":
         if limit["type"] == kind:
             wanted = (spec.get("resources") or {}).get("requests") or {}
-            yield from _minimum(limit, wanted, {})
-            yield from _maximum(limit, wanted, wanted, "request")
+            yield from _minimum(limit, wanted)
+            yield from _maximum(limit, wanted, "request")
         return
     if limit["type"] == "Container":
         for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
@@ -104,12 +104,12 @@ def pod_total(spec: Obj, field: str) -> Amounts:
 
 
 def _all_faults(limit: Obj, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    yield from _minimum(limit, requests, limits)
-    yield from _maximum(limit, requests, limits, "limit")
+    yield from _minimum(limit, requests)
+    yield from _maximum(limit, limits, "limit")
     yield from _ratio(limit, requests, limits)
 
 
-def _minimum(limit: Obj, requests: Amounts, limits: Amounts) -> Iterator[str]:
+def _minimum(limit: Obj, requests: Amounts) -> Iterator[str]:
     for name, enforced in sorted((limit.get("min") or {}).items()):
         least, head = (
             quantity_forms.value(enforced),
@@ -119,19 +119,15 @@ def _minimum(limit: Obj, requests: Amounts, limits: Amounts) -> Iterator[str]:
             yield f"{head}.  No request is specified"
         elif quantity_forms.value(requests[name]) < least:
             yield f"{head}, but request is {requests[name]}"
-        elif name in limits and quantity_forms.value(limits[name]) < least:
-            yield f"{head}, but limit is {limits[name]}"
 
 
-def _maximum(limit: Obj, requests: Amounts, limits: Amounts, word: str) -> Iterator[str]:
+def _maximum(limit: Obj, amounts: Amounts, word: str) -> Iterator[str]:
     for name, enforced in sorted((limit.get("max") or {}).items()):
         most, head = quantity_forms.value(enforced), f"maximum {name} usage per {limit['type']} is {enforced}"
-        if name not in limits:
+        if name not in amounts:
             yield f"{head}.  No {word} is specified"
-        elif quantity_forms.value(limits[name]) > most:
-            yield f"{head}, but {word} is {limits[name]}"
-        elif name in requests and quantity_forms.value(requests[name]) > most:
-            yield f"{head}, but request is {requests[name]}"
+        elif quantity_forms.value(amounts[name]) > most:
+            yield f"{head}, but {word} is {amounts[name]}"
 
 
 def _ratio(limit: Obj, requests: Amounts, limits: Amounts) -> Iterator[str]:
