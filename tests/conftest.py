@@ -33,6 +33,7 @@ LONG = {
     "test_status.py",
     "test_talking.py",
     "test_trouble.py",
+    "test_wheel.py",
 }
 #: Files that compute for seconds: begun last, one of them would keep a single worker busy at the end.
 HEAVY = {

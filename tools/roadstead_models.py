@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import re
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 from kubernetes_asyncio.client import models
@@ -22,11 +24,12 @@ _LEFT_OUT = re.compile(r"V\d+(alpha|beta)\d+|List$")
 def text() -> str:
     """The file."""
     found = {}
-    for name in sorted(dir(models)):
-        model = getattr(models, name)
-        if hasattr(model, "openapi_types") and not (_LEFT_OUT.search(name) and name != "V1ListMeta"):
-            found[name] = _model(model)
-    lines = (f"{json.dumps(name)}: {json.dumps(model)}" for name, model in found.items())
+    for each in iter_modules(models.__path__):  # the package itself may have been replaced by a lazy one
+        module = import_module(f"{models.__name__}.{each.name}")
+        for name, model in vars(module).items():
+            if hasattr(model, "openapi_types") and not _LEFT_OUT.search(name):
+                found[name] = _model(model)
+    lines = (f"{json.dumps(name)}: {json.dumps(found[name])}" for name in sorted(found))
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
