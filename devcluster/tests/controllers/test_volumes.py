@@ -83,12 +83,14 @@ def test_a_claim_stays_until_the_last_pod_that_uses_it_is_deleted(cluster: Simul
     assert cluster.get(CLAIMS, "data") is None
 
 
-def test_a_claim_of_an_ephemeral_volume_is_used_by_its_pod(cluster: Simulation) -> None:
-    """The claim is named after pod and volume."""
-    claim(cluster, "user-scratch")
+def test_an_ephemeral_volume_has_a_claim_that_goes_with_its_pod(cluster: Simulation) -> None:
+    """Named after pod and volume, in use until the pod is gone."""
+    storage_class(cluster, "standard", "kubernetes.io/host-path", default=True)
     template = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
     volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}]
     cluster.pod("user", node="n1", volumes=volumes)
+    cluster.settle()
+    assert phases(cluster) == {"user-scratch": "Bound"}
 
     assert deleted(cluster, "user-scratch") is not None
     cluster.api.delete("pods", "default", "user", grace_seconds=0)

@@ -24,6 +24,7 @@ from roadstead.controllers.resource_claims import ResourceClaimController
 from roadstead.controllers.resource_quota import ResourceQuotaController
 from roadstead.controllers.taint_eviction import TaintEvictionController
 from roadstead.controllers.volumes.binder import VolumeBinder
+from roadstead.controllers.volumes.ephemeral import EphemeralVolumeController
 from roadstead.controllers.volumes.protection import ClaimProtectionController, VolumeProtectionController
 from roadstead.controllers.workloads.cron_job import CronJobController
 from roadstead.controllers.workloads.daemon_set import DaemonSetController
@@ -58,6 +59,7 @@ CONTROLLERS: Mapping[str, tuple[Callable[[Context], Controller], ...]] = {
     "resourceclaim-controller": (ResourceClaimController,),
     "device-taint-eviction-controller": (DeviceTaintController,),
     "persistentvolume-binder-controller": (VolumeBinder,),
+    "ephemeral-volume-controller": (EphemeralVolumeController,),
     "persistentvolumeclaim-protection-controller": (ClaimProtectionController,),
     "persistentvolume-protection-controller": (VolumeProtectionController,),
     "resourcequota-controller": (ResourceQuotaController,),
@@ -87,6 +89,7 @@ ACTS_ON: Mapping[str, tuple[str, ...]] = {
         "persistentvolumes",
         "storageclasses.storage.k8s.io",
     ),
+    "ephemeral-volume-controller": ("persistentvolumeclaims",),
     "persistentvolumeclaim-protection-controller": ("persistentvolumeclaims",),
     "persistentvolume-protection-controller": ("persistentvolumes",),
     "resourcequota-controller": ("resourcequotas",),
