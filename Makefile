@@ -228,6 +228,8 @@ docs: $(STAMP) ## write docs/plugins, docs/strategies, docs/reference, docs/metr
 	PYTHONPATH=tools $(BIN)/python -m pages.later_fixes docs/later-fixes.md
 	PYTHONPATH=tools $(BIN)/python -m pages.moves docs/reference/moves.md
 	PYTHONPATH=tools $(BIN)/python -m pages.framework docs/reference/framework.md
+	PYTHONPATH=tools $(BIN)/python -m roadstead_models
+	$(BIN)/python devcluster/tests/kinds_table.py
 	PYTHONPATH=tools $(BIN)/python -m pictures.diagrams docs/pictures
 	$(MAKE) site
 	$(BIN)/python -m pytest README.md CONTRIBUTING.md cel docs $(ARGS)

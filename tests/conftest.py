@@ -33,11 +33,11 @@ LONG = {
     "test_status.py",
     "test_talking.py",
     "test_trouble.py",
+    "test_wheel.py",
 }
 #: Files that compute for seconds: begun last, one of them would keep a single worker busy at the end.
 HEAVY = {
     "test_attempt_cost.py",
-    "test_built_wheel.py",
     "test_descheduler_recordings.py",
     "test_machine_anything.py",
     "test_planner.py",

@@ -1,5 +1,6 @@
 """The fixtures of the pytest plugin and the methods of a running cluster."""
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,33 @@ def test_refusals_say_why(roadstead: RunningCluster) -> None:
 
     assert (missing.value.code, missing.value.reason) == (404, "NotFound")
     assert invalid.value.code == 422
+
+
+def test_kubectl_says_why_it_failed(roadstead: RunningCluster) -> None:
+    """In the message of the exception, which pytest shows."""
+    with pytest.raises(subprocess.CalledProcessError, match='pods "none" not found'):
+        roadstead.kubectl("get", "pod", "none")
+
+
+def test_options_of_the_session_can_be_overridden(pytester: pytest.Pytester) -> None:
+    """With those of the command; by default there are a scheduler and a storage class."""
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.fixture(scope="session")
+        def roadstead_options(roadstead_options):
+            return {**roadstead_options, "nodes": 1, "scheduler": False, "controllers": "*,-job"}
+
+        def test_options(roadstead):
+            assert [one["metadata"]["name"] for one in roadstead.list("nodes")] == ["node-0001"]
+            assert [one["metadata"]["name"] for one in roadstead.list("sc")] == ["standard"]
+        """
+    )
+
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+
+    result.assert_outcomes(passed=1)
 
 
 def test_each_test_begins_with_an_empty_cluster(pytester: pytest.Pytester) -> None:

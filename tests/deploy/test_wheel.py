@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -12,8 +13,9 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
-from deploy.installation import link, required
+from deploy.installation import here, link, required
 from deploy.released import FIRST, released
 from plimsoll.version import __version__
 from release import wheels
@@ -28,6 +30,7 @@ HOLDS = {
     "plimsoll": ("operator", "plimsoll"),
     "kubectl_plimsoll": ("kubectl", "plimsoll"),
     "plimsoll_testing": ("testing", "plimsoll"),
+    "roadstead": ("devcluster/src", "roadstead"),
 }
 #: What the operator and the command line stand on.
 BELOW = ("plimsoll_core", "plimsoll_client")
@@ -197,6 +200,34 @@ def test_it_works_with_what_it_requires(name: str, tmp_path: Path) -> None:
     below, code = FIRST_WORK[name]
 
     assert said(unpacked(tmp_path, *below, name), "-c", code) == ""
+
+
+def test_the_files_of_roadstead_s_readme_are_green(tmp_path: Path) -> None:
+    """In an environment of roadstead[pytest], kopf and what these require."""
+    readme = (ROOT / "devcluster/README.md").read_text(encoding="utf-8")
+    files = dict(re.findall(r"`([\w.]+)`:\n\n```\w+\n(.*?)```", readme, re.DOTALL))
+    assert set(files) == {"widgets.yaml", "widgets.py", "test_widgets.py", "test_resilience.py"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    (packages,) = (tmp_path / "venv/lib").glob("python*/site-packages")
+    unpacked(packages, "roadstead")
+    (wheel,) = metadata.distributions(path=[str(packages)], name="roadstead")
+    wanted = [each for each in map(Requirement, wheel.requires or ()) if "extra" in str(each.marker)]
+    tools = [here(each) for each in (*wanted, Requirement("kopf"))]
+    link([*tools, *required(tools)], packages)
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+
+    done = subprocess.run(
+        [tmp_path / "venv/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=tmp_path,
+        env=kept,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert "10 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_package_that_is_not_required_is_missing(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ class SimulatedCluster:
         context = self.context = make_context(self.api, self.queue)
         for definition in definitions():
             self.api.create("customresourcedefinitions.apiextensions.k8s.io", definition)
-        start_controllers(context)
+        start_controllers(context, "*,-persistentvolume-binder")
         Kubelets(context, KubeletSettings(start_s=(0.1, 2.0))).start()
         MetricsApi(context).start()
         self._made = 0

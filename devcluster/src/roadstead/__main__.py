@@ -60,7 +60,22 @@ def _parser() -> argparse.ArgumentParser:
     add("--node-pods", type=_number(1, 1_000_000), default=110, help="the pods that each takes (110)")
     add("--devices", default="", help="their devices: 8, or count=8,model=h100,memory=80Gi,numa=2 (none)")
     add("--server-only", action="store_true", help="neither controllers nor kubelets nor metrics")
-    add("--controllers", action=switch, default=True, help="Deployments, Jobs, garbage collection, budgets")
+    add(
+        "--controllers",
+        nargs="?",
+        const="*",
+        default="*",
+        metavar="NAMES",
+        help="as kube-controller-manager names them: '*' for all, '*,-job' for all but one",
+    )
+    add("--no-controllers", dest="controllers", action="store_const", const="", help="run none")
+    add("--scheduler", action=switch, default=False, help="bind the pods of default-scheduler")
+    add(
+        "--storage-class",
+        default="",
+        metavar="NAME",
+        help="a default storage class, and volumes for it (none)",
+    )
     add("--kubelets", action=switch, default=True, help="on nodes with roadstead.test/kubelet: simulated")
     add("--start-seconds", type=_seconds, default=0.2, help="longest time from bound to Running (0.2)")
     add(
@@ -102,6 +117,7 @@ def main() -> None:
     parser = _parser()
     options = parser.parse_args()
     from roadstead.cluster import DevCluster, serve, simulated_nodes  # noqa: PLC0415 - loads much; --help does not wait
+    from roadstead.controllers import chosen  # noqa: PLC0415 - likewise
     from roadstead.kubelets.devices import devices_of  # noqa: PLC0415 - likewise
     from roadstead.kubelets.kubelets import KubeletSettings  # noqa: PLC0415 - likewise
 
@@ -110,6 +126,11 @@ def main() -> None:
             devices_of(options.devices)
         except ValueError as error:
             parser.error(f"argument --devices: {error}")
+
+    try:
+        chosen(options.controllers)
+    except ValueError as error:
+        parser.error(f"argument --controllers: {error}")
 
     settings = KubeletSettings(
         start_s=(min(0.05, options.start_seconds), options.start_seconds),
@@ -124,7 +145,9 @@ def main() -> None:
             pods=options.node_pods,
             devices=options.devices,
         ),
-        controllers=options.controllers and not options.server_only,
+        controllers="" if options.server_only else options.controllers,
+        scheduler=options.scheduler and not options.server_only,
+        storage_class=options.storage_class,
         kubelets=settings if options.kubelets and not options.server_only else None,
         port=options.port,
         token_file=options.token_file,

@@ -21,7 +21,10 @@ from roadstead.discovery.discovery import Discovery
 from roadstead.discovery.openapi import OpenApi
 from roadstead.kinds import events
 from roadstead.kinds.builtin import built_in_kinds
+from roadstead.kinds.certificates import CertificateSigningRequests
 from roadstead.kinds.pod_groups import RESOURCES
+from roadstead.limits.limit_ranges import LimitRanger
+from roadstead.limits.quotas import QUOTAS, QuotaAdmission
 from roadstead.schemas.timestamps import timestamp_of
 from roadstead.server.request_handler import RequestHandler
 from roadstead.server.server import Server
@@ -61,9 +64,16 @@ def built_in_api(
     kinds = built_in_kinds(
         device_expression_fault, policy_fault, lambda: timestamp_of(clock()), pod_groups=pod_groups
     )
+    kinds["certificatesigningrequests.certificates.k8s.io"] = CertificateSigningRequests(
+        lambda: timestamp_of(clock())
+    )
     api = Api(kinds, converters={"events": events.converted}, clock=clock, randomness=randomness)
     for resource in RESOURCES if pod_groups else ():
         api.registry.add(resource)
+    api.limits += [
+        LimitRanger(),
+        QuotaAdmission(lambda quota, status: api.update_status(QUOTAS, {**quota, "status": status})),
+    ]
     create_built_in_objects(api)
     return api
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import yaml
 
+from roadstead.faults import EXEMPT, FaultInjection
 from roadstead.served_resources import JsonObject, ServedResource, served_resource
 
 #: Arguments of ``apply``: YAML files, or objects.
@@ -51,6 +52,13 @@ class ApiError(Exception):
         super().__init__(f"{code} {reason}: {message}")
         self.code = code
         self.reason = reason
+
+
+class KubectlError(subprocess.CalledProcessError):
+    """kubectl failed; the message has what it wrote to standard error."""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n{self.stderr}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +105,22 @@ class RunningCluster:
         """Run kubectl and return its output.
 
         Raises:
-            subprocess.CalledProcessError: it fails; ``stderr`` has the reason.
+            KubectlError: it fails; the message has its standard error.
         """
         command = ["kubectl", *arguments]
         done = subprocess.run(  # noqa: S603 - the caller's own command
-            command, env=self.environment, input=stdin, capture_output=True, text=True, check=True
+            command, env=self.environment, input=stdin, capture_output=True, text=True, check=False
         )
+        if done.returncode:
+            raise KubectlError(done.returncode, command, done.stdout, done.stderr)
         return done.stdout
+
+    @property
+    def faults(self) -> FaultInjection:
+        """What breaks the API on purpose; only for roadstead."""
+        return FaultInjection(
+            lambda path, body: self.request("POST", path, body), lambda: _answers(self.plain_url)
+        )
 
     # -- objects ---------------------------------------------------------------------------------------------
 
@@ -256,6 +273,7 @@ class RunningCluster:
         if body is not None:
             request.data = json.dumps(body).encode()
             request.add_header("Content-Type", "application/json")
+        request.add_header(EXEMPT, "true")
         if self.token:
             request.add_header("Authorization", f"Bearer {self.token}")
         for name, value in headers.items():
@@ -345,6 +363,15 @@ class RunningCluster:
     def _user(self) -> JsonObject:
         user: JsonObject = _entry(self._config()["users"], self._context()["user"])["user"]
         return user
+
+
+def _answers(url: str) -> bool:
+    """Whether a server responds."""
+    try:
+        with urllib.request.urlopen(f"{url}/readyz", timeout=5):  # noqa: S310 - from the kubeconfig
+            return True
+    except OSError:
+        return False
 
 
 @functools.lru_cache(maxsize=16)

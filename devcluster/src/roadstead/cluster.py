@@ -18,18 +18,24 @@ from typing import TYPE_CHECKING, Self
 
 import aiohttp
 import yaml
+from yarl import URL
 
 from roadstead.assembly import ALWAYS_ALLOW, built_in_api, create_built_in_objects, extended_server, utc_now
 from roadstead.certificates import loopback_identity
-from roadstead.controllers import make_context, start_controllers
+from roadstead.controllers import chosen, make_context, start_controllers
 from roadstead.controllers.event_expiry import EVENT_TTL_S, EventExpiry
+from roadstead.controllers.volumes.binder import HOST_PATH
+from roadstead.controllers.volumes.matching import CLASSES, LATE
 from roadstead.controllers.work_queue import WorkQueue
+from roadstead.kinds.storage import DEFAULT_CLASS
 from roadstead.kubelets.devices import DeviceDriver
 from roadstead.kubelets.kubelets import Kubelets, KubeletSettings
 from roadstead.kubelets.nodes import make_node
+from roadstead.scheduler import Scheduler
 from roadstead.server.connector import InProcessConnector
 from roadstead.server.metrics_api import MetricsApi
 from roadstead.store.api import key_of
+from roadstead.values.status_errors import bad_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -42,6 +48,8 @@ NAME = "roadstead"
 #: A POST to this path restores the initial objects.
 RESET = "/roadstead/reset"
 ZONES = 3
+#: Seconds in which the answer to a request for a restart is sent.
+RESTART_AFTER_S = 0.02
 #: Thresholds of Python's garbage collector: new objects before a collection of the youngest generation, and
 #: collections of each generation before one of the next. Python's defaults are 700, 10 and 10. A collection
 #: of all objects that the store keeps for watches takes a second of CPU, in which no request is answered.
@@ -111,12 +119,23 @@ def simulated_nodes(
     ]
 
 
+def default_storage_class(name: str) -> Obj:
+    """The default storage class, as a small cluster has it: volumes are made where the first pod goes."""
+    return {
+        "metadata": {"name": name, "annotations": {DEFAULT_CLASS: "true"}},
+        "provisioner": HOST_PATH,
+        "volumeBindingMode": LATE,
+    }
+
+
 class DevCluster:
     """A cluster while an ``async with`` block runs.
 
     Args:
         nodes: the initial nodes.
-        controllers: whether to run the controllers; without them only the API server runs.
+        controllers: the controllers to run: all, none, or a list of names as ``controllers.chosen`` reads it.
+        scheduler: whether to bind the pods of ``default-scheduler``.
+        storage_class: the name of a default storage class, whose volumes are provisioned; "" for none.
         kubelets: the delays of simulated kubelets; None runs none.
         port: the port on 127.0.0.1; 0 selects a free one, None opens no port.
         token: the bearer token of its clients; random if empty.
@@ -130,6 +149,7 @@ class DevCluster:
     Attributes:
         url: the URL, with TLS.
         plain_url: the URL without TLS, for latency-sensitive clients.
+        faults: what breaks requests on purpose.
         api: the write path that HTTP uses, too.
     """
 
@@ -137,7 +157,9 @@ class DevCluster:
         self,
         *,
         nodes: Iterable[Obj] = (),
-        controllers: bool = True,
+        controllers: bool | str = True,
+        scheduler: bool = False,
+        storage_class: str = "",
         kubelets: KubeletSettings | None = KubeletSettings(),  # noqa: B008 - frozen
         port: int | None = 0,
         token: str = "",
@@ -148,13 +170,18 @@ class DevCluster:
         actions: Mapping[str, Callable[[], None]] | None = None,
         authorization: str = ALWAYS_ALLOW,
     ) -> None:
-        self.api = built_in_api(clock, pod_groups=pod_groups)
+        self._offset = dt.timedelta()
+        moved: Callable[[], dt.datetime] = lambda: clock() + self._offset  # noqa: E731
+        self.api = built_in_api(moved, pod_groups=pod_groups)
         self.token = token or new_token()
         self.url = ""
         self.plain_url = ""
         self._certificate = b""
         self._nodes = list(nodes)
-        self._with_controllers = controllers
+        self._controllers = controllers if isinstance(controllers, str) else "*" if controllers else ""
+        chosen(self._controllers)  # an unknown name is an error here, not when the cluster starts
+        self._with_scheduler = scheduler
+        self._storage_class = storage_class
         self._kubelet_settings = kubelets
         self._port = port
         self._server = extended_server(
@@ -164,7 +191,10 @@ class DevCluster:
             token_file=token_file,
             authorization=authorization,
         )
-        self._queue = WorkQueue(lambda: clock().timestamp())
+        self.faults = self._server.faults
+        self.faults.controls |= {"/roadstead/restart": self._restart, "/roadstead/clock": self._move_clock}
+        self._restarting: asyncio.Task[None] | None = None
+        self._queue = WorkQueue(lambda: moved().timestamp())
         self._context = make_context(self.api, self._queue)
         self._event_expiry = EventExpiry(self._context, event_ttl_s)
         self._worker: asyncio.Task[None] | None = None
@@ -175,24 +205,31 @@ class DevCluster:
     async def __aenter__(self) -> Self:
         context = self._context
         self._event_expiry.start()
-        if self._with_controllers:
-            start_controllers(context)
+        start_controllers(context, self._controllers)
+        if self._with_scheduler:
+            Scheduler(context).start()
         if self._kubelet_settings is not None:
             Kubelets(context, self._kubelet_settings).start()
             MetricsApi(context).start()
             DeviceDriver(context).start()
-        self._create_nodes()
+        self._create_initial_objects()
         if self._port is None:
             await self._server.open()
         else:
             identity = await asyncio.to_thread(loopback_identity)
-            self.plain_url = await self._server.start()
-            self.url = await self._server.start(self._port, identity.context)
+            self._tls = identity.context
+            await self._listen(0, self._port)
             self._certificate = identity.certificate
         self._worker = asyncio.create_task(self._queue.run(), name="controllers and kubelets")
         return self
 
+    async def _listen(self, plain_port: int, port: int) -> None:
+        self.plain_url = await self._server.start(plain_port)
+        self.url = await self._server.start(port, self._tls)
+
     async def __aexit__(self, *_: object) -> None:
+        if self._restarting is not None:
+            await self._restarting
         if self._worker is not None:
             self._worker.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -210,6 +247,26 @@ class DevCluster:
             headers={"Authorization": f"Bearer {self.token}"},
         )
 
+    def _restart(self, body: Obj) -> Obj:
+        """Answer, then reset all connections, refuse new ones for a while, and listen on the same ports."""
+        if self._port is None:
+            raise bad_request("a cluster without a port has no listener to restart")
+
+        async def restart() -> None:
+            await asyncio.sleep(RESTART_AFTER_S)
+            ports = [URL(url).port or 0 for url in (self.plain_url, self.url)]
+            await self._server.stop(abruptly=True)
+            await asyncio.sleep(float(body.get("down_s", 0.0)))
+            await self._listen(*ports)
+
+        self._restarting = asyncio.create_task(restart(), name="restart")
+        return {}
+
+    def _move_clock(self, body: Obj) -> Obj:
+        self._offset += dt.timedelta(seconds=float(body["seconds"]))
+        self._queue.wake()
+        return {}
+
     async def connect(self, make_protocol: Callable[[], Connected]) -> tuple[asyncio.Transport, Connected]:
         """Connect a client in this process without a port, as ``loop.create_connection`` does with one."""
         return await self._server.connect(make_protocol)
@@ -217,13 +274,18 @@ class DevCluster:
     def reset(self) -> None:
         """Restore the initial objects: delete all others, and create the nodes again.
 
-        Finalizers are ignored. Versions continue to increase, so that watches see the deletions.
+        Finalizers are ignored. Versions continue to increase, so that watches see the deletions. Faults are
+        removed, and the clock is set back.
         """
+        self.faults.clear()
+        self._offset = dt.timedelta()
         self.api.store.restore(self._built_in)
         create_built_in_objects(self.api)
-        self._create_nodes()
+        self._create_initial_objects()
 
-    def _create_nodes(self) -> None:
+    def _create_initial_objects(self) -> None:
+        if self._storage_class and self.api.find(CLASSES, None, self._storage_class) is None:
+            self.api.create(CLASSES, default_storage_class(self._storage_class))
         for node in self._nodes:
             if self.api.find("nodes", None, node["metadata"]["name"]) is None:
                 self.api.create("nodes", node)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:  # a test run that uses no cluster does not load it
     from roadstead.processes import Launch
 
 
+#: Options of the command, such as ``{"nodes": 3}``.
+Options = dict[str, str | float | Path | bool]
+
+
 class StartRoadstead(Protocol):
     """The type of the fixture ``start_roadstead``."""
 
@@ -49,10 +53,19 @@ def launch_roadstead() -> Launch:
 
 
 @pytest.fixture(scope="session")
+def roadstead_options() -> Options:
+    """Options of the command for ``roadstead`` and ``roadstead_process``; a project may override it."""
+    return {"nodes": 3, "scheduler": True, "storage_class": "standard"}
+
+
+@pytest.fixture(scope="session")
 def roadstead_process(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, launch_roadstead: Launch
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    launch_roadstead: Launch,
+    roadstead_options: Options,
 ) -> Iterator[RunningCluster]:
-    """A cluster in a process of its own, with three simulated nodes; one for the whole session."""
+    """A cluster in a process of its own, as ``roadstead_options`` describes it; one for the whole session."""
     from roadstead import clients, processes  # noqa: PLC0415 - loaded when first used
 
     if given := request.config.getoption("--roadstead-kubeconfig"):
@@ -60,7 +73,9 @@ def roadstead_process(
         yield cluster
         cluster.reset()
         return
-    with processes.running(tmp_path_factory.mktemp("roadstead"), launch_roadstead, nodes=3) as cluster:
+    with processes.running(
+        tmp_path_factory.mktemp("roadstead"), launch_roadstead, **roadstead_options
+    ) as cluster:
         yield cluster
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from roadstead.server.metrics_api import NODE_METRICS, POD_METRICS, USAGE
+from roadstead.controllers.pod_usage import USAGE
+from roadstead.server.metrics_api import NODE_METRICS, POD_METRICS
 from simulated_cluster import Simulation
 
 

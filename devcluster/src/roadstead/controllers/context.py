@@ -49,6 +49,15 @@ class Context:
             return obj
         return self.api.update_status(resource, {**obj, "status": status})
 
+    def drop_finalizer(self, resource: str, obj: Obj, finalizer: str) -> None:
+        """Remove a finalizer of an object that still exists."""
+        metadata = obj["metadata"]
+        finalizers = metadata.get("finalizers") or []
+        if finalizer in finalizers:
+            kept = [one for one in finalizers if one != finalizer]
+            patch = {"metadata": {"uid": metadata["uid"], "finalizers": kept or None}}
+            self.api.patch(resource, metadata.get("namespace"), metadata["name"], patch)
+
     def enqueue_all(
         self, resource: str, reconcile: Reconcile, after_s: float = 0.0, *, restart: bool = False
     ) -> None:

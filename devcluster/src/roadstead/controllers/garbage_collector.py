@@ -103,7 +103,7 @@ class GarbageCollector:
         if ORPHAN in finalizers:
             for dependent in dependents:
                 self._disown(dependent, {uid})
-            self._drop_finalizer(place, obj, ORPHAN)
+            self._context.drop_finalizer(place.collection, obj, ORPHAN)
         elif FOREGROUND in finalizers:
             blocking = 0
             for dependent in dependents:
@@ -114,7 +114,7 @@ class GarbageCollector:
                 if not is_terminating(child):
                     self._context.queue.add(self.reconcile, child["metadata"]["uid"])
             if not blocking:
-                self._drop_finalizer(place, obj, FOREGROUND)
+                self._context.drop_finalizer(place.collection, obj, FOREGROUND)
 
     def _collect(self, place: Place, obj: Obj) -> None:
         """Delete an object if none of its owners exists."""
@@ -165,11 +165,6 @@ class GarbageCollector:
             return
         kept = [one for one in obj["metadata"].get("ownerReferences") or () if one["uid"] not in uids]
         patch = {"metadata": {"uid": obj["metadata"]["uid"], "ownerReferences": kept or None}}
-        self._context.api.patch(place.collection, place.namespace or None, place.name, patch)
-
-    def _drop_finalizer(self, place: Place, obj: Obj, finalizer: str) -> None:
-        kept = [one for one in obj["metadata"]["finalizers"] if one != finalizer]
-        patch = {"metadata": {"uid": obj["metadata"]["uid"], "finalizers": kept or None}}
         self._context.api.patch(place.collection, place.namespace or None, place.name, patch)
 
 

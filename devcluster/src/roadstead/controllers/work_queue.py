@@ -85,6 +85,10 @@ class WorkQueue:
                 self._promote()
         return count
 
+    def wake(self) -> None:
+        """Look again at what is due, after the clock was moved."""
+        self._wake.set()
+
     def next_due_s(self) -> float | None:
         """Seconds until a key is due: 0 now, None never."""
         if self._due:

@@ -1,18 +1,16 @@
 """Renders schemas for OpenAPI documents.
 
-Those of built-in kinds come from the generated client's models, those of custom resources from definitions.
+Those of built-in kinds come from ``schemas.models``, those of custom resources from definitions.
 ``kubectl explain`` prints them, and ``kubectl apply`` merges lists by them.
 """
 
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from kubernetes_asyncio.client import models
-
 from roadstead.schemas.fields import schema_of, struct
+from roadstead.schemas.models import models
 from roadstead.schemas.schemas import (
     INT_OR_STRING,
     MICRO_TIME,
@@ -133,41 +131,19 @@ def _collect(model: str, home: str, found: Obj) -> None:
     name = _name(model, home)
     if name in found:
         return
-    schema, inner = _model_schema(model)
-    found[name] = schema = {**schema, "properties": {}}
-    for key, (kind, description) in inner.items():
+    required, fields = models()[model]["required"], models()[model]["fields"]
+    schema: Obj = {"type": "object", **({"required": required} if required else {}), "properties": {}}
+    found[name] = schema
+    for key, (kind, description) in fields.items():
         node = struct(model).fields[key]
         typed = _typed(kind, node, home)
         if description:
             typed = {"description": description, **typed}
         schema["properties"][key] = typed
         for other in re.findall(r"\w+", kind):
-            if hasattr(models, other):
+            if other in models():
                 _collect(other, home, found)
     found.update((name, dict(plain)) for name, plain in _NAMED.values())
-
-
-@cache
-def _model_schema(model: str) -> tuple[Obj, dict[str, tuple[str, str]]]:
-    """A model without its fields, and the type and description of each field."""
-    generated = getattr(models, model)
-    fields, required = {}, []
-    for attribute, kind in generated.openapi_types.items():
-        accessor = getattr(generated, attribute)
-        key = generated.attribute_map[attribute]
-        fields[key] = (kind, _description(accessor.__doc__ or ""))
-        if any("must not be `None`" in str(constant) for constant in accessor.fset.__code__.co_consts):
-            required.append(key)
-    schema: Obj = {"type": "object"}
-    if required:
-        schema["required"] = required
-    return schema, fields
-
-
-def _description(text: str) -> str:
-    """The description of a field in the generated client's docstring."""
-    lines = text.replace("# noqa: E501", "").split("\n\n")
-    return " ".join(lines[1].split()) if len(lines) > 2 else ""
 
 
 def _typed(kind: str, node: Node, home: str) -> Obj:

@@ -300,7 +300,7 @@ def _changeable(new: Obj, old: Obj) -> Obj:
 
 
 class CronJobs(StatusKind):
-    """CronJobs; no controller runs them."""
+    """CronJobs."""
 
     def default(self, obj: Obj) -> None:
         """Set defaults."""

@@ -10,17 +10,20 @@ from roadstead.kinds.admission import (
     PolicyFault,
     ValidatingAdmissionPolicies,
 )
+from roadstead.kinds.autoscalers import HorizontalPodAutoscalers
 from roadstead.kinds.batch import CronJobs, Jobs
 from roadstead.kinds.cluster import Namespaces, PriorityClasses
 from roadstead.kinds.daemon_sets import DaemonSets
 from roadstead.kinds.devices.claims import DeviceClasses, ResourceClaims, ResourceClaimTemplates
 from roadstead.kinds.devices.slices import ResourceSlices
 from roadstead.kinds.events import Events
+from roadstead.kinds.ingresses import IngressClasses, Ingresses
 from roadstead.kinds.kind import Kind, StatusKind
 from roadstead.kinds.nodes import Nodes
 from roadstead.kinds.pod_groups import POD_GROUPS, WORKLOADS, PodGroups, Workloads
 from roadstead.kinds.pods import Pods
 from roadstead.kinds.policies import PodDisruptionBudgets
+from roadstead.kinds.quotas import LimitRanges, ResourceQuotas
 from roadstead.kinds.rbac import RoleBindings, Roles
 from roadstead.kinds.services import Leases, Services
 from roadstead.kinds.stateful_sets import StatefulSets
@@ -79,8 +82,11 @@ def built_in_kinds(
         "deployments.apps": Deployments(),
         "replicasets.apps": ReplicaSets(),
         "statefulsets.apps": StatefulSets(),
+        "horizontalpodautoscalers.autoscaling": HorizontalPodAutoscalers(),
         "cronjobs.batch": CronJobs(),
         "jobs.batch": Jobs(),
+        "ingressclasses.networking.k8s.io": IngressClasses(),
+        "ingresses.networking.k8s.io": Ingresses(),
         "leases.coordination.k8s.io": Leases(),
         "poddisruptionbudgets.policy": PodDisruptionBudgets(),
         "priorityclasses.scheduling.k8s.io": PriorityClasses(),
@@ -92,7 +98,8 @@ def built_in_kinds(
         "clusterrolebindings.rbac.authorization.k8s.io": RoleBindings(namespaced=False),
         "clusterroles.rbac.authorization.k8s.io": Roles(namespaced=False),
         "replicationcontrollers": StatusKind(),
-        "resourcequotas": Uncounted(),
+        "limitranges": LimitRanges(),
+        "resourcequotas": ResourceQuotas(),
         "rolebindings.rbac.authorization.k8s.io": RoleBindings(namespaced=True),
         "roles.rbac.authorization.k8s.io": Roles(namespaced=True),
         f"mutatingadmissionpolicies.{ADMISSION}": MutatingAdmissionPolicies(policy_fault),

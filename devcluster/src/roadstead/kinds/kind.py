@@ -141,6 +141,9 @@ class Kind:
     def prepare_create(self, obj: Obj) -> None:
         """Reset fields that clients must not set, such as status."""
 
+    def note_sender(self, obj: Obj, user: Obj) -> None:
+        """Complete a new object by who sends it; ``user`` is as in ``userInfo``."""
+
     def admit_create(self, obj: Obj, objects: Objects) -> None:
         """Complete or reject an object according to other objects, such as priority classes.
 

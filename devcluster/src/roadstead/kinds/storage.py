@@ -27,8 +27,10 @@ from roadstead.kinds.podspec.volumes import HOST_TYPES
 from roadstead.schemas import quantity_forms
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from decimal import Decimal
 
+    from roadstead.kinds.kind import Objects
     from roadstead.values.resources import Obj
     from roadstead.values.status_errors import Cause
 
@@ -140,6 +142,24 @@ def _shrunk(new: Obj, old: Obj) -> list[Cause]:
     return [forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")]
 
 
+#: The annotation that named a claim's class before ``storageClassName`` did.
+BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
+#: The annotation of the class for claims that name none.
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+
+
+def default_class(classes: Iterable[Obj]) -> str | None:
+    """The name of the default storage class; of several the youngest, then the first in the alphabet."""
+    marked = [
+        one["metadata"]
+        for one in classes
+        if (one["metadata"].get("annotations") or {}).get(DEFAULT_CLASS) == "true"
+    ]
+    marked.sort(key=lambda one: str(one["name"]))
+    marked.sort(key=lambda one: str(one["creationTimestamp"]), reverse=True)
+    return marked[0]["name"] if marked else None
+
+
 class PersistentVolumeClaims(StatusKind):
     """Claims; a finalizer protects them, and few fields of their spec may change."""
 
@@ -157,18 +177,28 @@ class PersistentVolumeClaims(StatusKind):
         if "kubernetes.io/pvc-protection" not in finalizers:
             finalizers.append("kubernetes.io/pvc-protection")
 
+    def admit_create(self, obj: Obj, objects: Objects) -> None:
+        """A claim without class gets the default one."""
+        spec, annotations = obj["spec"], obj["metadata"].get("annotations") or {}
+        if spec.get("storageClassName") is None and BETA_CLASS not in annotations:
+            name = default_class(objects.list("storageclasses.storage.k8s.io"))
+            if name:
+                spec["storageClassName"] = name
+
     def validate_create(self, obj: Obj) -> list[Cause]:
         """Faults of access modes, size and selectors."""
         return claim_causes(obj["spec"], "spec")
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """The size may grow, and the volume's name can be set once."""
+        """The size may grow, and volume and class can be set once."""
 
         def fixed(spec: Obj) -> Obj:
             changeable = ("resources", "volumeAttributesClassName")
             left = {key: value for key, value in spec.items() if key not in changeable}
             if not old["spec"].get("volumeName"):
                 left.pop("volumeName", None)
+            if old["spec"].get("storageClassName") is None:  # the default class may come later
+                left.pop("storageClassName", None)
             return left
 
         if fixed(new["spec"]) != fixed(old["spec"]):

@@ -25,13 +25,14 @@ Differs: the steps before Running (ContainerCreating) are not written, so the st
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from roadstead.controllers.ownership import key_of
 from roadstead.controllers.pod_state import has_condition, is_finished, is_terminating, phase_of
 from roadstead.kubelets import pods
 from roadstead.kubelets.claims import claims_fault, resources_of_node
+from roadstead.kubelets.node_resources import NodeResources
 from roadstead.kubelets.nodes import (
     SIMULATED,
     STOPPED,
@@ -41,7 +42,7 @@ from roadstead.kubelets.nodes import (
     pod_address,
     registered,
 )
-from roadstead.schemas.quantities import Amounts, amounts, pod_requests
+from roadstead.schemas.quantities import amounts, pod_requests
 from roadstead.schemas.timestamps import to_microtime
 from roadstead.values.label_selectors import node_fits
 from roadstead.values.status_errors import StatusError
@@ -80,32 +81,11 @@ class KubeletSettings:
 
 
 @dataclass(slots=True)
-class _Kubelet:
-    """The state of one kubelet: the node's number, its capacity, and the resources of its pods, by uid."""
+class _Kubelet(NodeResources):
+    """The state of one kubelet: the node's number and resources."""
 
-    number: int
-    allocatable: Amounts
+    number: int = 0
     silent: bool = False
-    admitted: dict[str, Amounts] = field(default_factory=dict)
-    used: Amounts = field(default_factory=dict)
-
-    def take(self, uid: str, wanted: Amounts) -> None:
-        """Allocate a pod's requests."""
-        self.admitted[uid] = wanted
-        for name, amount in wanted.items():
-            self.used[name] = self.used.get(name, 0) + amount
-
-    def free(self, uid: str) -> None:
-        """Release a pod's requests."""
-        for name, amount in self.admitted.pop(uid, {}).items():
-            self.used[name] -= amount
-
-    def lacks(self, wanted: Amounts) -> str | None:
-        """The first resource that is insufficient."""
-        for name, amount in sorted(wanted.items(), key=lambda item: item[0] != "pods"):
-            if amount and self.used.get(name, 0) + amount > self.allocatable.get(name, 0):
-                return name
-        return None
 
 
 @dataclass(slots=True)
@@ -201,7 +181,7 @@ class Kubelets:
             return
         kubelet = self._kubelets.get(name)
         if kubelet is None:
-            kubelet = self._kubelets[name] = _Kubelet(self._numbers, {})
+            kubelet = self._kubelets[name] = _Kubelet(number=self._numbers)
             self._numbers += 1
             woken = True
         else:

@@ -12,8 +12,7 @@ import re
 from functools import cache
 from typing import Any
 
-from kubernetes_asyncio.client import models
-
+from roadstead.schemas.models import models
 from roadstead.schemas.schemas import (
     AMOUNT,
     ANY,
@@ -241,12 +240,10 @@ _MODEL_NAMES = {
 
 @cache
 def struct(model: str) -> Struct:
-    """The schema of a model of the generated client, by its name."""
+    """The schema of a model, looked up by its name."""
     made = Struct(model, atomic=model in _ATOMIC_MODELS)
     _filling[model] = made
-    generated = getattr(models, model)
-    for attribute, kind in generated.openapi_types.items():
-        name = generated.attribute_map[attribute]
+    for name, (kind, _) in models()[model]["fields"].items():
         made.fields[name] = _node(model, name, kind)
     return made
 
@@ -262,7 +259,7 @@ def _of(model: str) -> Struct:
 def schema_of(group: str, version: str, kind: str) -> Struct | None:
     """The schema of a built-in kind, or None."""
     name = _MODEL_NAMES.get((group, kind)) or f"{version.capitalize()}{kind}"
-    return struct(name) if hasattr(models, name) else None
+    return struct(name) if name in models() else None
 
 
 def _node(model: str, name: str, kind: str) -> Node:
@@ -281,7 +278,7 @@ def _node(model: str, name: str, kind: str) -> Node:
             else _node(model, "", found[1])
         )
         return Mapping(inner, atomic=(model, name) in _ATOMIC_MAPS)
-    if hasattr(models, kind):
+    if kind in models():
         return _of(kind)
     return _scalar(model, name, kind)
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roadstead.controllers.pod_state import phase_of
+from roadstead.controllers.pod_usage import IDLE, pod_usage
 from roadstead.kubelets.nodes import kubelet_of
-from roadstead.schemas.quantities import Amounts, amounts, pod_requests
 from roadstead.schemas.timestamps import to_timestamp
 from roadstead.values.resources import Resource
 
@@ -22,15 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from roadstead.controllers.context import Context
+    from roadstead.schemas.quantities import Amounts
     from roadstead.store.api import Virtual
     from roadstead.store.store import EventType
     from roadstead.values.resources import Obj
 
-USAGE = "roadstead.test/usage"
 WINDOW_S = 15
-IDLE: Amounts = {"cpu": 1, "memory": 16 * 2**20 * 1000}
-"""The usage of a pod without requests, in thousandths: a milli-core and 16 MiB."""
-
 _GROUP, _VERSION, _READ = "metrics.k8s.io", "v1beta1", ("get", "list")
 NODE_METRICS = Resource(
     _GROUP, _VERSION, "NodeMetrics", "nodes", "", namespaced=False, verbs=_READ, list_kind="NodeMetricsList"
@@ -134,19 +131,6 @@ def _head(resource: Resource, obj: Obj, now: float) -> Obj:
         "timestamp": moment,
         "window": f"{WINDOW_S}s",
     }
-
-
-def pod_usage(pod: Obj) -> Amounts:
-    """The usage of a pod in thousandths of a core and of a byte; a malformed annotation counts as absent."""
-    requested = pod_requests(pod)
-    used = {name: requested.get(name) or idle for name, idle in IDLE.items()}
-    usage = (pod["metadata"].get("annotations") or {}).get(USAGE, "")
-    pairs = (part.partition("=") for part in usage.split(",") if part)
-    try:
-        used |= amounts({name.strip(): quantity.strip() for name, _, quantity in pairs})
-    except ValueError:
-        return used
-    return {name: used[name] for name in IDLE}
 
 
 def _sum(usages: Iterable[Amounts]) -> Amounts:

@@ -7,10 +7,13 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+import orjson
 from aiohttp import web
 
 from roadstead.server.bodies.content_negotiation import JSON
+from roadstead.server.fault_injection import Faults
 from roadstead.server.pod_proxy import proxied
+from roadstead.server.pod_streams import streamed
 from roadstead.server.request_handler import Request, RequestHandler, failure, refusal
 from roadstead.values.status_errors import StatusError
 
@@ -56,6 +59,7 @@ class Server:
 
     def __init__(self, handler: RequestHandler) -> None:
         self.handler = handler
+        self.faults = Faults(handler.api)
         self._runner: web.ServerRunner | None = None
         self.url = ""
 
@@ -91,8 +95,12 @@ class Server:
         self.url = f"{'https' if tls else 'http'}://{host}:{bound}"
         return self.url
 
-    async def stop(self) -> None:
-        """Stop listening and end all watches."""
+    async def stop(self, *, abruptly: bool = False) -> None:
+        """Stop listening and end all watches; ``abruptly`` resets all connections, as a crash does."""
+        if abruptly and self._runner is not None and self._runner.server is not None:
+            for connection in self._runner.server.connections:
+                if connection.transport is not None:
+                    connection.transport.abort()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -102,23 +110,40 @@ class Server:
         path = request.path
         try:
             self.handler.authenticate(path, request.headers)
-            self.handler.authorize(request.method, path, request.query_string, request.headers)
-            if "/proxy" in path and (passed_on := await proxied(self.handler.api, request)) is not None:
-                return passed_on
-            body = b""
-            if request.method != "GET":
-                body = await _body(request)
-            elif (watch := self.watch(request)) is not None:
-                return await _watched(request, watch)
-            return self.answered(
-                request, Request(request.method, path, request.query_string, request.headers, body)
-            )
+            if request.method == "POST" and (control := self.faults.controls.get(path)):
+                return web.json_response(control(orjson.loads(await _body(request) or b"{}")))
+            fault, strike = self.faults.of(request), self.faults.strike
+            if fault is not None and not fault.takes_effect and await strike(fault, request):
+                return web.Response()
+            response = await self._served(request)
+            is_lost = fault is not None and fault.takes_effect and await strike(fault, request)
+            return web.Response() if is_lost else response
         except StatusError as error:
             return refusal(error)
         except (ConnectionError, TimeoutError):
             raise
         except Exception as error:  # noqa: BLE001 - one bad request must not end the server
             return failure(f"{request.method} {request.path_qs}", error)
+
+    async def _served(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Serve an authenticated request; a rejection becomes a Status."""
+        path = request.path
+        try:
+            self.handler.authorize(request.method, path, request.query_string, request.headers)
+            if "/pods/" in path and (stream := await streamed(self.handler.api, request)) is not None:
+                return stream
+            if "/proxy" in path and (passed_on := await proxied(self.handler.api, request)) is not None:
+                return passed_on
+            body = b""
+            if request.method != "GET":
+                body = await _body(request)
+            elif (watch := self.watch(request)) is not None:
+                return await _watched(request, watch, self.faults)
+            return self.answered(
+                request, Request(request.method, path, request.query_string, request.headers, body)
+            )
+        except StatusError as error:
+            return refusal(error)
 
     def watch(self, request: web.BaseRequest) -> Watch | None:
         """The watch that a request begins; None when it begins none."""
@@ -129,15 +154,18 @@ class Server:
         return self.handler.answered(read)
 
 
-async def _watched(request: web.BaseRequest, watcher: Watch) -> web.StreamResponse:
+async def _watched(request: web.BaseRequest, watcher: Watch, faults: Faults) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
     try:
         await response.prepare(request)
+        faults.opened(request)
         async for chunk in watcher.chunks():
+            await faults.hold(request)
             await response.write(chunk)
         await response.write_eof()
     except ConnectionError:
         pass  # the client has closed the connection
     finally:
+        faults.closed(request)
         watcher.close()
     return response

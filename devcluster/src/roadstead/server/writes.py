@@ -113,6 +113,8 @@ def _carried_out(
         "token",
     ):
         return _special(api, target, sent, how, patch=verb == "patch", token=token)
+    if target.subresource == "approval":
+        how = dataclasses.replace(how, subresource="status")
     if verb == "patch":
         return _apply(api, target, sent, how) if sent.media == APPLY else _patch(api, target, sent, how)
     return _create_or_update(api, target, verb, sent, how)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from roadstead.kinds.checks.metadata import metadata_causes, metadata_update_causes
-from roadstead.kinds.kind import Kind
+from roadstead.kinds.kind import Kind, Objects
 from roadstead.schemas.timestamps import timestamp_of
 from roadstead.store import patches
 from roadstead.store.admission import CONTROLLERS, Admission, Attempt
@@ -94,6 +94,24 @@ class Virtual(Protocol):
         ...
 
 
+class Limits(Protocol):
+    """Completes and rejects objects of any kind by other objects."""
+
+    def default(self, resource: Resource, obj: Obj, objects: Objects) -> None:
+        """Complete a new object, before it is checked."""
+        ...
+
+    def review(
+        self, resource: Resource, new: Obj, old: Obj | None, objects: Objects, *, dry_run: bool = False
+    ) -> None:
+        """Check a valid object before it is stored.
+
+        Raises:
+            StatusError: 403.
+        """
+        ...
+
+
 def _node_of(pod: Obj) -> list[str]:
     """The index of pods by node; unbound ones are under the empty name."""
     return [(pod.get("spec") or {}).get("nodeName", "")]
@@ -130,6 +148,8 @@ class Api:
         self.virtual: dict[str, Virtual] = {}
         #: Changes and rejects writes as users have configured; None: no write.
         self.admission: Admission | None = None
+        #: Defaults and bounds that objects of a namespace set for others, in order.
+        self.limits: list[Limits] = []
         self._plain_kind = Kind()
         self._rendered_moment: dt.datetime | None = None
         self._rendered_now = ""
@@ -322,17 +342,22 @@ class Api:
         meta["creationTimestamp"] = self.now()
         kind.default(obj)
         kind.prepare_create(obj)
+        kind.note_sender(obj, how.user)
         if kind.counts_generation:
             meta["generation"] = 1
         elif not meta.get("generation"):
             meta.pop("generation", None)
         kind.admit_create(obj, self)
+        for one in self.limits:
+            one.default(resource, obj, self)
         causes = metadata_causes(obj, namespaced=resource.namespaced, name_faults=kind.name_faults)
         causes += kind.finalizer_causes(obj)
         causes += kind.validate_create(obj)
         if causes:
             raise invalid(resource, meta.get("name", ""), causes)
         self._validate("CREATE", resource, obj, None, how)
+        for one in self.limits:
+            one.review(resource, obj, None, self, dry_run=how.dry_run)
         key: Key = (meta.get("namespace", ""), meta["name"])
         existing = self.store.collection(resource.collection).entries.get(key)
         if existing is not None:
@@ -452,6 +477,9 @@ class Api:
         if causes:
             raise invalid(resource, name, causes)
         self._validate("UPDATE", resource, obj, old, how)
+        if how.subresource != "status":
+            for one in self.limits:
+                one.review(resource, obj, old, self, dry_run=how.dry_run)
         if how.managers is None:
             who = self.manager(resource, how)
             how = dataclasses.replace(

@@ -228,6 +228,13 @@ class Store:
         for end in tuple(dropped.at_end) if dropped is not None else ():
             end()
 
+    def forget_history(self, name: str) -> None:
+        """Drop the earlier versions of a collection: a watch from any of them is rejected with 410."""
+        self.revision += 1
+        collection = self.collection(name)
+        collection.changes.clear()
+        collection.complete_since = self.revision
+
     def restore(self, revisions: Mapping[tuple[str, Key], int]) -> None:
         """Delete every object, except those still at the given version; ignores finalizers.
 

@@ -16,6 +16,7 @@ from roadstead.table_columns.columns import (
     Column,
     at,
     field,
+    human_duration,
     labels,
     selector,
     since,
@@ -58,6 +59,23 @@ ENDPOINTS = (NAME, Column("Endpoints", _addresses), AGE)
 CONFIG_MAPS = (NAME, Column("Data", _data), AGE)
 SECRETS = (NAME, Column("Type", field("type")), Column("Data", _data), AGE)
 SERVICE_ACCOUNTS = (NAME, Column("Secrets", lambda obj, _: len(obj.get("secrets") or [])), AGE)
+
+
+def _of_quota(*, limits: bool) -> Any:
+    """Used and hard amounts, either of limits or of all else."""
+
+    def cell(quota: Obj, _now: dt.datetime) -> str:
+        hard, used = at(quota, "status", "hard", default={}), at(quota, "status", "used", default={})
+        return ", ".join(
+            f"{name}: {used.get(name, '0')}/{hard[name]}"
+            for name in sorted(hard)
+            if name.startswith("limits.") is limits
+        )
+
+    return cell
+
+
+QUOTAS = (NAME, Column("Request", _of_quota(limits=False)), Column("Limit", _of_quota(limits=True)), AGE)
 LEASES = (NAME, Column("Holder", field("spec", "holderIdentity")), AGE)
 NAMESPACES = (NAME, Column("Status", field("status", "phase")), AGE)
 
@@ -118,6 +136,102 @@ VOLUMES = (
     Column("Reason", field("status", "reason")),
     AGE,
     _VOLUME_MODE,
+)
+
+
+def _hosts(ingress: Obj, _now: dt.datetime) -> str:
+    found = [rule["host"] for rule in at(ingress, "spec", "rules", default=[]) if rule.get("host")]
+    more = f" + {len(found) - 3} more..." if len(found) > 3 else ""
+    return ",".join(found[:3]) + more or "*"
+
+
+def _ingress_address(ingress: Obj, _now: dt.datetime) -> str:
+    balanced = at(ingress, "status", "loadBalancer", "ingress", default=[])
+    return ",".join(one.get("ip") or one.get("hostname", "") for one in balanced)
+
+
+INGRESSES = (
+    NAME,
+    Column("Class", field("spec", "ingressClassName", default=NONE)),
+    Column("Hosts", _hosts),
+    Column("Address", _ingress_address),
+    Column("Ports", lambda ingress, _: "80, 443" if at(ingress, "spec", "tls") else "80"),
+    AGE,
+)
+INGRESS_CLASSES = (
+    NAME,
+    Column("Controller", field("spec", "controller")),
+    Column("Parameters", lambda obj, _: _parameters(at(obj, "spec", "parameters"))),
+    AGE,
+)
+
+
+def _parameters(given: Obj | None) -> str:
+    if not given:
+        return NONE
+    group = f".{given['apiGroup']}" if given.get("apiGroup") else ""
+    return f"{given['kind']}{group}/{given['name']}"
+
+
+def _request_state(request: Obj, _now: dt.datetime) -> str:
+    status = at(request, "status", default={})
+    kinds = {one["type"] for one in status.get("conditions") or ()}
+    state = "Denied" if "Denied" in kinds else "Approved" if "Approved" in kinds else "Pending"
+    state += ",Failed" if "Failed" in kinds else ""
+    return state + (",Issued" if status.get("certificate") else "")
+
+
+def _requested_duration(request: Obj, _now: dt.datetime) -> str:
+    seconds = at(request, "spec", "expirationSeconds")
+    return NONE if seconds is None else human_duration(seconds)
+
+
+SIGNING_REQUESTS = (
+    NAME,
+    AGE,
+    Column("SignerName", field("spec", "signerName")),
+    Column("Requestor", field("spec", "username")),
+    Column("RequestedDuration", _requested_duration),
+    Column("Condition", _request_state),
+)
+
+
+def _targets(scaler: Obj, _now: dt.datetime) -> str:
+    """Each metric as "cpu: 40%/50%"."""
+    current = {
+        one["resource"]["name"]: one["resource"]["current"]
+        for one in at(scaler, "status", "currentMetrics", default=[]) or ()
+        if one["type"] == "Resource"
+    }
+    found = []
+    for metric in at(scaler, "spec", "metrics", default=[]):
+        if metric["type"] != "Resource":
+            found.append("<unknown>")
+            continue
+        name, target = metric["resource"]["name"], metric["resource"]["target"]
+        has = current.get(name, {})
+        if target["type"] == "Utilization":
+            share = has.get("averageUtilization")
+            shown = f"{'<unknown>' if share is None else f'{share}%'}/{target['averageUtilization']}%"
+        else:
+            shown = f"{has.get('averageValue', '<unknown>')}/{target.get('averageValue', '')}"
+        found.append(f"{name}: {shown}")
+    return ", ".join(found) or NONE
+
+
+AUTOSCALERS = (
+    NAME,
+    Column(
+        "Reference",
+        lambda obj, _: (
+            f"{at(obj, 'spec', 'scaleTargetRef', 'kind')}/{at(obj, 'spec', 'scaleTargetRef', 'name')}"
+        ),
+    ),
+    Column("Targets", _targets),
+    Column("MinPods", lambda obj, _: str(at(obj, "spec", "minReplicas", default=1))),
+    Column("MaxPods", lambda obj, _: at(obj, "spec", "maxReplicas", default=0)),
+    Column("Replicas", lambda obj, _: at(obj, "status", "currentReplicas", default=0)),
+    AGE,
 )
 
 

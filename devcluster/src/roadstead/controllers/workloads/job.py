@@ -61,7 +61,6 @@ class JobController:
             return
         if _is_over(job):
             self._release(self._context.ownership.dependents("pods", job))
-            self._expire(job)
             return
         pods = self._context.ownership.claim("pods", self._owners, job)
         status = self._started(job)
@@ -273,21 +272,6 @@ class JobController:
             patch = {"metadata": {"uid": pod["metadata"]["uid"], "finalizers": kept or None}}
             if self._context.find("pods", key_of(pod)):
                 self._context.api.patch("pods", pod["metadata"]["namespace"], pod["metadata"]["name"], patch)
-
-    def _expire(self, job: Obj) -> None:
-        """Delete a finished Job after its time to live."""
-        ttl = job["spec"].get("ttlSecondsAfterFinished")
-        ended = next((c for c in job["status"]["conditions"] if c["type"] in ("Complete", "Failed")), None)
-        if ttl is None or ended is None:
-            return
-        left = to_seconds(ended["lastTransitionTime"]) + ttl - self._context.now
-        if left > 0:
-            self._context.queue.add(self.reconcile, key_of(job), left)
-        else:
-            metadata = job["metadata"]
-            self._context.api.delete(
-                RESOURCE, metadata["namespace"], metadata["name"], propagation="Foreground"
-            )
 
 
 def _is_over(job: Obj) -> bool:

@@ -1,0 +1,1 @@
+"""Binds, protects and reclaims volumes."""

@@ -1,0 +1,1 @@
+"""Applies what a namespace sets for its objects: LimitRanges and ResourceQuotas."""
