@@ -9,6 +9,8 @@ Source: Kubernetes v1.36, ``plugins/dynamicresources/dra_manager.go``.
 from collections.abc import Callable, Hashable, Iterable, Mapping, MutableMapping
 from typing import Any, Protocol, Self, TypeVar
 
+import msgspec
+
 from plimsoll.devices.extended_resources import ANNOTATION, classes_by_resource, is_left_over
 from plimsoll.devices.holds import DeviceHold
 from plimsoll.devices.pools import PoolKey, node_key, pool_of
@@ -22,6 +24,9 @@ from plimsoll.model.layered_dict import halved
 
 #: Number of logged changes of pools; a reader of older ones reviews all nodes.
 LOG_LENGTH = 4_096
+
+#: Bytes, encoded, above which nothing derived from a claim is kept once the claim has gone.
+HEAVY_BYTES = 32_768
 
 #: Maximum number of derived objects that are kept.
 MOST_KEPT = 256
@@ -73,10 +78,8 @@ class DeviceBook:
         self._log_start = 0
         self._kept: dict[Hashable, Any] = {}
         self._kept_below: Mapping[Hashable, Any] = {}  #: of the book that was copied
-        self._kept_for: tuple[str, dict[Hashable, Any]] = (
-            "",
-            {},
-        )  #: the pod that searches, and what it derived
+        #: the pod that searches, its claims, and what it derived
+        self._kept_for: tuple[str, frozenset[str], dict[Hashable, Any]] = "", frozenset(), {}
         self._extended: dict[str, str] = {}  #: claims for extended resources: owner's uid
 
     # -- reads -------------------------------------------------------------------------------------------
@@ -156,6 +159,8 @@ class DeviceBook:
             owner = claim.metadata.controller
             self._extended[claim.key] = "" if owner is None else owner.uid
         self._changed_claim(claim.uid, claim.status.allocation)
+        if before is not None:
+            self._let_go(before)
 
     def remove_claim(self, key: str) -> None:
         """Remove a claim; its devices are free."""
@@ -163,6 +168,9 @@ class DeviceBook:
         self._extended.pop(key, None)
         if claim is not None:
             self._changed_claim(claim.uid, None)
+            if key in self._kept_for[1]:
+                self._kept_for = "", frozenset(), {}
+            self._let_go(claim)
 
     def allocate(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
         """Record the decided allocation of a claim; nothing is written."""
@@ -224,15 +232,25 @@ class DeviceBook:
         kept: KeptT = found
         return kept
 
-    def kept_for(self, pod: str, key: Hashable, make: Callable[[], KeptT]) -> KeptT:
-        """The same for an object that is too large to be kept: until another pod, by uid, has one."""
+    def kept_for(
+        self, pod: str, claims: Iterable[str], key: Hashable, make: Callable[[], KeptT]
+    ) -> KeptT:
+        """The same for an object that is too large to be kept.
+
+        It is kept until another pod, by uid, has one, or one of the claims, by key, is deleted.
+        """
         if self._kept_for[0] != pod:
-            self._kept_for = pod, {}
-        objects = self._kept_for[1]
+            self._kept_for = pod, frozenset(claims), {}
+        objects = self._kept_for[2]
         if key not in objects:
             objects[key] = make()
         kept: KeptT = objects[key]
         return kept
+
+    def _let_go(self, claim: ResourceClaim) -> None:
+        """Release a large claim that has gone or was replaced: layers that copies share would keep it."""
+        if is_heavy(claim):
+            self.claims, self._counted = dict(self.claims.items()), dict(self._counted.items())
 
     def _changed_claim(self, uid: str, allocation: AllocationResult | None) -> None:
         self.version += 1
@@ -298,6 +316,11 @@ class DeviceBook:
         twin._kept_below = {**self._kept_below, **{key: each.copied() for key, each in self._kept.items()}}
         twin.is_served, twin.why_not_served, twin.now = self.is_served, self.why_not_served, self.now
         return twin
+
+
+def is_heavy(claim: ResourceClaim) -> bool:
+    """Whether a claim is so large that no cache may keep it when it has gone."""
+    return len(msgspec.msgpack.encode(claim)) > HEAVY_BYTES
 
 
 def is_served_by_devices(resource: str, snapshot: Snapshot) -> bool:

@@ -25,12 +25,17 @@ class Cloneable(Protocol, metaclass=Structural):
 
 
 class CycleState:
-    """Stores one value per type, for the duration of one attempt."""
+    """Stores one value per type, for the duration of one attempt.
 
-    __slots__ = ("_values",)
+    Attributes:
+        is_heavy: Whether a value refers to an object so large that no cache may keep it; a plugin sets it.
+    """
+
+    __slots__ = ("_values", "is_heavy")
 
     def __init__(self) -> None:
         self._values: dict[type, Any] = {}
+        self.is_heavy = False
 
     def write(self, value: object) -> None:
         """Store ``value`` under its type; it replaces an earlier one."""
