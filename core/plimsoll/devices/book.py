@@ -232,9 +232,7 @@ class DeviceBook:
         kept: KeptT = found
         return kept
 
-    def kept_for(
-        self, pod: str, claims: Iterable[str], key: Hashable, make: Callable[[], KeptT]
-    ) -> KeptT:
+    def kept_for(self, pod: str, claims: Iterable[str], key: Hashable, make: Callable[[], KeptT]) -> KeptT:
         """The same for an object that is too large to be kept.
 
         It is kept until another pod, by uid, has one, or one of the claims, by key, is deleted.
