@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.builders import DRIVER, a_book, a_claim, a_class, a_device, a_slice, taken_by
-from plimsoll.devices.book import HEAVY_BYTES, DeviceBook
+from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.holds import DeviceHold
 from plimsoll.devices.pools import DeviceID
 from plimsoll.model.decoding import convert
+from plimsoll.model.heavy_objects import HEAVY_BYTES
 from plimsoll.model.kinds.devices.resource_claim import AllocationResult
 
 

@@ -9,7 +9,7 @@ from large_objects.fields import Steps
 from large_objects.stage import Stage
 from large_objects.trial import Variant, tried
 from plimsoll.devices import node_answers
-from plimsoll.devices.book import HEAVY_BYTES
+from plimsoll.model.heavy_objects import HEAVY_BYTES
 
 
 async def test_the_search_for_a_large_claim_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,22 +23,28 @@ async def test_the_search_for_a_large_claim_ends(monkeypatch: pytest.MonkeyPatch
     assert cost.size > 150_000
 
 
-#: Fields of a claim: one that is requested, and one that is written when it is allocated.
-SELECTORS = ("spec", "devices", "requests", "[]", "exactly", "selectors")
-RESULTS = ("status", "allocation", "devices", "results", "[]", "bindingConditions")
+#: Fields of claims: one that is requested, one that is written when it is allocated, and one of a volume's.
+FIELDS = {
+    "requested": ("resourceclaims", ("spec", "devices", "requests", "[]", "exactly", "selectors")),
+    "allocated": (
+        "resourceclaims",
+        ("status", "allocation", "devices", "results", "[]", "bindingConditions"),
+    ),
+    "of a volume": ("persistentvolumeclaims", ("spec", "selector", "matchLabels")),
+}
 
 
-@pytest.mark.parametrize("steps", [SELECTORS, RESULTS])
-async def test_large_claims_in_sequence_leave_nothing_behind(steps: Steps) -> None:
+@pytest.mark.parametrize(("resource", "steps"), FIELDS.values(), ids=FIELDS)
+async def test_large_claims_in_sequence_leave_nothing_behind(resource: str, steps: Steps) -> None:
     async with Stage(20, 40).running() as stage:
-        stays = [await after(stage, steps) for _ in range(4)]
+        stays = [await after(stage, resource, steps) for _ in range(4)]
 
     assert stays[3] - stays[0] <= 500, "blocks of memory, of which each of the claims has thousands"
 
 
-async def after(stage: Stage, steps: Steps) -> int:
+async def after(stage: Stage, resource: str, steps: Steps) -> int:
     """The blocks of memory in use when one large claim has come and gone while a fork lived."""
-    cost = await tried(stage, "resourceclaims", steps, Variant(""), 100_000, int)
+    cost = await tried(stage, resource, steps, Variant(""), 100_000, int)
     assert cost.size > HEAVY_BYTES
     gc.collect()
     return sys.getallocatedblocks()

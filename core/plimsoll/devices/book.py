@@ -9,14 +9,13 @@ Source: Kubernetes v1.36, ``plugins/dynamicresources/dra_manager.go``.
 from collections.abc import Callable, Hashable, Iterable, Mapping, MutableMapping
 from typing import Any, Protocol, Self, TypeVar
 
-import msgspec
-
 from plimsoll.devices.extended_resources import ANNOTATION, classes_by_resource, is_left_over
 from plimsoll.devices.holds import DeviceHold
 from plimsoll.devices.pools import PoolKey, node_key, pool_of
 from plimsoll.devices.pools.slices import Slices
 from plimsoll.devices.taken import Taken
 from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.heavy_objects import is_heavy
 from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.model.kinds.pod import Pod
@@ -24,9 +23,6 @@ from plimsoll.model.layered_dict import halved
 
 #: Number of logged changes of pools; a reader of older ones reviews all nodes.
 LOG_LENGTH = 4_096
-
-#: Bytes, encoded, above which nothing derived from a claim is kept once the claim has gone.
-HEAVY_BYTES = 32_768
 
 #: Maximum number of derived objects that are kept.
 MOST_KEPT = 256
@@ -314,11 +310,6 @@ class DeviceBook:
         twin._kept_below = {**self._kept_below, **{key: each.copied() for key, each in self._kept.items()}}
         twin.is_served, twin.why_not_served, twin.now = self.is_served, self.why_not_served, self.now
         return twin
-
-
-def is_heavy(claim: ResourceClaim) -> bool:
-    """Whether a claim is so large that no cache may keep it when it has gone."""
-    return len(msgspec.msgpack.encode(claim)) > HEAVY_BYTES
 
 
 def is_served_by_devices(resource: str, snapshot: Snapshot) -> bool:

@@ -11,6 +11,9 @@ A plugin that adjusts its state for simulated pods (``add_pod``, ``remove_pod``)
 
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
+from msgspec import Struct
+
+from plimsoll.model.heavy_objects import is_heavy
 from plimsoll.model.structural import Structural
 
 T = TypeVar("T")
@@ -28,7 +31,7 @@ class CycleState:
     """Stores one value per type, for the duration of one attempt.
 
     Attributes:
-        is_heavy: Whether a value refers to an object so large that no cache may keep it; a plugin sets it.
+        is_heavy: Whether a value refers to an object so large that no cache may keep it.
     """
 
     __slots__ = ("_values", "is_heavy")
@@ -40,6 +43,10 @@ class CycleState:
     def write(self, value: object) -> None:
         """Store ``value`` under its type; it replaces an earlier one."""
         self._values[type(value)] = value
+
+    def refer_to(self, *objects: Struct) -> None:
+        """Note objects of the cluster, other than the pod, that values refer to."""
+        self.is_heavy = self.is_heavy or any(map(is_heavy, objects))
 
     def drop(self, kind: type[Any]) -> None:
         """Remove the value of type ``kind``, if there is one."""

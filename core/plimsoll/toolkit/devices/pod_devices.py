@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plimsoll.devices.book import DeviceBook, is_heavy
+from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.extended_resources import ExtendedRequests, claim_for, may_be_served, requests_for
 from plimsoll.devices.holds import DeviceHold
 from plimsoll.devices.node_answers import FAILED, FREE, NodeAnswer, NodeAnswers, points_of, shape_of
@@ -89,11 +89,6 @@ class PodDevices:
     def is_empty(self) -> bool:
         """Whether the pod needs no devices."""
         return not (self.claims or self._resources)
-
-    @property
-    def is_heavy(self) -> bool:
-        """Whether a claim is so large that no cache may keep it when it has gone."""
-        return any(map(is_heavy, self.claims))
 
     def unused(self, rows: Collection[int]) -> tuple[ResourceClaim, ...]:
         """Claims that exclude the pod from one of these nodes, and that no other pod may use."""
