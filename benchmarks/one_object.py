@@ -149,7 +149,7 @@ async def run(
         console.print(table)
         console.print(
             f"{len(costs)} fields; {start / 1e6:.0f} MB before, "
-            f"{kept / 1e6:+.1f} MB ({kept / start:+.1%}) after all, {more_blocks:+.1%} blocks of memory in use"
+            f"{kept / 1e6:+.1f} MB ({kept / start:+.1%}) after all, {more_blocks:+.1%} blocks in use"
         )
         worst = sorted(costs, key=lambda cost: -cost.worst_s)[:SEQUENCE]
         roles = {each.name: each for each in (*variants("pods"), *variants(""))}
