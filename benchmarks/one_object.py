@@ -126,7 +126,7 @@ async def run(
         gc.collect()
         gc.freeze()
         is_over = await attacked(stage, console)
-        start = resident()
+        start, blocks = resident(), sys.getallocatedblocks()
         costs: list[Cost] = []
         for resource, steps, variant in fields_of(kinds, part, deep=deep):
             cost = await tried(stage, resource, steps, variant, size, resident)
@@ -135,6 +135,7 @@ async def run(
                 cost = min((cost, again), key=lambda each: (each.kept > KEPT * start, each.worst_s))
             costs.append(cost)
         kept = resident() - start
+        more_blocks = sys.getallocatedblocks() / blocks - 1
         table = Table("field", "bytes", "mirror s", "attempt s", "next s", "kept MB", title="worst first")
         for each in sorted(costs, key=lambda cost: -cost.worst_s)[:rows]:
             table.add_row(
@@ -148,7 +149,7 @@ async def run(
         console.print(table)
         console.print(
             f"{len(costs)} fields; {start / 1e6:.0f} MB before, "
-            f"{kept / 1e6:+.1f} MB ({kept / start:+.1%}) after all"
+            f"{kept / 1e6:+.1f} MB ({kept / start:+.1%}) after all, {more_blocks:+.1%} blocks in use"
         )
         worst = sorted(costs, key=lambda cost: -cost.worst_s)[:SEQUENCE]
         roles = {each.name: each for each in (*variants("pods"), *variants(""))}

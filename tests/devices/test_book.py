@@ -1,6 +1,7 @@
 """DeviceBook: in any order of events it agrees with allocated claims and decisions in flight."""
 
 from collections.abc import Mapping
+from sys import getrefcount
 from typing import Any
 
 from hypothesis import given
@@ -11,6 +12,7 @@ from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.holds import DeviceHold
 from plimsoll.devices.pools import DeviceID
 from plimsoll.model.decoding import convert
+from plimsoll.model.heavy_objects import HEAVY_BYTES
 from plimsoll.model.kinds.devices.resource_claim import AllocationResult
 
 
@@ -125,3 +127,21 @@ def recounted(book: DeviceBook) -> Mapping[DeviceID, int]:
     said = {claim.uid: claim.status.allocation for claim in book.claims.values()} | book.in_flight
     held = [each for hold in book.holds.values() for each in hold.given.values()]
     return taken_by([*held, *(each for each in said.values() if each is not None)]).whole
+
+
+def test_a_large_claim_that_has_gone_is_kept_by_no_layer_and_no_search() -> None:
+    """Copies of the book share layers, and a search in parts keeps what it has found."""
+    book = a_book([])
+    name = "mine" * HEAVY_BYTES
+    claim = written(name, "a")
+    book.set_claim(claim)
+    searched = DeviceBook()
+    book.kept_for("pod", [claim.key], "shape", lambda: searched)
+    before = getrefcount(searched)
+    book.copied()
+    held = getrefcount(claim)
+
+    book.remove_claim(claim.key)
+
+    assert getrefcount(claim) < held
+    assert getrefcount(searched) < before

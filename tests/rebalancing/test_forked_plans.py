@@ -24,6 +24,8 @@ from plimsoll.framework import NoArgs, PluginError
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal
 from plimsoll.framework.descheduling.strategy import StrategyKind
+from plimsoll.model.kinds.watch_event import PodAdded
+from plimsoll.planning import strategy_run
 from plimsoll.planning.moves import EvictionPlan, PlanningContext, Refused, replacement_of
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.refusal_examples import abridged
@@ -34,7 +36,7 @@ from plimsoll.rebalancing.runs.status import RunTotals, run_status
 from plimsoll.testing.fakes import FakeClock, InlineComputer, settled
 from plimsoll.timing.signal import Signal
 from rebalancing import test_upstream_run as upstream
-from rebalancing.scene import POLICY, Scene, a_policy
+from rebalancing.scene import POLICY, Scene, a_policy, web
 from rebalancing.test_isolation import OTHER, TAINTS, policy, results, run, together
 
 #: Tests run policies by hand.
@@ -348,3 +350,47 @@ def test_an_abridged_plan_has_the_same_status(refused: list[tuple[int, str, str]
     assert list(few.refused_by_reason().items()) == list(plan.refused_by_reason().items())
     assert len(few.refused) <= 3 * 10
     assert abridged(few) == few
+
+
+class Lengthy:
+    """Proposes pods that may stay; the second one costs the process that decides its whole budget."""
+
+    name: ClassVar = "Lengthy"
+    kind: ClassVar = StrategyKind.DESCHEDULE
+    args_model: ClassVar = NoArgs
+
+    def __init__(self, args: Any = None) -> None:
+        pass
+
+    def candidates(self, context: Any) -> Iterator[Candidate]:
+        """All pods of the node, one after the other."""
+        for number, pod in enumerate(context.all_pods("bad")):
+            began = time.thread_time()
+            while number == 1 and time.thread_time() - began < 2 * BUDGET_S:
+                pass
+            yield Candidate(pod, "bad", "lengthy")
+
+
+#: Seconds of processor time that a plan of the test may take.
+BUDGET_S = 0.1
+
+
+@pytest.mark.usefixtures("_always")
+@pytest.mark.parametrize("planner", ["Proven", "Upstream"])
+async def test_a_plan_that_takes_too_much_is_given_up_in_its_fork(
+    planner: str, forked: list[ChildProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fork ends by itself with a sentence, and other policies run."""
+    monkeypatch.setattr(strategy_run, "PLAN_BUDGET_S", BUDGET_S)
+    scene = Scene(forks=ForkedComputer())
+    scene.tell(*(PodAdded(web(number, "bad")) for number in range(2, 6)))
+    scene.wing.configs.registries.strategies.add(Lengthy)  # type: ignore[arg-type] # has what is used
+
+    async with together(scene, policy(POLICY, "Lengthy", planner=planner), policy()):
+        await run(scene, POLICY)
+        sentence = scene.rebalancers.troubles(POLICY)["StrategyFailed"]
+        assert f"given up, as the plan took more than {BUDGET_S:g} s of processor time" in sentence
+        assert forked
+        await run(scene, OTHER)
+
+    assert results(scene) == [(POLICY, "failed"), (OTHER, "succeeded")]

@@ -15,6 +15,7 @@ from plimsoll.devices.pools import PoolKey, node_key, pool_of
 from plimsoll.devices.pools.slices import Slices
 from plimsoll.devices.taken import Taken
 from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.heavy_objects import is_heavy
 from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.model.kinds.pod import Pod
@@ -73,10 +74,8 @@ class DeviceBook:
         self._log_start = 0
         self._kept: dict[Hashable, Any] = {}
         self._kept_below: Mapping[Hashable, Any] = {}  #: of the book that was copied
-        self._kept_for: tuple[str, dict[Hashable, Any]] = (
-            "",
-            {},
-        )  #: the pod that searches, and what it derived
+        #: the pod that searches, its claims, and what it derived
+        self._kept_for: tuple[str, frozenset[str], dict[Hashable, Any]] = "", frozenset(), {}
         self._extended: dict[str, str] = {}  #: claims for extended resources: owner's uid
 
     # -- reads -------------------------------------------------------------------------------------------
@@ -156,6 +155,8 @@ class DeviceBook:
             owner = claim.metadata.controller
             self._extended[claim.key] = "" if owner is None else owner.uid
         self._changed_claim(claim.uid, claim.status.allocation)
+        if before is not None:
+            self._let_go(before)
 
     def remove_claim(self, key: str) -> None:
         """Remove a claim; its devices are free."""
@@ -163,6 +164,9 @@ class DeviceBook:
         self._extended.pop(key, None)
         if claim is not None:
             self._changed_claim(claim.uid, None)
+            if key in self._kept_for[1]:
+                self._kept_for = "", frozenset(), {}
+            self._let_go(claim)
 
     def allocate(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
         """Record the decided allocation of a claim; nothing is written."""
@@ -224,15 +228,23 @@ class DeviceBook:
         kept: KeptT = found
         return kept
 
-    def kept_for(self, pod: str, key: Hashable, make: Callable[[], KeptT]) -> KeptT:
-        """The same for an object that is too large to be kept: until another pod, by uid, has one."""
+    def kept_for(self, pod: str, claims: Iterable[str], key: Hashable, make: Callable[[], KeptT]) -> KeptT:
+        """The same for an object that is too large to be kept.
+
+        It is kept until another pod, by uid, has one, or one of the claims, by key, is deleted.
+        """
         if self._kept_for[0] != pod:
-            self._kept_for = pod, {}
-        objects = self._kept_for[1]
+            self._kept_for = pod, frozenset(claims), {}
+        objects = self._kept_for[2]
         if key not in objects:
             objects[key] = make()
         kept: KeptT = objects[key]
         return kept
+
+    def _let_go(self, claim: ResourceClaim) -> None:
+        """Release a large claim that has gone or was replaced: layers that copies share would keep it."""
+        if is_heavy(claim):
+            self.claims, self._counted = dict(self.claims.items()), dict(self._counted.items())
 
     def _changed_claim(self, uid: str, allocation: AllocationResult | None) -> None:
         self.version += 1

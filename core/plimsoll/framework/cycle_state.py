@@ -11,6 +11,9 @@ A plugin that adjusts its state for simulated pods (``add_pod``, ``remove_pod``)
 
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
+from msgspec import Struct
+
+from plimsoll.model.heavy_objects import is_heavy
 from plimsoll.model.structural import Structural
 
 T = TypeVar("T")
@@ -25,16 +28,25 @@ class Cloneable(Protocol, metaclass=Structural):
 
 
 class CycleState:
-    """Stores one value per type, for the duration of one attempt."""
+    """Stores one value per type, for the duration of one attempt.
 
-    __slots__ = ("_values",)
+    Attributes:
+        is_heavy: Whether a value refers to an object so large that no cache may keep it.
+    """
+
+    __slots__ = ("_values", "is_heavy")
 
     def __init__(self) -> None:
         self._values: dict[type, Any] = {}
+        self.is_heavy = False
 
     def write(self, value: object) -> None:
         """Store ``value`` under its type; it replaces an earlier one."""
         self._values[type(value)] = value
+
+    def refer_to(self, *objects: Struct) -> None:
+        """Note objects of the cluster, other than the pod, that values refer to."""
+        self.is_heavy = self.is_heavy or any(map(is_heavy, objects))
 
     def drop(self, kind: type[Any]) -> None:
         """Remove the value of type ``kind``, if there is one."""

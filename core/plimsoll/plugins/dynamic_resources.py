@@ -235,6 +235,7 @@ class DynamicResources(
             return fwk.unresolvable(str(problem), no_node_helps=True)
         devices = PodDevices(pod.pod, claims, resources, book.left_over(pod.pod) if resources else None)
         state.write(devices)
+        state.refer_to(*claims)
         return fwk.SKIP if devices.is_empty else fwk.SUCCESS
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:

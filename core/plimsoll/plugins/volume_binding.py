@@ -117,6 +117,7 @@ class VolumeBinding(
         if not all(_is_delayed(claim, objects) for claim in waiting):
             return fwk.unresolvable(UNBOUND_IMMEDIATE, no_node_helps=True)
         state.write(PodClaims(bound, tuple(waiting)))
+        state.refer_to(*claims)
         return fwk.SUCCESS
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:

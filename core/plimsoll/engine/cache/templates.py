@@ -38,9 +38,18 @@ class TemplateCaches:
         self._probation: OrderedDict[PodTemplate, TemplateCache] = OrderedDict()
         self._dropped: set[int] = set()
         self._heavy: tuple[PodTemplate, TemplateCache] | None = None  #: only until another template is used
+        self._latest: tuple[PodTemplate, TemplateCache] | None = None
 
     def use(self, template: PodTemplate) -> TemplateCache:
         """The cache of the template of a pod to schedule, created if it is missing."""
+        latest = self._latest
+        if latest is not None and latest[0] is not template and latest[1].state.is_heavy:
+            self.drop(latest[0])
+        cache = self._cache_of(template)
+        self._latest = template, cache
+        return cache
+
+    def _cache_of(self, template: PodTemplate) -> TemplateCache:
         cache = self._kept.get(template)
         if cache is not None:
             self._heavy = None
@@ -65,7 +74,7 @@ class TemplateCaches:
         """Drop a cache whose plugins failed."""
         self._kept.pop(template, None)
         self._probation.pop(template, None)
-        self._heavy = None
+        self._heavy = self._latest = None
 
     def _try(self, template: PodTemplate, cache: TemplateCache) -> None:
         self._probation[template] = cache

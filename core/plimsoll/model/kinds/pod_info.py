@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec.structs import astuple
 
+from plimsoll.model.heavy_objects import HEAVY_BYTES
 from plimsoll.model.kinds.gang_marks import gangs_of
 from plimsoll.model.kinds.metadata import ObjectMeta, OwnerReference
 from plimsoll.model.kinds.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements, Volume
@@ -42,9 +43,6 @@ NO_AMOUNTS = ResourceRequirements()
 
 #: The resources that have a minimum in scores.
 WITH_MINIMUM = ("cpu", "memory")
-
-#: Bytes, encoded, of the deciding fields of a pod above which its template is heavy.
-HEAVY_BYTES = 32_768
 
 #: A request above this (a pebibyte) makes its node's sums be computed exactly rather than by addition.
 LARGE_REQUEST = 2**50

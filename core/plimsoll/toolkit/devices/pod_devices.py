@@ -347,5 +347,6 @@ def answers_to(
     shape = shape_of(claims)
     if len(shape) > LARGEST_SHAPE:
         digest = blake2b(shape, digest_size=16).digest()
-        return book.kept_for(pod, (digest, most_steps), lambda: NodeAnswers(is_selected, most_steps))
+        keys = [each.claim.key for each in claims]
+        return book.kept_for(pod, keys, (digest, most_steps), lambda: NodeAnswers(is_selected, most_steps))
     return book.kept((shape, most_steps), lambda: NodeAnswers(is_selected, most_steps))
