@@ -1,0 +1,1 @@
+"""What adopts pods: admission objects for policies with ``spec.scheduling.adopt``, and how they drift."""
