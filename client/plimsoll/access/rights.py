@@ -89,6 +89,14 @@ READ_AUTOSCALERS = tuple(
     Right(verb, "autoscaling.k8s.io", "verticalpodautoscalers") for verb in ("list", "watch")
 )
 
+#: The rights to adopt pods: on one ConfigMap in the operator's namespace, and to read admission objects.
+ADMISSION = "admissionregistration.k8s.io"
+WITHDRAW = Right("delete", "", "configmaps")
+ADOPT = (*(Right(verb, "", "configmaps") for verb in ("get", "create", "patch")), WITHDRAW)
+READ_ADMISSION = tuple(
+    Right("get", ADMISSION, f"mutatingadmission{each}") for each in ("policies", "policybindings")
+)
+
 #: For each manifest: its path, the value of the chart, and the rights that it grants.
 Grants = tuple[tuple[str, str, frozenset[Right]], ...]
 
@@ -115,6 +123,7 @@ OPTIONAL_GRANTS: Grants = (
         "verticalPodAutoscalers: true",
         frozenset(READ_AUTOSCALERS),
     ),
+    ("deploy/components/adoption", "adoption.enabled: true", frozenset({*ADOPT, *READ_ADMISSION})),
 )
 
 #: All rights that are reviewed.

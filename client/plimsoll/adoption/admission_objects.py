@@ -1,8 +1,8 @@
 """Writes the admission objects of a policy with ``spec.scheduling.adopt``.
 
 A MutatingAdmissionPolicy sets ``spec.schedulerName`` of new pods, and its binding names the parameter: one
-ConfigMap in the operator's namespace, with the scheduler name of each policy that is served, by policy. Without
-the ConfigMap, or without the policy's key in it, nothing is changed (docs/adr/0051-adoption.md).
+ConfigMap in the operator's namespace, with the scheduler name of each policy that is served, by policy.
+Without the ConfigMap, or without the policy's key in it, nothing is changed (docs/adr/0051-adoption.md).
 
 Every field is written that the API server would default, so that objects can be compared (:mod:`.drift`).
 Source: kube-apiserver v1.36, ``pkg/apis/admissionregistration``.
@@ -110,6 +110,13 @@ def admission_objects(policy: SchedulingPolicy, namespace: str, version: str = V
             },
         },
     ]
+
+
+def named_objects(policy: str, version: str = VERSIONS[0]) -> list[Document]:
+    """Kinds and names of the admission objects of a policy, without their contents."""
+    kinds = ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
+    metadata = {"name": object_name(policy)}
+    return [{"apiVersion": f"{GROUP}/{version}", "kind": kind, "metadata": metadata} for kind in kinds]
 
 
 def parameter(namespace: str, served: Mapping[str, str]) -> Document:

@@ -27,6 +27,9 @@ def _first_difference(wanted: Any, found: Any, path: str) -> str:
                 return differs
         return ""
     if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
-        each = (_first_difference(*pair, f"{path}[{place}]") for place, pair in enumerate(zip(wanted, found, strict=True)))
+        each = (
+            _first_difference(*pair, f"{path}[{place}]")
+            for place, pair in enumerate(zip(wanted, found, strict=True))
+        )
         return next(filter(None, each), "")
     return "" if wanted == found or not (wanted or found) else path

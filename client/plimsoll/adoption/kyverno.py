@@ -1,7 +1,7 @@
-"""Writes a Kyverno policy that adopts pods, for servers without MutatingAdmissionPolicy, to be applied by hand.
+"""Writes a Kyverno policy that adopts pods, for servers without MutatingAdmissionPolicy.
 
-Source: Kyverno 1.13, ``kyverno.io/v1`` ClusterPolicy. Kyverno compares no texts by order, so a canary cannot be
-said.
+Source: Kyverno 1.13, ``kyverno.io/v1`` ClusterPolicy. Kyverno does not compare texts by order, so a canary
+cannot be said.
 """
 
 from typing import Any
@@ -30,15 +30,34 @@ def kyverno_policy(policy: SchedulingPolicy, namespace: str) -> Document:
     assert adopt is not None
     if adopt.percentage < 100:
         raise ValueError(
-            f"policy {name}: Kyverno cannot adopt {adopt.percentage} % of the controllers; choose the canary by"
-            " podSelector or namespaces, and leave percentage out"
+            f"policy {name}: Kyverno cannot adopt {adopt.percentage} % of the controllers; choose the canary"
+            " by podSelector or namespaces, and leave percentage out"
         )
     pods: Document = {"kinds": ["Pod"], "operations": ["CREATE"]}
     pods["namespaceSelector"] = namespace_selector(adopt, namespace)
     if adopt.pod_selector is not None:
         pods["selector"] = selector(adopt.pod_selector)
-    kinds, operator = (sorted(adopt.owner_kinds), "AnyIn") if adopt.owner_kinds else ([DAEMON_SET], "AnyNotIn")
-    served = f'{{{{ adoption.data."{name}" || \'\' }}}}'
+    kinds, operator = (
+        (sorted(adopt.owner_kinds), "AnyIn") if adopt.owner_kinds else ([DAEMON_SET], "AnyNotIn")
+    )
+    served = f"{{{{ adoption.data.\"{name}\" || '' }}}}"
+    scheduler = f"{{{{ request.object.spec.schedulerName || '{DEFAULT_SCHEDULER}' }}}}"
+    owner = "{{ request.object.metadata.ownerReferences[?controller].kind | [0] || '' }}"
+    conditions = (
+        (served, "NotEquals", ""),
+        (scheduler, "Equals", DEFAULT_SCHEDULER),
+        ("{{ request.object.spec.nodeName || '' }}", "Equals", ""),
+        (owner, operator, kinds),
+    )
+    rule = {
+        "name": "adopt",
+        "match": {"any": [{"resources": pods}]},
+        "context": [{"name": "adoption", "configMap": {"name": PARAMETER, "namespace": namespace}}],
+        "preconditions": {
+            "all": [{"key": key, "operator": each, "value": value} for key, each, value in conditions]
+        },
+        "mutate": {"patchStrategicMerge": {"spec": {"schedulerName": served}}},
+    }
     return {
         "apiVersion": "kyverno.io/v1",
         "kind": "ClusterPolicy",
@@ -46,34 +65,6 @@ def kyverno_policy(policy: SchedulingPolicy, namespace: str) -> Document:
         "spec": {
             "background": False,
             "webhookConfiguration": {"failurePolicy": "Ignore"},
-            "rules": [
-                {
-                    "name": "adopt",
-                    "match": {"any": [{"resources": pods}]},
-                    "context": [{"name": "adoption", "configMap": {"name": PARAMETER, "namespace": namespace}}],
-                    "preconditions": {
-                        "all": [
-                            {"key": served, "operator": "NotEquals", "value": ""},
-                            {
-                                "key": f"{{{{ request.object.spec.schedulerName || '{DEFAULT_SCHEDULER}' }}}}",
-                                "operator": "Equals",
-                                "value": DEFAULT_SCHEDULER,
-                            },
-                            {
-                                "key": "{{ request.object.spec.nodeName || '' }}",
-                                "operator": "Equals",
-                                "value": "",
-                            },
-                            {
-                                "key": "{{ request.object.metadata.ownerReferences[?controller].kind | [0]"
-                                " || '' }}",
-                                "operator": operator,
-                                "value": kinds,
-                            },
-                        ]
-                    },
-                    "mutate": {"patchStrategicMerge": {"spec": {"schedulerName": served}}},
-                }
-            ],
+            "rules": [rule],
         },
     }

@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from plimsoll.access.rights import WITHDRAW
 from plimsoll.adoption.admission_objects import BINDINGS, GROUP, PARAMETER, POLICIES, VERSIONS, parameter
+from plimsoll.kube.access_reviews import AccessReviews
 from plimsoll.kube.session.discovery import offered
 from plimsoll.kube.session.errors import APIError, NotFound, Unavailable, answer_of
 from plimsoll.kube.session.session import Session
@@ -12,7 +14,8 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 APPLY_PATCH = "application/apply-patch+yaml"
 
-_PLURALS = {"MutatingAdmissionPolicy": POLICIES, "MutatingAdmissionPolicyBinding": BINDINGS}
+#: Plurals of the admission objects, by kind.
+KINDS = {"MutatingAdmissionPolicy": POLICIES, "MutatingAdmissionPolicyBinding": BINDINGS}
 
 Document = Mapping[str, Any]
 
@@ -84,6 +87,13 @@ class AdoptionParameter:
         self._session = session
         self._path = f"/api/v1/namespaces/{namespace}/configmaps/{PARAMETER}"
 
+    async def is_ours(self) -> bool:
+        """Whether we may write and withdraw it."""
+        try:
+            return bool(await AccessReviews(self._session).answer(WITHDRAW, self.namespace, PARAMETER))
+        except APIError:
+            return False
+
     async def read(self) -> tuple[WriteResult, Mapping[str, str] | None]:
         """Scheduler names by policy; None with DONE when there is no parameter."""
         try:
@@ -114,5 +124,5 @@ async def _apply(session: Session, path: str, document: Document) -> None:
 
 
 def _path(document: Document) -> str:
-    plural, name = _PLURALS[document["kind"]], document["metadata"]["name"]
+    plural, name = KINDS[document["kind"]], document["metadata"]["name"]
     return f"/apis/{document['apiVersion']}/{plural}/{name}"

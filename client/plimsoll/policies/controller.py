@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from plimsoll.access.rights import Access
+from plimsoll.access.rights import Access, Part
 from plimsoll.api.schema.conditions import Condition, ConditionStatus
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.scheduler import ProfileScheduler
@@ -228,6 +228,19 @@ class PolicyController:
         lacking = [self._left_out[name] for name in sorted(names_in(known.seen) & self._left_out.keys())]
         left_out = {LEFT_OUT: "; ".join(lacking)} if lacking else {}
         self._statuses.describe(known, {**left_out, **failing, **self._rebalancing.troubles(known.name)})
+
+    def adopting(self) -> list[SchedulingPolicy]:
+        """The policies that adopt pods and whose pods are placed, by name."""
+        return [
+            policy
+            for _, known in sorted(self._known.items())
+            if (policy := known.accepted) is not None
+            and (spec := policy.spec.scheduling) is not None
+            and spec.adopt is not None
+            and not (policy.spec.suspend or known.lost[0])
+            and self._profiles.find(spec.scheduler_name)
+            and not self._access.obstacle(policy, Part.SCHEDULING)
+        ]
 
     def claimed(self) -> Mapping[str, tuple[str, str]]:
         """For each scheduler name: the policy that has it, and why that does not serve it, or ""."""

@@ -13,6 +13,9 @@ class ParameterPort(Protocol):
     def namespace(self) -> str:
         """The operator's namespace."""
 
+    async def is_ours(self) -> bool:
+        """Whether this process may write and withdraw it."""
+
     async def read(self) -> tuple[WriteResult, Mapping[str, str] | None]:
         """Scheduler names by policy; None with DONE when there is no parameter."""
 

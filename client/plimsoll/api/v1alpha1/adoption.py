@@ -1,4 +1,4 @@
-"""Adoption: pods that get a policy's scheduler name when they are created, without a change of their workloads."""
+"""Adoption: new pods get a policy's scheduler name without a change of their workloads."""
 
 from typing import Annotated, ClassVar
 
@@ -41,8 +41,8 @@ class AdoptSpec(Resource):
     )
 
     namespaces: NamespaceScope = Field(
-        description="Namespaces of the pods. kube-system and the operator's own namespace are left out unless "
-        "include names them."
+        description="Namespaces of the pods. kube-system and the operator's own namespace are left out "
+        "unless include names them."
     )
     pod_selector: LabelSelectorSpec | None = Field(
         default=None, description="Only pods whose labels match; left out, labels do not matter."

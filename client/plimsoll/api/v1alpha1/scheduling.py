@@ -168,6 +168,6 @@ class SchedulingSpec(Resource):
     )
     adopt: AdoptSpec | None = Field(
         default=None,
-        description="New pods that get schedulerName without a change of their workloads; plimsoll adopt writes "
-        "what does it. Left out, only pods are served that name the scheduler themselves.",
+        description="New pods that get schedulerName without a change of their workloads; plimsoll adopt "
+        "writes what does it. Left out, only pods are served that name the scheduler themselves.",
     )
