@@ -89,10 +89,8 @@ READ_AUTOSCALERS = tuple(
     Right(verb, "autoscaling.k8s.io", "verticalpodautoscalers") for verb in ("list", "watch")
 )
 
-#: The rights to adopt pods: on one ConfigMap in the operator's namespace, and to read admission objects.
+#: The rights to compare what adopts pods with what policies say.
 ADMISSION = "admissionregistration.k8s.io"
-WITHDRAW = Right("delete", "", "configmaps")
-ADOPT = (*(Right(verb, "", "configmaps") for verb in ("get", "create", "patch")), WITHDRAW)
 READ_ADMISSION = tuple(
     Right("get", ADMISSION, f"mutatingadmission{each}") for each in ("policies", "policybindings")
 )
@@ -123,7 +121,7 @@ OPTIONAL_GRANTS: Grants = (
         "verticalPodAutoscalers: true",
         frozenset(READ_AUTOSCALERS),
     ),
-    ("deploy/components/adoption", "adoption.enabled: true", frozenset({*ADOPT, *READ_ADMISSION})),
+    ("deploy/components/adoption", "adoption.enabled: true", frozenset(READ_ADMISSION)),
 )
 
 #: All rights that are reviewed.

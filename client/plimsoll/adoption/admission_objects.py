@@ -1,16 +1,19 @@
 """Writes the admission objects of a policy with ``spec.scheduling.adopt``.
 
-A MutatingAdmissionPolicy sets ``spec.schedulerName`` of new pods, and its binding names the parameter: one
-ConfigMap in the operator's namespace, with the scheduler name of each policy that is served, by policy.
-Without the ConfigMap, or without the policy's key in it, nothing is changed (docs/adr/0051-adoption.md).
+A MutatingAdmissionPolicy sets ``spec.schedulerName`` of new pods. Its parameter is the SchedulingPolicy
+itself: pods are adopted while that exists, is not suspended, still says ``adopt``, and has the condition
+Ready. So nothing is adopted for a policy that is deleted, rejected, or withdrawn because no operator leads
+(docs/adr/0051-adoption.md).
 
 Every field is written that the API server would default, so that objects can be compared (:mod:`.drift`).
 Source: kube-apiserver v1.36, ``pkg/apis/admissionregistration``.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
+from plimsoll.api.schema.conditions import READY
+from plimsoll.api.schema.resource import GROUP as PLIMSOLL
 from plimsoll.api.schema.selectors import LabelSelectorSpec
 from plimsoll.api.v1alpha1.adoption import AdoptSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
@@ -24,9 +27,6 @@ POLICIES, BINDINGS = "mutatingadmissionpolicies", "mutatingadmissionpolicybindin
 
 #: Names of the admission objects begin so; the policy's name follows.
 PREFIX = "plimsoll-adopt-"
-
-#: The ConfigMap with the scheduler names of the policies that are served.
-PARAMETER = "plimsoll-adoption"
 
 #: The value of every pod that names no scheduler: the API server sets it before admission.
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -57,21 +57,20 @@ def admission_objects(policy: SchedulingPolicy, namespace: str, version: str = V
 
     Args:
         policy: A policy with ``spec.scheduling.adopt``.
-        namespace: The operator's namespace, which has the parameter and is not adopted.
+        namespace: The operator's namespace, which is not adopted.
         version: One of ``VERSIONS``.
     """
     adopt, name = adopt_of(policy), policy.metadata.name
     assert adopt is not None
     metadata = {"name": object_name(name), "labels": {"app.kubernetes.io/name": "plimsoll"}}
-    key = f"params.data['{name}']"
-    expression = f"Object{{spec: Object.spec{{schedulerName: {key}}}}}"
+    expression = "Object{spec: Object.spec{schedulerName: params.spec.scheduling.schedulerName}}"
     return [
         {
             "apiVersion": f"{GROUP}/{version}",
             "kind": "MutatingAdmissionPolicy",
             "metadata": metadata,
             "spec": {
-                "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+                "paramKind": {"apiVersion": f"{PLIMSOLL}/v1alpha1", "kind": "SchedulingPolicy"},
                 "failurePolicy": "Ignore",  # nothing of ours may prevent a pod
                 "reinvocationPolicy": "Never",
                 "matchConstraints": {
@@ -88,9 +87,7 @@ def admission_objects(policy: SchedulingPolicy, namespace: str, version: str = V
                         }
                     ],
                 },
-                "matchConditions": [
-                    {"name": each, "expression": said} for each, said in _conditions(adopt, name)
-                ],
+                "matchConditions": [{"name": each, "expression": said} for each, said in _conditions(adopt)],
                 "mutations": [
                     {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
                 ],
@@ -102,11 +99,7 @@ def admission_objects(policy: SchedulingPolicy, namespace: str, version: str = V
             "metadata": metadata,
             "spec": {
                 "policyName": object_name(name),
-                "paramRef": {
-                    "name": PARAMETER,
-                    "namespace": namespace,
-                    "parameterNotFoundAction": "Allow",
-                },
+                "paramRef": {"name": name, "parameterNotFoundAction": "Allow"},
             },
         },
     ]
@@ -117,12 +110,6 @@ def named_objects(policy: str, version: str = VERSIONS[0]) -> list[Document]:
     kinds = ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
     metadata = {"name": object_name(policy)}
     return [{"apiVersion": f"{GROUP}/{version}", "kind": kind, "metadata": metadata} for kind in kinds]
-
-
-def parameter(namespace: str, served: Mapping[str, str]) -> Document:
-    """The ConfigMap with the scheduler names of the served policies, by policy."""
-    metadata = {"name": PARAMETER, "namespace": namespace, "labels": {"app.kubernetes.io/name": "plimsoll"}}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(served)}
 
 
 def namespace_selector(adopt: AdoptSpec, own: str) -> Document:
@@ -143,9 +130,11 @@ def selector(spec: LabelSelectorSpec) -> Document:
     return {key: each for key, each in spec.model_dump(mode="json", by_alias=True).items() if each}
 
 
-def _conditions(adopt: AdoptSpec, policy: str) -> Iterator[tuple[str, str]]:
+def _conditions(adopt: AdoptSpec) -> Iterator[tuple[str, str]]:
     """Names and expressions of what must hold of a pod."""
-    yield "is-served", f"has(params.data) && '{policy}' in params.data"
+    yield "policy-adopts", "has(params.spec.scheduling.adopt) && !params.spec.?suspend.orValue(false)"
+    ready = f"each.type == '{READY}' && each.status == 'True'"
+    yield "policy-is-ready", f"params.?status.?conditions.orValue([]).exists(each, {ready})"
     yield "names-no-scheduler", f"object.spec.?schedulerName.orValue('') in ['', '{DEFAULT_SCHEDULER}']"
     yield "has-no-node", "object.spec.?nodeName.orValue('') == ''"
     owners = "object.metadata.?ownerReferences.orValue([])"

@@ -9,19 +9,22 @@ from typing import Any
 from plimsoll.adoption.admission_objects import (
     DAEMON_SET,
     DEFAULT_SCHEDULER,
-    PARAMETER,
     adopt_of,
     namespace_selector,
     object_name,
     selector,
 )
+from plimsoll.api.schema.resource import GROUP
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 
 Document = dict[str, Any]
 
+#: Kyverno reads the policy with each pod; its service account needs the right to get schedulingpolicies.
+PATH = f"/apis/{GROUP}/v1alpha1/schedulingpolicies"
+
 
 def kyverno_policy(policy: SchedulingPolicy, namespace: str) -> Document:
-    """The ClusterPolicy; ``namespace`` is the operator's, which has the parameter.
+    """The ClusterPolicy; ``namespace`` is the operator's, which is not adopted.
 
     Raises:
         ValueError: The policy adopts a percentage.
@@ -40,11 +43,13 @@ def kyverno_policy(policy: SchedulingPolicy, namespace: str) -> Document:
     kinds, operator = (
         (sorted(adopt.owner_kinds), "AnyIn") if adopt.owner_kinds else ([DAEMON_SET], "AnyNotIn")
     )
-    served = f"{{{{ adoption.data.\"{name}\" || '' }}}}"
     scheduler = f"{{{{ request.object.spec.schedulerName || '{DEFAULT_SCHEDULER}' }}}}"
     owner = "{{ request.object.metadata.ownerReferences[?controller].kind | [0] || '' }}"
+    adopted = "{{ policy.spec.scheduling.schedulerName }}"
     conditions = (
-        (served, "NotEquals", ""),
+        ("{{ policy.spec.scheduling.adopt || `null` }}", "NotEquals", None),
+        ("{{ policy.spec.suspend || `false` }}", "Equals", False),
+        ("{{ policy.status.conditions[?type=='Ready'].status | [0] || '' }}", "Equals", "True"),
         (scheduler, "Equals", DEFAULT_SCHEDULER),
         ("{{ request.object.spec.nodeName || '' }}", "Equals", ""),
         (owner, operator, kinds),
@@ -52,11 +57,11 @@ def kyverno_policy(policy: SchedulingPolicy, namespace: str) -> Document:
     rule = {
         "name": "adopt",
         "match": {"any": [{"resources": pods}]},
-        "context": [{"name": "adoption", "configMap": {"name": PARAMETER, "namespace": namespace}}],
+        "context": [{"name": "policy", "apiCall": {"urlPath": f"{PATH}/{name}"}}],
         "preconditions": {
             "all": [{"key": key, "operator": each, "value": value} for key, each, value in conditions]
         },
-        "mutate": {"patchStrategicMerge": {"spec": {"schedulerName": served}}},
+        "mutate": {"patchStrategicMerge": {"spec": {"schedulerName": adopted}}},
     }
     return {
         "apiVersion": "kyverno.io/v1",

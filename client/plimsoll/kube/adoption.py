@@ -1,16 +1,14 @@
-"""Reads and writes what adopts pods: admission policies with their bindings, and their parameter."""
+"""Reads and writes what adopts pods: admission policies and their bindings."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plimsoll.access.rights import WITHDRAW
-from plimsoll.adoption.admission_objects import BINDINGS, GROUP, PARAMETER, POLICIES, VERSIONS, parameter
-from plimsoll.kube.access_reviews import AccessReviews
+from plimsoll.adoption.admission_objects import BINDINGS, GROUP, POLICIES, VERSIONS
 from plimsoll.kube.session.discovery import offered
-from plimsoll.kube.session.errors import APIError, NotFound, Unavailable, answer_of
+from plimsoll.kube.session.errors import NotFound, Unavailable
 from plimsoll.kube.session.session import Session
-from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.ports.writes import WriteOutcome
 
 APPLY_PATCH = "application/apply-patch+yaml"
 
@@ -61,7 +59,10 @@ class AdmissionObjects:
         Raises:
             APIError: The server refused it, or did not respond.
         """
-        await _apply(self._session, _path(document), document)
+        params = {"fieldManager": "plimsoll", "force": "true"}
+        await self._session.request(
+            "PATCH", _path(document), document, content_type=APPLY_PATCH, params=params
+        )
 
     async def delete(self, document: Document) -> bool:
         """Delete an object; returns whether it existed.
@@ -74,53 +75,6 @@ class AdmissionObjects:
         except NotFound:
             return False
         return True
-
-
-class AdoptionParameter:
-    """The ConfigMap with the scheduler names of the policies that are served.
-
-    Applying creates it with rights on this one name: unlike a POST, the request has the name in its path.
-    """
-
-    def __init__(self, session: Session, namespace: str) -> None:
-        self.namespace = namespace
-        self._session = session
-        self._path = f"/api/v1/namespaces/{namespace}/configmaps/{PARAMETER}"
-
-    async def is_ours(self) -> bool:
-        """Whether we may write and withdraw it."""
-        try:
-            return bool(await AccessReviews(self._session).answer(WITHDRAW, self.namespace, PARAMETER))
-        except APIError:
-            return False
-
-    async def read(self) -> tuple[WriteResult, Mapping[str, str] | None]:
-        """Scheduler names by policy; None with DONE when there is no parameter."""
-        try:
-            found = await self._session.object("GET", self._path)
-        except NotFound:
-            return WriteResult(WriteOutcome.DONE), None
-        except APIError as exc:
-            return answer_of(exc), None
-        data = found.get("data")
-        return WriteResult(WriteOutcome.DONE), data if isinstance(data, dict) else {}
-
-    async def write(self, served: Mapping[str, str]) -> WriteResult:
-        """Adopt for these policies, and for no other."""
-        try:
-            await _apply(self._session, self._path, parameter(self.namespace, served))
-        except APIError as exc:
-            return answer_of(exc)
-        return WriteResult(WriteOutcome.DONE)
-
-    async def withdraw(self) -> WriteResult:
-        """Adopt no pod any more; GONE when nothing was adopted."""
-        return await self._session.write("DELETE", self._path)
-
-
-async def _apply(session: Session, path: str, document: Document) -> None:
-    params = {"fieldManager": "plimsoll", "force": "true"}
-    await session.request("PATCH", path, document, content_type=APPLY_PATCH, params=params)
 
 
 def _path(document: Document) -> str:

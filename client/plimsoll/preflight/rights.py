@@ -7,7 +7,6 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from plimsoll.access.rights import (
-    ADOPT,
     ALLOCATE,
     GRANTS,
     OPTIONAL_GRANTS,
@@ -22,7 +21,7 @@ from plimsoll.access.rights import (
     needs_of,
     remedies,
 )
-from plimsoll.adoption.admission_objects import PARAMETER, adopt_of
+from plimsoll.adoption.admission_objects import adopt_of
 from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.watched_resources import WATCHED
@@ -63,8 +62,8 @@ WAITING = "pods with resource claims wait, all others are served"
 #: The consequence of missing rights on autoscalers.
 LEARNT = "moves are proven with what an owner's newest pods request, not with what is recommended"
 
-#: The consequence of missing rights on the parameter of adoption.
-NOT_ADOPTED = "new pods keep default-scheduler"
+#: The consequence of missing rights on admission policies.
+NOT_COMPARED = "what adopts pods is not compared with policies"
 
 #: The prefix of a ServiceAccount's user name.
 _SERVICE_ACCOUNT = "system:serviceaccount:"
@@ -146,7 +145,7 @@ class DevicePresence(Enum):
 
 def wanted_rights(
     policies: Sequence[SchedulingPolicy],
-    leases: Sequence[tuple[str, str]],
+    leases: Iterable[tuple[str, str]],
     devices: DevicePresence = DevicePresence.NOT_SERVED,
     *,
     has_autoscalers: bool = False,
@@ -177,9 +176,7 @@ def wanted_rights(
         stops = {right: need.part for need in needs if need.is_essential for right in need.rights}
         yield NeededRight(f"policy {policy.metadata.name}", tuple(dict.fromkeys(asked)), stops)
     if any(adopt_of(policy) is not None for policy in policies):
-        adopting = [ReviewedRight(right, namespace, PARAMETER) for namespace, _ in leases for right in ADOPT]
-        adopting += map(ReviewedRight, READ_ADMISSION)
-        yield NeededRight("adoption", tuple(adopting), {}, otherwise=NOT_ADOPTED)
+        yield NeededRight("adoption", tuple(map(ReviewedRight, READ_ADMISSION)), {}, otherwise=NOT_COMPARED)
     if devices is not DevicePresence.NOT_SERVED:
         needed = (*READ_DEVICES, *(ALLOCATE if places_pods else ()))
         is_unused = devices is DevicePresence.UNUSED

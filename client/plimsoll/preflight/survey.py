@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from plimsoll.adoption.admission_objects import GROUP as ADMISSION_GROUP
-from plimsoll.adoption.admission_objects import PARAMETER, POLICIES, PREFIX
+from plimsoll.adoption.admission_objects import POLICIES, PREFIX
 from plimsoll.cluster.watched_resources import AUTOSCALERS
 from plimsoll.kube.access_reviews import right_of
 from plimsoll.kube.adoption import KINDS, AdmissionObjects
@@ -220,7 +220,7 @@ async def _guards(session: Session, path: str) -> AdmissionPolicies:
 
 
 async def _adoption(session: Session) -> AdoptionState:
-    """What adopts pods; parameters are looked for only where admission objects or policies may need them."""
+    """The admission objects that adopt pods."""
     version = await AdmissionObjects(session).version()
     documents = [
         {"kind": kind, **each}
@@ -229,12 +229,7 @@ async def _adoption(session: Session) -> AdoptionState:
         async for each in objects(session, f"/apis/{ADMISSION_GROUP}/{version}/{plural}")
         if name_of(each).startswith(PREFIX)
     ]
-    selector = {"fieldSelector": f"metadata.name={PARAMETER}"}
-    served = {
-        str(each["metadata"]["namespace"]): each.get("data") or {}
-        async for each in objects(session, "/api/v1/configmaps", selector)
-    }
-    return AdoptionState(version, documents, served)
+    return AdoptionState(version, documents)
 
 
 async def _keys(session: Session, nodes: str) -> Mapping[str, Sequence[str]]:

@@ -78,7 +78,7 @@ def judged(found: Survey) -> Iterator[Finding]:
     leases = {} if isinstance(found.leases, Unread) else found.leases
     ours = () if isinstance(found.installed, Unread) else found.installed
     namespaces = sorted({namespace for namespace, _ in our_leases(leases, ours)})
-    yield from judged_adoption(found.adoption, at_work(documents), namespaces, leads=leads)
+    yield from judged_adoption(found.adoption, documents, namespaces, leads=leads)
     seen = tuple(seen_programs(found.workloads, leases, found.reporters, found.now))
     yield from judged_programs(seen, ProgramActivity.of(at_work(documents)), found.unread)
     yield from judged_pods(found.waiting, claims_of(documents), found.placed, leads=leads)

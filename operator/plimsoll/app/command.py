@@ -86,9 +86,7 @@ def watchdog(
         Option(help="The cluster; left out: in-cluster, or the default kubeconfig.", dir_okay=False),
     ] = None,
     lease_name: Annotated[str, Option(help="Name of the operator's Lease.")] = "plimsoll",
-    lease_namespace: Annotated[
-        str, Option(help="Namespace of the Lease and of the parameter; left out: the pod's own.")
-    ] = "",
+    lease_namespace: Annotated[str, Option(help="Namespace of the Lease; left out: the pod's own.")] = "",
     seconds: Annotated[
         int, Option("--for", minimum=1, help="Seconds to look at the Lease before the command ends.")
     ] = 55,
@@ -96,9 +94,9 @@ def watchdog(
     """Withdraw the adoption of pods when no operator leads.
 
     It looks at the Lease every few seconds. If no process has renewed it for the time that it is valid, it
-    deletes the ConfigMap plimsoll-adoption: new pods stay with default-scheduler then. The operator writes
-    it again when it leads. One right on each of these two objects suffices; deploy/components/adoption runs
-    this command each minute.
+    sets the condition Ready of policies that adopt pods to False: new pods keep default-scheduler then. The
+    operator writes the condition again when it leads. deploy/components/adoption runs this command each
+    minute.
     """
     from plimsoll.app import watchdog as dog  # noqa: PLC0415 - each command loads what it needs
 

@@ -33,7 +33,7 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.kube.access_reviews import AccessReviews, CallerReviews, permissions
-from plimsoll.kube.adoption import AdmissionObjects, AdoptionParameter
+from plimsoll.kube.adoption import AdmissionObjects
 from plimsoll.kube.custom_resources import NamespacedResources, PolicyResources
 from plimsoll.kube.events import EventPoster
 from plimsoll.kube.pods import PodBinder, PodDocuments, PodPreemptor, PodStatusPatcher
@@ -181,9 +181,8 @@ class Operator:
             extending=extending,
             observer=self.observer,
         )
-        parameter = AdoptionParameter(session, namespace)
         self.adoption = Adoption(
-            parameter, AdmissionObjects(session), self.clock, self.observer, self.conditions
+            AdmissionObjects(session), namespace, self.clock, self.observer, self.conditions
         )
         self.policies = self._controller(profiles, statuses, left_out)
         self.start_check = StartCheck(

@@ -5,16 +5,16 @@ from typing import Any
 
 import yaml
 
-from plimsoll.adoption.admission_objects import PARAMETER, admission_objects, adopt_of, named_objects
+from plimsoll.adoption.admission_objects import admission_objects, adopt_of, named_objects
 from plimsoll.adoption.kyverno import kyverno_policy
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cli.callers.pauses import OperatorLease, operator_namespace
 from plimsoll.commands.errors import UserError
-from plimsoll.kube.adoption import AdmissionObjects, AdoptionParameter
+from plimsoll.kube.adoption import AdmissionObjects
 from plimsoll.kube.custom_resources import GROUP
 from plimsoll.kube.lists import objects
 from plimsoll.kube.session.session import Session
-from plimsoll.preflight.policy_conditions import name_of, parsed
+from plimsoll.preflight.policy_conditions import name_of, parsed, reason_not_to_adopt
 
 Document = Mapping[str, Any]
 
@@ -26,20 +26,20 @@ async def printed(session: Session, operator: OperatorLease, names: Sequence[str
         UserError: A policy does not adopt pods.
         APIError: The server refused a request, or did not respond.
     """
-    policies = await _adopting(session, names)
+    _, policies = await _adopting(session, names)
     namespace = operator.namespace or await operator_namespace(session, operator)
     version = await AdmissionObjects(session).version()
-    documents: list[Document] = []
+    found: list[Document] = []
     try:
         for policy in policies:
-            documents += (
+            found += (
                 admission_objects(policy, namespace, version)
                 if version
                 else [kyverno_policy(policy, namespace)]
             )
     except ValueError as exc:
         raise UserError(str(exc)) from exc
-    return ["---\n".join(yaml.safe_dump(each, sort_keys=False) for each in documents).rstrip("\n")]
+    return ["---\n".join(yaml.safe_dump(each, sort_keys=False) for each in found).rstrip("\n")]
 
 
 async def apply(session: Session, operator: OperatorLease, names: Sequence[str]) -> Sequence[str]:
@@ -49,7 +49,7 @@ async def apply(session: Session, operator: OperatorLease, names: Sequence[str])
         UserError: A policy does not adopt pods, or the server does not have the kinds.
         APIError: The server refused a request, or did not respond.
     """
-    policies = await _adopting(session, names)
+    documents, policies = await _adopting(session, names)
     namespace = operator.namespace or await operator_namespace(session, operator)
     admission = AdmissionObjects(session)
     version = await admission.version()
@@ -58,24 +58,18 @@ async def apply(session: Session, operator: OperatorLease, names: Sequence[str])
             f"{session.address} does not serve MutatingAdmissionPolicy (Kubernetes 1.36): install Kyverno,"
             " leave --apply out, and apply what is printed"
         )
-    answer, served = await AdoptionParameter(session, namespace).read()
     lines = []
     for policy in policies:
         for document in admission_objects(policy, namespace, version):
             await admission.apply(document)
             lines.append(f"{_text(document)} applied")
-        lines.append(_effect(policy, namespace, served or {}) if answer.is_done else answer.message)
+        name, why = policy.metadata.name, reason_not_to_adopt(documents[policy.metadata.name])
+        scheduler = policy.spec.scheduling.scheduler_name if policy.spec.scheduling else ""
+        effect = (
+            f"new pods keep default-scheduler: {why}" if why else f"new pods get schedulerName {scheduler}"
+        )
+        lines.append(f"policy {name}: {effect}")
     return lines
-
-
-def _effect(policy: SchedulingPolicy, namespace: str, served: Mapping[str, str]) -> str:
-    name = policy.metadata.name
-    if name in served:
-        return f"policy {name}: new pods get schedulerName {served[name]}"
-    return (
-        f"policy {name}: no pod is adopted yet: ConfigMap {namespace}/{PARAMETER} does not name it; the"
-        " operator writes it while it leads and may place the policy's pods (deploy/components/adoption)"
-    )
 
 
 async def remove(session: Session, names: Sequence[str]) -> Sequence[str]:
@@ -101,8 +95,10 @@ async def remove(session: Session, names: Sequence[str]) -> Sequence[str]:
     return lines
 
 
-async def _adopting(session: Session, names: Sequence[str]) -> list[SchedulingPolicy]:
-    """The named policies, by default all that adopt pods."""
+async def _adopting(
+    session: Session, names: Sequence[str]
+) -> tuple[Mapping[str, Document], list[SchedulingPolicy]]:
+    """All policies as documents, and the named ones, by default all that adopt pods."""
     found = {name_of(each): each async for each in objects(session, f"{GROUP}/schedulingpolicies")}
     if missing := [name for name in names if name not in found]:
         raise UserError(f"no SchedulingPolicy {missing[0]}; kubectl get spol lists them")
@@ -118,7 +114,7 @@ async def _adopting(session: Session, names: Sequence[str]) -> list[SchedulingPo
             raise UserError(f"SchedulingPolicy {name} adopts no pods: set spec.scheduling.adopt")
     if not policies:
         raise UserError("no SchedulingPolicy adopts pods: set spec.scheduling.adopt in one")
-    return policies
+    return found, policies
 
 
 def _text(document: Document) -> str:

@@ -11,15 +11,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from plimsoll.adoption.admission_objects import PARAMETER
+from plimsoll.adoption.admission_objects import adopt_of
 from plimsoll.commands.errors import UserError
-from plimsoll.kube.adoption import AdoptionParameter
 from plimsoll.kube.custom_resources import GROUP
 from plimsoll.kube.lists import objects
 from plimsoll.kube.session.errors import APIError, NotFound, readable
 from plimsoll.kube.session.session import Session
+from plimsoll.policies.conditions import scheduler_name_of
 from plimsoll.preflight.leases import is_renewed, lease_of
-from plimsoll.preflight.policy_conditions import claims_of
+from plimsoll.preflight.policy_conditions import at_work, claims_of, name_of, reason_not_to_adopt
 
 LEASES = "/apis/coordination.k8s.io/v1/leases"
 
@@ -81,23 +81,24 @@ async def release(session: Session, wanted: Release) -> Sequence[str]:
 async def _until_unserved(session: Session, wanted: Release) -> None:
     """Check that no operator serves the scheduler name, and that no new pod gets it."""
     scheduler = wanted.scheduler
-    policies = [each async for each in objects(session, f"{GROUP}/schedulingpolicies")]
-    policy, problem = claims_of(policies).get(scheduler, ("", ""))
-    async for document in objects(session, LEASES, {"fieldSelector": f"metadata.name={wanted.lease}"}):
-        namespace = str(document["metadata"]["namespace"])
-        if policy and not problem and is_renewed(lease_of(document), time.time()):
+    documents = [each async for each in objects(session, f"{GROUP}/schedulingpolicies")]
+    for policy in at_work(documents):
+        document = next(each for each in documents if name_of(each) == policy.metadata.name)
+        is_named = scheduler_name_of(policy, document) == scheduler
+        if is_named and adopt_of(policy) is not None and not reason_not_to_adopt(document):
+            name = policy.metadata.name
             raise UserError(
-                f"policy {policy} serves schedulerName {scheduler}, and an operator leads (lease"
-                f" {namespace}/{wanted.lease}): plimsoll explain pod says why a pod waits; to hand its pods"
-                f" over, plimsoll pause {policy} first"
+                f"policy {name} adopts pods: new ones get schedulerName {scheduler} again; wait for the"
+                f" watchdog, or plimsoll pause {name}"
             )
-        answer, adopted = await AdoptionParameter(session, namespace).read()
-        if not answer.is_done:
-            raise UserError(f"ConfigMap {namespace}/{PARAMETER} cannot be read: {answer.message}")
-        if adopted and scheduler in adopted.values():
+    name, problem = claims_of(documents).get(scheduler, ("", ""))
+    async for document in objects(session, LEASES, {"fieldSelector": f"metadata.name={wanted.lease}"}):
+        if name and not problem and is_renewed(lease_of(document), time.time()):
+            where = f"{document['metadata']['namespace']}/{wanted.lease}"
             raise UserError(
-                f"new pods still get schedulerName {scheduler}: kubectl delete configmap -n {namespace}"
-                f" {PARAMETER}, or wait for the watchdog to do so"
+                f"policy {name} serves schedulerName {scheduler}, and an operator leads (lease {where}):"
+                f" plimsoll explain pod says why a pod waits; to hand its pods over, first plimsoll pause"
+                f" {name}"
             )
 
 
