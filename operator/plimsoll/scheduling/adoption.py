@@ -62,6 +62,7 @@ class Adoption:
             except APIError as exc:  # what is known stays
                 troubles[policy.metadata.name] = self.troubles(policy.metadata.name)
                 self._observer.failed("comparing admission policies", str(exc))
+        troubles = {name: said for name, said in troubles.items() if said}
         if troubles != self._troubles:
             self._troubles = troubles
             self._conditions.notify()
