@@ -8,7 +8,7 @@ from plimsoll.adoption.admission_objects import PREFIX, admission_objects, adopt
 from plimsoll.adoption.drift import Document, drift
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.preflight.findings import Area, Finding, Level, Unread, unchecked
-from plimsoll.preflight.policy_conditions import at_work, name_of, reason_not_to_adopt
+from plimsoll.preflight.policy_conditions import name_of, parsed, reason_not_to_adopt
 
 
 class AdoptionState(Struct, frozen=True):
@@ -34,7 +34,8 @@ def judged_adoption(
         namespaces: Those of the operator's leases.
         leads: Whether an operator leads.
     """
-    adopting = [each for each in at_work(policies) if adopt_of(each) is not None]
+    read = [each for each in map(parsed, policies) if isinstance(each, SchedulingPolicy)]
+    adopting = [each for each in read if adopt_of(each) is not None]
     if isinstance(found, Unread):
         if adopting:
             yield unchecked(Area.POLICIES, "adoption", found)
@@ -77,6 +78,8 @@ def _judged(policy: SchedulingPolicy, found: AdoptionState, namespace: str, obst
         return Finding(Area.POLICIES, level, subject, said, f"plimsoll adopt {name} --apply")
     if obstacle:
         message = f"new pods keep default-scheduler: {obstacle}"
+        if policy.spec.suspend:
+            return Finding(Area.POLICIES, Level.OK, subject, message)
         return Finding(Area.POLICIES, level, subject, message, f"kubectl describe spol {name}")
     assert policy.spec.scheduling is not None
     message = f"new pods get schedulerName {policy.spec.scheduling.scheduler_name}"

@@ -9,7 +9,7 @@ from plimsoll.api.schema.rules import Rule, UniqueItems
 from plimsoll.api.schema.selectors import LabelSelectorSpec
 from plimsoll.api.v1alpha1.scope import NamespaceScope
 
-OwnerKind = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=63, examples=["ReplicaSet"])]
+OwnerKind = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9]*$", max_length=63, examples=["ReplicaSet"])]
 """Kind of a controller of pods."""
 
 
