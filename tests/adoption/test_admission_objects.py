@@ -1,4 +1,4 @@
-"""What a policy with ``adopt`` makes of itself: selectors, conditions, the canary's bound, and drift."""
+"""Admission objects of a policy with ``adopt``: selectors, conditions, the canary's bound, and drift."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def policy(**adopt: Any) -> SchedulingPolicy:
 
 
 def conditions(**adopt: Any) -> dict[str, str]:
-    """Expressions by name."""
+    """The expressions, keyed by their names."""
     found = admission_objects(policy(**adopt), "plimsoll")[0]["spec"]["matchConditions"]
     return {each["name"]: each["expression"] for each in found}
 
 
 def left_out(**adopt: Any) -> list[str]:
-    """The namespaces that are left out by name."""
+    """The names of the namespaces that are left out."""
     found = admission_objects(policy(**adopt), "plimsoll")[0]["spec"]["matchConstraints"]["namespaceSelector"]
     return [
         name for each in found["matchExpressions"] if each["operator"] == "NotIn" for name in each["values"]
@@ -87,7 +87,7 @@ def edited(objects: list[Any], place: int, *path: Any, value: Any) -> list[Any]:
     return changed
 
 
-def test_drift_is_named_by_its_field_and_defaults_are_none() -> None:
+def test_drift_is_named_by_its_field_and_defaults_do_not_count() -> None:
     wanted = admission_objects(policy(), "plimsoll")
 
     assert drift(wanted, wanted) == ""

@@ -1,4 +1,4 @@
-"""Which pods ``plimsoll release`` hands over, and which it leaves alone."""
+"""``plimsoll release``: pods that are handed over, and pods that are left alone."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ OWNERS = {
     "jobs/strict": owner(),
     "jobs/patient": owner(failed=1, limit=2),
 }
-NOW = {
+NOW: dict[str, Obj] = {
     "placed": {"spec": {"nodeName": "node-1"}},
     "another": {"metadata": {"uid": "new", "resourceVersion": "8"}},
 }

@@ -53,7 +53,7 @@ def unknown(expression: str) -> set[str]:
     wrong = {name for name in found if name not in known}
     labels = {label for name in found - wrong for label in known[name]} | SCRAPED  # type: ignore[assignment] # a fake differs on purpose
     for name in KUBE_STATE.keys() & set(re.findall(r"\bkube_\w+", expression)):
-        labels = labels | KUBE_STATE[name]  # type: ignore[assignment, operator] # as above
+        labels = labels | KUBE_STATE[name]  # type: ignore[operator] # as above
     for chosen in re.findall(r"\{([^}]*)\}", expression):
         wrong |= set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", chosen)) - labels  # type: ignore[operator] # known to exist in this test
     for grouped in re.findall(r"\b(?:by|on|without|ignoring) \(([^)]*)\)", expression):

@@ -1,4 +1,4 @@
-"""What check says of policies that adopt pods, and of what is left of them."""
+"""Findings about policies that adopt pods, and about objects that are left of them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What adopts pods: admission objects for policies with ``spec.scheduling.adopt``, and how they drift."""
+"""Admission objects that adopt pods for policies with ``spec.scheduling.adopt``, and their comparison."""

@@ -117,10 +117,10 @@ def namespace_selector(adopt: AdoptSpec, own: str) -> Document:
     chosen = adopt.namespaces
     left_out = sorted({SYSTEM_NAMESPACE, own, *chosen.exclude} - {*chosen.include})
     found: Document = {} if chosen.label_selector is None else selector(chosen.label_selector)
-    by_name = [("In", sorted(chosen.include))] if chosen.include else []
-    by_name += [("NotIn", left_out)] if left_out else []
+    named = [("In", sorted(chosen.include))] if chosen.include else []
+    named += [("NotIn", left_out)] if left_out else []
     requirements = [
-        {"key": NAMESPACE_LABEL, "operator": operator, "values": names} for operator, names in by_name
+        {"key": NAMESPACE_LABEL, "operator": operator, "values": names} for operator, names in named
     ]
     return found | {"matchExpressions": [*found.get("matchExpressions", ()), *requirements]}
 
