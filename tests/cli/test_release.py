@@ -91,8 +91,8 @@ class Waiting(Refusing):
             document = {"metadata": {"name": "web"}, "spec": spec, "status": {"conditions": [READY]}}
             return 200, {"items": [] if way == "dead" else [document]}
         if path.endswith("/leases"):
-            spec = {"holderIdentity": "a_1", "leaseDurationSeconds": 15, "renewTime": RENEWED}
-            lease = {"metadata": {"namespace": "plimsoll", "name": "plimsoll"}, "spec": spec}
+            held = {"holderIdentity": "a_1", "leaseDurationSeconds": 15, "renewTime": RENEWED}
+            lease = {"metadata": {"namespace": "plimsoll", "name": "plimsoll"}, "spec": held}
             return 200, {"items": [lease]}
         if path == "/api/v1/pods":
             assert query["fieldSelector"] == "spec.schedulerName=plimsoll,spec.nodeName="
