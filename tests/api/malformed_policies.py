@@ -479,7 +479,7 @@ BY_HAND = (
 _VALID = {"name": "a", "schedulerName": "plimsoll", "key": "a", "operator": "Exists", "evictions": 0}
 """A valid value for each required field."""
 _VALID |= {"source": "KubernetesMetrics", "url": "http://a", "query": "q", "unit": "Cores"}
-_VALID |= {"secretName": "a", "secretReference": {"name": "a"}}
+_VALID |= {"secretName": "a", "secretReference": {"name": "a"}, "namespaces": {"include": ["a"]}}
 
 
 def _valid(name: str, schema: dict[str, Any], value: str = "") -> Any:

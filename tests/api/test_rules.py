@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from plimsoll.api.schema.resource import Resource
 from plimsoll.api.schema.selectors import LabelSelectorRequirementSpec, SelectorOperator
+from plimsoll.api.v1alpha1.adoption import AdoptSpec
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.extender import ExtenderSpec, ExtenderTLS, ManagedResource
@@ -70,6 +71,19 @@ WIRE = {
                 ),
                 max_size=3,
             ),
+        },
+    ),
+    AdoptSpec: st.fixed_dictionaries(
+        {
+            "namespaces": st.fixed_dictionaries(
+                {}, optional={"include": NAMES, "exclude": st.just(["d"]), "labelSelector": st.just({})}
+            ).filter(lambda chosen: not (chosen.get("include") and chosen.get("exclude")))
+        },
+        optional={
+            "ownerKinds": st.lists(
+                st.sampled_from(["ReplicaSet", "Deployment", "CronJob", "Job"]), unique=True
+            ),
+            "percentage": st.integers(1, 100),
         },
     ),
     ManagedResource: st.fixed_dictionaries(

@@ -24,6 +24,10 @@ MONITORING = ("serviceMonitor.enabled=true", "prometheusRule.enabled=true", "das
 SCRAPED = {"job", "instance", "namespace", "le"}
 
 
+#: Labels of the metrics of kube-state-metrics that alerts read.
+KUBE_STATE = {"kube_pod_scheduler": {"pod", "name"}, "kube_pod_status_phase": {"pod", "phase"}}
+
+
 def panels(dashboard: Obj) -> list[Obj]:
     """The panels that show something."""
     return [each for each in dashboard["panels"] if each["type"] != "row"]
@@ -48,10 +52,12 @@ def unknown(expression: str) -> set[str]:
     found = set(re.findall(r"\bplimsoll_\w+", expression))
     wrong = {name for name in found if name not in known}
     labels = {label for name in found - wrong for label in known[name]} | SCRAPED  # type: ignore[assignment] # a fake differs on purpose
+    for name in KUBE_STATE.keys() & set(re.findall(r"\bkube_\w+", expression)):
+        labels = labels | KUBE_STATE[name]  # type: ignore[operator] # as above
     for chosen in re.findall(r"\{([^}]*)\}", expression):
         wrong |= set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", chosen)) - labels  # type: ignore[operator] # known to exist in this test
     for grouped in re.findall(r"\b(?:by|on|without|ignoring) \(([^)]*)\)", expression):
-        wrong |= {each.strip() for each in grouped.split(",")} - labels  # type: ignore[operator] # known to exist in this test
+        wrong |= {each.strip() for each in grouped.split(",") if each} - labels  # type: ignore[operator] # known to exist in this test
     return wrong
 
 

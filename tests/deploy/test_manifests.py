@@ -20,6 +20,7 @@ from deploy.manifests import (
     VALUES,
     Obj,
     documents,
+    documents_with,
     grants,
     grants_with,
     of_chart,
@@ -485,6 +486,55 @@ def test_the_right_to_read_recommended_requests_is_given_to_those_who_ask() -> N
 
     assert grants_with("dry-run", "vertical-pod-autoscalers") - grants("dry-run") == asked
     assert operators_grants(parsed(templated("", *option))) - grants("dry-run") == asked
+
+
+def test_the_right_to_compare_admission_policies_is_given_to_those_who_ask() -> None:
+    """By the component and by the chart alike; none may be written."""
+    kinds = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
+    asked = {("get", "admissionregistration.k8s.io", kind) for kind in kinds}
+    option = ("--set", "adoption.enabled=true")
+
+    assert grants_with("dry-run", "adoption") - grants("dry-run") == asked
+    assert operators_grants(parsed(templated("", *option))) - grants("dry-run") == asked
+
+
+def test_the_watchdog_may_withdraw_policies_and_nothing_else() -> None:
+    """By the component and by the chart alike; an admission policy restricts what it may write."""
+    asked = [
+        {"apiGroups": ["plimsoll.dev"], "resources": ["schedulingpolicies"], "verbs": ["list"]},
+        {"apiGroups": ["plimsoll.dev"], "resources": ["schedulingpolicies/status"], "verbs": ["patch"]},
+        {
+            "apiGroups": ["coordination.k8s.io"],
+            "resources": ["leases"],
+            "resourceNames": ["plimsoll"],
+            "verbs": ["get"],
+        },
+    ]
+    chart = parsed(templated("", "--set", "adoption.enabled=true"))
+    for objects in (documents_with("enforce", "adoption"), chart):
+        (job,) = of_kind(objects, "CronJob")
+        pod = job["spec"]["jobTemplate"]["spec"]["template"]
+        account = pod["spec"]["serviceAccountName"]
+        bound = [
+            each["roleRef"]["name"]
+            for each in of_kind(objects, "RoleBinding", "ClusterRoleBinding")
+            if account in [subject["name"] for subject in each["subjects"]]
+        ]
+        roles = [
+            each for each in of_kind(objects, "ClusterRole", "Role") if each["metadata"]["name"] in bound
+        ]
+        rules = [rule for role in roles for rule in role["rules"]]
+        assert sorted(rules, key=str) == sorted(asked, key=str)
+        (guard,) = [
+            each
+            for each in of_kind(objects, "ValidatingAdmissionPolicy")
+            if each["metadata"]["name"].endswith("only-withdrawing")
+        ]
+        (condition,) = guard["spec"]["matchConditions"]
+        assert condition["expression"].endswith(f"'system:serviceaccount:plimsoll:{account}'")
+        selector = of_kind(objects, "Deployment")[0]["spec"]["selector"]["matchLabels"]
+        labels = pod["metadata"]["labels"]
+        assert not selector.items() <= labels.items()  # else budget and Service would count its pods
 
 
 def test_secrets_for_prometheus_are_read_by_their_names() -> None:

@@ -60,6 +60,11 @@ def test_those_of_a_dry_run() -> None:
             lambda: grants_with("enforce", "vertical-pod-autoscalers") - grants("enforce"),
             id="recommended requests",
         ),
+        pytest.param(
+            "deploy/components/adoption",
+            lambda: grants_with("enforce", "adoption") - grants("enforce"),
+            id="adoption",
+        ),
     ],
 )
 def test_those_of_what_is_added(manifest: str, added: Callable[[], set[tuple[str, str, str]]]) -> None:

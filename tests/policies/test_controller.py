@@ -899,3 +899,37 @@ async def test_who_claims_a_scheduler_name() -> None:
     assert claimed["second"] == ("two", "spec.suspend is true")
     assert claimed["third"][0] == "three"
     assert "spec.scheduling.plugins" in claimed["third"][1]
+
+
+def withdrawn(document: dict[str, Any], conditions: Any) -> dict[str, Any]:
+    """The policy with the condition that the watchdog writes."""
+    written = [
+        {**each, "status": "False", "reason": "NoLeader"} if each["type"] == "Ready" else dict(each)
+        for each in conditions
+    ]
+    return {**document, "status": {"conditions": written}}
+
+
+async def test_a_policy_that_the_watchdog_has_withdrawn_is_ready_again_while_we_lead() -> None:
+    """Once; our own status, which comes back by the watch, is not written again."""
+    scene = Scene()
+    await scene.policies.set(a_policy())
+    before = scene.statuses.statuses["one"]["conditions"]
+    scene.statuses.statuses["one"] = {}
+
+    await scene.policies.set({**a_policy(), "status": {"conditions": before}})
+    unwritten = dict(scene.statuses.statuses["one"])
+    await scene.policies.set(withdrawn(a_policy(), before))
+
+    assert unwritten == {}
+    assert scene.condition("one", "Ready")[:2] == ("True", "Serving")
+
+
+async def test_a_withdrawn_policy_is_ready_when_the_next_process_leads() -> None:
+    """Its first status comes from the rights and the spec, not from what was written."""
+    scene, first = Scene(), Scene()
+    await first.policies.set(a_policy())
+
+    await scene.policies.set(withdrawn(a_policy(), first.statuses.statuses["one"]["conditions"]))
+
+    assert scene.condition("one", "Ready")[:2] == ("True", "Serving")

@@ -23,6 +23,8 @@ SAID_IN: Mapping[str, frozenset[str]] = {
     "rebalancing.runs.scope_review": frozenset({"troubles", "advice"}),
     "planning.proven.load_lines": frozenset({"by_load_conditions"}),
     "scheduling.orphaned_pods": frozenset({"advice"}),
+    "scheduling.adoption": frozenset({"look", "_difference"}),
+    "app.watchdog": frozenset({"_withdraw"}),
     "scheduling.gangs.status": frozenset({"status_of"}),
 }
 _REASON = re.compile(r"[A-Z][a-z]+[A-Za-z]*")
@@ -76,6 +78,21 @@ MEANINGS: Mapping[str, tuple[str, str, str]] = {
         _DEGRADED,
         "a plugin package that the policy names could not be loaded",
         "see the message; reinstall it",
+    ),
+    "AdoptionNotApplied": (
+        _DEGRADED,
+        "what adopts pods is missing, or not as the policy says",
+        "`plimsoll adopt NAME --apply`",
+    ),
+    "AdoptionNotCompared": (
+        _DEGRADED,
+        "the operator may not read what adopts pods",
+        "apply `deploy/components/adoption`",
+    ),
+    "NoLeader": (
+        "`Ready=False`",
+        "the watchdog found that no operator leads; new pods are not adopted",
+        "let the operator run; `plimsoll release` hands waiting pods over",
     ),
     "EvictionsShadowed": (
         _DEGRADED,

@@ -93,6 +93,12 @@ READ_AUTOSCALERS = tuple(
     Right(verb, "autoscaling.k8s.io", "verticalpodautoscalers") for verb in ("list", "watch")
 )
 
+#: The rights to compare what adopts pods with what policies say.
+ADMISSION = "admissionregistration.k8s.io"
+READ_ADMISSION = tuple(
+    Right("get", ADMISSION, f"mutatingadmission{each}") for each in ("policies", "policybindings")
+)
+
 #: For each manifest: its path, the value of the chart, and the rights that it grants.
 Grants = tuple[tuple[str, str, frozenset[Right]], ...]
 
@@ -121,6 +127,7 @@ OPTIONAL_GRANTS: Grants = (
     ),
     ("deploy/base", "rbac.create: true", frozenset(READ_POD_GROUPS)),
     ("deploy/enforce", "mode: Enforce", frozenset({POD_GROUP_STATUS})),
+    ("deploy/components/adoption", "adoption.enabled: true", frozenset(READ_ADMISSION)),
 )
 
 #: All rights that are reviewed.

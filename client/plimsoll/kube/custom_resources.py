@@ -28,9 +28,11 @@ class PolicyResources:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def write_status(self, name: str, status: Mapping[str, Any]) -> WriteResult:
-        """Merge into the policy's status."""
-        return await self._session.merge(f"{GROUP}/schedulingpolicies/{name}/status", {"status": status})
+    async def write_status(self, name: str, status: Mapping[str, Any], *, version: str = "") -> WriteResult:
+        """Merge into the policy's status, in any version or only in one."""
+        meant = {"metadata": {"resourceVersion": version}} if version else {}
+        path = f"{GROUP}/schedulingpolicies/{name}/status"
+        return await self._session.merge(path, {**meant, "status": status})
 
     async def list(self) -> tuple[WriteResult, Sequence[Mapping[str, Any]]]:
         """All policies; GONE when the CustomResourceDefinition is not installed."""

@@ -11,6 +11,9 @@ from plimsoll.api.schema.conditions import Condition
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 
+#: The reason of Ready that the watchdog writes when no operator leads (plimsoll.app.watchdog).
+WITHDRAWN = "NoLeader"
+
 
 def stopped_parts(policy: SchedulingPolicy, access: Access) -> dict[Part, str]:
     """The parts of a policy that cannot work because of missing rights, with the reasons."""

@@ -10,10 +10,16 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from typing import Any, Protocol
 
 from plimsoll.access.rights import Access
-from plimsoll.api.schema.conditions import Condition, ConditionStatus
+from plimsoll.api.schema.conditions import READY, Condition, ConditionStatus, condition
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.policies.conditions import may_predict, names_in, scheduler_name_of, written_conditions
+from plimsoll.policies.conditions import (
+    WITHDRAWN,
+    may_predict,
+    names_in,
+    scheduler_name_of,
+    written_conditions,
+)
 from plimsoll.policies.judgement import PolicyChecks, divide
 from plimsoll.policies.profiles import ProfileSchedulers
 from plimsoll.policies.status import KnownPolicy, PolicyStatuses
@@ -103,6 +109,8 @@ class PolicyController:
             self._rebalancing.run_now(name)
         if known is not None and known.seen.get("spec") == document.get("spec"):
             known.seen, known.generation = document, generation
+            if _is_withdrawn(document) and not _is_withdrawn(known.written):
+                known.written = None  # the watchdog has withdrawn the policy, and we lead
             return self._write(known)
         if known is None:
             known = self._known[name] = KnownPolicy(
@@ -229,6 +237,11 @@ class PolicyController:
         left_out = {LEFT_OUT: "; ".join(lacking)} if lacking else {}
         self._statuses.describe(known, {**left_out, **failing, **self._rebalancing.troubles(known.name)})
 
+    def adopting(self) -> list[SchedulingPolicy]:
+        """The policies that adopt pods."""
+        accepted = (known.accepted for _, known in sorted(self._known.items()))
+        return [each for each in accepted if each and each.spec.scheduling and each.spec.scheduling.adopt]
+
     def claimed(self) -> Mapping[str, tuple[str, str]]:
         """For each scheduler name: the policy that has it, and why that does not serve it, or ""."""
         found: dict[str, tuple[str, str]] = {}
@@ -245,3 +258,9 @@ def _asked_run(document: Mapping[str, Any]) -> str:
     """The value of the annotation that requests a run; each new value requests one."""
     annotations = document["metadata"].get("annotations")
     return str(annotations.get(RUN, "")) if isinstance(annotations, Mapping) else ""
+
+
+def _is_withdrawn(document: Mapping[str, Any] | None) -> bool:
+    """Whether the watchdog has written the condition Ready of a policy."""
+    found = condition(written_conditions(document or {}), READY)
+    return found is not None and found.reason == WITHDRAWN

@@ -1,7 +1,7 @@
 """Decides the conditions of each policy (Accepted, Ready, Degraded), and writes its status with retries."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
@@ -105,6 +105,7 @@ class PolicyStatuses:
     Args:
         recorder: Records the events of policies.
         access: The rights that the API server grants.
+        adoption: Why a policy does not adopt pods as it says, in sentences by reason.
 
     Attributes:
         notes: Sentences that degrade every policy, by reason.
@@ -118,6 +119,7 @@ class PolicyStatuses:
         clock: Clock,
         observer: Observer,
         advisers: Sequence[PolicyAdviser],
+        adoption: Callable[[str], Mapping[str, str]] = lambda _: {},
     ) -> None:
         self._writer = writer
         self._recorder = recorder
@@ -125,6 +127,7 @@ class PolicyStatuses:
         self._clock = clock
         self._observer = observer
         self._advisers = advisers
+        self._adoption = adoption
         self.notes: dict[str, str] = {}
 
     def describe(self, known: KnownPolicy, troubles: Mapping[str, str]) -> None:
@@ -141,6 +144,7 @@ class PolicyStatuses:
             **({reason: sentence} if reason else {}),
             **({NOT_ALLOWED: missing} if missing else {}),
             **self.notes,
+            **self._adoption(known.name),
             **troubles,
         }
         advice = {kind: said for each in self._advisers for kind, said in each.advice(known.name).items()}

@@ -55,6 +55,16 @@ def claims_of(documents: Sequence[Document]) -> Claims:
     return found
 
 
+def reason_not_to_adopt(document: Document) -> str:
+    """Why admission adopts no pods for a policy that asks for it, by its status; "" if it does."""
+    ready = _condition(document, READY)
+    if (document.get("spec") or {}).get("suspend"):
+        return _SUSPENDED
+    if ready is None:
+        return "no operator has looked at the policy"
+    return "" if ready.status is ConditionStatus.TRUE else ready.message
+
+
 def _age(document: Document) -> tuple[str, str]:
     metadata = document.get("metadata") or {}
     return str(metadata.get("creationTimestamp", "")), str(metadata.get("name", ""))

@@ -12,6 +12,7 @@ from plimsoll.access.rights import (
     OPTIONAL_GRANTS,
     PLIMSOLL,
     POD_GROUP_STATUS,
+    READ_ADMISSION,
     READ_AUTOSCALERS,
     READ_DEVICES,
     READ_POD_GROUPS,
@@ -22,6 +23,7 @@ from plimsoll.access.rights import (
     needs_of,
     remedies,
 )
+from plimsoll.adoption.admission_objects import adopt_of
 from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.watched_resources import WATCHED
@@ -66,6 +68,9 @@ LEARNT = "moves are proven with what an owner's newest pods request, not with wh
 #: The consequence of missing rights on what plugins and strategies declare, and the remedy.
 UNREAD = "plugins and strategies that read these fail"
 GRANT_IT = "grant them (chart: rbac.extraRules)"
+
+#: The consequence of missing rights on admission policies.
+NOT_COMPARED = "what adopts pods is not compared with policies"
 
 #: The prefix of a ServiceAccount's user name.
 _SERVICE_ACCOUNT = "system:serviceaccount:"
@@ -179,6 +184,8 @@ def wanted_rights(
         )
         stops = {right: need.part for need in needs if need.is_essential for right in need.rights}
         yield NeededRight(f"policy {policy.metadata.name}", tuple(dict.fromkeys(asked)), stops)
+    if any(adopt_of(policy) is not None for policy in policies):
+        yield NeededRight("adoption", tuple(map(ReviewedRight, READ_ADMISSION)), {}, otherwise=NOT_COMPARED)
     if devices is not DevicePresence.NOT_SERVED:
         needed = (*READ_DEVICES, *(ALLOCATE if places_pods else ()))
         is_unused = devices is DevicePresence.UNUSED

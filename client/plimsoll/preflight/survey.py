@@ -7,8 +7,11 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from plimsoll.adoption.admission_objects import GROUP as ADMISSION_GROUP
+from plimsoll.adoption.admission_objects import POLICIES, PREFIX
 from plimsoll.cluster.watched_resources import AUTOSCALERS, CORE_POD_GROUPS
 from plimsoll.kube.access_reviews import right_of
+from plimsoll.kube.adoption import KINDS, AdmissionObjects
 from plimsoll.kube.custom_resources import GROUP, shadowing_evictions
 from plimsoll.kube.lists import objects
 from plimsoll.kube.resource_claims import GROUP as DEVICES
@@ -19,6 +22,7 @@ from plimsoll.kube.session.session import Session
 from plimsoll.model.decoding import DecodeError, convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.preflight import definitions
+from plimsoll.preflight.adoption import AdoptionState
 from plimsoll.preflight.findings import Unread
 from plimsoll.preflight.leases import NAME, Leases, lease_of
 from plimsoll.preflight.other_schedulers import REPORTERS
@@ -60,6 +64,7 @@ class Survey(Struct, frozen=True):
         placed: The scheduler names among these whose pods were placed before.
         reporters: Reporters of the cluster's events.
         guards: The cluster's admission policies.
+        adoption: What adopts pods.
         keys: Annotations and labels of nodes and namespaces, by object.
         devices: Whether the cluster has dynamically allocated devices.
         has_autoscalers: Whether it has VerticalPodAutoscalers; if unreadable, it may.
@@ -78,6 +83,7 @@ class Survey(Struct, frozen=True):
     waiting: dict[str, list[Pod]] | Unread
     placed: frozenset[str]
     guards: AdmissionPolicies | Unread
+    adoption: AdoptionState | Unread
     keys: Mapping[str, Sequence[str]] | Unread
     devices: DevicePresence
     has_autoscalers: bool
@@ -98,6 +104,9 @@ async def survey(session: Session, now: float, namespace: str) -> Survey:
         autoscalers = group.create_task(_has_autoscalers(session))
         groups = group.create_task(first_offered(session, CORE_POD_GROUPS))
         guards = group.create_task(attempt(ADMISSION, lambda path: _guards(session, path)))
+        adoption = group.create_task(
+            attempt(f"/apis/{ADMISSION_GROUP}/v1/{POLICIES}", lambda _: _adoption(session))
+        )
         keys = group.create_task(attempt("/api/v1/nodes", lambda path: _keys(session, path)))
         waits = group.create_task(attempt(PODS, lambda path: _waiting(session, path, now)))
     waiting, reporters, workloads = waits.result(), reported.result(), [each.result() for each in tasks]
@@ -116,6 +125,7 @@ async def survey(session: Session, now: float, namespace: str) -> Survey:
         waiting=waiting,
         placed=frozenset(name for name, is_placed in zip(names, placed, strict=True) if is_placed),
         guards=guards.result(),
+        adoption=adoption.result(),
         keys=keys.result(),
         devices=devices.result(),
         has_autoscalers=autoscalers.result(),
@@ -211,6 +221,19 @@ async def _guards(session: Session, path: str) -> AdmissionPolicies:
         )
     except NotFound:
         return AdmissionPolicies()  # the server has no such resource
+
+
+async def _adoption(session: Session) -> AdoptionState:
+    """The admission objects that adopt pods."""
+    version = await AdmissionObjects(session).version()
+    documents = [
+        {"kind": kind, **each}
+        for kind, plural in KINDS.items()
+        if version
+        async for each in objects(session, f"/apis/{ADMISSION_GROUP}/{version}/{plural}")
+        if name_of(each).startswith(PREFIX)
+    ]
+    return AdoptionState(version, documents)
 
 
 async def _keys(session: Session, nodes: str) -> Mapping[str, Sequence[str]]:

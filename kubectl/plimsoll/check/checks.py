@@ -14,6 +14,7 @@ from plimsoll.check.our_keys import judged_keys
 from plimsoll.check.review import Choice, Review, review
 from plimsoll.check.server import judged_contact
 from plimsoll.kube.session.session import Session
+from plimsoll.preflight.adoption import judged_adoption
 from plimsoll.preflight.definitions import judged_definitions, judged_names
 from plimsoll.preflight.findings import Area, Finding, Level, Unread, in_order, unchecked
 from plimsoll.preflight.leases import is_renewed, judged_leases, our_leases
@@ -75,6 +76,9 @@ def judged(found: Survey) -> Iterator[Finding]:
         yield from judged_policies(policies, leads=leads)
     documents = () if isinstance(policies, Unread) else policies
     leases = {} if isinstance(found.leases, Unread) else found.leases
+    ours = () if isinstance(found.installed, Unread) else found.installed
+    namespaces = sorted({namespace for namespace, _ in our_leases(leases, ours)})
+    yield from judged_adoption(found.adoption, documents, namespaces, leads=leads)
     seen = tuple(seen_programs(found.workloads, leases, found.reporters, found.now))
     yield from judged_programs(seen, ProgramActivity.of(at_work(documents)), found.unread)
     yield from judged_pods(found.waiting, claims_of(documents), found.placed, leads=leads)

@@ -31,11 +31,14 @@ NO_LEASE = "none"
 
 def namespace_of(settings: Settings, own: Path = OWN_NAMESPACE) -> str:
     """The namespace of the lease."""
-    if settings.leader_elect_resource_namespace:
-        return settings.leader_elect_resource_namespace
-    if settings.kubeconfig is None and own.is_file():
-        return own.read_text(encoding="utf-8").strip() or DEFAULT_NAMESPACE
-    return DEFAULT_NAMESPACE
+    return lease_namespace(settings.leader_elect_resource_namespace, settings.kubeconfig, own)
+
+
+def lease_namespace(named: str, kubeconfig: Path | None, own: Path = OWN_NAMESPACE) -> str:
+    """The namespace of the lease: the named one, else the pod's own."""
+    if not named and kubeconfig is None and own.is_file():
+        named = own.read_text(encoding="utf-8").strip()
+    return named or DEFAULT_NAMESPACE
 
 
 class ElectorThread:

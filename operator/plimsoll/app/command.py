@@ -78,5 +78,35 @@ def run(  # noqa: PLR0913 - cli/parameters.py reads the options from the paramet
 
 VERB = Verb("run", run)
 
+
+def watchdog(
+    *,
+    kubeconfig: Annotated[
+        Path | None,
+        Option(help="The cluster; left out: in-cluster, or the default kubeconfig.", dir_okay=False),
+    ] = None,
+    lease_name: Annotated[str, Option(help="Name of the operator's Lease.")] = "plimsoll",
+    lease_namespace: Annotated[str, Option(help="Namespace of the Lease; left out: the pod's own.")] = "",
+    seconds: Annotated[
+        int, Option("--for", minimum=1, help="Seconds to look at the Lease before the command ends.")
+    ] = 55,
+) -> None:
+    """Withdraw the adoption of pods when no operator leads.
+
+    It looks at the Lease every few seconds. If no process has renewed it for the time that it is valid, it
+    sets the condition Ready of policies that adopt pods to False: new pods keep default-scheduler then. The
+    operator writes the condition again when it leads. deploy/components/adoption runs this command each
+    minute.
+    """
+    from plimsoll.app import watchdog as dog  # noqa: PLC0415 - each command loads what it needs
+
+    click.echo(dog.main(kubeconfig, lease_namespace, lease_name, float(seconds)))
+
+
+WATCHDOG = Verb("watchdog", watchdog)
+
 #: The operator's commands, as those of the command line are listed.
-VERBS = {"run": (":VERB", "Run the operator until SIGTERM.")}
+VERBS = {
+    "run": (":VERB", "Run the operator until SIGTERM."),
+    "watchdog": (":WATCHDOG", "Withdraw the adoption of pods when no operator leads."),
+}

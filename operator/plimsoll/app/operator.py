@@ -33,6 +33,7 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.kube.access_reviews import AccessReviews, CallerReviews, permissions
+from plimsoll.kube.adoption import AdmissionObjects
 from plimsoll.kube.custom_resources import PodGroupResources, PolicyResources
 from plimsoll.kube.events import EventPoster
 from plimsoll.kube.pods import PodBinder, PodDocuments, PodPreemptor, PodStatusPatcher
@@ -53,6 +54,7 @@ from plimsoll.policies.status import PolicyStatuses, RetriedStatuses
 from plimsoll.ports.extenders import ExtenderPort
 from plimsoll.ports.observer import told_to_all
 from plimsoll.ports.pods import VictimEvictor
+from plimsoll.scheduling.adoption import Adoption
 from plimsoll.scheduling.extenders.client import ExtenderClient
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
 from plimsoll.strategies import IN_TREE as STRATEGIES
@@ -179,6 +181,9 @@ class Operator:
             extending=extending,
             observer=self.observer,
         )
+        self.adoption = Adoption(
+            AdmissionObjects(session), namespace, self.clock, self.observer, self.conditions
+        )
         self.policies = self._controller(profiles, statuses, left_out)
         self.start_check = StartCheck(
             session,
@@ -216,6 +221,7 @@ class Operator:
                 self.clock,
                 self.observer,
                 advisers=(rebalancers, self.orphans),
+                adoption=self.adoption.troubles,
             ),
             observer=self.observer,
             access=self.access,
@@ -316,6 +322,7 @@ class Operator:
                 async with asyncio.timeout(RECOVERY_S):
                     await self.rebalancing.recovered.wait()
             group.create_task(self.wing.run(), name="scheduling wing")
+            group.create_task(self.adoption.run(self.policies.adopting), name="adoption")
 
 
 def _scheduling_wing(

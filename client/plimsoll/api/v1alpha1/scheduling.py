@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue
 from plimsoll.api.schema.fields import Amounts, PluginName, SchedulerName
 from plimsoll.api.schema.resource import Resource
 from plimsoll.api.schema.rules import UniqueItems
+from plimsoll.api.v1alpha1.adoption import AdoptSpec
 from plimsoll.api.v1alpha1.extender import EXTENDER_RULES, ExtenderSpec
 
 Args = Annotated[
@@ -164,4 +165,9 @@ class SchedulingSpec(Resource):
     )
     fair_share: FairShareSpec | None = Field(
         default=None, description="How pods share the cluster; left out, priority and age alone order them."
+    )
+    adopt: AdoptSpec | None = Field(
+        default=None,
+        description="New pods that get schedulerName without a change of their workloads; plimsoll adopt "
+        "writes what does it. Left out, only pods are served that name the scheduler themselves.",
     )

@@ -182,6 +182,13 @@ def evict(api: Api, key: Key, eviction: Obj, how: Write, options: DeleteOptions)
         refused = conflict(pods, name, why)
         refused.details["kind"] = "Pod"
         raise refused
+    version = pod["metadata"]["resourceVersion"]
+    if options.resource_version and options.resource_version != version:
+        why = (
+            f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+            f"ResourceVersion in record ({version}). The object might have been modified"
+        )
+        raise conflict(replace(pods, plural="Pod"), name, why)
     if not _needs_no_budget(pod):
         _take_from_budget(api, pod, how)
     if how.dry_run:
@@ -189,6 +196,9 @@ def evict(api: Api, key: Key, eviction: Obj, how: Write, options: DeleteOptions)
     marked = {**pod, "metadata": dict(pod["metadata"])}
     marked["status"] = set_condition(pod.get("status") or {}, _DISRUPTED, api.now())
     api.replace(pods, (namespace, name), marked, entry, how)
+    if options.resource_version:  # the condition above has changed it
+        now = api.store.collection("pods").entries[namespace, name].obj["metadata"]["resourceVersion"]
+        options = replace(options, resource_version=now)
     api.remove(pods, namespace, name, options)
 
 

@@ -46,7 +46,7 @@ async def press(
         PauseError: No operator was found, or several were.
         APIError: The server refused a request, or did not respond.
     """
-    namespace = await _namespace(session, operator)
+    namespace = await operator_namespace(session, operator)
     path = f"/api/v1/namespaces/{namespace}"
     found = await session.object("GET", path)
     with readable(f"GET {path}"):
@@ -82,8 +82,13 @@ async def suspend(
     return lines
 
 
-async def _namespace(session: Session, operator: OperatorLease) -> str:
-    """The namespace of the operator's lease."""
+async def operator_namespace(session: Session, operator: OperatorLease) -> str:
+    """The namespace of the operator's lease.
+
+    Raises:
+        PauseError: No operator was found, or several were.
+        APIError: The server refused a request, or did not respond.
+    """
     if operator.namespace:
         where = f"{LEASES}/namespaces/{operator.namespace}/leases/{operator.lease}"
         try:

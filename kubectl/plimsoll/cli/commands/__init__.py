@@ -64,6 +64,8 @@ VERBS = MappingProxyType(
             "Stop the moves of all policies, or suspend policies.",
         ),
         "resume": ("pause:RESUME", "Continue what pause has stopped."),
+        "adopt": ("adopt:VERB", "Write what adopts pods as policies say, or remove it."),
+        "release": ("release:VERB", "Hand pods that wait for a dead Plimsoll to default-scheduler."),
         "crds": ("installation.crds:VERB", "Print the custom resource definitions."),
         "completion": (
             "installation.completion:VERB",
