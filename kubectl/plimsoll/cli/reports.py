@@ -99,7 +99,7 @@ def what_if_report(answer: "WhatIfAnswer", state: "ClusterState") -> "Report":
     from plimsoll.web_pages.pod_index import pod_index  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.report import Report, ReportSection  # noqa: PLC0415 - likewise
 
-    picture = picture_of(state, settled=True)
+    picture = picture_of(state)
     told = [(resource, "requests") for resource in COLUMNS]
     return Report(
         title="What changes if the cluster changes",

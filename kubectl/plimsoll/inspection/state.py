@@ -35,7 +35,9 @@ from plimsoll.planning.history import UnreadyReplacement
 from plimsoll.planning.moves import Monotonic, PlanningContext, RebalancingConfig, standing
 from plimsoll.planning.surges import Deployments
 from plimsoll.policies.judgement import PolicyChecks, PolicyVerdict, divide
+from plimsoll.policies.scheduler_names import DEFAULT_SCHEDULER, is_served, sentence
 from plimsoll.ports.observer import Observer
+from plimsoll.preflight.policy_conditions import claims_of
 from plimsoll.records.history import (
     is_victim,
     memory_of,
@@ -151,6 +153,18 @@ class ClusterState:
     def forecaster(self) -> ProfileScheduler:
         """The scheduler that forecasts for unserved schedulers: kube-scheduler's default profile."""
         return ProfileScheduler(self.catalogue.forecast, self.cluster, nominator=self.book.nominator)
+
+    @cached_property
+    def unserved(self) -> Mapping[str, str]:
+        """Why no scheduler places pending pods of a scheduler name, for names that none seems to serve."""
+        names = {pod.spec.scheduler_name for pod in self.objects.pending.waiting()}
+        names -= {DEFAULT_SCHEDULER, *self.profiles}
+        if not names:
+            return {}
+        pods = (*self.cluster.pods.values(), *self.objects.pending.infos())
+        names -= {each.pod.spec.scheduler_name for each in pods if is_served(each.pod)}
+        claims = claims_of([each.document for each in self.policies.values()])
+        return {name: sentence(name, claims) for name in sorted(names)}
 
     def find_pod(self, namespace: str, name: str) -> PodInfo | None:
         """The pod of this name, placed or not; None when it does not exist."""

@@ -35,7 +35,7 @@ VERBS = MappingProxyType(
         ),
         "whatif": (
             "whatif:VERB",
-            "Say what becomes pending and what moves if the cluster changes.",
+            "Preview a drain, new nodes or other changes of the cluster.",
         ),
         "convert": (
             "convert:VERB",
