@@ -9,8 +9,8 @@ import pytest
 
 from cli.commands import say
 from cli.executed_page import check_page
-from cli.golden_files import check
 from cli.explain_scene import alone
+from cli.golden_files import check
 from cli.loaded_cluster import write_dump
 from cli.planning_scenes import crowded, saved, scheduled
 from inspection.contents import a_pod_document, a_policy_document
@@ -113,7 +113,7 @@ def test_long_lists_end_early(dump: str) -> None:
 
 @pytest.fixture(scope="module")
 def waiting(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Pods that wait: a bare one that would fit everywhere, one without a scheduler, and both names served."""
+    """Two pods that wait: a bare one that would fit everywhere, and one of a scheduler that nothing runs."""
     bare = alone(a_pod_document("bare", cpu="500m"))
     lost = alone(a_pod_document("lost", cpu="500m", schedulerName="plimsol"))
     folder = tmp_path_factory.mktemp("waiting")

@@ -18,7 +18,7 @@ VERBS = MappingProxyType(
         ),
         "explain": (
             "explain:VERB",
-            "Answer why a pod is pending, or stays, or a node is full.",
+            "Answer why a pod is pending, stays, or was moved.",
         ),
         "top": (
             "top:VERB",

@@ -23,6 +23,9 @@ from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.records.history import ended_at
 
+#: Outcome for a pod that the policy's scope excludes; the reason of its refusal, too.
+OUT_OF_SCOPE = "OutOfScope"
+
 #: Number of other nodes whose scores are shown.
 OTHERS = 3
 
@@ -61,7 +64,10 @@ class PolicyView(AnswerPart):
 
     policy: str = Field(description="Name of the SchedulingPolicy.")
     mode: str = Field(description="DryRun, Approve or Enforce.")
-    outcome: str = Field(description="Moves, Refused, Unwanted (no strategy wants it moved) or Failed.")
+    outcome: str = Field(
+        description="Moves, Refused, Unwanted (no strategy wants it moved), OutOfScope (the policy does not "
+        "look at it) or Failed."
+    )
     strategy: str = Field(description="The strategy that wants it moved; empty without one.")
     target_node: str = Field(description="The node that it would move to; empty without one.")
     text: str = Field(description="What the policy would do with the pod, in a sentence.")
@@ -179,6 +185,9 @@ def _view(state: ClusterState, name: str, pod: PodInfo) -> PolicyView:
         if refused.pod.uid == pod.uid:
             text = f"{refused.strategy} wants it moved ({refused.wanted}), but {refused.refusal.message}"
             return _said(name, mode, "Refused", text, refused.strategy, holds=holds)
+    outside = next((each for each in holds if each.reason == OUT_OF_SCOPE), None)
+    if outside is not None:
+        return _said(name, mode, OUT_OF_SCOPE, f"leaves it alone: {outside.message}", holds=holds)
     return _said(name, mode, "Unwanted", "no strategy wants it moved", holds=holds)
 
 

@@ -9,9 +9,10 @@ from plimsoll.answers.operator_memory import PodMemory
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo
 from plimsoll.framework.errors import PlimsollError
+from plimsoll.inspection.explanations.moved_pod import replaced_sentence
 from plimsoll.inspection.explanations.past_moves import past_moves
 from plimsoll.inspection.explanations.pending_pod import PendingExplanation, explain_pending
-from plimsoll.inspection.explanations.placed_pod import PlacedExplanation, explain_placed
+from plimsoll.inspection.explanations.placed_pod import OUT_OF_SCOPE, PlacedExplanation, explain_placed
 from plimsoll.inspection.explanations.planned_room import planned_rooms
 from plimsoll.inspection.explanations.pod_group import GroupExplanation, explain_group
 from plimsoll.inspection.state import ClusterState
@@ -111,6 +112,11 @@ def explain_pod(state: ClusterState, namespace: str, name: str) -> PodExplanatio
         unknown=unknown,
     )
     summary = _summary(found, is_served=served is not None)
+    summary += [
+        replaced_sentence(each, state.now)
+        for each in state.records.values()
+        if (new := each.status.replacement) is not None and new.uid == pod.uid
+    ]
     cost = "" if placed is None else unreadable_cost(pod.pod.metadata.annotations)
     return found.model_copy(update={"summary": [*summary, *([cost] if cost else [])]})
 
@@ -182,5 +188,6 @@ def _placed_summary(placed: PlacedExplanation) -> list[str]:
         said.append(f"its node {own.node} is the best: {own.total} points, the next has {others[0].total}")
     elif own is not None:
         said.append(f"its node {own.node} is the only one that would take it")
-    said += [f"policy {each.policy} ({each.mode}): {each.text}" for each in placed.policies]
-    return said
+    views = [(each.outcome, f"policy {each.policy} ({each.mode}): {each.text}") for each in placed.policies]
+    outside = [text for outcome, text in views if outcome == OUT_OF_SCOPE]
+    return [*outside, *said, *(text for outcome, text in views if outcome != OUT_OF_SCOPE)]
