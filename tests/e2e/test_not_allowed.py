@@ -81,8 +81,8 @@ async def test_acting_policies_under_the_rights_of_a_dry_run(  # noqa: PLR0915 -
                 assert MISSING in ready["message"]
                 await eventually(lambda name=name: scene.warnings(name, "NotAllowed"))  # type: ignore[misc] # a lambda that keeps a variable of the loop
             status = await scene.runs(moving, 3)
-            assert status["lastRun"]["message"] == "1 pod considered, 0 are moved, 1 stay"
-            assert [each["reason"] for each in status["counts"]["refused"]] == ["EvictionBudget"]
+            assert status["lastRun"]["message"] == "1 candidate: none moved, 1 held back (NotAllowed)"
+            assert [each["reason"] for each in status["counts"]["refused"]] == ["NotAllowed"]
             assert await scene.node_of("waiting") == ""
             (event,) = await eventually(lambda: scene.events("waiting", "FailedScheduling"))
             assert event["note"].startswith("the operator may not create pods/binding")

@@ -18,6 +18,7 @@ from pages import meanings
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, SUCCESSORS, Phase
 from plimsoll.api.v1alpha1.pod_group import GroupPhase
 from plimsoll.planning.limits import LimitLevel
+from plimsoll.planning.moves import HoldReason
 from plimsoll.rebalancing.runs.status import DONE
 from plimsoll.toolkit.descheduling.disruption_signals import SIGNALS, Reading
 from syntax_trees import syntax_trees
@@ -105,7 +106,7 @@ def refusals(found: Sequence[Module]) -> dict[str, list[str]]:
                 sentence = module.text(call.args[1])
                 if sentence is not None and sentence not in sentences:
                     sentences.append(sentence)
-    for level in LimitLevel:
+    for level in (*LimitLevel, *HoldReason):
         said.setdefault(level.value, [])
     return {reason: said[reason] for reason in sorted(said)}
 
@@ -123,7 +124,7 @@ def events(found: Sequence[Module]) -> list[tuple[str, str, str, str]]:
                 if reason and action and "…" not in reason:
                     warns = any(each.arg == "is_warning" for each in call.keywords)
                     rows.add((reason, action, "Warning" if warns else "Normal", module.name))
-    ends = [(reason, "Rebalancing", "Normal", "rebalancing.runs.status") for reason, _ in DONE.values()]
+    ends = [(reason, "Rebalancing", "Normal", "rebalancing.runs.status") for reason, *_ in DONE.values()]
     return sorted({*rows, *ends})
 
 

@@ -17,7 +17,13 @@ from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.context import SETTLING_S
-from plimsoll.planning.moves import PlanningContext, RebalancingConfig, replacement_of, workload_of
+from plimsoll.planning.moves import (
+    HoldReason,
+    PlanningContext,
+    RebalancingConfig,
+    replacement_of,
+    workload_of,
+)
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.scope import PolicyScope
@@ -168,8 +174,8 @@ def _view(state: ClusterState, name: str, pod: PodInfo) -> PolicyView:
     config, cluster, context = state.run_input(name)
     holds = holds_of(config, cluster, context, pod) + _settling(state, context, pod)
     rest, _ = context.memory.rest(name)
-    if rest:
-        holds.append(Hold(reason="Rest", message=rest))
+    if rest and config.hold is None:
+        holds.append(Hold(reason=HoldReason.RESTING, message=rest))
     try:
         plan = make_plan(config, cluster, context)
     except PluginError as exc:
@@ -216,7 +222,7 @@ def holds_of(
 ) -> list[Hold]:
     """Protections, limits, budgets and earlier results that would keep a policy from moving the pod."""
     builder = PlanBuilder(config, cluster, context)
-    refusals: list[Refusal | None] = list(_protections(config, builder.context, pod))
+    refusals: list[Refusal | None] = [config.hold, *_protections(config, builder.context, pod)]
     workload, node = workload_of(pod), builder.context.node_of(pod)
     reached = builder.tally.reached(node, pod.namespace, workload)
     refusals.append(reached.refusal if reached is not None else None)
