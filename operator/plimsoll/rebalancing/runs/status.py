@@ -214,8 +214,9 @@ class RunReports:
             return
         if self._sent.get(name) is totals:
             del self._sent[name]
-        # A standby writes nothing, and a deleted policy has no status.
-        if answer.verdict not in (WriteOutcome.FENCED, WriteOutcome.GONE):
+        # A standby writes nothing, a deleted policy has no status, and rights go when all is removed.
+        is_gone = name not in self.policies and answer.verdict is WriteOutcome.REFUSED
+        if answer.verdict not in (WriteOutcome.FENCED, WriteOutcome.GONE) and not is_gone:
             self.observer.failed(f"status of policy {name}", answer.message)
 
     def _move_totals(self, name: str) -> MoveTotals:
