@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from plimsoll.access.rights import Access, Part
 from plimsoll.api.schema.conditions import Condition, ConditionStatus
+from plimsoll.api.v1alpha1.annotations import RUN
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.policies.conditions import may_predict, names_in, scheduler_name_of, written_conditions
@@ -27,9 +28,6 @@ from plimsoll.timing.task_sets import first_of
 LEFT_OUT = "ExtensionLeftOut"
 
 NO_PROBLEMS: Mapping[str, str] = {}
-
-#: The annotation that requests a run outside the schedule.
-RUN = "plimsoll.dev/run"
 
 
 class PolicyConsumer(Protocol):

@@ -12,6 +12,7 @@ from plimsoll.cli.tables import Column, Table
 from plimsoll.commands.errors import UserError
 from plimsoll.commands.parameters import Option
 from plimsoll.commands.printable import printable
+from plimsoll.model.counted import counted
 
 if TYPE_CHECKING:
     from plimsoll.inspection.changes.what_if_answer import RequestedAmounts, WhatIfAnswer
@@ -328,7 +329,7 @@ def _pod_text(state: "ClusterState", pod: str) -> str:
 
 def _node_text(node: "PicturedNode") -> str:
     """The node's utilisation; the page lists its pods."""
-    lines = [f"{node.state}, {node.pods} pods"]
+    lines = [f"{node.state}, {counted(node.pods, 'pod')}"]
     for heading, shares in (("requested", node.requested_percent), ("used", node.used_percent)):
         if shares:
             lines.append(

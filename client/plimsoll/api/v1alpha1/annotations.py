@@ -8,6 +8,9 @@ STOP = "plimsoll.dev/stop"
 #: On a namespace or policy that was paused from the command line: the user, and the reason.
 PAUSED_BY, PAUSE_REASON = "plimsoll.dev/paused-by", "plimsoll.dev/pause-reason"
 
+#: On a policy: each new value starts a run.
+RUN = "plimsoll.dev/run"
+
 #: On a record in phase Planned: a person's answer to the proposal.
 APPROVED = "plimsoll.dev/approved"
 

@@ -64,6 +64,7 @@ VERBS = MappingProxyType(
             "Stop the moves of all policies, or suspend policies.",
         ),
         "resume": ("pause:RESUME", "Continue what pause has stopped."),
+        "run-now": ("pause:RUN_NOW", "Start a run of policies now, once."),
         "crds": ("installation.crds:VERB", "Print the custom resource definitions."),
         "completion": (
             "installation.completion:VERB",

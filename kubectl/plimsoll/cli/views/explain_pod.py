@@ -8,6 +8,7 @@ from plimsoll.inspection.explanations.past_moves import PastMoveOfOwner, age_tex
 from plimsoll.inspection.explanations.pending_pod import PendingExplanation
 from plimsoll.inspection.explanations.placed_pod import PlacedExplanation
 from plimsoll.inspection.explanations.pod import PodExplanation
+from plimsoll.model.counted import counted
 
 
 def pod_view(answer: PodExplanation) -> View:
@@ -41,7 +42,7 @@ def _memory(memory: PodMemory) -> list[str]:
     else:
         queue = memory.queue
         said = f"  queue: {queue.queue}, attempts {queue.attempts}, for {age_text(queue.waited_seconds)}"
-        said += f", {queue.ahead} pods before it" if queue.queue == "active" else ""
+        said += f", {counted(queue.ahead, 'pod')} before it" if queue.queue == "active" else ""
         said += f", back-off {queue.backoff_seconds}s" if queue.backoff_seconds else ""
         lines.append(said)
         if queue.rejected_by:

@@ -13,6 +13,7 @@ from plimsoll.inspection.history.answer import (
     PastMoveOutcome,
     RecordedMove,
 )
+from plimsoll.model.counted import counted
 from plimsoll.model.quantity import units
 
 #: Number of owners listed; ``-o wide`` lists all.
@@ -53,7 +54,7 @@ def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
 
 
 def _dry_runs(count: int) -> str:
-    return f"{count} {'record' if count == 1 else 'records'} of dry runs"
+    return f"{counted(count, 'record')} of dry runs"
 
 
 def _moves(moves: Iterable[RecordedMove]) -> Table:

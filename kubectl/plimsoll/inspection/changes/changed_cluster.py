@@ -127,9 +127,7 @@ class ChangedCluster:
                 raise ManifestError(f"node {name} exists already; give the new one another name")
             self._add_node(self._copied(name, sample))
         if not like:
-            made = (
-                f"node {names[0]} is a copy" if len(names) == 1 else f"{names[0]} to {names[-1]} are copies"
-            )
+            made = agreeing(len(names), f"node {names[0]} is a copy", f"{names[0]} to {names[-1]} are copies")
             self.notes.append(f"{made} of {sample.name}, one of the most common nodes")
 
     def _copied(self, name: str, sample: Node) -> Node:
