@@ -25,7 +25,7 @@ from plimsoll.preflight.other_schedulers import REPORTERS
 from plimsoll.preflight.policy_conditions import name_of
 from plimsoll.preflight.record_guard import AdmissionPolicies
 from plimsoll.preflight.rights import DevicePresence
-from plimsoll.preflight.unserved_pods import WaitingPods, waiting_names
+from plimsoll.preflight.unserved_pods import UnreportedPods, waiting_names
 from plimsoll.preflight.workloads import Installation, RunningWorkload, installations, keys_of, workload
 
 T = TypeVar("T")
@@ -74,7 +74,7 @@ class Survey(Struct, frozen=True):
     workloads: tuple[RunningWorkload, ...]
     installed: tuple[Installation, ...] | Unread
     reporters: frozenset[str]
-    waiting: WaitingPods | Unread
+    waiting: UnreportedPods | Unread
     placed: frozenset[str]
     guards: AdmissionPolicies | Unread
     keys: Mapping[str, Sequence[str]] | Unread
@@ -246,7 +246,7 @@ async def _has_any(session: Session, path: str) -> bool:
     return False
 
 
-async def _waiting(session: Session, path: str, now: float) -> WaitingPods:
+async def _waiting(session: Session, path: str, now: float) -> UnreportedPods:
     return waiting_names([pod async for pod in _pods(session, path, "spec.nodeName=")], now)
 
 

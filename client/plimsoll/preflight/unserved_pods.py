@@ -21,7 +21,7 @@ from plimsoll.preflight.findings import Area, Certainty, Finding, Level, Unread,
 NAMED = 3
 
 
-class WaitingPods(Struct, frozen=True):
+class UnreportedPods(Struct, frozen=True):
     """Pending pods without a report of a scheduler, by scheduler name.
 
     Attributes:
@@ -33,7 +33,7 @@ class WaitingPods(Struct, frozen=True):
     young: Mapping[str, int]
 
 
-def waiting_names(pods: Iterable[Pod], now: float) -> WaitingPods:
+def waiting_names(pods: Iterable[Pod], now: float) -> UnreportedPods:
     """The pods whose scheduler was not seen to work."""
     found: dict[str, list[Pod]] = {}
     young: Counter[str] = Counter()
@@ -48,14 +48,14 @@ def waiting_names(pods: Iterable[Pod], now: float) -> WaitingPods:
             found.setdefault(name, []).append(pod)
         else:
             young[name] += 1
-    return WaitingPods(
+    return UnreportedPods(
         {name: found[name] for name in sorted(found) if name not in served},
         {name: count for name, count in young.items() if name not in served},
     )
 
 
 def judged_pods(
-    waiting: WaitingPods | Unread, claimed: Claims, seen: Collection[str], *, leads: bool
+    waiting: UnreportedPods | Unread, claimed: Claims, seen: Collection[str], *, leads: bool
 ) -> Iterator[Finding]:
     """Findings about pods that no scheduler seems to place.
 

@@ -63,7 +63,7 @@ async def answer(session: Session, question: Question, *, approved: bool) -> Seq
     return [*lines, *(_elsewhere(chosen) if approved else ())]
 
 
-async def waiting(session: Session, question: Question) -> Sequence[Sequence[str]]:
+async def undecided(session: Session, question: Question) -> Sequence[Sequence[str]]:
     """What waits for a decision: record, pod, node, target, policy and reason of each.
 
     Raises:

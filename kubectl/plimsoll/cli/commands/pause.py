@@ -10,7 +10,7 @@ from plimsoll.commands.verbs import Verb
 Policies = Annotated[
     list[str] | None, Argument(metavar="POLICY", help="Policies; left out, the moves of all policies.")
 ]
-Chosen = Annotated[list[str], Argument(metavar="POLICY", help="Policies.")]
+Chosen = Annotated[list[str], Argument(metavar="POLICY", help="Policies to run.")]
 Reason = Annotated[str, Option("--reason", help="Reason, for those who find it paused.")]
 Lease = Annotated[str, Option("--lease", help="Name of the operator's lease.")]
 

@@ -53,7 +53,7 @@ def _answer(
     question = proposal_answers.Question(options.where(), names, policy)
     where = f"namespace {question.namespace}" if question.namespace else "any namespace"
     if not names and not everything:
-        rows = with_session(options, lambda session: proposal_answers.waiting(session, question))
+        rows = with_session(options, lambda session: proposal_answers.undecided(session, question))
         if not rows:
             print_lines([f"nothing waits for an answer in {where}"])
             return

@@ -9,6 +9,7 @@ from plimsoll.inspection.explanations.pending_pod import PendingExplanation
 from plimsoll.inspection.explanations.placed_pod import PlacedExplanation
 from plimsoll.inspection.explanations.pod import PodExplanation
 from plimsoll.model.counted import counted
+from plimsoll.planning.refusal_reasons import next_step
 
 
 def pod_view(answer: PodExplanation) -> View:
@@ -130,7 +131,8 @@ def _placed(placed: PlacedExplanation) -> View:
         view += ["", Table(heads, budgets)]
     if placed.past:
         view += ["", _past(placed.past)]
-    return view
+    step = next_step(hold.reason for each in placed.policies for hold in each.holds)
+    return [*view, "", step] if step else view
 
 
 def moved_view(answer: MoveExplanation) -> View:

@@ -26,6 +26,7 @@ from plimsoll.planning.moves import (
 )
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.planning.refusal_reasons import remedy_of
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.records.history import ended_at
 
@@ -63,6 +64,7 @@ class Hold(AnswerPart):
 
     reason: str = Field(description="One word, as in the status of the policy.")
     message: str = Field(description="Why the pod stays, in a sentence.")
+    remedy: str = Field(default="", description="What to do about it; empty if nothing is to be done.")
 
 
 class PolicyView(AnswerPart):
@@ -175,7 +177,7 @@ def _view(state: ClusterState, name: str, pod: PodInfo) -> PolicyView:
     holds = holds_of(config, cluster, context, pod) + _settling(state, context, pod)
     rest, _ = context.memory.rest(name)
     if rest and config.hold is None:
-        holds.append(Hold(reason=HoldReason.RESTING, message=rest))
+        holds.append(_hold(HoldReason.RESTING, rest))
     try:
         plan = make_plan(config, cluster, context)
     except PluginError as exc:
@@ -195,6 +197,10 @@ def _view(state: ClusterState, name: str, pod: PodInfo) -> PolicyView:
     if outside is not None:
         return _said(name, mode, OUT_OF_SCOPE, f"leaves it alone: {outside.message}", holds=holds)
     return _said(name, mode, "Unwanted", "no strategy wants it moved", holds=holds)
+
+
+def _hold(reason: str, message: str) -> Hold:
+    return Hold(reason=reason, message=message, remedy=remedy_of(reason))
 
 
 def _said(
@@ -233,7 +239,7 @@ def holds_of(
     refusals += [context.memory.budget(each.key) for each in builder.ledger.over(pod)]
     holds: list[Hold] = []
     for refusal in refusals:
-        hold = None if refusal is None else Hold(reason=refusal.reason, message=refusal.message)
+        hold = None if refusal is None else _hold(refusal.reason, refusal.message)
         if hold is not None and hold not in holds:
             holds.append(hold)
     return holds
@@ -270,4 +276,4 @@ def _settling(state: ClusterState, context: PlanningContext, pod: PodInfo) -> li
     )
     left = max(1, round((ended + SETTLING_S - state.now) / 60))
     text = f"it replaces a pod that was moved within the hour, and stays for {left} more minutes"
-    return [Hold(reason="MovedRecently", message=text)]
+    return [_hold("MovedRecently", text)]
