@@ -1,4 +1,4 @@
-"""What each reason of a refusal means, and what to do: the one table for commands, reports and documents.
+"""Defines the meaning and the remedy of each reason of a refusal, for commands, reports and documents.
 
 A refusal has its own sentence with the facts of the case; what is here holds for every case of the reason.
 """

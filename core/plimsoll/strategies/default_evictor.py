@@ -45,7 +45,7 @@ from plimsoll.framework.selectors import (
     compile_selector,
     parse_selector,
 )
-from plimsoll.model.counted import counted
+from plimsoll.toolkit.counted_words import counted
 from plimsoll.toolkit.descheduling.disruption_signals import (
     EVICT,
     has_local_storage,

@@ -34,7 +34,7 @@ from plimsoll.framework.descheduling import Planner, Strategy, StrategyContext, 
 from plimsoll.framework.descheduling.complaints import Complaint, Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.proposals import Bundle, Candidates
 from plimsoll.framework.devices import DeviceBook, Taken
-from plimsoll.model.counted import counted
+from plimsoll.toolkit.counted_words import counted
 from plimsoll.toolkit.descheduling.best_fit import BestFit
 from plimsoll.toolkit.descheduling.device_room import DeviceRoom
 from plimsoll.toolkit.descheduling.room_search import moves_off, promising

@@ -42,7 +42,14 @@ def pods_view(answer: PodLoads) -> View:
         )
         for each in answer.pods
     ]
-    columns = ("POD", "NODE", *named, Column("CPU", right=True), Column("MEMORY", right=True), "BASIS")
+    columns: tuple[Column | str, ...] = (
+        "POD",
+        "NODE",
+        *named,
+        Column("CPU", right=True),
+        Column("MEMORY", right=True),
+        "BASIS",
+    )
     if not rows and answer.resource:
         return [f"no pod requests {answer.resource}", *note_lines(answer.notes)]
     return [Table(columns, rows), *note_lines(answer.notes)]

@@ -62,7 +62,7 @@ def explain_gone_pod(state: ClusterState, namespace: str, name: str) -> MoveExpl
 
 
 def explain_move(state: ClusterState, namespace: str, name: str) -> MoveExplanation | None:
-    """What a record says; None if there is none of this name."""
+    """What a record says; None if it does not exist."""
     record = state.records.get(f"{namespace}/{name}")
     if record is None:
         return None
