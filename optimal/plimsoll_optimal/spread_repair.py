@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Bundle, Candidate, Verdict
 from plimsoll.framework.descheduling.strategy import MendsSpread
+from plimsoll.model.counted import counted
 from plimsoll.planning.moves import Goal, Move, Objective, PlanningContext, RebalancingConfig
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
 from plimsoll.planning.proven.verdicts import judge
@@ -82,4 +83,4 @@ def _searched(
 
 
 def _moves(count: int) -> str:
-    return "1 move" if count == 1 else f"{count} moves"
+    return "1 move" if count == 1 else f"{counted(count, 'move')}"

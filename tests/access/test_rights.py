@@ -21,6 +21,7 @@ from plimsoll.access.rights import (
     Part,
     Right,
     needs_of,
+    told,
 )
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.ports.writes import WriteOutcome, WriteResult
@@ -191,7 +192,7 @@ async def test_no_eviction_is_tried_that_is_not_allowed() -> None:
         await scene.run()
         refused = scene.statuses.statuses[POLICY]["counts"]["refused"]
         assert [each["message"] for each in refused] == [
-            'at most 0 evictions by budget "rights of the operator"'
+            f"no pod is moved: {told([EVICT])}",
         ]
         assert (scene.evictor.evicted, scene.records.documents) == ([], {})
 
@@ -200,6 +201,49 @@ async def test_no_eviction_is_tried_that_is_not_allowed() -> None:
         await scene.run()
 
     assert scene.evictor.evicted == ["web-1"]
+
+
+async def test_missing_rights_refuse_what_a_dry_run_predicts_and_keep_its_predictions() -> None:
+    """As many candidates are considered; the predictions go when the right has come and the policy runs."""
+    scene = Scene()
+    scene.rebalancers.retain_predictions({POLICY})
+    async with scene.running(a_policy("DryRun")):
+        await scene.run()
+        predicted = dict(scene.records.documents)
+        foreseen = scene.statuses.statuses[POLICY]["counts"]["considered"]
+        scene.reviewer.denied = {EVICT}
+        await scene.access.review()
+        scene.rebalancers.adopt(a_policy())
+        await scene.run()
+        counts = scene.statuses.statuses[POLICY]["counts"]
+
+    assert predicted
+    assert scene.records.documents == predicted
+    assert (counts["considered"], counts["planned"], counts["evicted"]) == (foreseen, 0, 0)
+    assert [(each["reason"], each["count"]) for each in counts["refused"]] == [("NotAllowed", len(predicted))]
+
+
+async def test_rights_that_arrive_start_a_run_of_the_policies_that_lacked_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At the first review, which is due within twenty seconds; rights that no policy lacked start none."""
+    scene = Scene()
+    hastened: list[str] = []
+    monkeypatch.setattr(scene.rebalancers.timetable, "hasten", lambda name, _: hastened.append(name))
+    scene.reviewer.denied = {EVICT}
+    await scene.access.review()
+    reviews = asyncio.create_task(scene.access.run())
+    async with scene.running(a_policy()):
+        await scene.run()
+        scene.rebalancers._running = True  # the timetable has a clock of its own
+        scene.reviewer.denied = {TAINT[0]}
+        await scene.clock.advance(20)
+        first = list(hastened)
+        scene.reviewer.denied = set()
+        await scene.clock.advance(20)
+    reviews.cancel()
+
+    assert (first, hastened) == ([POLICY], [POLICY])
 
 
 async def test_nothing_is_evicted_that_could_not_be_placed_again() -> None:

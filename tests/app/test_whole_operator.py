@@ -15,11 +15,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from misbehaving.stage import Stage, played
-from plimsoll.app.optional_kinds import autoscaler_watch, device_watches
+from plimsoll.app.optional_kinds import device_watches
 from plimsoll.app.optional_kinds.unwatched import ASK_S, RETRY_S, Unwatched
 from plimsoll.app.process import OperatorProcess, TaskEnded
 from plimsoll.app.start_check import StartCheck
-from plimsoll.cluster.watched_resources import AUTOSCALERS
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from simulation.cluster import NAMESPACE, POLICIES, policy
 
@@ -86,38 +85,6 @@ def test_devices_that_are_served_late_are_allocated_then(
     assert gaps == [ASK_S, ASK_S, RETRY_S]
     said = [each["problem"] for each in logged if "resource claims wait" in each["event"]]
     assert said == ["no right", "no answer"]
-
-
-def test_recommendations_that_are_served_late_are_read_then(
-    monkeypatch: pytest.MonkeyPatch, logged: list[Any]
-) -> None:
-    """A server without an answer is no news of this kind, and the same reason is logged once."""
-    silent, missing = Unwatched("silent", is_answered=False), Unwatched("no right")
-    times = answers(monkeypatch, autoscaler_watch, silent, missing, missing, Unwatched(""), None)
-    read = list[str]()
-
-    async def run(name: str) -> None:
-        read.append(name)
-        await asyncio.Event().wait()
-
-    async def story(stage: Stage) -> None:
-        await asyncio.sleep(4.0)
-        operator = stage.operator
-        assert operator.startup._autoscalers._is_settled
-        reflector = SimpleNamespace(run=lambda: run(AUTOSCALERS.name))
-        monkeypatch.setattr(operator.startup._autoscalers, "_reflector", reflector)
-        await asyncio.sleep(3 * ASK_S + RETRY_S + 5.0)
-
-    played(story, ())
-    assert [round(after - before) for before, after in pairwise(times)] == [
-        RETRY_S,
-        ASK_S,
-        ASK_S,
-        ASK_S,
-    ]
-    assert read == ["verticalpodautoscalers"]
-    said = [each["problem"] for each in logged if "recommendations" in each["event"]]
-    assert said == ["no right", ""]
 
 
 def test_a_second_life_lists_again_and_places_what_the_first_left() -> None:

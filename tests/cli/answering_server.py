@@ -28,14 +28,24 @@ def _lease(namespace: str, name: str) -> Obj:
 
 
 RECORDS = [
-    _record("web-1"),
+    _record(
+        "web-1",
+        pod={"namespace": "shop", "name": "web-1"},
+        fromNode="old",
+        targetNode="new",
+        reason="its node is over-used",
+    ),
     _record("web-2", policy="spread"),
     _record("db-1", bundle={"name": "empty-node-1", "moves": 3}),
     _record("db-2", bundle={"name": "empty-node-1", "moves": 3}),
     _record("gone-1", phase="Settled"),
     _record("free-1", mode="Enforce"),
 ]
-POLICIES = {"tidy": {}, "idle": {"suspend": True}}
+POLICIES = {
+    "tidy": {"rebalancing": {}},
+    "idle": {"suspend": True},
+    "places": {"scheduling": {"schedulerName": "ours"}},
+}
 PLACES = [_lease("plimsoll", "plimsoll"), _lease("blue", "both"), _lease("green", "both")]
 
 

@@ -23,6 +23,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     "resume": ("rebalance",),
     "explain pod": ("shop/web",),
     "explain node": ("node-1",),
+    "explain eviction": ("shop/web-1",),
+    "run-now": ("tidy",),
     "convert": ("policy.yaml",),
     "validate": ("manifests.yaml",),
     "fit": ("-f", str(Path(__file__).with_name("deployment.yaml"))),

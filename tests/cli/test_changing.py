@@ -34,6 +34,9 @@ def said_by(url: str, folder: Path, words: str) -> Said:
     ("case", "words"),
     [
         ("one", "approve web-1"),
+        ("list", "approve -A"),
+        ("list-none", "approve -n blue"),
+        ("policies", "run-now tidy"),
         ("bundle", "approve db-2"),
         ("policy", "approve --all --policy spread"),
         ("all", "approve --all -A"),
@@ -59,7 +62,9 @@ def test_what_is_done(url: str, tmp_path: Path, case: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("case", "words"),
     [
-        ("no-names", "approve"),
+        ("no-such-policy", "run-now tidy missing"),
+        ("suspended", "run-now idle"),
+        ("nothing-to-move", "run-now places"),
         ("names-everywhere", "approve web-1 -A"),
         ("no-such-record", "approve web-1 web-7"),
         ("over", "approve gone-1"),

@@ -25,7 +25,7 @@ def completed(*words: str) -> tuple[list[str], bool]:
 
 def test_verbs_are_completed_with_their_summaries() -> None:
     assert completed("res") == (["resume"], False)
-    assert completed("explain", "") == (["pod", "node"], False)
+    assert completed("explain", "") == (["pod", "node", "eviction"], False)
     assert completed("-n", "shop", "explain", "p") == (["pod"], False)
     assert completion.candidates(app, ["pau"])[0] == [
         ("pause", "Stop the moves of all policies, or suspend policies.")
@@ -91,6 +91,7 @@ def test_names_come_from_the_cluster(roadstead_process: RunningCluster) -> None:
     assert completed(*given, "explain", "pod", "completing/w") == (["completing/web-1"], False)
     assert completed(*given, "explain", "pod", "-n", "comp") == (["completing"], False)
     assert completed(*given, "explain", "node", "")[0]
+    assert completed(*given, "whatif", "--drain", "") == completed(*given, "explain", "node", "")
     roadstead_process.delete("namespaces/completing")
 
 
@@ -99,7 +100,9 @@ def test_the_program_speaks_cobras_protocol(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["kubectl_complete-plimsoll", "explain", "p"])
     completion.main()
-    assert capsys.readouterr().out == "pod\tExplain why a pod is pending, or why it is where it is.\n:4\n"
+    assert capsys.readouterr().out == (
+        "pod\tExplain why a pod is pending, why it is where it is, or why it was moved.\n:4\n"
+    )
 
 
 @pytest.mark.parametrize("shell", SCRIPTS)

@@ -11,6 +11,9 @@ import pytest
 from cli.commands import say
 from cli.explain_scene import saved
 from cli.golden_files import check
+from cli.planning_scenes import a_rebalancing, a_record_document, crowded, past, scheduled
+from cli.planning_scenes import saved as moves_saved
+from inspection.contents import a_policy_document
 
 FORMS = ("table", "wide", "json", "yaml")
 
@@ -133,3 +136,55 @@ def test_kinds_are_written_as_for_kubectl(shop: str, words: tuple[str, ...], mea
 
     assert (said.code, said.err) == (0, "")
     assert said.out == say("explain", *meant, "--from", shop).out
+
+
+@pytest.fixture(scope="module")
+def moves(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Records of moves of every outcome, and a pod of their owner."""
+    folder = tmp_path_factory.mktemp("moves")
+    approved = a_record_document("web-f", "Evicted", minutes_ago=1, took=5, mode="Approve")
+    return str(folder / moves_saved(folder, *crowded(), *past(), approved))
+
+
+@pytest.mark.parametrize("pod", ["web-z", "web-a-next", "web-d-next", "web-f", "db-z", "web-zz"])
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_pods_that_are_gone_are_explained_by_records(moves: str, pod: str, form: str) -> None:
+    """By the old name, a name between two moves, one of a dry run, one under way, and by the owner."""
+    said = say("explain", "pod", f"shop/{pod}", "-o", form, "--from", moves)
+
+    assert (said.code, said.err) == (0, "")
+    check("explain-gone", pod, form, said.out)
+
+
+@pytest.mark.parametrize("record", ["web-b", "db-a", "db-b", "web-c", "web-d"])
+def test_moves_are_explained_by_their_records(moves: str, record: str) -> None:
+    """As it returned, was blocked, failed, waits, and was predicted."""
+    said = say("explain", "plev", f"shop/{record}-0123abcd", "--from", moves)
+
+    assert (said.code, said.err) == (0, "")
+    check("explain-eviction", record, "table", said.out)
+
+
+def test_a_record_that_is_not_there_is_an_error_with_names_like_it(moves: str) -> None:
+    said = say("explain", "eviction", "shop/web-b-0123abce", "--from", moves)
+
+    assert said.code == 1
+    assert said.err.startswith(
+        'error: eviction "shop/web-b-0123abce" not found; did you mean shop/web-b-0123abcd'
+    )
+
+
+def test_a_policy_whose_scope_excludes_the_pod_says_so_first(tmp_path: Path) -> None:
+    """Before what others and its node have to say."""
+    excluded = a_policy_document(
+        "rebalance",
+        scope={"namespaces": {"exclude": ["shop"]}},
+        rebalancing=a_rebalancing("RemoveDuplicates"),
+    )
+    shop = str(tmp_path / moves_saved(tmp_path, *crowded(), scheduled(), excluded))
+
+    answered = answer(shop, "pod", "shop/web-a")
+
+    text = "policy rebalance (Enforce): leaves it alone: namespace shop is out of the policy's scope"
+    assert answered["summary"][0] == text
+    assert [each["outcome"] for each in answered["placed"]["policies"]] == ["OutOfScope"]

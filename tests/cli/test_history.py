@@ -9,7 +9,7 @@ import pytest
 
 from cli import golden_files
 from cli.commands import say
-from cli.planning_scenes import past, saved
+from cli.planning_scenes import a_record_document, past, saved
 
 PAGES = Path(__file__).parents[2] / "docs" / "cli"
 
@@ -41,6 +41,13 @@ def test_moves_of_a_day(cluster: str, form: str) -> None:
         pytest.param(("--policy", "tidy"), 6, id="policy"),
         pytest.param(("--policy", "other"), 0, id="another-policy"),
         pytest.param(("-l", "plimsoll.dev/owner-name=db"), 2, id="labels"),
+        pytest.param(("web-a",), 1, id="old-name"),
+        pytest.param(("shop/web-a-next",), 2, id="new-name-that-was-moved-too"),
+        pytest.param(("web-z",), 1, id="a-named-pod-moved-long-ago"),
+        pytest.param(("web-z", "--since", "24h"), 0, id="a-named-pod-and-a-time"),
+        pytest.param(("rs/db",), 2, id="owner"),
+        pytest.param(("bank/rs/db",), 0, id="owner-elsewhere"),
+        pytest.param(("bank/web-a",), 0, id="pod-elsewhere"),
     ],
 )
 def test_moves_are_selected(cluster: str, words: tuple[str, ...], pods: int) -> None:
@@ -67,6 +74,8 @@ def test_no_moves_in_a_namespace_says_where_to_look(cluster: str) -> None:
     [
         pytest.param("since", ("--since", "yesterday"), id="since"),
         pytest.param("again", ("--again-within", "1d"), id="again"),
+        pytest.param("no-subject", ("shop/rs/",), id="no-subject"),
+        pytest.param("two-namespaces", ("shop/web-a", "-n", "bank"), id="two-namespaces"),
         pytest.param("selector", ("-l", "a in (", "--since", "1h"), id="selector"),
         pytest.param("no-snapshot", ("--from", "gone.plimsoll"), id="no-snapshot"),
     ],
@@ -87,3 +96,16 @@ def test_the_page_shows_what_the_command_prints() -> None:
     day = (golden_files.GOLDEN / "history" / "day.table").read_text()
 
     assert f"```text\n{day.rstrip()}\n```" in page
+
+
+def test_a_move_took_from_its_approval_on(tmp_path: Path) -> None:
+    """Not from its plan, which waited for half an hour; rejected, it took no time."""
+    waited = a_record_document("web-a", "Settled", minutes_ago=60, took=1830, mode="Approve")
+    waited["status"]["transitions"].insert(1, {"phase": "Evicting", "time": "2026-01-31T11:30:00Z"})
+    rejected = a_record_document("web-b", "Cancelled", minutes_ago=60, took=1830, mode="Approve")
+
+    said = say("history", "--from", saved(tmp_path, waited, rejected), "-o", "json")
+
+    answer = json.loads(said.out)
+    assert [each["seconds"] for each in answer["moves"]] == [30.0, 0.0]
+    assert answer["digest"][0]["p95Seconds"] == 30.0

@@ -113,8 +113,8 @@ def test_a_stop_button_is_named(folder: Path) -> None:
     said = say("plan", "tidy", "--from", cluster)
 
     assert said.code == 0
-    assert 'a namespace is annotated plimsoll.dev/stop="true"' in said.out
-    assert "EvictionBudget" in said.out
+    assert 'all moves are stopped: namespace plimsoll is annotated plimsoll.dev/stop="true"' in said.out
+    assert "Stopped" in said.out
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_save_from_a_dump_leaves_secrets_out() -> None:
     said = say("snapshot", "save", "saved.json.gz", "--from", "dump.json")
 
     assert said.code == 0, said.err
-    assert said.out.startswith("saved 0 nodes, 1 pods and 0 other objects of dump.json in saved.json.gz (0.")
+    assert said.out.startswith("saved 0 nodes, 1 pod and 0 other objects of dump.json in saved.json.gz (0.")
     (kept,) = read(["saved.json.gz"]).objects["pods"]
     assert SECRET.encode() not in kept
     assert say("snapshot", "show", "saved.json.gz").code == 0

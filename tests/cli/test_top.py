@@ -14,6 +14,8 @@ from cli.commands import say
 from cli.executed_page import check_page
 from cli.golden_files import check
 from cli.loaded_cluster import write_dump
+from cli.planning_scenes import saved
+from inspection.contents import a_node_document, a_pod_document
 
 #: When the dump was written: 20 seconds after the readings.
 TAKEN = datetime(2026, 2, 1, 0, 0, 20, tzinfo=UTC).timestamp()
@@ -78,3 +80,24 @@ def test_a_cluster_without_readings_says_so(tmp_path: Path) -> None:
 
 def test_the_page_says_what_it_prints(dump: str, tmp_path: Path) -> None:
     assert check_page("top.md", dump, tmp_path) == 2
+
+
+def test_pods_that_request_a_resource_are_listed_with_what_they_request(tmp_path: Path) -> None:
+    """Placed ones, those that request most first; an unknown one is an error that names those there are."""
+    gpu = "example.com/gpu"
+    node = a_node_document("big")
+    node["status"]["allocatable"][gpu] = "8"
+    documents = [node, a_pod_document("plain", "big")]
+    for name, amount in (("one", 1), ("three", 3)):
+        documents.append(a_pod_document(name, "big", owner=name))
+        documents[-1]["spec"]["containers"][0]["resources"]["requests"][gpu] = str(amount)
+    documents.append(a_pod_document("waits", owner="waits"))
+    documents[-1]["spec"]["containers"][0]["resources"]["requests"][gpu] = "2"
+    cluster = str(tmp_path / saved(tmp_path, *documents))
+
+    said = say("top", "pods", "--resource", gpu, "--from", cluster, "-o", "json")
+    wrong = say("top", "pods", "--resource", "example.com/gpus", "--from", cluster)
+
+    found = [(each["pod"], each["requested"]) for each in json.loads(said.out)["pods"]]
+    assert found == [("shop/three", 3), ("shop/one", 1)]
+    assert wrong.err == f"error: no node and no pod has example.com/gpus; there are cpu, {gpu}, memory\n"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cli.commands import say
 from cli.executed_page import check_page
+from cli.explain_scene import alone
 from cli.golden_files import check
 from cli.loaded_cluster import write_dump
-from inspection.contents import a_policy_document
+from cli.planning_scenes import crowded, saved, scheduled
+from inspection.contents import a_pod_document, a_policy_document
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,6 +51,9 @@ def test_answers_look_like_this(dump: str, form: str, case: str, flags: list[str
         ("label", ["--label", "node-1"]),
         ("taint", ["--taint", "node-1", "a=b:Never"]),
         ("twice", ["--add-node", "node-1"]),
+        ("a-number-for-a-name", ["--add-node", "3"]),
+        ("a-number-for-a-name-with-a-model", ["--add-node", "3=node-1"]),
+        ("a-name-for-a-number", ["--add-nodes", "node-9"]),
     ],
 )
 def test_errors_are_one_line(dump: str, case: str, flags: list[str]) -> None:
@@ -99,8 +104,68 @@ def test_long_lists_end_early(dump: str) -> None:
     words = ("whatif", "--scale", "shop/ReplicaSet/web=40", "--from", dump)
     folded, whole = say(*words).out, say(*words, "-o", "wide").out
 
-    title = "Becomes pending (20 of "
+    title = "Has no place then (20 of "
     assert title in folded
     assert "; -o wide lists all):" in folded
     assert title not in whole
     assert len(whole.splitlines()) > len(folded.splitlines())
+
+
+@pytest.fixture(scope="module")
+def waiting(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two pods that wait: a bare one that would fit everywhere, and one of a scheduler that nothing runs."""
+    bare = alone(a_pod_document("bare", cpu="500m"))
+    lost = alone(a_pod_document("lost", cpu="500m", schedulerName="plimsol"))
+    folder = tmp_path_factory.mktemp("waiting")
+    return str(folder / saved(folder, *crowded(), bare, lost, scheduled()))
+
+
+def answer_of(*words: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(say("whatif", *words, "-o", "json").out)
+    return answer
+
+
+@pytest.mark.parametrize("flag", ["--drain", "--remove-node"])
+def test_pods_that_wait_hold_no_node_that_goes(waiting: str, flag: str) -> None:
+    """Where the first change would put it, it blocks no later one, and is not among the pods that end."""
+    once = answer_of("--drain", "new-1", "--from", waiting)
+    again = answer_of("--drain", "new-1", flag, "new-2", "--from", waiting)
+
+    assert (once["fitting"], once["stillPending"], once["blocked"]) == (1, 1, [])
+    assert once["summary"] == "new-1 can be drained: no pod has to move"
+    assert {each["node"]: each["before"]["pods"] for each in once["nodes"]} == {"new-2": 0}
+    assert again["blocked"] == []
+    assert again["gone"] == []
+    assert {each["node"] for each in again["nodes"] if "after" in each} == {"old"}
+
+
+def test_what_is_before_is_the_cluster_as_it_is(waiting: str) -> None:
+    """The sums have no pod that waits, and what policies move now is what plan says."""
+    found = answer_of("--cordon", "new-1", "--from", waiting)
+    planned = json.loads(say("plan", "--from", waiting, "-o", "json").out)
+
+    assert found["totalBefore"]["pods"] == 5
+    assert found["totalAfter"]["pods"] == 6
+    moves = [each["pod"] for policy in planned["policies"] for each in policy["moves"]]
+    assert [each["pod"] for policy in found["policies"] for each in policy["before"]] == moves
+
+
+def test_pods_of_an_unserved_scheduler_get_no_place_until_a_policy_serves_them(
+    waiting: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "policy.json"
+    file.write_text(json.dumps(a_policy_document("more", scheduling={"schedulerName": "plimsol"})))
+
+    grown = answer_of("--add-nodes", "2=new-1", "--from", waiting)
+    served = answer_of("-f", str(file), "--from", waiting)
+
+    assert (grown["released"], grown["stillPending"]) == ([], 1)
+    assert [each["pod"] for each in served["released"]] == ["shop/lost"]
+
+
+def test_nodes_are_added_by_number_and_copy_none_that_was_added(dump: str) -> None:
+    """Not even where the added ones are the most common kind."""
+    many = answer_of("--add-nodes", "9=node-3", "--add-nodes", "2", "--from", dump)
+
+    assert len([each for each in many["nodes"] if "before" not in each]) == 11
+    assert many["notes"][0] == "new-10 to new-11 are copies of node-1, one of the most common nodes"

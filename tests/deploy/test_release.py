@@ -129,6 +129,19 @@ def test_a_version_that_is_not_stated_is_not_released(tmp_path: Path) -> None:
     assert not (tmp_path / "dist").exists()
 
 
+def test_what_is_there_stays_when_there_are_no_notes(tmp_path: Path) -> None:
+    """It is checked before anything is deleted or built."""
+    kept = tmp_path / "dist" / "kept.whl"
+    kept.parent.mkdir()
+    kept.touch()
+
+    done = made(ROOT, kept.parent, VERSION, "--files=here")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"no entries under {VERSION}" in done.stderr
+    assert kept.exists()
+
+
 def test_a_stranger_installs_the_wheel(dist: Path, tmp_path: Path) -> None:
     """In an environment that has what the wheel requires and nothing else, as pip finds; the command runs."""
     venv.create(tmp_path / "venv", symlinks=True)

@@ -40,6 +40,7 @@ class Host:
     refused: set[tuple[str, str, str]] = field(default_factory=set)
     ran: list[list[str]] = field(default_factory=list)  #: the options of each process, in their order
     tested: list[int] = field(default_factory=list)  #: the exit status of each Helm test
+    said: list[str] = field(default_factory=list)  #: the log of each process that was ended
     _rights: Rights | None = None
     _operators: list[Operator] = field(default_factory=list)
     _running: tuple[object, ...] = ()
@@ -78,6 +79,7 @@ class Host:
         if wanted != self._running:
             for operator in self._operators:
                 await operator.stop()
+                self.said.append(operator.said())
             self._operators, self._running = [], wanted
             if wanted:
                 namespace, replicas, *options = wanted

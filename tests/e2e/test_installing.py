@@ -120,4 +120,6 @@ async def test_an_installation_comes_works_and_goes_as_the_page_says(
         assert refused == set(), "while it was installed"
         await eventually(lambda: everything(speaker), lambda after: after == before)
     assert host.ran, "the operator ran"
+    errors = [line for log in host.said for line in log.splitlines() if '"error"' in line or "[error" in line]
+    assert errors == [], "none that an uninstallation causes"
     assert host.tested == ([0] if uses == "helm" else [])

@@ -83,9 +83,9 @@ async def test_people_see_the_operator_and_strangers_nothing(
             logged(driver, "browser")  # the 401 is logged
 
             driver.find_element(By.ID, "token").send_keys(cluster.token, Keys.ENTER)
-            seen(driver, "#status", "1 nodes, 1 pods")
+            seen(driver, "#status", "1 node, 1 pod")
             tile = driver.find_element(By.CSS_SELECTOR, ".tile")
-            assert tile.get_attribute("title") == f"{node}: cpu 50 %, memory 0 %, 1 pods"
+            assert tile.get_attribute("title") == f"{node}: cpu 50 %, memory 0 %, 1 pod"
             seen(driver, "#waiting", f"{scene.name}/big unschedulable")
             seen(driver, "#conditions", policy)
             bad = [

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deploy.manifests import NAME, rendered, run
-from e2e.conftest import define
+from e2e.conftest import DEFINITIONS, define, documents
 from e2e.door import door, kubeconfig_for
 from e2e.polls import eventually, throughout
 from e2e.rbac import Rights
 from e2e.scene import Scene
 from e2e.speaker import speaking
+from e2e.test_deleted_definitions import says
 from e2e.test_deploying import APPLYING, applied
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from e2e.operator_process import Operator
     from e2e.rbac import Asked
     from roadstead.pytest_plugin import StartRoadstead
+
+POLICIES = "/apis/plimsoll.dev/v1alpha1/schedulingpolicies"
 
 pytestmark = pytest.mark.e2e
 
@@ -45,6 +48,11 @@ async def placed_by_hand(scene: Scene, node: str) -> None:
         }
         (await scene.speaker.request("POST", scene.path(f"pods/{name}/binding"), binding)).accepted()
     await creating
+
+
+async def policies_of(operator: Operator) -> float:
+    """How many policies it knows."""
+    return operator.metric("plimsoll_policy_condition", type="Accepted")
 
 
 async def test_acting_policies_under_the_rights_of_a_dry_run(  # noqa: PLR0915 - one story, told in order
@@ -81,8 +89,11 @@ async def test_acting_policies_under_the_rights_of_a_dry_run(  # noqa: PLR0915 -
                 assert MISSING in ready["message"]
                 await eventually(lambda name=name: scene.warnings(name, "NotAllowed"))  # type: ignore[misc] # a lambda that keeps a variable of the loop
             status = await scene.runs(moving, 3)
-            assert status["lastRun"]["message"] == "1 pod considered, 0 are moved, 1 stay"
-            assert [each["reason"] for each in status["counts"]["refused"]] == ["EvictionBudget"]
+            assert (
+                status["lastRun"]["message"]
+                == "2 candidates: none moved, 2 held back (NotAllowed, LastReady)"
+            )
+            assert [each["reason"] for each in status["counts"]["refused"]] == ["LastReady", "NotAllowed"]
             assert await scene.node_of("waiting") == ""
             (event,) = await eventually(lambda: scene.events("waiting", "FailedScheduling"))
             assert event["note"].startswith("the operator may not create pods/binding")
@@ -115,4 +126,15 @@ async def test_acting_policies_under_the_rights_of_a_dry_run(  # noqa: PLR0915 -
             row = next(line for line in shown.splitlines() if line.startswith(moving)).split()
             assert row[1:5] == ["Enforce", "True", "True", "False"]
             assert row[6:9] == ["2", "0", "0"]
-            assert await operator.stop() == 0
+
+            for name in (placing, moving):  # it is removed: policies, rights, definitions
+                (await speaker.request("DELETE", f"{POLICIES}/{name}")).accepted()
+            await eventually(lambda: policies_of(operator), lambda known: known == 0)
+            rights[0] = await Rights.read(speaker, NAME, "removed")
+            for definition in documents("crds"):
+                (
+                    await speaker.request("DELETE", f"{DEFINITIONS}/{definition['metadata']['name']}")
+                ).accepted()
+            await eventually(lambda: says(operator, "does not serve resources"))
+            assert "contained failure" not in operator.said()
+            operator.kill()

@@ -452,7 +452,7 @@ async def test_one_annotation_stops_all_policies(scene: Scene, operator: Operato
     await press("true")
     try:
         name = await scene.policy(scene.rebalancing("RemoveDuplicates"))
-        await scene.until_condition(name, "Degraded", "True", "Stopped")
+        await scene.until_condition(name, "Paused", "True", "Stopped")
         await scene.runs(name, 2)
         assert await scene.records() == []
     finally:

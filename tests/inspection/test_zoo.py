@@ -80,10 +80,8 @@ def test_nodes_are_explained(state: ClusterState) -> None:
     )
 
 
-@pytest.mark.parametrize("settled", [False, True])
-def test_the_cluster_is_pictured(state: ClusterState, settled: bool) -> None:
-    picture = picture_of(state, settled=settled).document()
-    check("zoo", f"picture{'-settled' if settled else ''}", "text", text_of(("cluster", picture)))
+def test_the_cluster_is_pictured(state: ClusterState) -> None:
+    check("zoo", "picture", "text", text_of(("cluster", picture_of(state).document())))
 
 
 #: Questions about the whole cluster, and what the exit code of each is.

@@ -11,7 +11,7 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.preflight import rights
 from plimsoll.preflight.findings import Area, Finding, Level, worst
 from plimsoll.preflight.rights import service_account, service_account_of
-from plimsoll.preflight.unserved_pods import judged_pods
+from plimsoll.preflight.unserved_pods import UnreportedPods, judged_pods
 from plimsoll.testing.builders import a_pod
 
 ORDER = [Level.OK, Level.WARNING, Level.ERROR]
@@ -51,7 +51,7 @@ CLAIMED = {"served": ("p", ""), "broken": ("q", "its profile is invalid")}
 @pytest.mark.parametrize("leads", [True, False])
 def test_each_scheduler_name_is_judged_whatever_comes_before(names: Any, leads: bool) -> None:
     """A name that is served hides none that follows."""
-    waiting = {name: [a_pod(f"{name}-1")] for name in names}
+    waiting = UnreportedPods({name: [a_pod(f"{name}-1")] for name in names}, {})
     expected = [name for name in names if WAITING[name] or (name == "served" and not leads)]
 
     found = list(judged_pods(waiting, CLAIMED, {"seen"}, leads=leads))

@@ -106,6 +106,26 @@ def test_pods_that_wait_for_a_reason(pods: list[Pod], placed: tuple[str, ...]) -
     assert finding.level is Level.OK
 
 
+@pytest.mark.parametrize(
+    ("pods", "said"),
+    [
+        (["plimsol"], "1 pod younger than 60 s is not judged yet"),
+        (["plimsol", "plimsoll"], "2 pods younger than 60 s are not judged yet"),
+        (["ours"], "every pending pod names a scheduler that serves it"),
+        (["other"], "every pending pod names a scheduler that serves it"),
+    ],
+)
+def test_pods_that_are_too_young_to_be_judged_are_counted(pods: list[str], said: str) -> None:
+    """Only those of schedulers of which nothing is known."""
+    young = [waiting(name, age_s=10) for name in pods]
+    ours = policy("all", "ours", FINE)
+
+    (finding,) = judged(young, [ours], placed=("other",))
+
+    assert (finding.level, finding.message) == (Level.OK, said)
+    assert len(judged([*young, waiting("wrong")], [ours], placed=("other",))) == 1 + ("young" in said)
+
+
 def test_a_policy_that_does_not_serve_its_name() -> None:
     """It is known why."""
     suspended, refused = (

@@ -161,6 +161,7 @@ class Scene:
         self.wing.executor.machine._validates = True  # off in production
         self.wing.serve({"default-scheduler": profile})
         self.troubled: list[dict[str, str]] = []  #: sentences about the policy, after each change
+        self.advised: list[list[str]] = []  #: further conditions of the policy, after each change
         queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         mirror = Mirror(self.cache, self.observer)
         feed = QueueFeed(mirror, queue, ServedProfiles(), self.book, self.clock, self.observer)
@@ -219,6 +220,7 @@ class Scene:
         while True:
             seen = await self.conditions.wait(seen)
             self.troubled.append(dict(self.rebalancers.troubles(POLICY)))
+            self.advised.append(list(self.rebalancers.advice(POLICY)))
 
     async def run(self) -> None:
         """One run of the policy."""

@@ -445,7 +445,7 @@ async def test_a_policy_whose_moves_keep_coming_back_rests_and_says_so() -> None
     assert [list(each) for each in scene.troubled] == [["Resting"]]
     assert "the last 5 moves were unsuccessful" in scene.troubled[0]["Resting"]
     refused = scene.statuses.statuses[POLICY]["counts"]["refused"]
-    assert [each["reason"] for each in refused] == ["EvictionBudget"]
+    assert [each["reason"] for each in refused] == ["Resting"]
 
 
 # -- the planner ---------------------------------------------------------------------------------------------

@@ -26,8 +26,8 @@ def told(scene: Scene) -> list[tuple[str, bool, str]]:
     ("mode", "reason", "done"),
     [
         ("DryRun", "Predicted", "1 would be moved"),
-        ("Approve", "Proposed", "1 wait for approval"),
-        ("Enforce", "Rebalanced", "1 are moved"),
+        ("Approve", "Proposed", "1 waits for approval"),
+        ("Enforce", "Rebalanced", "1 moved"),
     ],
 )
 async def test_a_run_that_plans_moves_is_an_event_of_its_policy(mode: str, reason: str, done: str) -> None:
@@ -38,7 +38,7 @@ async def test_a_run_that_plans_moves_is_an_event_of_its_policy(mode: str, reaso
     async with scene.running(policy):
         await scene.run()
 
-    assert told(scene) == [(reason, False, f"1 pod considered, {done}, 0 stay")]
+    assert told(scene) == [(reason, False, f"1 candidate: {done}")]
     (note,) = [note for note in scene.recorder.notes if note.reason == reason]
     assert note.regarding["apiVersion"] == "plimsoll.dev/v1alpha1"
     assert note.regarding["name"] == POLICY
@@ -121,7 +121,7 @@ async def test_the_message_has_what_strategies_say() -> None:
         await scene.run()
 
     assert scene.statuses.statuses[POLICY]["lastRun"]["message"] == (
-        "0 pods considered, 0 are moved, 0 stay; RemovePodsViolatingNodeAffinity could not judge the"
+        "no candidates; RemovePodsViolatingNodeAffinity could not judge the"
         ' cluster: there is no nodeAffinityType "sometimes"; use'
         " requiredDuringSchedulingIgnoredDuringExecution or preferredDuringSchedulingIgnoredDuringExecution;"
         " LowNodeUtilization: all nodes are underutilized, nothing to do here"
@@ -169,7 +169,7 @@ async def test_a_pod_that_two_strategies_want_counts_once() -> None:
     status = scene.statuses.statuses[POLICY]
     (refused,) = status["counts"]["refused"]
     assert (refused["reason"], refused["count"]) == ("NamespaceLimit", 3)
-    assert status["lastRun"]["message"] == "3 pods considered, 0 are moved, 3 stay"
+    assert status["lastRun"]["message"] == "3 candidates: none moved, 3 held back (NamespaceLimit)"
 
 
 @pytest.mark.parametrize(

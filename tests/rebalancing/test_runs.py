@@ -81,7 +81,7 @@ async def test_what_was_planned_and_not_evicted_is_not_told_as_moved() -> None:
     async with scene.running(a_policy()):
         await contained(scene)
 
-    assert status(scene)["lastRun"]["message"] == "1 pod considered, 0 of 1 planned are moved, 0 stay"
+    assert status(scene)["lastRun"]["message"] == "1 candidate: 0 of 1 planned moved"
 
 
 async def test_totals_are_of_all_runs_and_outlive_the_process() -> None:

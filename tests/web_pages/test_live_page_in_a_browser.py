@@ -21,6 +21,7 @@ from plimsoll.app.memory.live_view import (
     LiveRecord,
     LiveView,
 )
+from plimsoll.model.counted import counted
 from web_pages.browser import OF_COLOURS, a_browser, colour, logged, needs_chromium, violations
 from web_pages.page_server import serving
 from web_pages.scenes import IMAGE, LONG, SCRIPT
@@ -132,7 +133,7 @@ def test_its_figures_are_those_of_the_view(driver: Chrome) -> None:
 
         assert [each.get_attribute("title") for each in driver.find_elements(By.CSS_SELECTOR, ".tile")] == [
             f"{each['node']}: cpu {each['cpuPercent']} %, memory {each['memoryPercent']} %, "
-            f"{each['pods']} pods{'' if each['isOpen'] else ', closed to new pods'}"
+            f"{counted(each['pods'], 'pod')}{'' if each['isOpen'] else ', closed to new pods'}"
             for each in said["nodes"]
         ]
         assert len(driver.find_elements(By.CSS_SELECTOR, ".tile .s21")) == 1

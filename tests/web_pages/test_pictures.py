@@ -65,6 +65,17 @@ def test_a_picture_has_each_node_and_groups_what_waits() -> None:
     assert "Insufficient cpu" in group.reason
 
 
+def test_pods_whose_scheduler_nothing_runs_are_in_no_tile_of_those_that_would_fit(tmp_path: Path) -> None:
+    """The table and the tiles count them as pods without a place, with the reason."""
+    lost = a_pod_document("lost", cpu="500m", schedulerName="plimsol", owner="lost")
+    page = report_of(tmp_path, "plan", *crowded(), lost, scheduled()).read_text()
+
+    text = " ".join(re.sub(r"<[^>]*>", " ", unescape(page)).split())
+    assert "would find a place" not in text
+    assert "pods without a place 1" in text
+    assert 'no scheduler is known that serves schedulerName "plimsol"' in text
+
+
 def test_a_map_has_what_changes_what_comes_and_what_goes() -> None:
     picture = picture_of(ClusterState.of(content_of(crowded())))
     after: Changes = {
@@ -100,7 +111,7 @@ def tiles_of(page: Path) -> set[str]:
 
 
 def test_the_map_of_a_change_begins_where_its_json_begins(tmp_path: Path) -> None:
-    """With pods on their nodes that wait and would find a place; of resources that the answer has."""
+    """Without pods that wait and would find a place; of resources that the answer has."""
     waiting = [a_pod_document(f"small-{each}", cpu="500m", owner="small") for each in "ab"]
     page = report_of(tmp_path, "whatif", *crowded(), *waiting, scheduled(), more=("--drain", "old"))
     cluster = str(tmp_path / "cluster.plimsoll")
@@ -112,7 +123,7 @@ def test_the_map_of_a_change_begins_where_its_json_begins(tmp_path: Path) -> Non
         if (use := node.get("before"))
     }
     assert len(begins) > 1
-    assert any(not each.startswith("old") and not each.endswith(" 0.0 %") for each in begins)
+    assert all(each.startswith("old") or each.endswith(" 0.0 %") for each in begins)
     assert begins <= {f"{label.split(' %')[0]} %" for label in tiles_of(page)}
     titles = re.findall(r'data-map="([^"]*)"', page.read_text())
     assert titles == ["cpu requested", "memory requested", "pods requested"]

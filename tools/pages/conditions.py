@@ -19,7 +19,7 @@ SAID_IN: Mapping[str, frozenset[str]] = {
     "policies.controller": frozenset({"_describe"}),
     "policies.judgement": frozenset({"judge", "divide"}),
     "policies.profiles": frozenset({"failing"}),
-    "rebalancing.runs.degraded_reasons": frozenset({"of", "look_back"}),
+    "rebalancing.runs.degraded_reasons": frozenset({"of", "advice", "look_back"}),
     "rebalancing.runs.scope_review": frozenset({"troubles", "advice"}),
     "planning.proven.load_lines": frozenset({"by_load_conditions"}),
     "scheduling.orphaned_pods": frozenset({"advice"}),
@@ -30,7 +30,7 @@ SAID_IN: Mapping[str, frozenset[str]] = {
 _REASON = re.compile(r"[A-Z][a-z]+[A-Za-z]*")
 
 #: Words that the functions say and that are types of conditions.
-TYPES = frozenset({"Accepted", "Ready", "Degraded", "Overlapping", "PodsOrphaned"})
+TYPES = frozenset({"Accepted", "Ready", "Degraded", "Overlapping", "Paused", "PodsOrphaned"})
 
 _REJECTED, _DEGRADED = "`Accepted=False`, `Ready=False`, `Degraded=True`", "`Degraded=True`"
 _LAST = "the spec cannot be used; the last accepted one remains in effect"
@@ -100,7 +100,11 @@ MEANINGS: Mapping[str, tuple[str, str, str]] = {
         "write `evictions.plimsoll.dev` in full",
     ),
     "ExtenderFailed": (_DEGRADED, "an HTTP extender failed; the message says how", "see the extender"),
-    "Stopped": (_DEGRADED, "the stop button is pressed: no policy moves pods", "`kubectl plimsoll resume`"),
+    "Stopped": (
+        "`Paused=True`",
+        "the stop button is pressed: no policy moves pods",
+        "`kubectl plimsoll resume`",
+    ),
     "Hanging": (_DEGRADED, "a plan was abandoned, and still runs", "check strategies of other packages"),
     "RunFailed": (_DEGRADED, "the latest run crashed or timed out", "see the log of the operator"),
     "RunOverdue": (

@@ -79,25 +79,6 @@ GROUP_PHASES: Mapping[str, str] = {
     "Failed": "a member failed, and too few are left",
 }
 
-#: Refusal whose sentence is made of the facts of the case.
-REFUSALS: Mapping[str, str] = {
-    "AlreadyMoving": "a move of the pod or of its replacement is under way",
-    "EvictionBudget": "a window, the stop button, or a pause of the policy; the sentence says which",
-    "NamespaceLimit": "the policy's `perNamespace` is used up",
-    "NewComplaint": "the move would cause a complaint no less severe than what it mends",
-    "NoFeasibleNode": "no node takes the replacement",
-    "NodeLimit": "the policy's `perNode` is used up",
-    "NoRoom": "no node has room for the replacement",
-    "NotAll": "another move of the same bundle cannot be made",
-    "PluginError": "a plugin or strategy raised",
-    "PodDisruptionBudget": "the Eviction API named a PodDisruptionBudget that does not allow it",
-    "RateLimit": "the policy's `perMinute` is used up",
-    "TooManyRefusals": "the run asked the API server often enough in vain",
-    "TotalLimit": "the policy's `total` is used up",
-    "WorkloadLimit": "the policy's `perWorkload` is used up",
-    "WouldMoveAgain": "a strategy of the policy would move the replacement again",
-}
-
 
 def check(what: str, found: Collection[str], known: Collection[str]) -> None:
     """Every word has a meaning, and every meaning a word.

@@ -18,15 +18,17 @@ from pages import meanings
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, SUCCESSORS, Phase
 from plimsoll.api.v1alpha1.pod_group import GroupPhase
 from plimsoll.planning.limits import LimitLevel
+from plimsoll.planning.moves import HoldReason
+from plimsoll.planning.refusal_reasons import REASONS, ReasonMeaning
 from plimsoll.rebalancing.runs.status import DONE
 from plimsoll.toolkit.descheduling.disruption_signals import SIGNALS, Reading
 from syntax_trees import syntax_trees
 
 REFUSALS_LEAD = (
     "Why a pod stays where it is: the reasons in `status.counts.refused` of a policy, in `plimsoll plan` and"
-    " in the metric `plimsoll_rebalancer_refused_candidates_total`. … is a name or a number. What is in"
-    " italics describes a sentence that is made of the facts of the case. What to do:"
-    " [nothing is evicted](../how-to/nothing-is-evicted.md)."
+    " in the metric `plimsoll_rebalancer_refused_candidates_total`. `plimsoll plan` and `plimsoll explain`"
+    " say the same of what to do. A sentence has the facts of the case; … is a name or a number. How to find"
+    " out: [nothing is evicted](../how-to/nothing-is-evicted.md)."
 )
 #: Calls that emit an event, with the places of its reason and action; that of a PodGroup's is fixed.
 EMITTED: Mapping[str, tuple[int, int | None]] = {"EventNote": (1, 2), "EmitEvent": (1, 2), "note": (1, None)}
@@ -105,7 +107,7 @@ def refusals(found: Sequence[Module]) -> dict[str, list[str]]:
                 sentence = module.text(call.args[1])
                 if sentence is not None and sentence not in sentences:
                     sentences.append(sentence)
-    for level in LimitLevel:
+    for level in (*LimitLevel, *HoldReason):
         said.setdefault(level.value, [])
     return {reason: said[reason] for reason in sorted(said)}
 
@@ -123,7 +125,7 @@ def events(found: Sequence[Module]) -> list[tuple[str, str, str, str]]:
                 if reason and action and "…" not in reason:
                     warns = any(each.arg == "is_warning" for each in call.keywords)
                     rows.add((reason, action, "Warning" if warns else "Normal", module.name))
-    ends = [(reason, "Rebalancing", "Normal", "rebalancing.runs.status") for reason, _ in DONE.values()]
+    ends = [(reason, "Rebalancing", "Normal", "rebalancing.runs.status") for reason, *_ in DONE.values()]
     return sorted({*rows, *ends})
 
 
@@ -180,17 +182,20 @@ def pages() -> dict[str, str]:
 
 
 def _refusals_page(said: Mapping[str, list[str]]) -> str:
-    silent = {reason for reason, sentences in said.items() if not any(sentences)}
-    meanings.check("refusals", silent, meanings.REFUSALS)
+    meanings.check("refusals", said, REASONS)
     return table(
         "Refusals",
         REFUSALS_LEAD,
-        ("Reason", "Sentences"),
+        ("Reason", "Why it stays", "What to do", "Sentences"),
         [
-            (f"`{reason}`", "<br>".join(map(_cell, sentences)) or f"*{meanings.REFUSALS[reason]}*")
+            (f"`{reason}`", _why(REASONS[reason]), REASONS[reason].remedy, "<br>".join(map(_cell, sentences)))
             for reason, sentences in said.items()
         ],
     )
+
+
+def _why(reason: ReasonMeaning) -> str:
+    return f"[{reason.meaning}](../{reason.page})" if reason.page else reason.meaning
 
 
 def _phases_page() -> str:

@@ -84,18 +84,21 @@ def main() -> None:
     wrong = {name: said for name, said in stated_versions().items() if said != given.version}
     if wrong:
         sys.exit(f"{given.version} is not what is stated: {wrong}")
+    section = ""
+    if not given.only_wheels:
+        try:
+            text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+            section = notes.section(text, "Unreleased" if given.dry_run else given.version)
+        except notes.NoSectionError as exc:
+            sys.exit(str(exc))
+        helm = program("helm")
     out = given.folder.absolute()
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     wheels.build(ROOT, out, epoch())
     if not given.only_wheels:
-        text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-        try:
-            section = notes.section(text, "Unreleased" if given.dry_run else given.version)
-        except notes.NoSectionError as exc:
-            sys.exit(str(exc))
         (out / "notes.md").write_text(notes.linked(section, given.files), encoding="utf-8")
-        charts.pack(program("helm"), ROOT, out, notes.artifacthub_changes(section), epoch())
+        charts.pack(helm, ROOT, out, notes.artifacthub_changes(section), epoch())
         write_definitions(out)
         # The programs are there, whatever make makes of their times.
         os.environ["SOURCE_DATE_EPOCH"] = str(epoch())

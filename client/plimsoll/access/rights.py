@@ -23,7 +23,7 @@ from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
 #: Seconds between two reviews of all rights, and of the missing ones.
-REVIEW_S, MISSING_S = 3_600.0, 30.0
+REVIEW_S, MISSING_S = 3_600.0, 15.0
 
 #: Seconds between a refused request and the review that it triggers, and minimum seconds between two of
 #: these.
@@ -37,9 +37,6 @@ MOST_LISTED = 4
 
 #: The reason of conditions.
 NOT_ALLOWED = "NotAllowed"
-
-#: Reported as the budget that blocks evictions while rights are missing.
-NO_RIGHTS = "rights of the operator"
 
 PLIMSOLL = "plimsoll.dev"
 

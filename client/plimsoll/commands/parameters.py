@@ -66,7 +66,7 @@ class ShownArgument(click.Argument):
     def get_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """``{POD}`` if it is required, ``[POLICY]...`` if it is not and may be repeated."""
         name = f"{{{self.human_readable_name}}}" if self.required else f"[{self.human_readable_name}]"
-        return [name + ("..." if self.nargs != 1 else "")]
+        return [name if self.nargs == 1 else f"{name}..."]
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:  # noqa: ARG002 - click's signature
         """Name with type, and help."""

@@ -9,8 +9,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from plimsoll.access.rights import Access
+from plimsoll.access.rights import Access, Part
 from plimsoll.api.schema.conditions import READY, Condition, ConditionStatus, condition
+from plimsoll.api.v1alpha1.annotations import RUN
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.policies.conditions import (
@@ -33,9 +34,6 @@ from plimsoll.timing.task_sets import first_of
 LEFT_OUT = "ExtensionLeftOut"
 
 NO_PROBLEMS: Mapping[str, str] = {}
-
-#: The annotation that requests a run outside the schedule.
-RUN = "plimsoll.dev/run"
 
 
 class PolicyConsumer(Protocol):
@@ -189,6 +187,7 @@ class PolicyController:
         while True:
             seen, seen_rights = self._conditions.count, rights.count
             try:
+                self._retain_predictions()
                 await self.refresh()
             except Exception as exc:  # noqa: BLE001 - a failed write must not prevent the next one
                 self._observer.failed("writing the status of policies", repr(exc))
@@ -214,13 +213,22 @@ class PolicyController:
         self._serve(self._profiles.schedulers)
         await self._profiles.retain_extenders()
         self._rebalancing.configure(found.working)
-        self._rebalancing.retain_predictions(
-            {known.name for known in self._known.values() if may_predict(known.accepted)}
-        )
+        self._retain_predictions()
         for known in list(self._known.values()):
             known.lost = found.lost.get(known.name, ("", ""))
             self._describe(known)
         await asyncio.gather(*(self._write(known) for known in list(self._known.values())))
+
+    def _retain_predictions(self) -> None:
+        """Keep predictions of policies that predict, and of those that lack the rights to move pods."""
+        self._rebalancing.retain_predictions(
+            {
+                known.name
+                for known in self._known.values()
+                if may_predict(known.accepted)
+                or (known.accepted is not None and self._access.obstacle(known.accepted, Part.REBALANCING))
+            }
+        )
 
     async def _write(self, known: KnownPolicy) -> None:
         """Write a policy's status; if the policy was recreated meanwhile, write that of the new one."""

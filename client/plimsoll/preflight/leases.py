@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from plimsoll.model.counted import counted
 from plimsoll.ports.leases import Lease
 from plimsoll.preflight.findings import Area, Finding, Level, Unread, unchecked
 from plimsoll.preflight.workloads import Installation
@@ -135,7 +136,7 @@ def _without_election(each: Installation) -> Finding:
             f"it runs without an election (--leader-elect=false), and all of its {ready} ready pods decide",
             "remove the flag, or scale it to 1",
         )
-    message = f"it runs without an election (--leader-elect=false); {ready} pod{'s' * (ready != 1)} ready"
+    message = f"it runs without an election (--leader-elect=false); {counted(ready, 'pod')} ready"
     return Finding(Area.LEASE, Level.OK if ready else Level.ERROR, subject, message)
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.model.counted import agreeing
 from plimsoll.preflight.findings import Area, Certainty, Finding, Level, Unread, unchecked
 from plimsoll.preflight.leases import Leases, is_renewed, pod_of
 from plimsoll.preflight.workloads import RunningWorkload
@@ -258,4 +259,4 @@ def _scaling(doing: ProgramActivity) -> tuple[Level, str, str]:
 
 
 def _policies(names: Sequence[str]) -> str:
-    return f"polic{'y' if len(names) == 1 else 'ies'} {', '.join(names)}"
+    return f"{agreeing(len(names), 'policy', 'policies')} {', '.join(names)}"

@@ -28,6 +28,7 @@ from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.watched_resources import WATCHED
 from plimsoll.kube.access_reviews import right_of
+from plimsoll.model.counted import agreeing
 from plimsoll.policies.extensions import declared_here
 from plimsoll.preflight.findings import Area, Finding, Level
 
@@ -242,7 +243,7 @@ def _missing(account: Account, wanted: NeededRight, missing: Sequence[ReviewedRi
     namespaces = sorted({one.namespace for one in missing if one.namespace})
     message = f"{account.user} may not {listed(rights)}"
     if namespaces:
-        message += f" in namespace{'s' if len(namespaces) > 1 else ''} {', '.join(namespaces)}"
+        message += f" in {agreeing(len(namespaces), 'namespace', 'namespaces')} {', '.join(namespaces)}"
     if stopped or wanted.otherwise:
         message += f": {', '.join(stopped) or wanted.otherwise}"
     if wanted.is_unused:

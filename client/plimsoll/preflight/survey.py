@@ -29,7 +29,7 @@ from plimsoll.preflight.other_schedulers import REPORTERS
 from plimsoll.preflight.policy_conditions import name_of
 from plimsoll.preflight.record_guard import AdmissionPolicies
 from plimsoll.preflight.rights import DevicePresence
-from plimsoll.preflight.unserved_pods import waiting_names
+from plimsoll.preflight.unserved_pods import UnreportedPods, waiting_names
 from plimsoll.preflight.workloads import Installation, RunningWorkload, installations, keys_of, workload
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class Survey(Struct, frozen=True):
     workloads: tuple[RunningWorkload, ...]
     installed: tuple[Installation, ...] | Unread
     reporters: frozenset[str]
-    waiting: dict[str, list[Pod]] | Unread
+    waiting: UnreportedPods | Unread
     placed: frozenset[str]
     guards: AdmissionPolicies | Unread
     adoption: AdoptionState | Unread
@@ -111,7 +111,11 @@ async def survey(session: Session, now: float, namespace: str) -> Survey:
         waits = group.create_task(attempt(PODS, lambda path: _waiting(session, path, now)))
     waiting, reporters, workloads = waits.result(), reported.result(), [each.result() for each in tasks]
     deployments = workloads[0]
-    names = () if isinstance(waiting, Unread) else tuple(waiting)[:MOST_NAMES]
+    names = (
+        ()
+        if isinstance(waiting, Unread)
+        else tuple(dict.fromkeys((*waiting.names, *waiting.young)))[:MOST_NAMES]
+    )
     placed = await asyncio.gather(*(_is_placed(session, name) for name in names))
     return Survey(
         now=now,
@@ -269,7 +273,7 @@ async def _has_any(session: Session, path: str) -> bool:
     return False
 
 
-async def _waiting(session: Session, path: str, now: float) -> dict[str, list[Pod]]:
+async def _waiting(session: Session, path: str, now: float) -> UnreportedPods:
     return waiting_names([pod async for pod in _pods(session, path, "spec.nodeName=")], now)
 
 

@@ -1,7 +1,11 @@
 """Judges pending pods whose scheduler name no scheduler serves, by the operator's rules, once."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from msgspec import Struct
+
+from plimsoll.model.counted import agreeing, counted
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.policies.scheduler_names import (
     DEFAULT_SCHEDULER,
@@ -17,21 +21,41 @@ from plimsoll.preflight.findings import Area, Certainty, Finding, Level, Unread,
 NAMED = 3
 
 
-def waiting_names(pods: Iterable[Pod], now: float) -> dict[str, list[Pod]]:
-    """Pods pending for a minute or longer without a report of a scheduler, by scheduler name."""
+class UnreportedPods(Struct, frozen=True):
+    """Pending pods without a report of a scheduler, by scheduler name.
+
+    Attributes:
+        names: Those that have been pending for a minute or longer.
+        young: The number of younger ones, which cannot be judged yet.
+    """
+
+    names: Mapping[str, Sequence[Pod]]
+    young: Mapping[str, int]
+
+
+def waiting_names(pods: Iterable[Pod], now: float) -> UnreportedPods:
+    """The pods whose scheduler was not seen to work."""
     found: dict[str, list[Pod]] = {}
+    young: Counter[str] = Counter()
     served = {DEFAULT_SCHEDULER}
     for pod in pods:
         name, created = pod.spec.scheduler_name, pod.metadata.creation_timestamp
         if is_served(pod):
             served.add(name)
-        if may_wait(pod) and (created is None or now - created.timestamp() >= PATIENCE_S):
+        if not may_wait(pod):
+            continue
+        if created is None or now - created.timestamp() >= PATIENCE_S:
             found.setdefault(name, []).append(pod)
-    return {name: found[name] for name in sorted(found) if name not in served}
+        else:
+            young[name] += 1
+    return UnreportedPods(
+        {name: found[name] for name in sorted(found) if name not in served},
+        {name: count for name, count in young.items() if name not in served},
+    )
 
 
 def judged_pods(
-    waiting: dict[str, list[Pod]] | Unread, claimed: Claims, seen: Collection[str], *, leads: bool
+    waiting: UnreportedPods | Unread, claimed: Claims, seen: Collection[str], *, leads: bool
 ) -> Iterator[Finding]:
     """Findings about pods that no scheduler seems to place.
 
@@ -44,18 +68,23 @@ def judged_pods(
     if isinstance(waiting, Unread):
         yield unchecked(Area.PODS, "pods", waiting)
         return
-    found = False
-    for name, pods in waiting.items():
+
+    def is_well(name: str) -> bool:
         policy, problem = claimed.get(name, ("", ""))
-        if (policy and not problem and leads) or (not policy and name in seen):
-            continue
-        found = True
-        yield _judged(name, pods, claimed)
-    if not found:
-        yield Finding(Area.PODS, Level.OK, "pods", "every pending pod names a scheduler that serves it")
+        return bool(policy and not problem and leads) or (not policy and name in seen)
+
+    wrong = [name for name in waiting.names if not is_well(name)]
+    young = sum(count for name, count in waiting.young.items() if not is_well(name))
+    for name in wrong:
+        yield _judged(name, waiting.names[name], claimed)
+    said = [] if wrong else ["every pending pod names a scheduler that serves it"]
+    if young:
+        are = agreeing(young, "is", "are")
+        said = [f"{counted(young, 'pod')} younger than {PATIENCE_S:.0f} s {are} not judged yet"]
+    yield from (Finding(Area.PODS, Level.OK, "pods", each) for each in said)
 
 
-def _judged(name: str, pods: list[Pod], claimed: Claims) -> Finding:
+def _judged(name: str, pods: Sequence[Pod], claimed: Claims) -> Finding:
     many = len(pods)
     which = ", ".join(pod.key for pod in pods[:NAMED]) + (f" and {many - NAMED} more" if many > NAMED else "")
     policy, problem = claimed.get(name, ("", ""))
@@ -68,7 +97,7 @@ def _judged(name: str, pods: list[Pod], claimed: Claims) -> Finding:
         Area.PODS,
         Level.WARNING,
         f"schedulerName {name}",
-        f"{many} pod{'s' * (many > 1)} wait{'s' * (many == 1)} for a scheduler ({which}): {why}",
+        f"{counted(many, 'pod')} {agreeing(many, 'waits', 'wait')} for a scheduler ({which}): {why}",
         remedy,
         Certainty.CERTAIN if policy else Certainty.LIKELY,
     )

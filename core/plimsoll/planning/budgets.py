@@ -11,6 +11,7 @@ Source: Kubernetes v1.36, ``pkg/registry/core/pod/storage/eviction.go``.
 from collections.abc import Iterable
 
 from plimsoll.framework.descheduling.proposals import Refusal
+from plimsoll.model.counted import counted
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.model.selectors import Requirement, Selector, SelectorError, compile_selector
@@ -67,9 +68,10 @@ class BudgetLedger:
         if left <= 0:
             spent = self.taken(budget.key)
             taken = f" ({spent} taken by this plan)" if spent else ""
+            allowed = counted(status.disruptions_allowed, "disruption")
             return Refusal(
                 "Budget",
-                f"PodDisruptionBudget {budget.key} allows {status.disruptions_allowed} disruptions{taken}:"
+                f"PodDisruptionBudget {budget.key} allows {allowed}{taken}:"
                 f" {status.current_healthy} of {status.expected_pods} pods are healthy,"
                 f" {status.desired_healthy} must be",
             )

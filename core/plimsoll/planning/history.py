@@ -24,6 +24,7 @@ from enum import Enum
 from msgspec import Struct
 
 from plimsoll.framework.descheduling.proposals import Refusal
+from plimsoll.model.counted import counted
 
 #: Seconds that an owner and strategy are held back after the first fruitless move, and the maximum.
 HOLD_BACK_S, MAX_HOLD_BACK_S = 600.0, 86_400.0
@@ -154,10 +155,9 @@ class MoveHistory:
         if not row:
             return None
         last, times = row[-1], len(row)
-        story = (
-            f"{times} unsuccessful {'move' if times == 1 else 'moves'} of {last.name} in a row, the last "
-            + _ENDS[last.fate].format(source=last.source)
-        )
+        story = f"{counted(times, 'unsuccessful move')} of {last.name} in a row, the last " + _ENDS[
+            last.fate
+        ].format(source=last.source)
         if times >= SUSPENDED_AFTER:
             return Refusal(
                 "Suspended",

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from plimsoll.framework.descheduling.proposals import Refusal
+from plimsoll.model.counted import counted
 
 
 class Ceiling(Struct, frozen=True):
@@ -152,10 +153,8 @@ class Tally(Struct):
                 continue
             most = self.most(each)
             if most is not None and each.used + 1 > most:
-                word = "eviction" if most == 1 else "evictions"
-                return LimitReached(
-                    each.level, Refusal(each.level.value, f"at most {most} {word} {each.sentence}")
-                )
+                sentence = f"at most {counted(most, 'eviction')} {each.sentence}"
+                return LimitReached(each.level, Refusal(each.level.value, sentence))
         return None
 
     def ceilings(self, node: str, namespace: str, workload: Workload) -> Iterator[TalliedCeiling]:

@@ -80,6 +80,15 @@ class Optimisation(Struct, frozen=True):
         return max(self.value - self.bound, 0.0) / max(abs(self.value), 1e-9)
 
 
+class HoldReason(StrEnum):
+    """Why a policy makes no move at all."""
+
+    STOPPED = "Stopped"  #: the stop button is pressed
+    NOT_ALLOWED = "NotAllowed"  #: rights are missing
+    PODS_DISPLACED = "PodsDisplaced"  #: pods have lost their places
+    RESTING = "Resting"  #: moves kept failing or returning
+
+
 class RebalancingConfig(Struct, frozen=True):
     """A policy in plain values.
 
@@ -97,6 +106,7 @@ class RebalancingConfig(Struct, frozen=True):
         anomaly_rounds: Cycles in a row in which a node must be over-used before pods are moved off it for
             that; planner Upstream does not wait.
         surge: Whether pods that are protected from eviction are moved by a rollout of their Deployment.
+        hold: Why no move is made whatever the plan says, such as a stop; None if moves are made.
     """
 
     strategies: Sequence[Strategy]
@@ -112,8 +122,13 @@ class RebalancingConfig(Struct, frozen=True):
     anomaly_rounds: int = 1
     surge: bool = False
     own_evictors: Mapping[int, Sequence[Evictor]] = field(default_factory=dict)
+    hold: Refusal | None = None
 
-    def bounded(self, breaker: str, most: int = 0) -> "RebalancingConfig":
+    def held(self, reason: HoldReason, message: str) -> "RebalancingConfig":
+        """The same policy, whose moves are all refused; an earlier hold stays."""
+        return self if self.hold is not None else replace(self, hold=Refusal(reason.value, message))
+
+    def bounded(self, breaker: str, most: int) -> "RebalancingConfig":
         """The same policy with at most so many evictions; refusals name the breaker."""
         budgets = (*self.limits.budgets, (breaker, Ceiling(count=most)))
         return replace(self, limits=replace(self.limits, budgets=budgets))
@@ -121,7 +136,9 @@ class RebalancingConfig(Struct, frozen=True):
     def rested(self, memory: MoveHistory, policy: str) -> "RebalancingConfig":
         """The same policy while it rests after fruitless moves: no moves for a while, then one."""
         resting, may_try = memory.rest(policy)
-        return self.bounded("rest after fruitless moves", int(may_try)) if resting else self
+        if resting and not may_try:
+            return self.held(HoldReason.RESTING, resting)
+        return self.bounded("rest after fruitless moves", 1) if resting else self
 
     def evictors_of(self, position: int) -> tuple[Evictor, ...]:
         """The evictors for the strategy at a position."""
@@ -284,6 +301,13 @@ class EvictionPlan(Struct, frozen=True):
     counts: RefusalCounts | None = None
     load: LoadSummary | None = None
     hot: tuple[str, ...] = ()
+
+    def held(self, hold: Refusal | None) -> "EvictionPlan":
+        """The plan without moves: all are refused by the hold, if there is one."""
+        if hold is None or not self.moves:
+            return self
+        stay = tuple(Refused(each.pod, each.strategy, each.reason, hold) for each in self.moves)
+        return replace(self, moves=(), refused=(*stay, *self.refused))
 
     def counted(self) -> RefusalCounts:
         """Its counts."""

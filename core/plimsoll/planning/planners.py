@@ -26,6 +26,7 @@ from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.framework.descheduling.strategy import MendsSpread, by_load
 from plimsoll.load.summary import summary_of
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.counted import counted
 from plimsoll.planning.imbalance import imbalance
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
@@ -53,6 +54,7 @@ def make_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plannin
             made = installed(OPTIMAL)(rebalancing, lasting(cluster, context.now), context)
         case Planner.PROVEN:
             made = proven_plan(rebalancing, lasting(cluster, context.now), context)
+    made = made.held(rebalancing.hold)
     made = replace(made, imbalance=imbalance(cluster, rebalancing.nodes, context.measurements))
     moving = {each.name for each in rebalancing.strategies if by_load(each) is not None}
     if not moving or rebalancing.planner is Planner.UPSTREAM:
@@ -85,7 +87,7 @@ def _mend(
     """Repair topology spread exactly if single moves cannot; returns how, in a sentence for the status."""
     single = sum(move.strategy == strategy.name for move in plan.moves)
     if single:
-        return f"topology spread: {single} move{'s' if single != 1 else ''} planned one at a time"
+        return f"topology spread: {counted(single, 'move')} planned one at a time"
     refused = [each.refusal.reason for each in plan.refused if each.strategy == strategy.name]
     if not refused or not _LIMITS.isdisjoint(refused):
         return ""

@@ -45,6 +45,7 @@ from plimsoll.framework.selectors import (
     compile_selector,
     parse_selector,
 )
+from plimsoll.toolkit.counted_words import counted
 from plimsoll.toolkit.descheduling.disruption_signals import (
     EVICT,
     has_local_storage,
@@ -380,7 +381,7 @@ class DefaultEvictor(Evictor):
             if count < least:
                 return Refusal(
                     "MinReplicas",
-                    f"{whose} has {count} pods, fewer than minReplicas {least}",
+                    f"{whose} has {counted(count, 'pod')}, fewer than minReplicas {least}",
                     yields_to_surge=not context.is_exact and count == 1,
                 )
             ready = context.ready_replicas(pod.namespace, owner.uid)

@@ -34,6 +34,7 @@ from plimsoll.framework.descheduling import Planner, Strategy, StrategyContext, 
 from plimsoll.framework.descheduling.complaints import Complaint, Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.proposals import Bundle, Candidates
 from plimsoll.framework.devices import DeviceBook, Taken
+from plimsoll.toolkit.counted_words import counted
 from plimsoll.toolkit.descheduling.best_fit import BestFit
 from plimsoll.toolkit.descheduling.device_room import DeviceRoom
 from plimsoll.toolkit.descheduling.room_search import moves_off, promising
@@ -107,7 +108,7 @@ class DefragmentResource(Strategy):
         self._group: DeviceGroup | None = None
         if (asked := args.devices) is not None:
             alike = f" of one {asked.match_attribute}" if asked.match_attribute else ""
-            parts.insert(0, f"{asked.count} devices of class {asked.device_class_name}{alike}")
+            parts.insert(0, f"{counted(asked.count, 'device')} of class {asked.device_class_name}{alike}")
             self._group = DeviceGroup(
                 asked.device_class_name, asked.count, asked.selector, asked.match_attribute
             )

@@ -32,7 +32,11 @@ _PATHS = {
 }
 
 #: Kinds of objects that values of flags name.
-_VALUES = {"--namespace": "namespaces", "--policy": "policies"}
+_VALUES = {
+    "--namespace": "namespaces",
+    "--policy": "policies",
+    **dict.fromkeys(("--drain", "--cordon", "--uncordon", "--remove-node", "--label", "--taint"), "nodes"),
+}
 
 #: Flags whose values are files.
 _FILES = {"--kubeconfig", "--from", "--filename", "--directory", "--against", "--trace", "--out"}

@@ -12,6 +12,7 @@ from plimsoll.cli.tables import Column, Table
 from plimsoll.commands.errors import UserError
 from plimsoll.commands.parameters import Option
 from plimsoll.commands.printable import printable
+from plimsoll.model.counted import counted
 
 if TYPE_CHECKING:
     from plimsoll.inspection.changes.what_if_answer import RequestedAmounts, WhatIfAnswer
@@ -99,7 +100,7 @@ def what_if_report(answer: "WhatIfAnswer", state: "ClusterState") -> "Report":
     from plimsoll.web_pages.pod_index import pod_index  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.report import Report, ReportSection  # noqa: PLC0415 - likewise
 
-    picture = picture_of(state, settled=True)
+    picture = picture_of(state)
     told = [(resource, "requests") for resource in COLUMNS]
     return Report(
         title="What changes if the cluster changes",
@@ -328,7 +329,7 @@ def _pod_text(state: "ClusterState", pod: str) -> str:
 
 def _node_text(node: "PicturedNode") -> str:
     """The node's utilisation; the page lists its pods."""
-    lines = [f"{node.state}, {node.pods} pods"]
+    lines = [f"{node.state}, {counted(node.pods, 'pod')}"]
     for heading, shares in (("requested", node.requested_percent), ("used", node.used_percent)):
         if shares:
             lines.append(

@@ -17,6 +17,7 @@ from plimsoll.load.readings import PER_COLUMN_UNIT
 from plimsoll.load.states import LoadState
 from plimsoll.load.summary import RESOURCES
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.counted import counted
 
 NO_READINGS = "the metrics API has no readings"
 
@@ -47,6 +48,10 @@ class PodFigures(AnswerPart):
     node: str
     cpu_milli: int = Field(description="Cpu that the pod is expected to use, in milli.")
     memory_bytes: int = Field(description="Memory that the pod is expected to use, in bytes.")
+    requested: int | None = Field(
+        default=None,
+        description="Amount of the named resource that it requests, cpu in milli; null where none was named.",
+    )
     basis: str = Field(
         description="What the expected use rests on: measured, stale, predecessor, workload, or request (a"
         " share of it)."
@@ -56,7 +61,10 @@ class PodFigures(AnswerPart):
 class PodLoads(Answer):
     """The usage of pods."""
 
-    pods: list[PodFigures] = Field(description="The pods, those that use most cpu first.")
+    resource: str = Field(default="", description="The resource that all of them request; empty for any pod.")
+    pods: list[PodFigures] = Field(
+        description="The pods, those that use most cpu first, or that request most of the resource."
+    )
     notes: list[str] = Field(description="What is not known.")
 
 
@@ -86,12 +94,13 @@ def node_loads(state: ClusterState) -> NodeLoads:
     return NodeLoads(nodes=found, notes=_notes(state))
 
 
-def pod_loads(state: ClusterState, namespace: str = "") -> PodLoads:
-    """The usage of the placed pods of a namespace, "" for all."""
+def pod_loads(state: ClusterState, namespace: str = "", resource: str = "") -> PodLoads:
+    """The usage of the placed pods of a namespace, "" for all; ``resource`` is what they request."""
     cluster, book = _book(state)
     found = []
     for pod, row in cluster.placed():
-        if namespace in ("", pod.namespace):
+        requested = int(pod.requests.get(resource, 0))
+        if namespace in ("", pod.namespace) and (requested or not resource):
             expected = book.of(pod)
             found.append(
                 PodFigures(
@@ -99,11 +108,12 @@ def pod_loads(state: ClusterState, namespace: str = "") -> PodLoads:
                     node=cluster.nodes[row].name,
                     cpu_milli=round(expected.cpu / PER_COLUMN_UNIT[0]),
                     memory_bytes=expected.memory,
+                    requested=requested if resource else None,
                     basis=expected.basis.name.lower(),
                 )
             )
-    found.sort(key=lambda each: (-each.cpu_milli, each.pod))
-    return PodLoads(pods=found, notes=_notes(state))
+    found.sort(key=lambda each: (-(each.requested or 0), -each.cpu_milli, each.pod))
+    return PodLoads(resource=resource, pods=found, notes=_notes(state))
 
 
 def _book(state: ClusterState) -> tuple[Cluster, LoadBook]:
@@ -163,5 +173,5 @@ def _sentence(cluster: Cluster, expected: Expectation, row: int, guessed: int, n
     age = max(now - float(book.read_at[row]), 0.0)
     said.append(f"read {age:.0f} s ago" + (", which is too old" if state is LoadState.STALE else ""))
     if guessed:
-        said.append(f"{guessed} {'pod' if guessed == 1 else 'pods'} estimated")
+        said.append(f"{counted(guessed, 'pod')} estimated")
     return ", ".join(said)

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from plimsoll.answers.answer import Answer, AnswerPart
 from plimsoll.inspection.state import ClusterState
+from plimsoll.model.counted import agreeing, counted
 from plimsoll.snapshots.content import SnapshotContent
 
 #: Number of namespaces listed.
@@ -88,9 +89,12 @@ class SavedSnapshot(Answer):
         """The answer as a sentence for people."""
         nodes, pods = self.counts.get("nodes", 0), self.counts.get("pods", 0)
         others = sum(self.counts.values()) - nodes - pods
-        lacking = f"; {len(self.missing)} kinds are missing, see snapshot show" if self.missing else ""
+        kinds = len(self.missing)
+        missing = f"; {counted(kinds, 'kind')} {agreeing(kinds, 'is', 'are')} missing, see snapshot show"
+        lacking = missing if kinds else ""
         return (
-            f"saved {nodes} nodes, {pods} pods and {others} other objects of {self.source} in {self.file}"
+            f"saved {counted(nodes, 'node')}, {counted(pods, 'pod')} and {counted(others, 'other object')} of"
+            f" {self.source} in {self.file}"
             f" ({_size(self.size_bytes)}){lacking}"
         )
 

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from plimsoll.answers.answer import Answer, AnswerPart
 from plimsoll.inspection.changes.changed_cluster import ChangedCluster
+from plimsoll.inspection.placement.fit import pending_pods
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.offline.cluster import OfflineCluster
@@ -63,19 +64,18 @@ class ClusterPicture(Answer):
     resources: tuple[str, ...] = Field(description="What nodes have: cpu, memory, pods, then extended ones.")
 
 
-def picture_of(state: ClusterState, *, settled: bool = False) -> ClusterPicture:
-    """Summarize all nodes, and try all waiting pods on a fork.
-
-    With ``settled``, waiting pods that fit are shown on their nodes, as before a what-if.
-    """
+def picture_of(state: ClusterState) -> ClusterPicture:
+    """Summarize all nodes as they are, and try all waiting pods on a fork."""
     changed = ChangedCluster(state)
-    cluster = changed.fork if settled else state.cluster
-    nodes = tuple(sorted(_nodes(cluster, state), key=lambda each: each.node))
+    changed.settle()
+    nodes = tuple(sorted(_nodes(state.cluster, state), key=lambda each: each.node))
     named = {resource for each in nodes for resource in each.requested_percent}
     return ClusterPicture(
         nodes=nodes,
         pods=len(state.cluster.pods),
-        waiting=tuple(sorted(_waiting(changed.queue), key=lambda each: (-len(each.pods), each.reason))),
+        waiting=tuple(
+            sorted(_waiting(state, changed.queue), key=lambda each: (-len(each.pods), each.reason))
+        ),
         placeable=len(changed.placed),
         budgets=tuple(_budgets(state)),
         resources=(*COLUMNS, *sorted(named - set(COLUMNS))),
@@ -130,8 +130,12 @@ def _budgets(state: ClusterState) -> Iterator[PicturedBudget]:
         )
 
 
-def _waiting(queue: OfflineCluster) -> Iterator[PodsWithoutNode]:
+def _waiting(state: ClusterState, queue: OfflineCluster) -> Iterator[PodsWithoutNode]:
     found: defaultdict[str, list[str]] = defaultdict(list)
+    for pod in pending_pods(state):
+        reason = state.unserved.get(pod.pod.spec.scheduler_name)
+        if reason is not None:
+            found[reason].append(pod.key)
     for pod in queue.in_order():
         found[queue.refusals[pod.uid].message].append(pod.key)
     for reason, pods in found.items():

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from plimsoll.api.v1alpha1.annotations import STOP
+from plimsoll.api.v1alpha1.annotations import STOP, stop_sentence
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
@@ -33,10 +33,12 @@ from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.planning import context
 from plimsoll.planning.context import RATE_S, PlanningFacts, touched_nodes, under_way
 from plimsoll.planning.history import UnreadyReplacement
-from plimsoll.planning.moves import Monotonic, PlanningContext, RebalancingConfig, standing
+from plimsoll.planning.moves import HoldReason, Monotonic, PlanningContext, RebalancingConfig, standing
 from plimsoll.planning.surges import Deployments
 from plimsoll.policies.judgement import PolicyChecks, PolicyVerdict, divide
+from plimsoll.policies.scheduler_names import DEFAULT_SCHEDULER, is_served, sentence
 from plimsoll.ports.observer import Observer
+from plimsoll.preflight.policy_conditions import claims_of
 from plimsoll.records.history import (
     is_victim,
     memory_of,
@@ -198,6 +200,18 @@ class ClusterState:
                 found[str(name)] = each.unknown
         return found
 
+    @cached_property
+    def unserved(self) -> Mapping[str, str]:
+        """Why no scheduler places pending pods of a scheduler name, for names that none seems to serve."""
+        names = {pod.spec.scheduler_name for pod in self.objects.pending.waiting()}
+        names -= {DEFAULT_SCHEDULER, *self.profiles}
+        if not names:
+            return {}
+        pods = (*self.cluster.pods.values(), *self.objects.pending.infos())
+        names -= {each.pod.spec.scheduler_name for each in pods if is_served(each.pod)}
+        claims = claims_of([each.document for each in self.policies.values()])
+        return {name: sentence(name, claims) for name in sorted(names)}
+
     def find_pod(self, namespace: str, name: str) -> PodInfo | None:
         """The pod of this name, placed or not; None when it does not exist."""
         uid = self._uids.get((namespace, name))
@@ -232,17 +246,18 @@ class ClusterState:
         self.working = {policy.metadata.name: policy for policy in found.working}
 
     @property
-    def is_stopped(self) -> bool:
-        """Whether the stop button is pressed, in any namespace in which the operator may run."""
+    def stop(self) -> str:
+        """Why no policy moves pods, "" unless the stop button is pressed in a namespace of an operator."""
         namespaces = self.cluster.objects.namespaces.values()
-        return any(each.metadata.annotations.get(STOP) == "true" for each in namespaces)
+        pressed = (each.metadata for each in namespaces if each.metadata.annotations.get(STOP) == "true")
+        return next((stop_sentence(each.name, each.annotations) for each in pressed), "")
 
     def configured(self, name: str) -> RebalancingConfig:
-        """The configuration of a working policy; the stop button counts as a limit."""
+        """The configuration of a working policy; while the stop button is pressed it moves nothing."""
         wanted = self.catalogue.rebalancing(
             self.working[name], self.profiles, self.cluster.objects, self.time
         )
-        return wanted.bounded(STOP) if self.is_stopped else wanted
+        return wanted.held(HoldReason.STOPPED, self.stop) if self.stop else wanted
 
     # -- runs ----------------------------------------------------------------------------------------
 

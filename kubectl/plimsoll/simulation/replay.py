@@ -14,7 +14,6 @@ from enum import IntEnum
 
 import msgspec
 
-from plimsoll.api.v1alpha1.annotations import STOP
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.measurements import Measurements
@@ -28,6 +27,7 @@ from plimsoll.planning.context import RATE_S, PlanningFacts, SentMove, under_way
 from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove, UnreadyReplacement
 from plimsoll.planning.moves import (
     EvictionPlan,
+    HoldReason,
     Move,
     PlanningContext,
     RebalancingConfig,
@@ -401,7 +401,7 @@ class Replay:
         wanted = self.state.catalogue.rebalancing(
             self.state.working[name], self.state.profiles, self.world.fork.objects, moment
         )
-        return wanted.bounded(STOP) if self.state.is_stopped else wanted
+        return wanted.held(HoldReason.STOPPED, self.state.stop) if self.state.stop else wanted
 
     @staticmethod
     def _complain(name: str, plan: EvictionPlan, into: dict[tuple[str, str], int]) -> None:

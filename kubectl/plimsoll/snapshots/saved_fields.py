@@ -13,7 +13,7 @@ from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
-from plimsoll.api.v1alpha1.annotations import APPROVED, STOP
+from plimsoll.api.v1alpha1.annotations import APPROVED, PAUSE_REASON, PAUSED_BY, STOP
 from plimsoll.cluster.watched_resources import OPTIONAL, WATCHED
 from plimsoll.devices.extended_resources import ANNOTATION as EXTENDED
 from plimsoll.model.decoding import DecodeError, decode_in_part
@@ -49,6 +49,8 @@ ANNOTATIONS = tuple(
             MIGRATED_PLUGINS,
             SELECTED_NODE,
             STOP,
+            PAUSED_BY,
+            PAUSE_REASON,
             SURGED,
             default_evictor.MIRROR,
             default_evictor.SOURCE,

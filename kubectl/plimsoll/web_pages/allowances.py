@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from plimsoll.inspection.picture import PicturedBudget
 from plimsoll.inspection.plans.answer import PolicyPlan
+from plimsoll.model.counted import counted
 from plimsoll.simulation.report import PolicySetOutcome
 
 #: Maximum number of rows of a page; rows with the least left are first.
@@ -83,7 +84,7 @@ def replayed_allowances(outcome: PolicySetOutcome) -> list[Allowance]:
 def _runs_without(runs: int) -> str:
     if not runs:
         return "every run left some"
-    return f"nothing left in {runs} {'run' if runs == 1 else 'runs'}"
+    return f"nothing left in {counted(runs, 'run')}"
 
 
 def _sorted(found: Iterable[Allowance]) -> list[Allowance]:

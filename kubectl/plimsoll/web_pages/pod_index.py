@@ -13,6 +13,7 @@ from plimsoll.framework import PodInfo
 from plimsoll.inspection.plans.answer import PolicyPlan
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.amounts import amount_text
+from plimsoll.model.counted import agreeing, counted
 from plimsoll.planning.budgets import BudgetLedger
 
 #: Maximum bytes of the rows of pods; keeps a page of 1,000 nodes below 3 MB.
@@ -109,7 +110,7 @@ def _budget(ledger: BudgetLedger, pod: PodInfo) -> Iterable[str]:
     for each in ledger.over(pod):
         status = each.status
         yield (
-            f"PodDisruptionBudget {each.key} allows {status.disruptions_allowed} disruptions: "
+            f"PodDisruptionBudget {each.key} allows {counted(status.disruptions_allowed, 'disruption')}: "
             f"{status.current_healthy} of {status.expected_pods} pods are healthy, "
             f"{status.desired_healthy} must be"
         )
@@ -121,7 +122,7 @@ def _stays(plans: Iterable[PolicyPlan]) -> dict[str, list[str]]:
     for plan in plans:
         for group in plan.refused:
             for each in group.subjects:
-                pods = "1 pod of it stays" if each.pods == 1 else f"{each.pods} pods of it stay"
+                pods = f"{counted(each.pods, 'pod')} of it {agreeing(each.pods, 'stays', 'stay')}"
                 found.setdefault(each.subject, []).append(
                     f"policy {plan.policy}: {pods} for {group.reason}: {each.message}"
                 )

@@ -1,7 +1,6 @@
 """Stops the moves of policies: by the stop button, or when pods have lost their places.
 
-A breaker is a ceiling on the evictions of a run, in addition to the policy's own budgets. It refuses moves
-under its name, in a plan and right before each eviction.
+A breaker refuses each move of a plan with its reason, and again right before each eviction.
 
 A pod counts as displaced when it has waited for a minute, our scheduler finds no node for it, and its
 workload had one more pod on a node before the policy's moves of the last half hour than it has now. So a
@@ -17,7 +16,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from plimsoll.api.v1alpha1.annotations import PAUSE_REASON, PAUSED_BY, STOP
+from plimsoll.api.v1alpha1.annotations import STOP, stop_sentence
 from plimsoll.framework import Pod
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.objects import ClusterObjects
@@ -46,11 +45,7 @@ class StopButton:
     def sentence(self) -> str:
         """Why all moves are stopped."""
         namespace = self._objects.namespaces.get(self._namespace)
-        annotations = {} if namespace is None else namespace.metadata.annotations
-        by = f" by {annotations[PAUSED_BY]}" if PAUSED_BY in annotations else ""
-        why = f" ({annotations[PAUSE_REASON][:200]})" if PAUSE_REASON in annotations else ""
-        stop = f'namespace {self._namespace} is annotated {STOP}="true"'
-        return f"{stop}{by}{why}; until it is removed no pod is moved"
+        return stop_sentence(self._namespace, {} if namespace is None else namespace.metadata.annotations)
 
 
 #: Number of displaced pods that do not stop a policy.

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
 
+from plimsoll.access.rights import Part
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework import ConfigurationError
@@ -127,6 +128,14 @@ class RebalancingController:
     def stop(self) -> None:
         """Start no more runs."""
         self.timetable.stop()
+
+    def rights_changed(self) -> None:
+        """Run the policies whose latest run lacked rights that are there now."""
+        access = self.configs.breakers.access
+        for name in list(self.runs.lacking):
+            policy = self.policies.get(name)
+            if policy is not None and not access.obstacle(policy, Part.REBALANCING):
+                self.run_now(name)
 
     def run_now(self, name: str) -> None:
         """Hasten the next run of a policy on request."""

@@ -273,7 +273,7 @@ class RebalancingWing:
         self.retention = Retention(policies, keeper, post, clock, observer, moves.contexts.unready)
         self._predictions = Predictions(keeper, post, clock, observer)
         proposals = Proposals(self.executor, self.approvals, feeder, keeper, observer)
-        modes = PlanModes(policies, self.retention, self._predictions, proposals, feeder, parts.breakers)
+        modes = PlanModes(policies, self.retention, self._predictions, proposals, feeder)
         self.upstream = UpstreamEnforcement(
             policies, keeper, feeder, moves.machine, parts.pending, cluster.objects, self.planning, clock
         )
@@ -343,11 +343,12 @@ class RebalancingWing:
             self.executor.post(RecordDeleted(f"{namespace}/{name}"))
 
     async def _follow_rights(self) -> None:
-        """Review waiting moves after rights have changed, as more may be allowed now."""
+        """Review waiting moves after rights have changed, and run policies that may move pods now."""
         seen = 0
         while True:
             seen = await self._access.changed.wait(seen)
             self.executor.post(HoldUpsChanged())
+            self.rebalancers.rights_changed()
 
     async def read(self) -> None:
         """Read the usage of nodes and pods, for profiles and policies, until cancelled."""

@@ -216,13 +216,13 @@ def test_manifests_bring_nodes_workloads_and_the_rest() -> None:
     answer = what_if(state, [ApplyManifests(found)])
 
     assert sorted(places(answer).values()) == ["n2", "n2"]
-    assert "ReplicaSet default/web has 1 pods, which stay: a rollout is not simulated" in answer.notes
+    assert "ReplicaSet default/web has 1 pod already: a rollout is not simulated" in answer.notes
 
 
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (RemoveNodes(("no",)), "there is no node no; the cluster has 1 nodes, such as n1"),
+        (RemoveNodes(("no",)), "there is no node no; the cluster has 1 node, such as n1"),
         (AddNode("n1"), "node n1 exists already"),
         (ScaleWorkload("Deployment", "default", "no", 1), "Deployment default/no has no pods"),
     ],
@@ -298,6 +298,7 @@ def test_draining_equals_placing_the_pods_elsewhere(world: tuple[list[Any], int]
 
     drained = what_if(a_state(*objects), [DrainNodes(("n0",))])
     placed = ChangedCluster(a_state(*cordoned, *waiting))
+    placed.settle()
 
     assert places(drained) == {each.pod.key: each.node for each in placed.placed.values()}
     assert {each.pod for each in drained.pending} == {each.key for each in placed.queue.waiting.values()}

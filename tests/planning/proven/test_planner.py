@@ -220,7 +220,7 @@ def test_a_budget_is_counted_within_the_plan_and_named() -> None:
 
     assert [move.budget for move in found.moves] == ["default/web"]
     assert set(reasons(found).values()) == {"Budget"}
-    assert "default/web allows 1 disruptions (1 taken by this plan)" in found.refused[0].refusal.message
+    assert "default/web allows 1 disruption (1 taken by this plan)" in found.refused[0].refusal.message
 
 
 def test_two_budgets_over_a_pod_allow_nothing() -> None:

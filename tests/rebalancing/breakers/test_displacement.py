@@ -89,7 +89,7 @@ async def test_a_policy_rests_when_what_it_moved_finds_no_place(reason: str) -> 
         stuck = scene.evicted_and_stuck(LOST, reason=reason)
         await scene.clock.advance(PATIENCE_S)
         await scene.run()
-        assert (scene.evictor.evicted, scene.reasons()) == (before, {"EvictionBudget"})
+        assert (scene.evictor.evicted, scene.reasons()) == (before, {"PodsDisplaced"})
         sentence = scene.rebalancers.troubles(POLICY)["PodsDisplaced"]
         for pod in stuck[:-1]:
             scene.tell(PodUpdated(pod, of("shop", pod.name.removeprefix("shop-"), "good")))

@@ -27,16 +27,17 @@ async def test_nothing_is_moved_while_it_is_pressed() -> None:
     async with scene.running(a_policy()):
         await scene.run()
         assert (scene.evictor.evicted, scene.phases) == ([], [])
-        assert list(scene.rebalancers.troubles(POLICY)) == ["Stopped"]
-        assert "namespace plimsoll is annotated" in scene.rebalancers.troubles(POLICY)["Stopped"]
+        assert scene.rebalancers.troubles(POLICY) == {}
+        reason, sentence = scene.rebalancers.advice(POLICY)["Paused"]
+        assert (reason, "namespace plimsoll is annotated" in sentence) == ("Stopped", True)
         (refusal,) = scene.statuses.statuses[POLICY]["counts"]["refused"]
-        assert (refusal["reason"], STOP in refusal["message"]) == ("EvictionBudget", True)
+        assert (refusal["reason"], STOP in refusal["message"]) == ("Stopped", True)
 
         scene.tell(ObjectUpdated(namespace("true"), namespace()))
         await scene.run()
 
     assert scene.evictor.evicted == ["web-1"]
-    assert scene.rebalancers.troubles(POLICY) == {}
+    assert scene.rebalancers.advice(POLICY) == {}
 
 
 async def test_proposals_and_their_answers_keep_while_it_is_pressed() -> None:
@@ -73,7 +74,7 @@ async def test_it_stops_a_run_that_has_begun() -> None:
 
     assert scene.evictor.evicted == []
     assert scene.phases == [["Planned", "Blocked"]]
-    assert scene.record["status"]["blockedBy"] == STOP
+    assert scene.record["status"]["reason"] == "Stopped"
 
 
 async def test_policies_report_when_it_is_pressed_and_released() -> None:
@@ -85,7 +86,8 @@ async def test_policies_report_when_it_is_pressed_and_released() -> None:
         scene.tell(ObjectUpdated(namespace("true"), namespace("false")))
         await scene.clock.advance(5)
 
-    assert [list(each) for each in scene.troubled] == [["Stopped"], []]
+    assert scene.advised == [["Paused"], []]
+    assert scene.troubled == [{}, {}]
 
 
 @pytest.mark.parametrize(

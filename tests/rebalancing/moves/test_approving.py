@@ -234,7 +234,4 @@ async def test_the_status_says_that_moves_wait() -> None:
     async with scene.running(APPROVE):
         await scene.run()
 
-    assert (
-        scene.statuses.statuses[POLICY]["lastRun"]["message"]
-        == "1 pod considered, 1 wait for approval, 0 stay"
-    )
+    assert scene.statuses.statuses[POLICY]["lastRun"]["message"] == "1 candidate: 1 waits for approval"

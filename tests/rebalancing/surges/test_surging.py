@@ -514,7 +514,7 @@ async def test_the_stop_button_stops_surges() -> None:
         await scene.run()
 
     assert scene.rollouts.marks == []
-    assert said(scene)[:2] == ("Blocked", "EvictionBudget")
+    assert said(scene)[:2] == ("Blocked", "Stopped")
 
 
 # -- the next process --------------------------------------------------------------------------------

@@ -196,6 +196,10 @@ def check(kubeconfig: Path | None, context: str = "") -> str | None:
     )
     if context and context not in known:
         raise ValueError(f'context "{context}" does not exist; it has {", ".join(sorted(known)) or "none"}')
+    if not known:
+        raise ValueError("it has no context; add one with kubectl config set-context")
+    if not (context or current):
+        raise ValueError(f"it has no current-context; choose one with --context: {', '.join(sorted(known))}")
     return context or current
 
 
@@ -213,14 +217,25 @@ def _contents(paths: str) -> list[Mapping[str, Any]]:
     named = [Path(part).expanduser() for part in paths.split(os.pathsep) if part]
     files = [path for path in named if path.is_file()]
     if not files:
-        raise ValueError("there is no such file" if len(named) == 1 else "none of the files exists")
+        raise ValueError(_unusable(named[0]) if len(named) == 1 else "none of the files exists")
     contents: list[Mapping[str, Any]] = []
     for path in files:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+        if content is None and len(files) == 1:
+            raise ValueError("it is empty")
         if not isinstance(content, dict) or not all(isinstance(content.get(name), list) for name in LISTS):
             raise ValueError(f"this is not a kubeconfig: it has no lists of {' and '.join(LISTS)}")
         contents.append(content)
     return contents
+
+
+def _unusable(path: Path) -> str:
+    """Why a path is no kubeconfig file."""
+    if path.is_dir():
+        return "it is a folder; name a file in it"
+    if path == Path(os.devnull):
+        return "it is empty"
+    return "it is not a regular file" if path.exists() else "there is no such file"
 
 
 def present_namespace(kubeconfig: Path | None, context: str = "") -> str:

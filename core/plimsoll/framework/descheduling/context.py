@@ -31,6 +31,7 @@ from plimsoll.framework.errors import PluginError
 from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.counted import counted
 from plimsoll.model.gang_members import GangMembers, GangUnits
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import ClusterObjects
@@ -316,7 +317,7 @@ def bound_to_gang(pod: PodInfo, units: GangUnits, leaving: Container[str] = ()) 
         )
     if unit.spare > sum(uid in leaving for uid in unit.members):
         return None
-    needs = "all of its members" if unit.least is None else f"{unit.least} running members"
+    needs = "all of its members" if unit.least is None else counted(unit.least, "running member")
     return Refusal(
         BREAKS_GANG,
         f"{unit.gangs[0]} needs {needs}, and {len(unit.members)} are placed: no more of them may leave",

@@ -21,6 +21,7 @@ from plimsoll.framework.descheduling.strategy import by_load
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.readings import PER_COLUMN_UNIT
 from plimsoll.load.summary import RESOURCES
+from plimsoll.model.counted import counted
 from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import PlanningContext, RebalancingConfig
@@ -133,7 +134,8 @@ class LoadGuards:
         if made + self._in_flight.get(workload.key, 0) < OWNER_MOVES:
             return None
         return Refusal(
-            "OwnerLimit", f"{OWNER_MOVES} pods of {workload.name} were moved by load within the hour"
+            "OwnerLimit",
+            f"{counted(OWNER_MOVES, 'pod')} of {workload.name} were moved by load within the hour",
         )
 
     def _over_used(self, book: LoadBook) -> frozenset[str]:

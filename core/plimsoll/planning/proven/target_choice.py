@@ -10,6 +10,7 @@ from plimsoll.engine.decision import Ranking
 from plimsoll.framework import BoolArray
 from plimsoll.framework.descheduling.proposals import Candidate, Destinations, Refusal
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.counted import counted
 from plimsoll.model.kinds.node import Node
 
 Exclusion = Callable[[str], str]
@@ -188,7 +189,8 @@ def short_of_gain(
     if total - own >= least:
         return None
     return Refusal(
-        "SmallGain", f"node {target} scores {total - own} points more than its own, {least} are required"
+        "SmallGain",
+        f"node {target} scores {counted(total - own, 'point')} more than its own, {least} are required",
     )
 
 
@@ -277,4 +279,4 @@ def _without_choice(source: str, ranking: Ranking, *, may_return: bool = False) 
 
 
 def _nodes(count: int) -> str:
-    return "1 node" if count == 1 else f"{count} nodes"
+    return counted(count, "node")

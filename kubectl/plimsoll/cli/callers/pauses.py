@@ -1,4 +1,4 @@
-"""Pauses moves from the command line: by the stop button, or by the ``spec.suspend`` of policies.
+"""Pauses moves from the command line by the stop button or ``spec.suspend``, and starts runs of policies.
 
 The stop button is an annotation of the namespace in which the operator's lease is. An annotation of another
 namespace would have no effect, so the lease is looked up first. Further annotations name the user and the
@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from plimsoll.api.v1alpha1.annotations import PAUSE_REASON, PAUSED_BY, STOP
+from plimsoll.api.v1alpha1.annotations import PAUSE_REASON, PAUSED_BY, RUN, STOP
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.kube.custom_resources import GROUP
 from plimsoll.kube.session.errors import APIError, NotFound, readable
@@ -22,7 +22,7 @@ REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
 class PauseError(PlimsollError):
-    """The operator or policy to pause was not found; nothing was written."""
+    """The operator or policy was not found, or cannot run; nothing was written."""
 
 
 class OperatorLease(Struct, frozen=True):
@@ -79,6 +79,29 @@ async def suspend(
             await session.request("PATCH", _path(name), change, content_type=MERGE_PATCH)
         done = "paused" if paused else "resumed" if was else "was not paused"
         lines.append(f"schedulingpolicy.plimsoll.dev/{name} {done}")
+    return lines
+
+
+async def start(session: Session, policies: Sequence[str], moment: str) -> Sequence[str]:
+    """Start a run of policies by their annotation; returns a line for each. All are checked first.
+
+    Raises:
+        PauseError: A policy does not exist, is suspended, or moves no pods.
+        APIError: The server refused a request, or did not respond.
+    """
+    for name in policies:
+        policy = await _policy(session, name)
+        with readable(f"GET {_path(name)}"):
+            spec = policy.get("spec") or {}
+        if spec.get("suspend"):
+            raise PauseError(f"policy {name} is suspended and runs only after plimsoll resume {name}")
+        if spec.get("rebalancing") is None:
+            raise PauseError(f"policy {name} has no runs: it has no spec.rebalancing")
+    lines = []
+    for name in policies:
+        change = {"metadata": {"annotations": {RUN: moment}}}
+        await session.request("PATCH", _path(name), change, content_type=MERGE_PATCH)
+        lines.append(f"schedulingpolicy.plimsoll.dev/{name} runs now")
     return lines
 
 

@@ -18,6 +18,7 @@ from plimsoll.framework.errors import PlimsollError
 from plimsoll.kube.custom_resources import GROUP
 from plimsoll.kube.session.errors import Conflict, NotFound
 from plimsoll.kube.session.session import MERGE_PATCH, Session
+from plimsoll.model.counted import counted
 
 #: Maximum number of attempts to write a rejection, each at the latest version.
 TRIES = 5
@@ -60,6 +61,21 @@ async def answer(session: Session, question: Question, *, approved: bool) -> Seq
             ) from exc
         lines.append(f"{_name(record)} {'approved' if approved else 'rejected'}")
     return [*lines, *(_elsewhere(chosen) if approved else ())]
+
+
+async def undecided(session: Session, question: Question) -> Sequence[Sequence[str]]:
+    """What waits for a decision: record, pod, node, target, policy and reason of each.
+
+    Raises:
+        APIError: The server refused a request, or did not respond.
+    """
+    rows = []
+    for each in _chosen(await _records(session, question.namespace), question):
+        spec, pod = each["spec"], each["spec"].get("pod") or {}
+        named = (spec.get(key) or "" for key in ("fromNode", "targetNode", "policy", "reason"))
+        record = f"{each['metadata']['namespace']}/{each['metadata']['name']}"
+        rows.append((record, f"{pod.get('namespace', '')}/{pod.get('name', '')}".strip("/"), *named))
+    return rows
 
 
 async def _write(session: Session, record: Mapping[str, Any], *, approved: bool) -> None:
@@ -127,7 +143,7 @@ def _elsewhere(chosen: Sequence[Mapping[str, Any]]) -> Sequence[str]:
     here = Counter(map(_bundle, chosen))
     moves = {_bundle(record): record["spec"]["bundle"]["moves"] for record in chosen if _bundle(record)}
     return [
-        f"bundle {bundle} has {count} moves, {here[bundle]} of them here: it waits for the others"
+        f"bundle {bundle} has {counted(count, 'move')}, {here[bundle]} of them here: it waits for the others"
         f" (kubectl get plev -A -l plimsoll.dev/bundle={bundle})"
         for bundle, count in moves.items()
         if here[bundle] < count

@@ -18,7 +18,7 @@ VERBS = MappingProxyType(
         ),
         "explain": (
             "explain:VERB",
-            "Answer why a pod is pending, or stays, or a node is full.",
+            "Answer why a pod is pending, stays, or was moved.",
         ),
         "top": (
             "top:VERB",
@@ -35,7 +35,7 @@ VERBS = MappingProxyType(
         ),
         "whatif": (
             "whatif:VERB",
-            "Say what becomes pending and what moves if the cluster changes.",
+            "Preview a drain, new nodes or other changes of the cluster.",
         ),
         "convert": (
             "convert:VERB",
@@ -64,6 +64,7 @@ VERBS = MappingProxyType(
             "Stop the moves of all policies, or suspend policies.",
         ),
         "resume": ("pause:RESUME", "Continue what pause has stopped."),
+        "run-now": ("pause:RUN_NOW", "Start a run of policies now, once."),
         "adopt": ("adopt:VERB", "Write what adopts pods as policies say, or remove it."),
         "release": ("release:VERB", "Hand pods that wait for a dead Plimsoll to default-scheduler."),
         "crds": ("installation.crds:VERB", "Print the custom resource definitions."),

@@ -10,6 +10,7 @@ from plimsoll.commands.errors import ExitCode, UserError
 from plimsoll.commands.options import OUTPUT, SERVER, Format, Options
 from plimsoll.commands.parameters import Option
 from plimsoll.commands.verbs import Verb
+from plimsoll.model.counted import counted
 
 if TYPE_CHECKING:
     from plimsoll.check.answer import Check
@@ -85,7 +86,7 @@ def _view(answer: "Check") -> "View":
     ]
     columns = ("LEVEL", "AREA", Column("SUBJECT"), Column("CERTAINTY", wide=True), "FINDING")
     fine = len(answer.findings) - answer.errors - answer.warnings
-    parts = (_count(answer.errors, "error"), _count(answer.warnings, "warning"), f"{fine} ok")
+    parts = (counted(answer.errors, "error"), counted(answer.warnings, "warning"), f"{fine} ok")
     lines = ["", ", ".join(parts)]
     if answer.grants is not None:
         lines.append(
@@ -98,10 +99,6 @@ def _sentence(message: str, remedy: str) -> str:
     if not remedy:
         return message
     return f"{message} {remedy}" if message.endswith("?") else f"{message}; {remedy}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 VERB = Verb("check", check, (*SERVER, *OUTPUT))

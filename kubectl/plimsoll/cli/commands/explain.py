@@ -1,4 +1,4 @@
-"""The commands ``plimsoll explain pod`` and ``plimsoll explain node``."""
+"""The commands ``plimsoll explain pod``, ``plimsoll explain node`` and ``plimsoll explain eviction``."""
 
 from typing import Annotated
 
@@ -12,6 +12,7 @@ from plimsoll.commands.verbs import Verb, VerbGroup
 
 Pod = Annotated[str, Argument(metavar="POD", help="NAME or NAMESPACE/NAME of the pod.")]
 Node = Annotated[str, Argument(metavar="NODE", help="Name of the node.")]
+RecordName = Annotated[str, Argument(metavar="RECORD", help="NAME or NAMESPACE/NAME of the Eviction record.")]
 
 
 Operator = Annotated[
@@ -32,25 +33,29 @@ Lease = Annotated[
 def explain_pod(
     options: Options, pod: Pod, *, operator: Operator = "", lease: Lease = "plimsoll", from_: From = None
 ) -> None:
-    """Explain why a pod is pending, or why it is where it is.
+    """Explain why a pod is pending, why it is where it is, or why it was moved.
 
     Pending: the refusals by plugin, the nearest miss, what would let it fit, and what wakes it. Placed: the
-    score of its node against others, the plan of each policy for it, and what keeps it. Nothing is written;
-    to ask the leading operator, a token of ten minutes is requested (docs/cli/explain.md).
+    score of its node against others, the plan of each policy for it, and what keeps it. Gone: what the
+    records say of its move. Nothing is written; to ask the leading operator, a token of ten minutes is
+    requested (docs/cli/explain.md).
     """
     from plimsoll.answers.operator_memory import PodMemory  # noqa: PLC0415 - likewise
-    from plimsoll.cli.views.explain_pod import pod_view  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.cli.views.explain_pod import moved_view, pod_view  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.inspection.explanations import pod as pods  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.explanations.moved_pod import explain_gone_pod  # noqa: PLC0415 - likewise
 
     _check(operator, from_)
-    namespace, slash, name = pod.rpartition("/")
-    if (slash and not namespace) or not name or "/" in namespace:
-        raise UserError(f'"{pod}" is no pod; write NAME, with -n for its namespace, or NAMESPACE/NAME')
-    if namespace and options.namespace and namespace != options.namespace:
-        raise UserError(f'--namespace {options.namespace} contradicts "{pod}"; leave one of them out')
+    where, name = _placed_name(options, "pod", pod, from_)
     state = state_from(options, from_)
-    where = namespace or options.namespace or (not from_ and options.where()) or "default"
-    answer = pods.explain_pod(state, where, name)
+    try:
+        answer = pods.explain_pod(state, where, name)
+    except pods.UnknownObjectError:
+        moved = explain_gone_pod(state, where, name)
+        if moved is None:
+            raise
+        print_answer(moved, moved_view(moved), options.output)
+        return
     if operator != UNASKED and not from_:
         memory, why = memory_of(options, operator, lease, ("pods", where, name), PodMemory)
         own = (pods.MEMORY_UNKNOWN, pods.ASSUMED_UNKNOWN)
@@ -82,6 +87,33 @@ def explain_node(
     print_answer(answer, node_view(answer), options.output)
 
 
+def explain_eviction(options: Options, record: RecordName, *, from_: From = None) -> None:
+    """Explain a move by its Eviction record: from where, to where, when, why, and how it ended.
+
+    Nothing is written.
+    """
+    from plimsoll.cli.views.explain_pod import moved_view  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.inspection.explanations.moved_pod import explain_move  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.explanations.pod import UnknownObjectError  # noqa: PLC0415 - likewise
+
+    where, name = _placed_name(options, "record", record, from_)
+    state = state_from(options, from_)
+    answer = explain_move(state, where, name)
+    if answer is None:
+        raise UnknownObjectError("eviction", f"{where}/{name}", list(state.records))
+    print_answer(answer, moved_view(answer), options.output)
+
+
+def _placed_name(options: Options, kind: str, text: str, from_: list[str] | None) -> tuple[str, str]:
+    """The namespace and the name of ``NAME`` or ``NAMESPACE/NAME``."""
+    namespace, slash, name = text.rpartition("/")
+    if (slash and not namespace) or not name or "/" in namespace:
+        raise UserError(f'"{text}" is no {kind}; write NAME, with -n for its namespace, or NAMESPACE/NAME')
+    if namespace and options.namespace and namespace != options.namespace:
+        raise UserError(f'--namespace {options.namespace} contradicts "{text}"; leave one of them out')
+    return namespace or options.namespace or (not from_ and options.where()) or "default", name
+
+
 def _check(operator: str, from_: list[str] | None) -> None:
     if operator not in ("", UNASKED) and from_:
         raise UserError("--operator and --from exclude each other: a file is not the operator's cluster")
@@ -95,10 +127,19 @@ def known_now(unknown: list[str], asked: tuple[str, ...], why: str) -> list[str]
 
 VERB = VerbGroup(
     "explain",
-    "Answer why a pod is pending, or stays, or a node is full.",
+    "Answer why a pod is pending, stays, or was moved.",
     (
         Verb("pod", explain_pod, (*SERVER, Flag.NAMESPACE, *OUTPUT), completes="pods"),
         Verb("node", explain_node, (*SERVER, *OUTPUT), completes="nodes"),
+        Verb("eviction", explain_eviction, (*SERVER, Flag.NAMESPACE, *OUTPUT), completes="records"),
     ),
-    {"pods": "pod", "po": "pod", "nodes": "node", "no": "node"},
+    {
+        "pods": "pod",
+        "po": "pod",
+        "nodes": "node",
+        "no": "node",
+        "evictions": "eviction",
+        "evictions.plimsoll.dev": "eviction",
+        "plev": "eviction",
+    },
 )

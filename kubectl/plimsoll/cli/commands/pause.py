@@ -1,4 +1,4 @@
-"""The commands ``plimsoll pause`` and ``plimsoll resume``: stop and continue the moves of policies."""
+"""The commands ``plimsoll pause``, ``resume`` and ``run-now``: stop and continue moves, and start a run."""
 
 from typing import Annotated
 
@@ -10,6 +10,7 @@ from plimsoll.commands.verbs import Verb
 Policies = Annotated[
     list[str] | None, Argument(metavar="POLICY", help="Policies; left out, the moves of all policies.")
 ]
+Chosen = Annotated[list[str], Argument(metavar="POLICY", help="Policies to run.")]
 Reason = Annotated[str, Option("--reason", help="Reason, for those who find it paused.")]
 Lease = Annotated[str, Option("--lease", help="Name of the operator's lease.")]
 
@@ -34,6 +35,20 @@ def resume(options: Options, policies: Policies = None, *, lease: Lease = "plims
     _set(options, tuple(policies or ()), lease, paused=False)
 
 
+def run_now(options: Options, policies: Chosen) -> None:
+    """Start a run of policies now, once.
+
+    The same as a new value of the annotation plimsoll.dev/run. The schedule stays as it is.
+    """
+    from datetime import UTC, datetime  # noqa: PLC0415 - each command loads what it needs
+
+    from plimsoll.cli.callers import pauses  # noqa: PLC0415 - likewise
+    from plimsoll.cli.connection import with_session  # noqa: PLC0415 - likewise
+
+    moment = datetime.now(UTC).isoformat()
+    print_lines(with_session(options, lambda session: pauses.start(session, policies, moment)))
+
+
 def _set(options: Options, policies: tuple[str, ...], lease: str, *, paused: bool, reason: str = "") -> None:
     from plimsoll.cli.callers import pauses  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.cli.connection import with_session  # noqa: PLC0415 - likewise
@@ -53,3 +68,4 @@ def _set(options: Options, policies: tuple[str, ...], lease: str, *, paused: boo
 FLAGS = (*SERVER, Flag.NAMESPACE)
 PAUSE = Verb("pause", pause, FLAGS, completes="policies")
 RESUME = Verb("resume", resume, FLAGS, completes="policies")
+RUN_NOW = Verb("run-now", run_now, SERVER, completes="policies")

@@ -8,6 +8,9 @@ from plimsoll.commands.options import NAMESPACED, Options
 from plimsoll.commands.parameters import Argument, Option
 from plimsoll.commands.verbs import Verb
 
+#: The last line of the list of what waits.
+HINT = "next: plimsoll approve NAME -n NAMESPACE, or --all; plimsoll reject likewise"
+
 Names = Annotated[
     list[str] | None, Argument(metavar="RECORD", help="Records, as kubectl get plev lists them.")
 ]
@@ -20,8 +23,8 @@ def approve(
 ) -> None:
     """Approve moves that wait for an answer.
 
-    The same as the annotation plimsoll.dev/approved=true on their records. A record answers for its whole
-    bundle.
+    Without arguments, lists them. The same as the annotation plimsoll.dev/approved=true on their records. A
+    record answers for its whole bundle.
     """
     _answer(options, tuple(names or ()), everything, policy, approved=True)
 
@@ -31,8 +34,8 @@ def reject(
 ) -> None:
     """Reject moves that wait for an answer.
 
-    The same as the annotation plimsoll.dev/approved=false on their records. A record answers for its whole
-    bundle.
+    Without arguments, lists them. The same as the annotation plimsoll.dev/approved=false on their records. A
+    record answers for its whole bundle.
     """
     _answer(options, tuple(names or ()), everything, policy, approved=False)
 
@@ -43,15 +46,25 @@ def _answer(
     from plimsoll.cli.callers import proposal_answers  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.cli.connection import with_session  # noqa: PLC0415 - likewise
 
-    if bool(names) == everything:
-        raise UserError("name records, or say --all; kubectl get plev -A lists them")
+    if names and everything:
+        raise UserError("name records, or say --all")
     if options.all_namespaces and names:
         raise UserError("--all-namespaces goes with --all, not with names of records")
     question = proposal_answers.Question(options.where(), names, policy)
+    where = f"namespace {question.namespace}" if question.namespace else "any namespace"
+    if not names and not everything:
+        rows = with_session(options, lambda session: proposal_answers.undecided(session, question))
+        if not rows:
+            print_lines([f"nothing waits for an answer in {where}"])
+            return
+        from plimsoll.cli.tables import Table  # noqa: PLC0415 - likewise
+
+        table = Table(("RECORD", "POD", "FROM", "TO", "POLICY", "REASON"), rows)
+        print_lines([*table.lines(), "", HINT])
+        return
     lines = with_session(
         options, lambda session: proposal_answers.answer(session, question, approved=approved)
     )
-    where = f"namespace {question.namespace}" if question.namespace else "any namespace"
     print_lines(lines or [f"nothing waits for an answer in {where}"])
 
 

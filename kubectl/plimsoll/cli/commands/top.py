@@ -1,9 +1,16 @@
 """The commands ``plimsoll top nodes`` and ``plimsoll top pods``."""
 
+from typing import Annotated
+
 from plimsoll.cli.clusters import From, state_from
 from plimsoll.cli.output import print_answer
+from plimsoll.commands.errors import UserError
 from plimsoll.commands.options import NAMESPACED, OUTPUT, SERVER, Options
+from plimsoll.commands.parameters import Option
 from plimsoll.commands.verbs import Verb, VerbGroup
+
+#: Resources that each cluster has.
+NAMED = ("cpu", "memory")
 
 
 def top_nodes(options: Options, *, from_: From = None) -> None:
@@ -18,8 +25,13 @@ def top_nodes(options: Options, *, from_: From = None) -> None:
     print_answer(answer, nodes_view(answer), options.output)
 
 
-def top_pods(options: Options, *, from_: From = None) -> None:
-    """Show what pods are expected to use, and what that rests on.
+Resource = Annotated[
+    str, Option("--resource", metavar="NAME", help="Only pods that request this, such as nvidia.com/gpu.")
+]
+
+
+def top_pods(options: Options, *, resource: Resource = "", from_: From = None) -> None:
+    """Show what pods are expected to use, and what that rests on; or which request a resource.
 
     By the readings of the metrics API; of a pod without one, by its request. Nothing is written.
     """
@@ -28,7 +40,10 @@ def top_pods(options: Options, *, from_: From = None) -> None:
 
     state = state_from(options, from_)
     namespace = "" if options.all_namespaces else options.namespace or (not from_ and options.where()) or ""
-    answer = pod_loads(state, namespace)
+    if resource and resource not in state.cluster.resources:
+        there = ", ".join(sorted({*NAMED, *(each for each in state.cluster.resources if "/" in each)}))
+        raise UserError(f"no node and no pod has {resource}; there are {there}")
+    answer = pod_loads(state, namespace, resource)
     print_answer(answer, pods_view(answer), options.output)
 
 

@@ -28,6 +28,7 @@ Files = Annotated[
     ),
 ]
 Added = Annotated[Texts, Option(metavar="NAME[=NODE]", help="Add a node like another one.")]
+AddedMany = Annotated[Texts, Option(metavar="COUNT[=NODE]", help="Add so many nodes like another one.")]
 Removed = Annotated[Texts, Option(metavar="NAME[,NAME]", help="Remove nodes, and what runs on them.")]
 Drained = Annotated[Texts, Option(metavar="NAME[,NAME]", help="Drain nodes, as kubectl drain does.")]
 Cordoned = Annotated[Texts, Option(metavar="NAME[,NAME]", help="Make nodes unschedulable.")]
@@ -54,6 +55,7 @@ def whatif(  # noqa: PLR0913 - cli/parameters.py reads the flags from the parame
     *,
     filename: Files = None,
     add_node: Added = None,
+    add_nodes: AddedMany = None,
     remove_node: Removed = None,
     drain: Drained = None,
     cordon: Cordoned = None,
@@ -66,7 +68,7 @@ def whatif(  # noqa: PLR0913 - cli/parameters.py reads the flags from the parame
     from_: From = None,
     order: Order = None,
 ) -> None:
-    """Say what becomes pending and what moves if the cluster changes.
+    """Preview a drain, new nodes or other changes of the cluster.
 
     The changes are made on a copy of the cluster, in the order of their flags; each may be repeated. Nothing
     is written. Exit code 0: no pod becomes pending. 2: some do, or cannot be drained. 1: error.
@@ -79,6 +81,7 @@ def whatif(  # noqa: PLR0913 - cli/parameters.py reads the flags from the parame
     given = {
         "filename": filename,
         "add_node": add_node,
+        "add_nodes": add_nodes,
         "remove_node": remove_node,
         "drain": drain,
         "cordon": cordon,
@@ -124,6 +127,7 @@ def _change(
     read: dict[str, Callable[[], ClusterChange]] = {
         "filename": lambda: changes.ApplyManifests(read_manifests(documents[value], namespace, objects)),
         "add_node": lambda: changes.node_to_add(value),
+        "add_nodes": lambda: changes.nodes_to_add(value),
         "remove_node": lambda: changes.RemoveNodes(changes.node_names(value, "--remove-node")),
         "drain": lambda: changes.DrainNodes(changes.node_names(value, "--drain")),
         "cordon": lambda: changes.Cordon(changes.node_names(value, "--cordon")),

@@ -12,6 +12,7 @@ from plimsoll.cli.tables import Column, Table
 from plimsoll.commands.printable import printable
 from plimsoll.migration.conversion import ConvertedFiles
 from plimsoll.migration.report import AS_WRITTEN, FieldChange, ReportLine
+from plimsoll.model.counted import counted
 
 WORDS = {
     FieldChange.KEPT: "kept",
@@ -112,6 +113,6 @@ def report_lines(converted: ConvertedFiles, *, wide: bool, width: int | None) ->
 def summary_of(converted: ConvertedFiles) -> str:
     """The number of policies, and of fields of each kind."""
     counts = Counter(each.change for each in converted.report)
-    policies = len(converted.policies)
+    policies = counted(len(converted.policies), "policy", "policies")
     fields = ", ".join(f"{counts[change]} {word}" for change, word in WORDS.items())
-    return f"{policies} {'policy' if policies == 1 else 'policies'}; fields: {fields}"
+    return f"{policies}; fields: {fields}"

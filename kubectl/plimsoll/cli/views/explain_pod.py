@@ -3,9 +3,13 @@
 from plimsoll.answers.operator_memory import PodMemory, RoomMemory
 from plimsoll.cli.output import View
 from plimsoll.cli.tables import Column, Table
+from plimsoll.inspection.explanations.moved_pod import MoveExplanation
+from plimsoll.inspection.explanations.past_moves import PastMoveOfOwner, age_text
 from plimsoll.inspection.explanations.pending_pod import PendingExplanation
 from plimsoll.inspection.explanations.placed_pod import PlacedExplanation
 from plimsoll.inspection.explanations.pod import PodExplanation
+from plimsoll.model.counted import counted
+from plimsoll.planning.refusal_reasons import next_step
 
 
 def pod_view(answer: PodExplanation) -> View:
@@ -39,7 +43,7 @@ def _memory(memory: PodMemory) -> list[str]:
     else:
         queue = memory.queue
         said = f"  queue: {queue.queue}, attempts {queue.attempts}, for {age_text(queue.waited_seconds)}"
-        said += f", {queue.ahead} pods before it" if queue.queue == "active" else ""
+        said += f", {counted(queue.ahead, 'pod')} before it" if queue.queue == "active" else ""
         said += f", back-off {queue.backoff_seconds}s" if queue.backoff_seconds else ""
         lines.append(said)
         if queue.rejected_by:
@@ -126,36 +130,39 @@ def _placed(placed: PlacedExplanation) -> View:
         ]
         view += ["", Table(heads, budgets)]
     if placed.past:
-        titles = (
-            Column("RECORD", wide=True),
-            "POD",
-            "FROM",
-            "TO",
-            "STRATEGY",
-            "PHASE",
-            Column("AGE", right=True),
-            Column("REASON", wide=True),
+        view += ["", _past(placed.past)]
+    step = next_step(hold.reason for each in placed.policies for hold in each.holds)
+    return [*view, "", step] if step else view
+
+
+def moved_view(answer: MoveExplanation) -> View:
+    """The summary, and the records."""
+    subject = f"{answer.subject[:1].upper()}{answer.subject[1:]}"
+    return [subject, "", *answer.summary, "", _past(answer.past)]
+
+
+def _past(moves: list[PastMoveOfOwner]) -> Table:
+    titles = (
+        Column("RECORD", wide=True),
+        "POD",
+        "FROM",
+        "TO",
+        "STRATEGY",
+        "PHASE",
+        Column("AGE", right=True),
+        "REASON",
+    )
+    rows = [
+        (
+            each.record,
+            each.pod,
+            each.source_node,
+            each.landed_node or each.target_node,
+            each.strategy,
+            each.phase,
+            age_text(each.age_seconds),
+            each.reason,
         )
-        past = [
-            (
-                each.record,
-                each.pod,
-                each.source_node,
-                each.landed_node or each.target_node,
-                each.strategy,
-                each.phase,
-                age_text(each.age_seconds),
-                each.reason,
-            )
-            for each in placed.past
-        ]
-        view += ["", Table(titles, past)]
-    return view
-
-
-def age_text(seconds: int) -> str:
-    """An age in one unit, as kubectl prints it."""
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
-        if seconds >= 2 * size or (size == 60 and seconds >= 120):
-            return f"{seconds // size}{unit}"
-    return f"{max(seconds, 0)}s"
+        for each in moves
+    ]
+    return Table(titles, rows, folds=True)

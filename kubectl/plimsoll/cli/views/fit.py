@@ -4,6 +4,7 @@ from plimsoll.cli.output import View
 from plimsoll.cli.tables import Column, Table
 from plimsoll.inspection.placement.fit import FitAnswer, WorkloadFit
 from plimsoll.inspection.placement.pod_obstacles import PodObstacle
+from plimsoll.model.counted import counted
 
 
 def fit_view(answer: FitAnswer) -> View:
@@ -18,7 +19,8 @@ def fit_view(answer: FitAnswer) -> View:
         if each.obstacle is not None:
             view += ["", *obstacle_lines(each.obstacle)]
         elif each.limited:
-            view += ["", f"{each.workload}: more may fit; the search ended at {each.placed} pods, see --most"]
+            tried = counted(each.placed, "pod")
+            view += ["", f"{each.workload}: more may fit; the search ended at {tried}, see --most"]
     if answer.waiting:
         view += [
             "",

@@ -13,6 +13,7 @@ from plimsoll.inspection.history.answer import (
     PastMoveOutcome,
     RecordedMove,
 )
+from plimsoll.model.counted import counted
 from plimsoll.model.quantity import units
 
 #: Number of owners listed; ``-o wide`` lists all.
@@ -31,7 +32,8 @@ def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
         if answer.namespace:
             where = f" in namespace {answer.namespace}"
             hint = "; -A looks in all namespaces"
-        return [f"no moves{where}{since}{dry}{hint}"]
+        subject = f" of {answer.subject[:1].lower()}{answer.subject[1:]}" if answer.subject else ""
+        return [f"no moves{subject}{where}{since}{dry}{hint}"]
     tables = [_moves(answer.moves)]
     bad = [move for move in answer.moves if move.outcome in BAD]
     if bad:
@@ -52,7 +54,7 @@ def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
 
 
 def _dry_runs(count: int) -> str:
-    return f"{count} {'record' if count == 1 else 'records'} of dry runs"
+    return f"{counted(count, 'record')} of dry runs"
 
 
 def _moves(moves: Iterable[RecordedMove]) -> Table:
@@ -184,7 +186,7 @@ def _digest(groups: Iterable[MoveDigest]) -> Table:
         )
         for each in groups
     ]
-    return Table(columns, rows, title="digest (P50 and P95: from planned to settled):")
+    return Table(columns, rows, title="digest (P50 and P95: from planned or approved to settled):")
 
 
 def _time(moment: datetime) -> str:

@@ -16,6 +16,7 @@ from plimsoll.inspection.plans.answer import (
     RefusedSubject,
     UsageChange,
 )
+from plimsoll.planning.refusal_reasons import next_step
 
 #: Columns of a table of pods of one workload that stay for one reason.
 SUBJECT_COLUMNS = (Column("PODS", right=True), "WORKLOAD", "STRATEGIES", "EXAMPLES", "SUCH AS")
@@ -65,6 +66,9 @@ def policy_view(plan: PolicyPlan, *, wide: bool, allowances: bool = True) -> Ite
     for table in tables:
         yield ""
         yield table
+    if step := next_step(each.reason for each in plan.refused):
+        yield ""
+        yield step
 
 
 def _moves(moves: Iterable[PlannedMove]) -> Table:

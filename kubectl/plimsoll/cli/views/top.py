@@ -30,11 +30,28 @@ def nodes_view(answer: NodeLoads) -> View:
 
 def pods_view(answer: PodLoads) -> View:
     """A table of pods, and notes."""
+    named = [Column(answer.resource.upper(), right=True)] if answer.resource else []
     rows = [
-        (each.pod, each.node, f"{each.cpu_milli}m", f"{each.memory_bytes >> 20}Mi", each.basis)
+        (
+            each.pod,
+            each.node,
+            *([each.requested] if answer.resource else []),
+            f"{each.cpu_milli}m",
+            f"{each.memory_bytes >> 20}Mi",
+            each.basis,
+        )
         for each in answer.pods
     ]
-    columns = ("POD", "NODE", Column("CPU", right=True), Column("MEMORY", right=True), "BASIS")
+    columns: tuple[Column | str, ...] = (
+        "POD",
+        "NODE",
+        *named,
+        Column("CPU", right=True),
+        Column("MEMORY", right=True),
+        "BASIS",
+    )
+    if not rows and answer.resource:
+        return [f"no pod requests {answer.resource}", *note_lines(answer.notes)]
     return [Table(columns, rows), *note_lines(answer.notes)]
 
 

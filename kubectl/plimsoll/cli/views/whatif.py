@@ -15,7 +15,7 @@ ROWS = 20
 
 def what_if_view(answer: WhatIfAnswer, *, wide: bool = False) -> View:
     """The effects on pods, plans of policies, and nodes; tables without rows are left out."""
-    view: list[Table | str] = [_summary(answer)]
+    view: list[Table | str] = [f"{answer.summary}.", *_counts(answer)]
     tables = (
         Table(
             ("POD", Column("PREEMPTION", wide=True), "REASON"),
@@ -24,7 +24,7 @@ def what_if_view(answer: WhatIfAnswer, *, wide: bool = False) -> View:
                 for each in answer.pending
             ],
             folds=True,
-            title="Becomes pending:",
+            title="Has no place then:",
         ),
         Table(
             ("POD", "NODE", "REASON", "MESSAGE"),
@@ -67,17 +67,18 @@ def first_rows(table: Table) -> Table:
     return replace(table, rows=table.rows[:ROWS], title=title)
 
 
-def _summary(answer: WhatIfAnswer) -> str:
+def _counts(answer: WhatIfAnswer) -> list[str]:
     counts = (
-        (len(answer.pending), "becoming pending"),
-        (answer.still_pending, "staying pending"),
+        (len(answer.pending), "without a place then"),
+        (answer.still_pending, "pending now and then"),
         (len(answer.released), "pending now and placed then"),
+        (answer.fitting, "pending now and placed with or without it"),
         (len(answer.placed), "placed"),
         (len(answer.gone), "ending"),
         (len(answer.blocked), "not drained"),
     )
     said = [f"{count} {what}" for count, what in counts if count]
-    return f"Pods: {', '.join(said)}." if said else "Pods: none becomes pending, none is placed."
+    return [f"Pods: {', '.join(said)}."] if said else []
 
 
 def _use(answer: WhatIfAnswer) -> Table:

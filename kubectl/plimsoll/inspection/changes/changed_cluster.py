@@ -1,13 +1,18 @@
-"""ChangedCluster is a fork to which changes are applied one by one; the queue places pods after each."""
+"""ChangedCluster is a fork to which changes are applied one by one; the queue places pods after each.
+
+Pods that wait in the cluster hold no place: a change that takes one from them lets them wait again.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import count, islice
 
 import msgspec
 
 from plimsoll.framework import PodInfo
 from plimsoll.inspection.changes.cluster_changes import (
     AddNode,
+    AddNodes,
     ApplyManifests,
     ClusterChange,
     Cordon,
@@ -24,8 +29,9 @@ from plimsoll.inspection.manifests.documents import NEW, Manifests, shelve
 from plimsoll.inspection.manifests.new_claims import copied_claims, with_claims
 from plimsoll.inspection.manifests.pod_defaults import ManifestError
 from plimsoll.inspection.manifests.workload_pods import WorkloadPods
-from plimsoll.inspection.placement.fit import missing_notes, schedulers_of, waiting_pods
+from plimsoll.inspection.placement.fit import missing_notes, pending_pods, schedulers_of, waiting_pods
 from plimsoll.inspection.state import ClusterState
+from plimsoll.model.counted import agreeing, counted
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.node import Node, NodeSpec, NodeStatus
 from plimsoll.model.kinds.pod import Pod
@@ -43,7 +49,9 @@ class ChangedCluster:
     Attributes:
         queue: The pods without a node on the fork.
         placed: Pods that the queue placed, by uid.
+        unserved: Pods that wait for a scheduler that none seems to run, by uid; they are never placed.
         blocked: Pods that could not be drained.
+        evicted: Number of pods that the changes evicted and that were, or must be, placed again.
         gone: Pods that the changes ended and that no controller recreates, as ``namespace/name``.
         notes: Sentences about facts that are unknown or assumed.
     """
@@ -55,13 +63,15 @@ class ChangedCluster:
         self.fork = self.queue.fork
         self.placed: dict[str, OfflinePlacement] = {}
         self.blocked: list[Blocked] = []
+        self.evicted = 0
         self.gone: list[str] = []
         self.notes: list[str] = []
         self._now = state.time
         self.notes += missing_notes(state)
-        for pod in waiting_pods(state):
+        self._waited = {pod.uid: pod for pod in waiting_pods(state)}
+        self.unserved = {pod.uid: pod for pod in pending_pods(state) if pod.uid not in self._waited}
+        for pod in self._waited.values():
             self.queue.add(pod)
-        self.settle()
 
     def settle(self) -> None:
         """Let the queue place every pod that fits."""
@@ -76,7 +86,10 @@ class ChangedCluster:
         """
         match change:
             case AddNode(name, like):
-                self._add_node(self._copied(name, like))
+                self._add_copies([name], like)
+            case AddNodes(amount, like):
+                names = (name for number in count(1) if (name := f"new-{number}") not in self.fork.rows)
+                self._add_copies(list(islice(names, amount)), like)
             case RemoveNodes(names):
                 self._remove(names)
             case DrainNodes(names):
@@ -99,17 +112,26 @@ class ChangedCluster:
         row = self.fork.rows.get(name)
         if row is None:
             some = ", ".join(sorted(self.fork.rows)[:5])
-            there = f"the cluster has {len(self.fork)} nodes, such as {some}" if some else "it has none"
+            there = (
+                f"the cluster has {counted(len(self.fork), 'node')}, such as {some}"
+                if some
+                else "it has none"
+            )
             raise ManifestError(f"there is no node {name}; {there}")
         return self.fork.nodes[row]
 
-    def _copied(self, name: str, like: str) -> Node:
-        """A copy of a node under another name, without pods."""
-        if name in self.fork.rows:
-            raise ManifestError(f"node {name} exists already; give the new one another name")
+    def _add_copies(self, names: Sequence[str], like: str) -> None:
         sample = self._node(like) if like else self._commonest()
+        for name in names:
+            if name in self.fork.rows:
+                raise ManifestError(f"node {name} exists already; give the new one another name")
+            self._add_node(self._copied(name, sample))
         if not like:
-            self.notes.append(f"node {name} is like {sample.name}, one of the most common ones")
+            made = agreeing(len(names), f"node {names[0]} is a copy", f"{names[0]} to {names[-1]} are copies")
+            self.notes.append(f"{made} of {sample.name}, one of the most common nodes")
+
+    def _copied(self, name: str, sample: Node) -> Node:
+        """A copy of a node under another name, without pods."""
         csi = self.fork.objects.csi_nodes.get(sample.name)
         if csi is not None:
             shelve(
@@ -134,13 +156,13 @@ class ChangedCluster:
         )
 
     def _commonest(self) -> Node:
-        if not len(self.fork):
+        """A node of the most common kind; none that was added here."""
+        nodes = [node for node in self.fork.nodes if not node.metadata.uid.startswith(NEW)]
+        if not nodes:
             raise ManifestError("the cluster has no node to copy; give the new one as a manifest with -f")
-        shapes = Counter(_shape(node) for node in self.fork.nodes)
+        shapes = Counter(map(_shape, nodes))
         most = max(shapes.values())
-        return min(
-            (node for node in self.fork.nodes if shapes[_shape(node)] == most), key=lambda node: node.name
-        )
+        return min((node for node in nodes if shapes[_shape(node)] == most), key=lambda node: node.name)
 
     def _add_node(self, node: Node) -> None:
         """Add or replace a node, with the daemon pods that it would get."""
@@ -166,6 +188,9 @@ class ChangedCluster:
 
     def _drain(self, names: Sequence[str]) -> None:
         self._cordon(names, unschedulable=True)
+        for row in [self.fork.rows[name] for name in names]:
+            for pod in [each for each in self.fork.pods_on(row) if each.uid in self._waited]:
+                self._evict(pod)
         outcome = drain(self.queue, names, self._evict, self.settle)
         self.blocked += outcome.blocked
         scratch = sum(
@@ -174,7 +199,8 @@ class ChangedCluster:
             if any(volume.empty_dir is not None for volume in pod.pod.spec.volumes)
         )
         if scratch:
-            self.notes.append(f"{scratch} drained pods have emptyDir volumes, whose data is lost")
+            drained = f"{counted(scratch, 'drained pod')} {agreeing(scratch, 'has', 'have')}"
+            self.notes.append(f"{drained} emptyDir volumes, whose data is lost")
 
     def _label(self, name: str, key: str, value: str | None) -> None:
         node = self._node(name)
@@ -213,11 +239,15 @@ class ChangedCluster:
         """Evict a pod; its controller recreates it, if the controller does so."""
         self.fork.displace(pod.uid)
         self.placed.pop(pod.uid, None)
+        if pod.uid in self._waited:
+            self.queue.add(self._waited[pod.uid])
+            return
         if pod.is_terminating or is_bound_to_node(pod):
             return
         if pod.pod.metadata.controller is None:
             self.gone.append(pod.key)
             return
+        self.evicted += 1
         successor = replacement_of(pod, self.fork)
         metadata = msgspec.structs.replace(successor.pod.metadata, creation_timestamp=self._now)
         young = msgspec.structs.replace(successor.pod, metadata=metadata)
@@ -227,17 +257,18 @@ class ChangedCluster:
         """Delete a pod that is not recreated."""
         self.queue.remove(pod.uid)
         self.placed.pop(pod.uid, None)
+        self.unserved.pop(pod.uid, None)
         self.gone.append(pod.key)
 
     def _members(self, kind: str, namespace: str, name: str) -> list[PodInfo]:
-        pods = [*self.fork.pods.values(), *self.queue.waiting.values()]
+        pods = [*self.fork.pods.values(), *self.queue.waiting.values(), *self.unserved.values()]
         return members(kind, namespace, name, pods, self.fork.objects)
 
     def _shrink(self, kind: str, pods: list[PodInfo], amount: int) -> None:
         node_of = {
             pod.uid: self.fork.nodes[row].name
             for pod in pods
-            if (row := self.fork.row_of_pod(pod.uid)) is not None
+            if pod.uid not in self._waited and (row := self.fork.row_of_pod(pod.uid)) is not None
         }
         for pod in deleted_first(kind, pods, node_of)[:amount]:
             self._drop(pod)
@@ -274,7 +305,7 @@ class ChangedCluster:
         there = self._members(workload.kind, workload.namespace, workload.name)
         if there:
             self.notes.append(
-                f"{workload.subject} has {len(there)} pods, which stay: a rollout is not simulated"
+                f"{workload.subject} has {counted(len(there), 'pod')} already: a rollout is not simulated"
             )
         self._shrink(workload.kind, there, max(0, len(there) - workload.replicas))
         for number in range(len(there), workload.replicas):

@@ -22,11 +22,21 @@ SCALED_KINDS = {
     "sts": "StatefulSet",
 }
 
+#: Maximum number of nodes that one --add-nodes adds.
+MOST_NODES = 5_000
+
 
 class AddNode(Struct, frozen=True):
     """Adds a copy of a node; "" copies the most common kind of node."""
 
     name: str
+    like: str = ""
+
+
+class AddNodes(Struct, frozen=True):
+    """Adds copies of a node under new names; "" copies the most common kind of node."""
+
+    count: int
     like: str = ""
 
 
@@ -86,7 +96,15 @@ class ApplyManifests(Struct, frozen=True):
 
 
 ClusterChange: TypeAlias = (
-    AddNode | RemoveNodes | DrainNodes | Cordon | LabelNode | TaintNode | ScaleWorkload | ApplyManifests
+    AddNode
+    | AddNodes
+    | RemoveNodes
+    | DrainNodes
+    | Cordon
+    | LabelNode
+    | TaintNode
+    | ScaleWorkload
+    | ApplyManifests
 )
 
 
@@ -95,7 +113,23 @@ def node_to_add(text: str) -> AddNode:
     name, equals, like = text.partition("=")
     if not name or (equals and not like):
         raise ManifestError(f"--add-node {text}: write NAME, or NAME=NODE to copy that node")
+    if name.isdecimal():
+        copied = f"{name}={like}" if like else name
+        raise ManifestError(
+            f"--add-node {text}: a node needs a name, and {name} is a number; for {name} nodes write"
+            f" --add-nodes {copied}"
+        )
     return AddNode(name, like)
+
+
+def nodes_to_add(text: str) -> AddNodes:
+    """Read ``COUNT`` or ``COUNT=LIKE_NODE``."""
+    amount, equals, like = text.partition("=")
+    if not amount.isdecimal() or not 1 <= int(amount) <= MOST_NODES or (equals and not like):
+        raise ManifestError(
+            f"--add-nodes {text}: write how many, 1 to {MOST_NODES}, or COUNT=NODE to copy that node"
+        )
+    return AddNodes(int(amount), like)
 
 
 def node_names(text: str, flag: str) -> tuple[str, ...]:

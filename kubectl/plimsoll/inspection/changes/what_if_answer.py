@@ -10,10 +10,11 @@ from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.inspection.changes.changed_cluster import ChangedCluster
-from plimsoll.inspection.changes.cluster_changes import ApplyManifests, ClusterChange
+from plimsoll.inspection.changes.cluster_changes import ApplyManifests, ClusterChange, DrainNodes
 from plimsoll.inspection.placement.pod_obstacles import PodObstacle, pod_obstacle
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.columns.cluster import CPU, MEMORY, PODS, Cluster
+from plimsoll.model.counted import agreeing, counted
 from plimsoll.planning.aftermath import settled
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.planners import make_plan
@@ -76,10 +77,12 @@ class PolicyMoves(AnswerPart):
 class WhatIfAnswer(Answer):
     """The effects of changes."""
 
+    summary: str = Field(description="The answer in a sentence.")
     pending: list[PodObstacle] = Field(
         description="Pods that would wait for a place, and do not without the changes."
     )
     still_pending: int = Field(description="How many pods wait with and without the changes.")
+    fitting: int = Field(description="How many pods wait now, and find a place with and without the changes.")
     released: list[PodPlace] = Field(
         description="Pods that wait without the changes, and would have a place."
     )
@@ -115,15 +118,18 @@ def what_if(
         ManifestError: The node or workload of a change does not exist, or exists already.
     """
     target = changed_state or state
-    before = ChangedCluster(state)
+    now, before = ChangedCluster(state), ChangedCluster(state)
+    before.settle()
     after = ChangedCluster(target, [each.manifests for each in changes if isinstance(each, ApplyManifests)])
     for done, change in enumerate(changes):
         progress("changes", done, len(changes))
         after.make(change)
     notes = list(after.notes)
-    waited = set(before.queue.waiting)
+    if not changes:
+        after.settle()
+    waited = {*before.queue.waiting, *before.unserved}
     pending = [pod for pod in after.queue.in_order() if pod.uid not in waited]
-    policies = _policies(state, before, target, after, notes, progress)
+    policies = _policies(state, now, target, after, notes, progress)
     forecast = sorted(
         {
             pod.pod.spec.scheduler_name
@@ -137,8 +143,10 @@ def what_if(
             " default profile"
         )
     return WhatIfAnswer(
+        summary=_summary(changes, after, pending, sum(1 for uid in after.placed if uid in waited)),
         pending=_obstacles(after, pending),
-        still_pending=sum(1 for uid in after.queue.waiting if uid in waited),
+        still_pending=len(after.unserved) + sum(1 for uid in after.queue.waiting if uid in waited),
+        fitting=sum(1 for uid in after.placed if uid in before.placed),
         released=[
             PodPlace(pod=each.pod.key, node=each.node) for uid, each in after.placed.items() if uid in waited
         ],
@@ -155,11 +163,41 @@ def what_if(
             for each in after.blocked
         ],
         policies=policies,
-        total_before=_total(before.fork),
+        total_before=_total(state.cluster),
         total_after=_total(after.fork),
-        nodes=_nodes(before.fork, after.fork),
+        nodes=_nodes(state.cluster, after.fork),
         notes=list(dict.fromkeys(notes)),
     )
+
+
+def _summary(
+    changes: Sequence[ClusterChange], after: ChangedCluster, pending: Sequence[PodInfo], released: int
+) -> str:
+    """Whether the nodes can be drained, else how many pods have no place."""
+    drained = [name for each in changes if isinstance(each, DrainNodes) for name in each.names]
+    stay, homeless = len(after.blocked), len(pending)
+    total = counted(after.evicted + stay, "pod")
+    if not drained:
+        said = "no pod loses its place"
+        if homeless:
+            said = f"{counted(homeless, 'pod')} {agreeing(homeless, 'finds', 'find')} no place"
+        if released:
+            said += f"; {counted(released, 'pending pod')} {agreeing(released, 'gets', 'get')} one"
+        return said
+    nodes = f"{counted(len(drained), 'node')} ({', '.join(drained)})" if len(drained) > 1 else drained[0]
+    if stay:
+        first = after.blocked[0]
+        return (
+            f"{nodes} cannot be drained: {stay} of {total} {agreeing(stay, 'stays', 'stay')}"
+            f" ({first.pod.key}: {first.refusal.message})"
+        )
+    if homeless:
+        without = f"{homeless} of {total}" if homeless <= after.evicted else counted(homeless, "pod")
+        return f"{nodes} can be drained, but {without} {agreeing(homeless, 'finds', 'find')} no place"
+    if not after.evicted:
+        return f"{nodes} can be drained: no pod has to move"
+    places = agreeing(after.evicted, "finds a place", "all find places")
+    return f"{nodes} can be drained: {total} {places}, and no budget forbids it"
 
 
 def _obstacles(after: ChangedCluster, pending: Sequence[PodInfo]) -> list[PodObstacle]:

@@ -35,6 +35,7 @@ from plimsoll.inspection.explanations.supposition import (
 )
 from plimsoll.model.amounts import amount_text
 from plimsoll.model.columns.cluster import PODS
+from plimsoll.model.counted import agreeing
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_terms import TermKind
 from plimsoll.model.selectors import NodeTerm, Requirement
@@ -304,7 +305,7 @@ def _spread(examination: Examination, row: int, _: Status) -> list[Lack]:
             for pod in examination.cluster.pods_on(other)
             if constraint.means(pod) and not pod.is_terminating
         )[:excess]
-        matching = "matching pod" if excess == 1 else "matching pods"
+        matching = agreeing(excess, "matching pod", "matching pods")
         text = f"is in {said}, which has {excess} {matching} too many for maxSkew {constraint.max_skew}"
         remedies = (
             Remedy(f"{excess} {matching} fewer in {said}", PodsLeave(leaving)),
@@ -324,7 +325,7 @@ def _affinity(examination: Examination, row: int, _: Status) -> list[Lack]:
     lacks = []
     for domain, uids, names in anti_affinity_domains(examination, row):
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        leaves = "leaves" if len(names) == 1 else "leave"
+        leaves = agreeing(len(names), "leaves", "leave")
         remedy = Remedy(f"{shown} {leaves} {domain}", PodsLeave(uids))
         text = f"is in {domain} with {shown}, kept apart from the pod by anti-affinity"
         lacks.append(Lack(LackKind.DISTANCE, InterPodAffinity.name, domain, len(uids), 1.0, text, (remedy,)))
@@ -355,8 +356,8 @@ def _in_the_way(examination: Examination, row: int, status: Status) -> list[Lack
     if not uids:
         return []
     shown = ", ".join(names)
-    text = f"{status.message}, as long as {shown} {'is' if len(names) == 1 else 'are'} there"
-    remedy = Remedy(f"{shown} {'leaves' if len(names) == 1 else 'leave'}", PodsLeave(uids))
+    text = f"{status.message}, as long as {shown} {agreeing(len(names), 'is', 'are')} there"
+    remedy = Remedy(f"{shown} {agreeing(len(names), 'leaves', 'leave')}", PodsLeave(uids))
     return [Lack(LackKind.OTHER, status.plugin, status.plugin, len(uids), 1.0, text, (remedy,))]
 
 

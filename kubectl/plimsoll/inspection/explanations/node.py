@@ -9,6 +9,7 @@ from plimsoll.inspection.explanations.node_pods import LeavingPod, leaving_pods
 from plimsoll.inspection.explanations.pod import UnknownObjectError
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.columns.cluster import ABSENT_RESOURCES
+from plimsoll.model.counted import counted
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.quantity import scaled
@@ -221,13 +222,14 @@ def _summary(found: NodeExplanation) -> list[str]:
     homeless = [each for each in found.pods if each.outcome == "NoPlace"]
     if blocked:
         said.append(
-            f"a drain would stop at {len(blocked)} of {total} pods, such as {_with_reason(blocked[0])}"
+            f"a drain would stop at {len(blocked)} of {counted(total, 'pod')}, such as"
+            f" {_with_reason(blocked[0])}"
         )
     else:
         said.append("a drain would empty it")
     if homeless:
         said.append(
-            f"after a drain {len(homeless)} of {total} pods would have no place, such as "
+            f"after a drain {len(homeless)} of {counted(total, 'pod')} would have no place, such as "
             f"{_with_reason(homeless[0])}"
         )
     return said

@@ -1,5 +1,7 @@
 """Collects past moves of an owner's pods from their Eviction records."""
 
+from collections.abc import Sequence
+
 from pydantic import Field
 
 from plimsoll.answers.answer import AnswerPart
@@ -8,6 +10,7 @@ from plimsoll.inspection.state import ClusterState
 from plimsoll.planning.limits import workload_key
 from plimsoll.planning.moves import workload_of
 from plimsoll.records.history import ended_at
+from plimsoll.records.record import Record
 
 #: Maximum number of records shown.
 SHOWN = 10
@@ -41,6 +44,11 @@ def past_moves(state: ClusterState, pod: PodInfo) -> list[PastMoveOfOwner]:
         or (record.status.replacement is not None and record.status.replacement.uid == pod.uid)
     ]
     found.sort(key=lambda record: (-ended_at(record), record.key))
+    return past_moves_of(found, state.now)
+
+
+def past_moves_of(records: Sequence[Record], now: float) -> list[PastMoveOfOwner]:
+    """The first of these records."""
     return [
         PastMoveOfOwner(
             record=record.key,
@@ -50,8 +58,16 @@ def past_moves(state: ClusterState, pod: PodInfo) -> list[PastMoveOfOwner]:
             target_node=record.spec.target_node or "",
             landed_node=landed.node or "" if (landed := record.status.replacement) else "",
             phase="" if record.phase is None else record.phase.value,
-            age_seconds=round(state.now - ended_at(record)),
+            age_seconds=round(now - ended_at(record)),
             reason=record.spec.reason,
         )
-        for record in found[:SHOWN]
+        for record in records[:SHOWN]
     ]
+
+
+def age_text(seconds: int) -> str:
+    """An age in one unit, as kubectl prints it."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= 2 * size:
+            return f"{seconds // size}{unit}"
+    return f"{max(seconds, 0)}s"

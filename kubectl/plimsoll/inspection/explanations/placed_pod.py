@@ -17,11 +17,21 @@ from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.context import SETTLING_S
-from plimsoll.planning.moves import PlanningContext, RebalancingConfig, replacement_of, workload_of
+from plimsoll.planning.moves import (
+    HoldReason,
+    PlanningContext,
+    RebalancingConfig,
+    replacement_of,
+    workload_of,
+)
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.planning.refusal_reasons import remedy_of
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.records.history import ended_at
+
+#: Outcome for a pod that the policy's scope excludes; the reason of its refusal, too.
+OUT_OF_SCOPE = "OutOfScope"
 
 #: Number of other nodes whose scores are shown.
 OTHERS = 3
@@ -54,6 +64,7 @@ class Hold(AnswerPart):
 
     reason: str = Field(description="One word, as in the status of the policy.")
     message: str = Field(description="Why the pod stays, in a sentence.")
+    remedy: str = Field(default="", description="What to do about it; empty if nothing is to be done.")
 
 
 class PolicyView(AnswerPart):
@@ -61,7 +72,10 @@ class PolicyView(AnswerPart):
 
     policy: str = Field(description="Name of the SchedulingPolicy.")
     mode: str = Field(description="DryRun, Approve or Enforce.")
-    outcome: str = Field(description="Moves, Refused, Unwanted (no strategy wants it moved) or Failed.")
+    outcome: str = Field(
+        description="Moves, Refused, Unwanted (no strategy wants it moved), OutOfScope (the policy does not "
+        "look at it) or Failed."
+    )
     strategy: str = Field(description="The strategy that wants it moved; empty without one.")
     target_node: str = Field(description="The node that it would move to; empty without one.")
     text: str = Field(description="What the policy would do with the pod, in a sentence.")
@@ -162,8 +176,8 @@ def _view(state: ClusterState, name: str, pod: PodInfo) -> PolicyView:
     config, cluster, context = state.run_input(name)
     holds = holds_of(config, cluster, context, pod) + _settling(state, context, pod)
     rest, _ = context.memory.rest(name)
-    if rest:
-        holds.append(Hold(reason="Rest", message=rest))
+    if rest and config.hold is None:
+        holds.append(_hold(HoldReason.RESTING, rest))
     try:
         plan = make_plan(config, cluster, context)
     except PluginError as exc:
@@ -179,7 +193,14 @@ def _view(state: ClusterState, name: str, pod: PodInfo) -> PolicyView:
         if refused.pod.uid == pod.uid:
             text = f"{refused.strategy} wants it moved ({refused.wanted}), but {refused.refusal.message}"
             return _said(name, mode, "Refused", text, refused.strategy, holds=holds)
+    outside = next((each for each in holds if each.reason == OUT_OF_SCOPE), None)
+    if outside is not None:
+        return _said(name, mode, OUT_OF_SCOPE, f"leaves it alone: {outside.message}", holds=holds)
     return _said(name, mode, "Unwanted", "no strategy wants it moved", holds=holds)
+
+
+def _hold(reason: str, message: str) -> Hold:
+    return Hold(reason=reason, message=message, remedy=remedy_of(reason))
 
 
 def _said(
@@ -207,7 +228,7 @@ def holds_of(
 ) -> list[Hold]:
     """Protections, limits, budgets and earlier results that would keep a policy from moving the pod."""
     builder = PlanBuilder(config, cluster, context)
-    refusals: list[Refusal | None] = list(_protections(config, builder.context, pod))
+    refusals: list[Refusal | None] = [config.hold, *_protections(config, builder.context, pod)]
     workload, node = workload_of(pod), builder.context.node_of(pod)
     reached = builder.tally.reached(node, pod.namespace, workload)
     refusals.append(reached.refusal if reached is not None else None)
@@ -218,7 +239,7 @@ def holds_of(
     refusals += [context.memory.budget(each.key) for each in builder.ledger.over(pod)]
     holds: list[Hold] = []
     for refusal in refusals:
-        hold = None if refusal is None else Hold(reason=refusal.reason, message=refusal.message)
+        hold = None if refusal is None else _hold(refusal.reason, refusal.message)
         if hold is not None and hold not in holds:
             holds.append(hold)
     return holds
@@ -255,4 +276,4 @@ def _settling(state: ClusterState, context: PlanningContext, pod: PodInfo) -> li
     )
     left = max(1, round((ended + SETTLING_S - state.now) / 60))
     text = f"it replaces a pod that was moved within the hour, and stays for {left} more minutes"
-    return [Hold(reason="MovedRecently", message=text)]
+    return [_hold("MovedRecently", text)]

@@ -9,12 +9,14 @@ from plimsoll.answers.operator_memory import PodMemory
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo
 from plimsoll.framework.errors import PlimsollError
+from plimsoll.inspection.explanations.moved_pod import replaced_sentence
 from plimsoll.inspection.explanations.past_moves import past_moves
 from plimsoll.inspection.explanations.pending_pod import PendingExplanation, explain_pending
-from plimsoll.inspection.explanations.placed_pod import PlacedExplanation, explain_placed
+from plimsoll.inspection.explanations.placed_pod import OUT_OF_SCOPE, PlacedExplanation, explain_placed
 from plimsoll.inspection.explanations.planned_room import planned_rooms
 from plimsoll.inspection.explanations.pod_group import GroupExplanation, explain_group
 from plimsoll.inspection.state import ClusterState
+from plimsoll.model.counted import agreeing, counted
 from plimsoll.toolkit.descheduling.disruption_signals import unreadable_cost
 
 #: Facts that only the operator's memory has.
@@ -112,6 +114,11 @@ def explain_pod(state: ClusterState, namespace: str, name: str) -> PodExplanatio
         unknown=unknown,
     )
     summary = _summary(found, is_served=served is not None)
+    summary += [
+        replaced_sentence(each, state.now)
+        for each in state.records.values()
+        if (new := each.status.replacement) is not None and new.uid == pod.uid
+    ]
     cost = "" if placed is None else unreadable_cost(pod.pod.metadata.annotations)
     return found.model_copy(update={"summary": [*summary, *([cost] if cost else [])]})
 
@@ -130,14 +137,16 @@ def _unknown(state: ClusterState, pod: PodInfo, scheduler: ProfileScheduler, *, 
     skipped = state.objects.skipped
     said += [f"{each.resource} {each.name}: {each.problem.splitlines()[0]}" for each in skipped[:SHOWN]]
     return (
-        [*said, f"{len(skipped) - SHOWN} more objects that cannot be read"] if len(skipped) > SHOWN else said
+        [*said, f"{counted(len(skipped) - SHOWN, 'more object')} that cannot be read"]
+        if len(skipped) > SHOWN
+        else said
     )
 
 
 def _summary(found: PodExplanation, *, is_served: bool) -> list[str]:
     said: list[str] = []
     if found.gates:
-        gates = "gate is" if len(found.gates) == 1 else "gates are"
+        gates = agreeing(len(found.gates), "gate is", "gates are")
         names = ", ".join(found.gates)
         said.append(f"no scheduler tries it before its scheduling {gates} removed: {names}")
     if found.pending is not None:
@@ -159,9 +168,9 @@ def _summary(found: PodExplanation, *, is_served: bool) -> list[str]:
 def _pending_summary(pending: PendingExplanation, *, is_free: bool) -> list[str]:
     if pending.feasible:
         count = len(pending.feasible)
-        said = [f"{count} of {pending.nodes} {'node takes' if count == 1 else 'nodes take'} it now"]
+        said = [f"{count} of {pending.nodes} {agreeing(count, 'node takes', 'nodes take')} it now"]
         return [*said, f"its next attempt puts it on node {pending.target_node}"] if is_free else said
-    said = [f"none of {pending.nodes} nodes takes it"]
+    said = [f"none of {counted(pending.nodes, 'node')} takes it"]
     if pending.nearest:
         said.append(f"nearest miss: {pending.nearest[0].text}")
     elif pending.nodes:
@@ -177,11 +186,16 @@ def _placed_summary(placed: PlacedExplanation) -> list[str]:
         said.append(f"its node {own.node} would not take it today: {', '.join(own.refusals)}")
     elif own is not None and others and (others[0].total or 0) > (own.total or 0):
         said.append(
-            f"node {others[0].node} would suit it better: {others[0].total} points, its own {own.total}"
+            f"node {others[0].node} would suit it better: {counted(others[0].total or 0, 'point')}, its own"
+            f" {own.total}"
         )
     elif own is not None and others:
-        said.append(f"its node {own.node} is the best: {own.total} points, the next has {others[0].total}")
+        said.append(
+            f"its node {own.node} is the best: {counted(own.total or 0, 'point')}, the next has"
+            f" {others[0].total}"
+        )
     elif own is not None:
         said.append(f"its node {own.node} is the only one that would take it")
-    said += [f"policy {each.policy} ({each.mode}): {each.text}" for each in placed.policies]
-    return said
+    views = [(each.outcome, f"policy {each.policy} ({each.mode}): {each.text}") for each in placed.policies]
+    outside = [text for outcome, text in views if outcome == OUT_OF_SCOPE]
+    return [*outside, *said, *(text for outcome, text in views if outcome != OUT_OF_SCOPE)]

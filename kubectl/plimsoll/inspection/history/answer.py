@@ -47,7 +47,9 @@ class RecordedMove(AnswerPart):
     record: str = Field(description="The Eviction record, as namespace/name.")
     planned: datetime = Field(description="When the move was planned.")
     ended: datetime | None = Field(description="When it ended; null while it is open.")
-    seconds: float | None = Field(description="Seconds from planned to ended.")
+    seconds: float | None = Field(
+        description="Seconds from planned to ended; of a move that waited for approval, from approved."
+    )
     pod: str = Field(description="The pod that was moved, as namespace/name.")
     workload: str = Field(description="Owner of the pod, as Kind namespace/name.")
     policy: str = Field(description="The policy that decided it.")
@@ -82,10 +84,10 @@ class MoveDigest(AnswerPart):
     cancelled: int = Field(ge=0, description="Called off before the eviction, or outdated.")
     open: int = Field(ge=0, description="Waits for approval or is under way.")
     p50_seconds: float | None = Field(
-        description="Seconds from planned to settled that half of the settled moves took at most."
+        description="Seconds from planned or approved to settled that half of the settled moves took at most."
     )
     p95_seconds: float | None = Field(
-        description="Seconds from planned to settled that 95 in a hundred settled moves took at most."
+        description="Seconds from planned or approved to settled that 95 in a hundred took at most."
     )
 
 
@@ -116,6 +118,7 @@ class History(Answer):
 
     source: str = Field(description="Where the records were read: a server or a file.")
     namespace: str = Field(description="The namespace whose records were read; empty for all.")
+    subject: str = Field(default="", description="Whose moves, as Kind name; empty for all.")
     since: datetime | None = Field(description="Moves that ended before are left out.")
     until: datetime = Field(description="Moves that were planned later are left out.")
     again_within_seconds: float = Field(

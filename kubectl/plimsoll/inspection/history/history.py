@@ -33,6 +33,7 @@ def history_of(
     return History(
         source=source,
         namespace=selection.namespace,
+        subject=selection.subject.text if selection.subject else "",
         since=None if selection.since is None else moment(selection.since),
         until=moment(selection.until),
         again_within_seconds=again_within_s,

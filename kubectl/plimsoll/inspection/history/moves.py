@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.inspection.history.answer import PastMoveOutcome, RecordedLoad, RecordedMove
-from plimsoll.records.history import ended_at
+from plimsoll.records.history import SENT, ended_at
 from plimsoll.records.record import Record
 
 _OUTCOMES = {
@@ -21,6 +22,14 @@ def planned_at(record: Record) -> float:
     """The time of the first phase of the record, in seconds since the epoch."""
     transitions = record.status.transitions
     return transitions[0].time.timestamp() if transitions else record.created
+
+
+def begun_at(record: Record) -> float:
+    """When the move began, in seconds since the epoch: when planned, or when carried out once approved."""
+    if record.spec.mode is Mode.APPROVE:
+        sent = [each.time.timestamp() for each in record.status.transitions if each.phase in SENT]
+        return min(sent, default=ended_at(record))
+    return planned_at(record)
 
 
 def outcome_of(record: Record) -> PastMoveOutcome:
@@ -47,7 +56,7 @@ def recorded_move(record: Record) -> RecordedMove:
         record=record.key,
         planned=moment(planned),
         ended=None if ended is None else moment(ended),
-        seconds=None if ended is None else round(max(ended - planned, 0.0), 1),
+        seconds=None if ended is None else round(max(ended - begun_at(record), 0.0), 1),
         pod=f"{spec.pod.namespace}/{spec.pod.name}",
         workload=workload_name(record),
         policy=spec.policy,

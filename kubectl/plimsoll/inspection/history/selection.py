@@ -9,6 +9,59 @@ from plimsoll.model.selectors import EVERYTHING, Selector
 from plimsoll.records.history import ended_at
 from plimsoll.records.record import Record
 
+#: Kinds of owners and pods, by their names in kubectl.
+_KINDS = {
+    **dict.fromkeys(("pod", "pods", "po"), "Pod"),
+    **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
+    **dict.fromkeys(("replicaset", "replicasets", "rs"), "ReplicaSet"),
+    **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
+    **dict.fromkeys(("job", "jobs"), "Job"),
+}
+
+
+class MoveSubject(Struct, frozen=True):
+    """A pod or an owner whose moves are asked about.
+
+    Attributes:
+        namespace: "" where it is not said.
+        kind: Of the owner; Pod for a pod.
+    """
+
+    namespace: str
+    kind: str
+    name: str
+
+    @classmethod
+    def parsed(cls, text: str) -> "MoveSubject | None":
+        """Read ``[NAMESPACE/]POD`` or ``[NAMESPACE/]KIND/NAME``; None if it is neither."""
+        *before, name = text.split("/")
+        kind = _KINDS.get(before[-1].lower(), "") if before else "Pod"
+        namespace = before[:-1] if kind and before else before
+        if not name or len(namespace) > 1 or not all(before):
+            return None
+        return cls(namespace[0] if namespace else "", kind or "Pod", name)
+
+    @property
+    def text(self) -> str:
+        """``Kind name``."""
+        return f"{self.kind} {self.name}"
+
+    def is_of(self, record: Record) -> bool:
+        """Whether a record is of a move of the pod, to it, or of a pod of the owner."""
+        spec, landed = record.spec, record.status.replacement
+        if self.kind == "Pod":
+            return self.name in (spec.pod.name, "" if landed is None else landed.name)
+        if self.kind == "Deployment":
+            if spec.surge is not None:
+                return spec.surge.deployment == self.name
+            owner = spec.owner
+            return (
+                owner is not None
+                and owner.kind == "ReplicaSet"
+                and owner.name.rpartition("-")[0] == self.name
+            )
+        return spec.owner is not None and (spec.owner.kind, spec.owner.name) == (self.kind, self.name)
+
 
 class RecordSelection(Struct, frozen=True):
     """A filter of records.
@@ -19,6 +72,7 @@ class RecordSelection(Struct, frozen=True):
         policy: "" for all.
         since: Excludes moves that ended before this time, in seconds since the epoch; None for all.
         until: Excludes moves that were planned after this time.
+        subject: Whose moves; None for all.
     """
 
     until: float
@@ -26,6 +80,7 @@ class RecordSelection(Struct, frozen=True):
     labels: Selector = EVERYTHING
     policy: str = ""
     since: float | None = None
+    subject: MoveSubject | None = None
 
     def covers(self, record: Record) -> bool:
         """Whether a record is selected; an open move has not ended, regardless of when it was planned."""
@@ -36,6 +91,7 @@ class RecordSelection(Struct, frozen=True):
             and planned_at(record) <= self.until
             and (self.since is None or is_open or ended_at(record) >= self.since)
             and (self.labels.is_empty or self.labels.matches(labels_of(record)))
+            and (self.subject is None or self.subject.is_of(record))
         )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from plimsoll.inspection.lint.subjects import LintedBudget, LintedWorkload, Neighbourhood
+from plimsoll.model.counted import counted
 from plimsoll.model.kinds.workload import IntOrString
 
 #: Maximum number of digits of a parsed amount.
@@ -48,7 +49,7 @@ def blocks_everything(budget: LintedBudget, around: Neighbourhood) -> Iterator[s
     """The budget allows no eviction although all pods are healthy."""
     pods = expected(budget, around)
     if pods > 1 and allowed(budget, pods) == 0:
-        yield f"{_limit(budget)} of {pods} pods allows no eviction, even if all are healthy"
+        yield f"{_limit(budget)} of {counted(pods, 'pod')} allows no eviction, even if all are healthy"
 
 
 def blocks_the_only_pod(budget: LintedBudget, around: Neighbourhood) -> Iterator[str]:

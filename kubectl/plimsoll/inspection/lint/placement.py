@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from plimsoll.inspection.lint.subjects import DEFAULT_SCHEDULER, PODS, LintedWorkload, Neighbourhood
+from plimsoll.model.counted import counted
 from plimsoll.model.kinds.pod import PodAffinityTerm, TopologySpreadConstraint
 from plimsoll.model.selectors import (
     LabelSelector,
@@ -25,7 +26,7 @@ def no_node_matches(workload: LintedWorkload, around: Neighbourhood) -> Iterator
     """No node of the cluster matches the node selector and required node affinity."""
     is_demanding = not workload.required_nodes.is_empty and not contradiction(workload)
     if is_demanding and not around.eligible(workload):
-        yield f"none of the {len(around.nodes)} nodes matches {_wish(workload)}"
+        yield f"none of {counted(len(around.nodes), 'node')} matches {_wish(workload)}"
 
 
 def contradictory_affinity(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:  # noqa: ARG001 - rules have one form
@@ -211,4 +212,5 @@ def crowded_host_ports(workload: LintedWorkload, around: Neighbourhood) -> Itera
     )
     nodes = len(around.eligible(workload))
     if ports and workload.kind not in PER_NODE and nodes and workload.replicas > nodes:
-        yield f"{workload.replicas} pods want host port {ports[0]}, and {nodes} nodes may take them, one each"
+        room = counted(nodes, "node")
+        yield f"{workload.replicas} pods want host port {ports[0]}, and {room} may take them, one each"

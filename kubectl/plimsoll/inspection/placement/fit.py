@@ -123,6 +123,11 @@ def fit(
 
 
 def waiting_pods(state: ClusterState) -> list[PodInfo]:
+    """The pods without a node that a scheduler seems to try."""
+    return [pod for pod in pending_pods(state) if pod.pod.spec.scheduler_name not in state.unserved]
+
+
+def pending_pods(state: ClusterState) -> list[PodInfo]:
     """The pods without a node."""
     return [
         pod for pod in state.objects.pending.infos() if not pod.pod.is_terminal and not pod.is_terminating

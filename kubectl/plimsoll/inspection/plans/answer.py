@@ -61,6 +61,8 @@ class RefusalSummary(AnswerPart):
     """Pods that strategies propose and that stay, for one reason."""
 
     reason: str = Field(description="Why, in one word.")
+    meaning: str = Field(description="What the reason means, whatever the case.")
+    remedy: str = Field(description="What to do about it; empty if nothing is to be done.")
     pods: int = Field(ge=1, description="How many pods; each counts once, whichever strategies want it.")
     message: str = Field(description="Why the first of them stays, in a sentence.")
     subjects: tuple[RefusedSubject, ...] = Field(

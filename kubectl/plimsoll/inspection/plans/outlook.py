@@ -7,6 +7,7 @@ from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.model.counted import counted
 from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.policies.run_figures import sentence_of
@@ -42,7 +43,7 @@ def outlook(policy: SchedulingPolicy, moves: int, moment: datetime | None) -> st
     if not moves:
         deed = f"move no pod (mode {spec.mode})"
     else:
-        deed = _DEEDS[spec.mode].format(moves=f"{moves} {'move' if moves == 1 else 'moves'}")
+        deed = _DEEDS[spec.mode].format(moves=counted(moves, "move"))
     when = f"next at {moment:%Y-%m-%dT%H:%M:%SZ}" if moment else schedule_in_words(spec.schedule)
     return f"the operator would {deed}, {when}"
 

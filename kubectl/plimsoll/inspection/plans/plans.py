@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from plimsoll.api.v1alpha1.annotations import STOP
 from plimsoll.inspection.plans.answer import Plan, PolicyPlan
 from plimsoll.inspection.plans.comparison import compared
 from plimsoll.inspection.plans.policy_plan import policy_plan
@@ -63,9 +62,8 @@ def _plan(state: ClusterState, judged: JudgedPolicy) -> PolicyPlan:
         why = "suspended: the operator does not run it while spec.suspend is true"
         return PolicyPlan(policy=name, mode=policy.spec.rebalancing.mode, outlook=why)
     found = policy_plan(policy, state.run_input(name), _told(judged))
-    if state.is_stopped:
-        stop = f'a namespace is annotated {STOP}="true": until it is removed no pod is moved'
-        found = found.model_copy(update={"notes": (stop, *found.notes)})
+    if state.stop:
+        found = found.model_copy(update={"notes": (state.stop, *found.notes)})
     return found
 
 

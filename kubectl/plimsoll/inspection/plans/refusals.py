@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from plimsoll.inspection.plans.answer import RefusalSummary, RefusedSubject
 from plimsoll.planning.moves import Refused, workload_of
+from plimsoll.planning.refusal_reasons import meaning_of, remedy_of
 
 #: Number of example pods named per workload.
 EXAMPLES = 5
@@ -26,6 +27,8 @@ def _group(reason: str, refused: list[Refused]) -> RefusalSummary:
     subjects = [_subject(subject, found) for subject, found in by_subject.items()]
     return RefusalSummary(
         reason=reason,
+        meaning=meaning_of(reason),
+        remedy=remedy_of(reason),
         pods=sum(each.pods for each in subjects),
         message=refused[0].refusal.message,
         subjects=tuple(sorted(subjects, key=lambda one: (-one.pods, one.subject))),

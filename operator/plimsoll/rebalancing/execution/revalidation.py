@@ -141,11 +141,7 @@ class MoveRevalidator:
             return cancelled(clash.reason, clash.message)
         if not _is_as_recorded(present, record):
             return OTHERWISE
-        closed = self._closed_budget(rebalancing, evicted)
-        if closed:
-            story = f'budget "{closed}" of the policy allows no further eviction now'
-            return Landing(Phase.BLOCKED, LimitLevel.BUDGET.value, story, blocked_by=closed)
-        return present
+        return self._closed(rebalancing, evicted) or present
 
     async def _present(
         self, order: Revalidate, policy: str, deployments: Deployments
@@ -237,14 +233,18 @@ class MoveRevalidator:
         pods = self.book.cache.cluster.pods.values()
         return sum(workload_of(pod) == move.workload for pod in pods)
 
-    def _closed_budget(self, rebalancing: RebalancingConfig, evicted: int) -> str:
-        """The budget that opened since the plan and allows no further eviction, "" for none."""
+    def _closed(self, rebalancing: RebalancingConfig, evicted: int) -> Landing | None:
+        """The hold, or a budget that opened since the plan and allows no further eviction."""
+        hold = rebalancing.hold
+        if hold is not None:
+            return Landing(Phase.BLOCKED, hold.reason, hold.message)
         populations = Populations(self.book.cache.cluster, rebalancing.evictors, rebalancing.nodes)
         for name, ceiling in rebalancing.limits.budgets:
             most = ceiling.of(0 if ceiling.percent is None else populations(LimitLevel.BUDGET, ""))
             if most is not None and evicted >= most:
-                return name
-        return ""
+                story = f'budget "{name}" of the policy allows no further eviction now'
+                return Landing(Phase.BLOCKED, LimitLevel.BUDGET.value, story, blocked_by=name)
+        return None
 
 
 def _is_as_recorded(move: Move, record: Record) -> bool:

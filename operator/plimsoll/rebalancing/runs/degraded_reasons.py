@@ -23,6 +23,9 @@ from plimsoll.rebalancing.ways import SurgeWay
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
+#: The condition of policies whose moves are stopped on purpose, and its reason.
+PAUSED, STOPPED = "Paused", "Stopped"
+
 #: Seconds after which a run that causes skipped runs degrades its policy.
 OVERDUE_S = 60.0
 
@@ -48,10 +51,7 @@ class DegradedReasons:
 
     def of(self, name: str) -> Mapping[str, str]:
         """Sentences by reason."""
-        stop, policy = self.breakers.stop, self.policies.get(name)
         found: dict[str, str] = {}
-        if stop.is_pressed and policy is not None:
-            found["Stopped"] = stop.sentence
         if self.breakers.planning.is_hanging(name):
             found["Hanging"] = (
                 f"a strategy or plugin did not end within {plan_runner.PLANNING_S:.0f} s and still runs; the"
@@ -70,7 +70,9 @@ class DegradedReasons:
 
     def advice(self, name: str) -> Mapping[str, tuple[str, str]]:
         """Further conditions of a policy that hold: reason and sentence by type."""
-        return self.scopes.advice(name)
+        stop, found = self.breakers.stop, self.scopes.advice(name)
+        is_stopped = stop.is_pressed and name in self.policies
+        return {PAUSED: (STOPPED, stop.sentence), **found} if is_stopped else found
 
     def _overdue(self, name: str) -> float:
         """When the present run is overdue, in monotonic seconds."""

@@ -11,7 +11,6 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.history import MoveHistory
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
 from plimsoll.rebalancing.records.retention import Retention
-from plimsoll.rebalancing.runs.policy_configs import Breakers
 from plimsoll.rebalancing.runs.predictions import Predictions
 from plimsoll.rebalancing.runs.proposals import Proposals
 from plimsoll.rebalancing.runs.status import RunTotals
@@ -26,24 +25,25 @@ class PlanModes:
     predictions: Predictions
     proposals: Proposals
     feeder: MoveFeeder
-    breakers: Breakers  #: stop policies from moving pods
 
-    async def carry_out(self, totals: RunTotals, memory: MoveHistory, cluster: Cluster) -> None:
+    async def carry_out(
+        self, totals: RunTotals, memory: MoveHistory, cluster: Cluster, *, is_held: bool
+    ) -> None:
         """Carry out the plan of a run on a ``cluster``; ``memory`` is that of the run.
+
+        A plan that is held moves nothing, and outdates no prediction, proposal or answer.
 
         Raises:
             Exception: What the judgement of a move raised; the rest of the run is dropped.
         """
         name, spec = totals.name, totals.spec
         await self.retention.tidy_policy(name, spec.records)
+        if is_held:
+            return
         if spec.mode is Mode.DRY_RUN:
             await self.predictions.write(totals)
         elif spec.mode is Mode.APPROVE:
-            # A plan that may not move anything does not outdate proposals: they and their answers stay.
-            resting, may_try = memory.rest(name)
-            is_held = self.breakers.stop.is_pressed or self.breakers.displacements.sentence(name)
-            if not (is_held or (resting and not may_try)):
-                await self.proposals.propose(totals)
+            await self.proposals.propose(totals)
         elif Planner(spec.planner) is not Planner.UPSTREAM:  # its moves were made while they were planned
             await self._enforce(totals, memory, cluster)
 

@@ -6,13 +6,12 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from plimsoll.access.rights import NO_RIGHTS, Access, Part
-from plimsoll.api.v1alpha1.annotations import STOP
+from plimsoll.access.rights import Access, Part
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.profile import Profile
 from plimsoll.model.kinds.objects import ClusterObjects
-from plimsoll.planning.moves import RebalancingConfig
+from plimsoll.planning.moves import HoldReason, RebalancingConfig
 from plimsoll.policies.rebalancing import Registries, rebalancing_of
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.breakers import DisplacementBreaker, StopButton
@@ -48,11 +47,15 @@ class PolicyConfigs:
         """
         now, breakers = datetime.fromtimestamp(self.clock.now(), UTC), self.breakers
         wanted = rebalancing_of(policy, self.registries, self.profiles, self.objects, now)
-        if breakers.displacements.sentence(policy.metadata.name):
-            wanted = wanted.bounded("rest until displaced pods have a place")
-        if breakers.access.obstacle(policy, Part.REBALANCING):
-            wanted = wanted.bounded(NO_RIGHTS)
-        return wanted.bounded(STOP) if breakers.stop.is_pressed else wanted
+        holds = (
+            (HoldReason.STOPPED, breakers.stop.sentence if breakers.stop.is_pressed else ""),
+            (HoldReason.NOT_ALLOWED, breakers.access.obstacle(policy, Part.REBALANCING)),
+            (HoldReason.PODS_DISPLACED, breakers.displacements.sentence(policy.metadata.name)),
+        )
+        for reason, sentence in holds:
+            if sentence:
+                wanted = wanted.held(reason, sentence)
+        return wanted
 
     def of(self, name: str) -> RebalancingConfig | None:
         """A policy's configuration; None if it no longer rebalances."""

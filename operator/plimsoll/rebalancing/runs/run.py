@@ -14,7 +14,7 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.planning.kept_findings import KeptFindings
-from plimsoll.planning.moves import EvictionPlan
+from plimsoll.planning.moves import EvictionPlan, HoldReason
 from plimsoll.planning.planners import begin_upstream_run, make_plan
 from plimsoll.planning.refusal_examples import abridged
 from plimsoll.ports.clock import ComputationFailed, ComputationLost
@@ -45,6 +45,7 @@ class PolicyRuns:
     reports: RunReports
     statistics: RunStatistics
     degraded: DegradedReasons  #: what keeps policies from moving pods
+    lacking: set[str] = field(default_factory=set, init=False)  #: policies whose latest run lacked rights
     _kept: KeptFindings = field(default_factory=KeptFindings, init=False)
     _locks: PolicyLocks = field(default_factory=PolicyLocks, init=False)
 
@@ -72,8 +73,9 @@ class PolicyRuns:
             await self.reports.broke_off(policy, due, result, problem)
         self.degraded.run_ended(name, result, problem)
 
-    def forget(self, name: str) -> None:  # noqa: ARG002 - as others that keep something of policies
+    def forget(self, name: str) -> None:
         """Forget a policy that no longer rebalances."""
+        self.lacking.discard(name)
         self._let_go()
 
     def _let_go(self) -> None:
@@ -109,7 +111,12 @@ class PolicyRuns:
         self.inputs.learn(name, inputs, made)
         self.statistics.planned(name, inputs.rebalancing, made)
         self.reports.begin(totals)
-        await self.modes.carry_out(totals, inputs.memory, inputs.cluster)
+        hold = inputs.rebalancing.hold
+        is_held = hold is not None
+        self.lacking.discard(name)
+        if hold is not None and hold.reason == HoldReason.NOT_ALLOWED:
+            self.lacking.add(name)
+        await self.modes.carry_out(totals, inputs.memory, inputs.cluster, is_held=is_held)
         await self.reports.end(totals)
         await self.degraded.review(policy, inputs, made.failures)
         return RunResult.FAILED if made.failures else RunResult.SUCCEEDED
@@ -118,7 +125,12 @@ class PolicyRuns:
         """Make the plan; planner Upstream in mode Enforce evicts while it plans."""
         read = (inputs.rebalancing, inputs.cluster, inputs.context)
         parcel = PlanParcel(totals.spec.mode, inputs.cluster, inputs.context.unplaced)
-        if inputs.rebalancing.planner is Planner.UPSTREAM and totals.spec.mode is Mode.ENFORCE:
+        is_held = inputs.rebalancing.hold is not None
+        if (
+            inputs.rebalancing.planner is Planner.UPSTREAM
+            and totals.spec.mode is Mode.ENFORCE
+            and not is_held
+        ):
             self.reports.begin(totals)
             run, limit_s = begin_upstream_run(*read), plan_runner.PLANNING_S
             await self.upstream.carry_out(totals, run, inputs.memory, parcel, limit_s)

@@ -27,6 +27,7 @@ from plimsoll.api.v1alpha1.scheduling_policy import (
 )
 from plimsoll.load.states import LoadState
 from plimsoll.load.summary import LoadSummary
+from plimsoll.model.counted import agreeing, counted
 from plimsoll.planning.moves import EvictionPlan, Refused
 from plimsoll.planning.refusal_examples import examples
 from plimsoll.policies.run_figures import optimisation_status, sentence_of
@@ -53,12 +54,15 @@ class RunResult(StrEnum):
 #: Maximum lengths of the sentence about a refusal, and of the message about a run, in characters.
 SENTENCE, STORY = 1024, 4096
 
-#: Reason of the policy's event, and the phrase for the moves of a plan.
+#: Reason of the policy's event, and the phrase for one move of a plan and for other numbers of them.
 DONE = {
-    Mode.DRY_RUN: ("Predicted", "would be moved"),
-    Mode.APPROVE: ("Proposed", "wait for approval"),
-    Mode.ENFORCE: ("Rebalanced", "are moved"),
+    Mode.DRY_RUN: ("Predicted", "would be moved", "would be moved"),
+    Mode.APPROVE: ("Proposed", "waits for approval", "wait for approval"),
+    Mode.ENFORCE: ("Rebalanced", "moved", "moved"),
 }
+
+#: Number of reasons that the counts of a run name.
+REASONS = 3
 
 #: Results of runs that an error or the time limit ended.
 _BROKEN = {RunResult.CRASHED: RunOutcome.CRASHED, RunResult.TIMED_OUT: RunOutcome.TIMED_OUT}
@@ -210,8 +214,9 @@ class RunReports:
             return
         if self._sent.get(name) is totals:
             del self._sent[name]
-        # A standby writes nothing, and a deleted policy has no status.
-        if answer.verdict not in (WriteOutcome.FENCED, WriteOutcome.GONE):
+        # A standby writes nothing, a deleted policy has no status, and rights go when all is removed.
+        is_gone = name not in self.policies and answer.verdict is WriteOutcome.REFUSED
+        if answer.verdict not in (WriteOutcome.FENCED, WriteOutcome.GONE) and not is_gone:
             self.observer.failed(f"status of policy {name}", answer.message)
 
     def _move_totals(self, name: str) -> MoveTotals:
@@ -239,20 +244,25 @@ def _notes(totals: RunTotals) -> Iterator[EventNote]:
     for each in made.failures:
         yield EventNote(policy, "StrategyFailed", "Rebalancing", sentence_of(each), is_warning=True)
     if made.moves:
-        reason, _ = DONE[totals.spec.mode]
+        reason, _, _ = DONE[totals.spec.mode]
         yield EventNote(policy, reason, "Rebalancing", _counted(totals))
 
 
 def _counted(totals: RunTotals) -> str:
-    """The counts of a run."""
+    """The counts of a run: ``3 candidates: 1 moved, 2 held back (Budget)``."""
     made = totals.plan
     mode, planned = totals.spec.mode, len(made.moves)
-    _, verb = DONE[mode]
+    _, *phrases = DONE[mode]
     is_short = mode is Mode.ENFORCE and totals.completed is not None and totals.evicted < planned
-    done = f"{totals.evicted} of {planned} planned" if is_short else str(planned)
+    done = f"{totals.evicted} of {planned} planned" if is_short else str(planned or "none")
+    said = [f"{done} {agreeing(planned, *phrases)}"]
+    stay = made.considered - len({each.pod.uid for each in made.moves})
+    if stay:
+        reasons = list(made.refused_by_reason())
+        more = ", …" if len(reasons) > REASONS else ""
+        said.append(f"{stay} held back ({', '.join(reasons[:REASONS])}{more})")
     return (
-        f"{made.considered} {'pod' if made.considered == 1 else 'pods'} considered,"
-        f" {done} {verb}, {made.considered - len({each.pod.uid for each in made.moves})} stay"
+        f"{counted(made.considered, 'candidate')}: {', '.join(said)}" if made.considered else "no candidates"
     )
 
 

@@ -26,7 +26,7 @@ from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.limits import LimitLevel
-from plimsoll.planning.moves import EvictionPlan, Move
+from plimsoll.planning.moves import EvictionPlan, HoldReason, Move
 from plimsoll.planning.refusal_examples import abridged
 from plimsoll.planning.strategy_run import PlanBudget
 from plimsoll.planning.upstream.cycle import EvictionAnswer, EvictionResult
@@ -49,7 +49,7 @@ REFUSALS_IN_A_ROW = 100
 _NOT_EVICTED = (EvictionResult.REFUSED, EvictionResult.CLOSED)
 
 #: Reasons of records after which a run evicts no more.
-_FINAL = (POLICY_CHANGED.reason, LimitLevel.BUDGET.value)
+_FINAL = (POLICY_CHANGED.reason, LimitLevel.BUDGET.value, *HoldReason)
 
 
 @dataclass(eq=False)

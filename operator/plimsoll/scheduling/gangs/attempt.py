@@ -30,6 +30,7 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import SUCCESS, Code, Nomination, PodInfo, Status, unschedulable
 from plimsoll.framework.devices import DeviceBook
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.counted import agreeing, counted
 from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
@@ -262,9 +263,8 @@ class GangAttempts:
         message: str,
     ) -> None:
         """Nominate every member to its node, and remove the victims."""
-        group.refusal = (
-            f"{message}; {sum(len(each.victims) for each in rescue.placements)} pods are preempted"
-        )
+        victims = sum(len(each.victims) for each in rescue.placements)
+        group.refusal = f"{message}; {counted(victims, 'pod')} {agreeing(victims, 'is', 'are')} preempted"
         self._oversight.note(group, "Preempting", group.refusal)
         placements = {each.decision.pod.uid: each for each in rescue.placements}
         for uid, queued in by_uid.items():
@@ -329,7 +329,11 @@ class GangAttempts:
             group.refusal = sentence(self._cache, why.message)
             return
         group.refusal = ""
-        self._oversight.note(group, "Scheduled", f"{len(begun)} members start together")
+        self._oversight.note(
+            group,
+            "Scheduled",
+            f"{counted(len(begun), 'member')} {agreeing(len(begun), 'starts', 'start')} together",
+        )
         if group.started_at is None or needed == group.min_member:
             # Later tries of members whose bindings failed do not extend the time.
             self._oversight.started(group)

@@ -22,6 +22,8 @@ class Duration {
   }
 }
 
+const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
 // What a cluster says is put in as text, never as markup.
 function row(cells) {
   const line = document.createElement("tr");
@@ -72,7 +74,7 @@ function draw(node) {
   memory.className = `s${step(node.memoryPercent)}`;
   tile.className = node.isOpen ? "tile" : "tile closed";
   const closed = node.isOpen ? "" : ", closed to new pods";
-  tile.title = `${node.node}: cpu ${node.cpuPercent} %, memory ${node.memoryPercent} %, ${node.pods} pods${closed}`;
+  tile.title = `${node.node}: cpu ${node.cpuPercent} %, memory ${node.memoryPercent} %, ${counted(node.pods, "pod")}${closed}`;
   tile.setAttribute("aria-label", tile.title);
 }
 
@@ -95,7 +97,7 @@ function standby(standing) {
 }
 
 // A condition that is not as it should be.
-const isTrouble = (condition) => ["Accepted", "Ready"].includes(condition.type) !== (condition.status === "True");
+const isTrouble = (condition) => condition.type !== "Paused" && ["Accepted", "Ready"].includes(condition.type) !== (condition.status === "True");
 
 function marked(line, when) {
   line.classList.toggle("trouble", when);
@@ -127,7 +129,7 @@ function show(view, isFirst) {
   fill("open", view.moves.map((each) => row(cells(each))), 7);
   fill("ended", view.records.map((each) => row(cells(each))), 7);
   document.body.classList.remove("stale");
-  const text = `${view.standing}; ${view.nodeCount} nodes, ${view.podCount} pods with a node`;
+  const text = `${view.standing}; ${counted(view.nodeCount, "node")}, ${counted(view.podCount, "pod")} with a node`;
   if (status.textContent !== text) status.textContent = text;
 }
 

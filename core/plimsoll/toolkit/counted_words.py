@@ -1,0 +1,5 @@
+"""Writes numbers of things in the sentences of plugins and strategies."""
+
+from plimsoll.model.counted import counted
+
+__all__ = ["counted"]
