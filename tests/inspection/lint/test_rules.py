@@ -160,10 +160,10 @@ CASES: dict[str, tuple[list[tuple[list[Document], str]], list[list[Document]]]] 
     ),
     "node-affinity-unmatched": (
         [
-            ([deployment(nodeSelector={"zone": "c"})], "none of the 3 nodes matches zone=c"),
+            ([deployment(nodeSelector={"zone": "c"})], "none of 3 nodes matches zone=c"),
             (
                 [deployment(affinity=on_nodes(("zone", "NotIn", ["a", "b"])))],
-                "none of the 3 nodes matches zone NotIn (a, b)",
+                "none of 3 nodes matches zone NotIn (a, b)",
             ),
         ],
         [[deployment(nodeSelector={"zone": "b"})], [deployment()]],
