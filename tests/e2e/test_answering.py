@@ -218,7 +218,6 @@ async def test_a_bundle_with_moves_elsewhere_says_so(scene: Scene, say: Any) -> 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("approve",), "name records, or say --all"),
         (("reject", "some", "--all"), "name records, or say --all"),
         (("approve", "some", "-A"), "--all-namespaces goes with --all"),
     ],

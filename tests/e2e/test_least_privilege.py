@@ -109,7 +109,7 @@ async def test_the_dry_run_role_is_enough_to_predict(guarded: StartGuarded) -> N
         await scene.runs(name, 2)
 
         assert entrance.refused == set()
-        assert await scene.phases() == [], "predictions go when the mode changes"
+        assert await scene.phases() == ["Predicted"], "what was agreed with stays until a run may act"
         assert await scene.running(app="web") == [old, old]
         assert await operator.stop() == 0
 

@@ -50,6 +50,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("create service externalname se --external-name=a.b", "service/se created"),
     ("create service loadbalancer sl --tcp=80", "service/sl created"),
     ("create quota q --hard=cpu=1", "resourcequota/q created"),
+    ("delete quota q", 'resourcequota "q" deleted'),
     ("create priorityclass pc --value=1", "priorityclass.scheduling.k8s.io/pc created"),
     ("create poddisruptionbudget b --selector=a=b --min-available=1", "poddisruptionbudget.policy/b created"),
     ("create serviceaccount acc", "serviceaccount/acc created"),

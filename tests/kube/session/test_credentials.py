@@ -145,7 +145,7 @@ async def test_a_token_that_stays_refused_is_not_shown_twice_for_one_request(
 
 @pytest.mark.parametrize(
     ("ends_before", "why"),
-    [("clusters:", "not a kubeconfig"), ("users:", "no token any more"), ("second", "key token")],
+    [("clusters:", "it is empty"), ("users:", "no token any more"), ("second", "key token")],
 )
 async def test_credentials_that_cannot_be_read_again_are_named_in_the_refusal(
     guard: Guard, tmp_path: Path, ends_before: str, why: str
