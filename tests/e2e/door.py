@@ -59,7 +59,7 @@ class Door:
     reviewed: list[Asked] = field(default_factory=list)  #: what the account has asked about its rights
     others: dict[str, Callable[[Asked], bool]] = field(default_factory=dict)  #: what other users may
     passed: list[tuple[float, Call]] = field(default_factory=list)  #: what was asked, and when
-    policies: Sequence[Obj] = ()  #: admission policies, which the development cluster does not evaluate
+    policies: Sequence[Obj] = ()  #: the cluster's admission policies, of which the door keeps count
     user: str = "system:serviceaccount:plimsoll:plimsoll"  #: who the operator is to them
     admitted: set[str] = field(
         default_factory=set
@@ -150,7 +150,7 @@ class Door:
                 or not Admission(policy).concerns(self.user)
             ):
                 continue
-            headers = {name: request.headers[name] for name in ("Authorization", "Content-Type")}
+            headers = self._headers(request)
             url, old = self.server + request.path, None
             if operation == "UPDATE":
                 async with self.session.get(url, headers=headers) as answer:
@@ -184,15 +184,19 @@ class Door:
         permits = self.others[user] if user else self.permits
         return web.json_response({**review, "status": {"allowed": permits(asked)}}, status=201)
 
+    def _headers(self, request: web.Request) -> dict[str, str]:
+        """What the server is given; where it has policies, they judge the operator's own account."""
+        names = ("Accept", "Authorization", "Content-Type")
+        headers = {name: request.headers[name] for name in names if name in request.headers}
+        return {**headers, "Impersonate-User": self.user} if self.policies else headers
+
     async def _forward(self, request: web.Request, call: Call, *, is_deaf: bool) -> web.StreamResponse:
         """Ask the server; a deaf client's answer gets lost, although what it asked has happened."""
-        headers = {
-            name: request.headers[name]
-            for name in ("Accept", "Authorization", "Content-Type")
-            if name in request.headers
-        }
         async with self.session.request(
-            request.method, self.server + request.path_qs, data=await request.read() or None, headers=headers
+            request.method,
+            self.server + request.path_qs,
+            data=await request.read() or None,
+            headers=self._headers(request),
         ) as answer:
             if answer.status == 403 and not self.is_judge:
                 self.refused.add(call)

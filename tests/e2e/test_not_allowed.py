@@ -70,6 +70,8 @@ async def test_acting_policies_under_the_rights_of_a_dry_run(  # noqa: PLR0915 -
             return rights[0](asked)
 
         async with door(cluster.plain_url, permits) as entrance:
+            path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+            entrance.policies = (await speaker.request("GET", path)).accepted()["items"]
             config = kubeconfig_for(tmp_path / "door", entrance.url, cluster.token)
             operator = start_operator(config, f"--leader-elect-resource-namespace={NAME}")
             scene = await Scene(speaker).begin()

@@ -154,8 +154,8 @@ class Startup:
         """Wait until the cluster is known and this process leads, then for all writes of earlier leaders."""
         with _uncollected():
             await self._wing.mirror.listed.until(lambda: not self.unready())
-            optional = (self._devices, self._autoscalers, self._pod_groups)
-            await asyncio.gather(*(each.until_settled() for each in optional), self._until_declared())
+        optional = (self._devices, self._autoscalers, self._pod_groups)
+        await asyncio.gather(*(each.until_settled() for each in optional), self._until_declared())
         self._leadership.stand(was_led=await self._was_led())
         await self._leadership.acquired.wait()
         await self.until_listed(self._leadership.since or 0.0)
