@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from roadstead.discovery.openapi_schemas import GVK
+from roadstead.values.wire import sized
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,32 +25,18 @@ PROTOBUF = ACCEPTED.replace("@", ".")
 def patch_operations(by_path: Mapping[str, Obj]) -> bytes:
     """A Document with nothing but the given operations of PATCH, by path."""
     items = [_path_item(path, operation) for path, operation in sorted(by_path.items())]
-    return _text(1, "2.0") + _field(8, b"".join(_field(2, item) for item in items))
+    return _text(1, "2.0") + sized(8, b"".join(sized(2, item) for item in items))
 
 
 def _path_item(path: str, operation: Obj) -> bytes:
     """A NamedPathItem."""
     parameters = b"".join(
-        _field(8, _field(1, _field(2, _field(3, _text(2, each["in"]) + _text(4, each["name"])))))
+        sized(8, sized(1, sized(2, sized(3, _text(2, each["in"]) + _text(4, each["name"])))))
         for each in operation["parameters"]
     )
-    kind = _text(1, GVK) + _field(2, _text(2, orjson.dumps(operation[GVK]).decode()))
-    return _text(1, path) + _field(2, _field(8, parameters + _field(13, kind)))
+    kind = _text(1, GVK) + sized(2, _text(2, orjson.dumps(operation[GVK]).decode()))
+    return _text(1, path) + sized(2, sized(8, parameters + sized(13, kind)))
 
 
 def _text(number: int, value: str) -> bytes:
-    return _field(number, value.encode())
-
-
-def _field(number: int, value: bytes) -> bytes:
-    """A field of a length-delimited type."""
-    return _varint(number << 3 | 2) + _varint(len(value)) + value
-
-
-def _varint(value: int) -> bytes:
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
+    return sized(number, value.encode())

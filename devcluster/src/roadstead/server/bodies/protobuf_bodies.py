@@ -16,6 +16,7 @@ import orjson
 
 from roadstead.server.bodies.wire_fields import WireField, message_fields, message_of
 from roadstead.values.status_errors import bad_request
+from roadstead.values.wire import BYTES, sized, varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_VARINT, _FIXED64, _FIXED32 = 0, 1, 5
 _SCHEMA = "apiextensions.v1.JSONSchemaProps"
 #: Messages that are a list of strings in JSON.
 _LISTS = frozenset(f"{group}.v1.ExtraValue" for group in ("authentication", "authorization", "certificates"))
@@ -66,7 +67,7 @@ def _numbered(data: bytes) -> Iterator[tuple[int, Any]]:
         if kind == _VARINT:
             value, at = _read_varint(data, at)
             yield number, value - (1 << 64) if value >> 63 else value
-        elif kind == _BYTES:
+        elif kind == BYTES:
             length, at = _read_varint(data, at)
             if at + length > len(data):
                 raise IndexError("it ends too early")
@@ -177,15 +178,15 @@ def encoded_protobuf(obj: Obj) -> bytes | None:
     message = message_of(obj["apiVersion"], obj["kind"])
     if message is None:
         return None
-    names = _sized(1, obj["apiVersion"].encode()) + _sized(2, obj["kind"].encode())
-    return _MAGIC + _sized(1, names) + _sized(2, _message(obj, message)) + _sized(3, b"") + _sized(4, b"")
+    names = sized(1, obj["apiVersion"].encode()) + sized(2, obj["kind"].encode())
+    return _MAGIC + sized(1, names) + sized(2, _message(obj, message)) + sized(3, b"") + sized(4, b"")
 
 
 def _message(obj: Obj, message: str) -> bytes:
     parts: list[bytes] = []
     for field in message_fields(message).values():
         if field.inline:
-            parts.append(_sized(field.number, _message(obj, field.type)))
+            parts.append(sized(field.number, _message(obj, field.type)))
         elif obj.get(field.name) is not None:
             parts += _field(field, obj[field.name])
     return b"".join(parts)
@@ -198,38 +199,38 @@ def _field(field: WireField, value: Any) -> Iterable[bytes]:
         pairs = (
             _single(1, key, "string") + _single(2, item, field.type) for key, item in sorted(value.items())
         )
-        return [_sized(field.number, pair) for pair in pairs]
+        return [sized(field.number, pair) for pair in pairs]
     return [_single(field.number, value, field.type)]
 
 
 def _single(number: int, value: Any, kind: str) -> bytes:
     match kind:
         case "string":
-            return _sized(number, value.encode())
+            return sized(number, value.encode())
         case "bool" | "int32" | "int64":
-            return _varint(number << 3) + _varint(int(value) & (1 << 64) - 1)
+            return varint(number << 3) + varint(int(value) & (1 << 64) - 1)
         case "double":
-            return _varint(number << 3 | _FIXED64) + packing.pack("<d", value)
+            return varint(number << 3 | _FIXED64) + packing.pack("<d", value)
         case "bytes":
-            return _sized(number, base64.b64decode(value))
+            return sized(number, base64.b64decode(value))
         case "Time" | "MicroTime":
             moment = dt.datetime.fromisoformat(value)
             whole = int(moment.timestamp())
-            return _sized(number, _single(1, whole, "int64") + _single(2, moment.microsecond * 1000, "int32"))
+            return sized(number, _single(1, whole, "int64") + _single(2, moment.microsecond * 1000, "int32"))
         case "Quantity":
-            return _sized(number, _single(1, str(value), "string"))
+            return sized(number, _single(1, str(value), "string"))
         case "IntOrString":
             is_text = isinstance(value, str)
             parts = _single(1, is_text, "bool") + _single(2, 0 if is_text else value, "int32")
-            return _sized(number, parts + _single(3, value if is_text else "", "string"))
+            return sized(number, parts + _single(3, value if is_text else "", "string"))
         case "FieldsV1" | "JSON" | "RawExtension":
-            return _sized(number, _sized(1, orjson.dumps(value)))
+            return sized(number, sized(1, orjson.dumps(value)))
         case _ if kind in _LISTS:
-            return _sized(number, b"".join(_single(1, one, "string") for one in value))
+            return sized(number, b"".join(_single(1, one, "string") for one in value))
         case _ if kind.startswith(f"{_SCHEMA}Or"):
-            return _sized(number, _schema_parts(value, kind))
+            return sized(number, _schema_parts(value, kind))
         case _:
-            return _sized(number, _message(value, kind))
+            return sized(number, _message(value, kind))
 
 
 def _schema_parts(value: Any, kind: str) -> bytes:
@@ -240,16 +241,3 @@ def _schema_parts(value: Any, kind: str) -> bytes:
     if kind.endswith("Bool"):
         return _single(1, value, "bool")
     return b"".join(_single(2, one, _SCHEMA if kind.endswith("OrArray") else "string") for one in value)
-
-
-def _sized(number: int, data: bytes) -> bytes:
-    return _varint(number << 3 | _BYTES) + _varint(len(data)) + data
-
-
-def _varint(value: int) -> bytes:
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
