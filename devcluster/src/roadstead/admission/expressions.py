@@ -186,6 +186,14 @@ class Evaluation:
             raise FailedError(f"expression '{expression}' resulted in error: {why}", why)
         return answer.plain_value()
 
+    def meets(self, spec: Obj) -> bool:
+        """Whether all ``matchConditions`` of a policy's spec hold.
+
+        Raises:
+            FailedError: one cannot be compiled or evaluated.
+        """
+        return all(self.value(each["expression"]) for each in spec.get("matchConditions") or ())
+
     def _evaluate_variables(self, expression: str) -> None:
         wanted = set(_VARIABLE.findall(expression)) - self._values.keys() - self._faults.keys()
         for one in self.variables if wanted else ():

@@ -44,18 +44,18 @@ def namespace_of(api: Api, attempt: Attempt) -> Obj | None:
     return api.find("namespaces", None, attempt.namespace) if attempt.namespace else None
 
 
-def concerns(match: Mapping[str, Any], attempt: Attempt, namespace: Obj | None, *, rules: str) -> bool:
-    """Whether rules and selectors of a policy, binding or webhook match a write.
+def concerns(match: Mapping[str, Any] | None, attempt: Attempt, namespace: Obj | None) -> bool:
+    """Whether the rules and selectors of a policy or binding match a write.
 
     Args:
-        match: ``matchConstraints`` or ``matchResources`` of a policy, or a webhook.
+        match: ``matchConstraints`` or ``matchResources``; None matches everything.
         attempt: the write.
         namespace: its namespace, None for an object of the cluster.
-        rules: the name of the field with the rules.
     """
+    match = match or {}
     if any(_matches_rule(rule, attempt) for rule in match.get("excludeResourceRules") or ()):
         return False
-    given = match.get(rules)
+    given = match.get("resourceRules")
     if given and not any(_matches_rule(rule, attempt) for rule in given):
         return False
     selector = match.get("namespaceSelector")
@@ -135,8 +135,24 @@ def parameters(api: Api, policy: Obj, binding: Obj, attempt: Attempt) -> list[Ob
     return [*found]
 
 
-def request_of(attempt: Attempt) -> Obj:
-    """The variable ``request``."""
+def known_of(attempt: Attempt, namespace: Obj | None) -> Obj:
+    """The variables of every expression, but for ``params``."""
+    return {
+        "object": attempt.obj,
+        "oldObject": attempt.old,
+        "request": _request_of(attempt),
+        "namespaceObject": namespace if attempt.namespace else None,
+    }
+
+
+def details_of(attempt: Attempt, why: str) -> Obj:
+    """The details of a refusal, but for the object's name."""
+    resource = attempt.resource
+    group = {"group": resource.group} if resource.group else {}
+    return {**group, "kind": resource.plural, "causes": [{"message": why}]}
+
+
+def _request_of(attempt: Attempt) -> Obj:
     resource = attempt.resource
     kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
     plural = {"group": resource.group, "version": resource.version, "resource": resource.plural}

@@ -17,10 +17,11 @@ from roadstead.admission.matching import (
     GROUP,
     ParamsError,
     concerns,
+    details_of,
     is_excluded,
+    known_of,
     namespace_of,
     parameters,
-    request_of,
 )
 from roadstead.schemas.schemas import Array, Mapping, MismatchError, Node, Struct
 from roadstead.store import patches, server_side_apply
@@ -87,14 +88,13 @@ class MutatingPolicies:
     def _invocations(self, attempt: Attempt, namespace: Obj | None) -> Iterator[_Invocation]:
         bindings = self.api.list(_BINDINGS)
         for policy in self.api.list(_POLICIES):
-            match = policy["spec"].get("matchConstraints") or {}
-            if not concerns(match, attempt, namespace, rules="resourceRules"):
+            if not concerns(policy["spec"].get("matchConstraints"), attempt, namespace):
                 continue
             for binding in bindings:
                 spec = binding["spec"]
                 if spec.get("policyName") != policy["metadata"]["name"]:
                     continue
-                if not concerns(spec.get("matchResources") or {}, attempt, namespace, rules="resourceRules"):
+                if not concerns(spec.get("matchResources"), attempt, namespace):
                     continue
                 try:
                     for params in parameters(self.api, policy, binding, attempt):
@@ -123,15 +123,8 @@ class MutatingPolicies:
             StatusError: 500, if a patch makes something that is not of the kind, as upstream.
         """
         spec, obj = one.policy["spec"], attempt.obj
-        known = {
-            "object": obj,
-            "oldObject": attempt.old,
-            "request": request_of(attempt),
-            "params": one.params,
-            "namespaceObject": namespace if attempt.namespace else None,
-        }
-        conditions = Evaluation(known, spec.get("variables") or ())
-        if not all(conditions.value(each["expression"]) for each in spec.get("matchConditions") or ()):
+        known = {**known_of(attempt, namespace), "params": one.params}
+        if not Evaluation(known, spec.get("variables") or ()).meets(spec):
             return obj
         kind = self.api.kind(attempt.resource)
         for mutation in spec.get("mutations") or ():
@@ -148,10 +141,7 @@ class MutatingPolicies:
 
 def _refusal(attempt: Attempt, why: str, reason: str) -> StatusError:
     """403 with the policy's sentence."""
-    resource = attempt.resource
-    group = {"group": resource.group} if resource.group else {}
-    details = {"name": attempt.name, **group, "kind": resource.plural, "causes": [{"message": why}]}
-    return StatusError(403, reason, why, details)
+    return StatusError(403, reason, why, {"name": attempt.name, **details_of(attempt, why)})
 
 
 def _repeats(one: _Invocation) -> bool:

@@ -13,10 +13,11 @@ from roadstead.admission.matching import (
     GROUP,
     ParamsError,
     concerns,
+    details_of,
     is_excluded,
+    known_of,
     namespace_of,
     parameters,
-    request_of,
 )
 from roadstead.values.status_errors import StatusError
 
@@ -77,7 +78,7 @@ class ValidatingPolicies:
     @staticmethod
     def _is_meant(policy: Obj, binding: Obj, attempt: Attempt, namespace: Obj | None) -> bool:
         matches = (policy["spec"].get("matchConstraints"), binding["spec"].get("matchResources"))
-        return all(concerns(one or {}, attempt, namespace, rules="resourceRules") for one in matches)
+        return all(concerns(one, attempt, namespace) for one in matches)
 
     def _broken(self, policy: Obj, binding: Obj, attempt: Attempt, namespace: Obj | None) -> list[Broken]:
         try:
@@ -86,12 +87,7 @@ class ValidatingPolicies:
             if policy["spec"].get("failurePolicy") == "Ignore":
                 return []
             return [Broken(f"failed to configure binding: {error}")]
-        known = {
-            "object": attempt.obj,
-            "oldObject": attempt.old,
-            "request": request_of(attempt),
-            "namespaceObject": namespace if attempt.namespace else None,
-        }
+        known = known_of(attempt, namespace)
         return [one for params in found for one in broken_validations(policy, {**known, "params": params})]
 
 
@@ -106,7 +102,7 @@ def broken_validations(policy: Obj, known: Obj) -> list[Broken]:
     evaluation = Evaluation(known, spec.get("variables") or ())
     ignores = spec.get("failurePolicy") == "Ignore"
     try:
-        if not all(evaluation.value(each["expression"]) for each in spec.get("matchConditions") or ()):
+        if not evaluation.meets(spec):
             return []
     except FailedError as error:
         return [] if ignores else [Broken(str(error))]
@@ -133,10 +129,7 @@ def _message(validation: Obj, evaluation: Evaluation) -> str:
 
 
 def _denied(attempt: Attempt, why: str, broken: Broken) -> StatusError:
-    resource = attempt.resource
-    key = resource.key
     name = {"name": attempt.name} if attempt.name else {}
-    group = {"group": resource.group} if resource.group else {}
-    message = f'{key} "{attempt.name}" is forbidden: {why}'
-    details = {**name, **group, "kind": resource.plural, "causes": [{"message": why}]}
+    message = f'{attempt.resource.key} "{attempt.name}" is forbidden: {why}'
+    details = {**name, **details_of(attempt, why)}
     return StatusError(_CODES.get(broken.reason, 422), broken.reason, message, details)
