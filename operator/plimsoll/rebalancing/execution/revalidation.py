@@ -45,7 +45,7 @@ from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.records.drafts import surge_reference
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.records.history import memory_of
-from plimsoll.records.record import MOVING, Record, recorded_workload
+from plimsoll.records.record import Record, recorded_workload
 
 #: Number of placed pods from which moves are judged in a thread; with fewer, it takes a few milliseconds.
 MANY_PODS = 1_000
@@ -202,8 +202,7 @@ class MoveRevalidator:
 
     def _clash(self, record: Record, move: Move, rebalancing: RebalancingConfig) -> Refusal | None:
         """Why other moves under way leave no room for this one, None if they do."""
-        known = self.keeper.known.values()
-        moving = [each for each in known if each.status.phase in MOVING and each is not record]
+        moving = [each for each in self.keeper.known.values() if each.is_moving and each.key != record.key]
         apart = [each for each in moving if each.spec.policy != record.spec.policy]
         for each in apart:
             if each.spec.pod.uid == move.pod.uid:
