@@ -76,11 +76,15 @@ def _judged(policy: SchedulingPolicy, found: AdoptionState, namespace: str, obst
     wanted = admission_objects(policy, namespace, found.version)
     if said := drift(wanted, [by_key.get((each["kind"], name_of(each))) for each in wanted]):
         return Finding(Area.POLICIES, level, subject, said, f"plimsoll adopt {name} --apply")
-    if obstacle:
-        message = f"new pods keep default-scheduler: {obstacle}"
-        if policy.spec.suspend:
-            return Finding(Area.POLICIES, Level.OK, subject, message)
+    message = effect_of(policy, obstacle)
+    if obstacle and not policy.spec.suspend:
         return Finding(Area.POLICIES, level, subject, message, f"kubectl describe spol {name}")
-    assert policy.spec.scheduling is not None
-    message = f"new pods get schedulerName {policy.spec.scheduling.scheduler_name}"
     return Finding(Area.POLICIES, Level.OK, subject, message)
+
+
+def effect_of(policy: SchedulingPolicy, obstacle: str) -> str:
+    """Which scheduler new pods get by a policy that adopts, whose objects are on the server."""
+    if obstacle:
+        return f"new pods keep default-scheduler: {obstacle}"
+    assert policy.spec.scheduling is not None
+    return f"new pods get schedulerName {policy.spec.scheduling.scheduler_name}"

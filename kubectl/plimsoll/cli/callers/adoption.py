@@ -14,6 +14,7 @@ from plimsoll.kube.adoption import AdmissionObjects
 from plimsoll.kube.custom_resources import GROUP
 from plimsoll.kube.lists import objects
 from plimsoll.kube.session.session import Session
+from plimsoll.preflight.adoption import effect_of
 from plimsoll.preflight.policy_conditions import name_of, parsed, reason_not_to_adopt
 
 Document = Mapping[str, Any]
@@ -63,12 +64,8 @@ async def apply(session: Session, operator: OperatorLease, names: Sequence[str])
         for document in admission_objects(policy, namespace, version):
             await admission.apply(document)
             lines.append(f"{_text(document)} applied")
-        name, why = policy.metadata.name, reason_not_to_adopt(documents[policy.metadata.name])
-        scheduler = policy.spec.scheduling.scheduler_name if policy.spec.scheduling else ""
-        effect = (
-            f"new pods keep default-scheduler: {why}" if why else f"new pods get schedulerName {scheduler}"
-        )
-        lines.append(f"policy {name}: {effect}")
+        name = policy.metadata.name
+        lines.append(f"policy {name}: {effect_of(policy, reason_not_to_adopt(documents[name]))}")
     return lines
 
 

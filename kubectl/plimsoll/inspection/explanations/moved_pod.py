@@ -1,6 +1,5 @@
 """Explains a pod that is gone, or a move, from Eviction records."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from pydantic import Field
@@ -8,7 +7,7 @@ from pydantic import Field
 from plimsoll.answers.answer import Answer
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.inspection.explanations.past_moves import PastMoveOfOwner, age_text, past_moves_of
+from plimsoll.inspection.explanations.past_moves import PastMoveOfOwner, age_text, latest_first, past_moves_of
 from plimsoll.inspection.state import ClusterState
 from plimsoll.records.history import STAYED, STRANDED, ended_at, is_victim
 from plimsoll.records.record import MOVING, Record
@@ -35,7 +34,7 @@ def explain_gone_pod(state: ClusterState, namespace: str, name: str) -> MoveExpl
     records = [each for each in state.records.values() if each.spec.pod.namespace == namespace]
     own = [each for each in records if each.spec.pod.name == name]
     later = [each for each in records if (new := each.status.replacement) is not None and new.name == name]
-    latest = _latest_first(own)
+    latest = latest_first(own)
     if latest:
         moved = next((each for each in latest if _has_left(each)), None)
         said = [move_sentence(moved or latest[0], state.now)]
@@ -45,10 +44,10 @@ def explain_gone_pod(state: ClusterState, namespace: str, name: str) -> MoveExpl
             said.append(_replacement(moved))
         found = latest
     elif later:
-        found = _latest_first(later)
+        found = latest_first(later)
         said = [f"it is gone, and no record says that it was moved; {replaced_sentence(found[0], state.now)}"]
     else:
-        found = _latest_first(
+        found = latest_first(
             each for each in records if each.spec.owner and name.startswith(f"{each.spec.owner.name}-")
         )
         if not found:
@@ -120,10 +119,6 @@ def _replacement(record: Record) -> str:
     return f"its replacement is pod {record.spec.pod.namespace}/{landed.name}{where}" + (
         ending.get(record.phase, "") if record.phase else ""
     )
-
-
-def _latest_first(records: Iterable[Record]) -> list[Record]:
-    return sorted(records, key=lambda record: (-ended_at(record), record.key))
 
 
 def _stamp(seconds: float) -> str:

@@ -1,6 +1,6 @@
 """Collects past moves of an owner's pods from their Eviction records."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pydantic import Field
 
@@ -33,7 +33,7 @@ class PastMoveOfOwner(AnswerPart):
 def past_moves(state: ClusterState, pod: PodInfo) -> list[PastMoveOfOwner]:
     """The records of the pod and of its owner's pods, the latest first."""
     workload = workload_of(pod)
-    found = [
+    found = (
         record
         for record in state.records.values()
         if record.spec.pod.uid == pod.uid
@@ -42,9 +42,13 @@ def past_moves(state: ClusterState, pod: PodInfo) -> list[PastMoveOfOwner]:
             and workload_key(record.namespace, record.spec.owner.uid) == workload.key
         )
         or (record.status.replacement is not None and record.status.replacement.uid == pod.uid)
-    ]
-    found.sort(key=lambda record: (-ended_at(record), record.key))
-    return past_moves_of(found, state.now)
+    )
+    return past_moves_of(latest_first(found), state.now)
+
+
+def latest_first(records: Iterable[Record]) -> list[Record]:
+    """Records by the time at which they ended or reached their phase; equal ones by key."""
+    return sorted(records, key=lambda record: (-ended_at(record), record.key))
 
 
 def past_moves_of(records: Sequence[Record], now: float) -> list[PastMoveOfOwner]:
