@@ -17,6 +17,7 @@ from msgspec import Struct
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.model.kinds.pod_group import CORE
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.timing.signal import Signal
@@ -82,9 +83,8 @@ ALLOCATE = (
     Right("patch", DRA, "resourceclaims/binding"),
 )
 
-SCHEDULING = "scheduling.k8s.io"
-READ_POD_GROUPS = tuple(Right(verb, SCHEDULING, "podgroups") for verb in ("list", "watch"))
-POD_GROUP_STATUS = Right("patch", SCHEDULING, "podgroups/status")
+READ_POD_GROUPS = tuple(Right(verb, CORE, "podgroups") for verb in ("list", "watch"))
+POD_GROUP_STATUS = Right("patch", CORE, "podgroups/status")
 
 READ_AUTOSCALERS = tuple(
     Right(verb, "autoscaling.k8s.io", "verticalpodautoscalers") for verb in ("list", "watch")

@@ -17,6 +17,7 @@ from plimsoll.api.schema.resource import GROUP as PLIMSOLL
 from plimsoll.api.schema.selectors import LabelSelectorSpec
 from plimsoll.api.v1alpha1.adoption import AdoptSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
 
 GROUP = "admissionregistration.k8s.io"
 
@@ -27,9 +28,6 @@ POLICIES, BINDINGS = "mutatingadmissionpolicies", "mutatingadmissionpolicybindin
 
 #: Names of the admission objects begin so; the policy's name follows.
 PREFIX = "plimsoll-adopt-"
-
-#: The value of every pod that names no scheduler: the API server sets it before admission.
-DEFAULT_SCHEDULER = "default-scheduler"
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from plimsoll.adoption.admission_objects import (
     DAEMON_SET,
-    DEFAULT_SCHEDULER,
     adopt_of,
     namespace_selector,
     object_name,
@@ -16,6 +15,7 @@ from plimsoll.adoption.admission_objects import (
 )
 from plimsoll.api.schema.resource import GROUP
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
 
 Document = dict[str, Any]
 

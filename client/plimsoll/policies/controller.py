@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from typing import Any, Protocol
 
 from plimsoll.access.rights import Access, Part
+from plimsoll.adoption.admission_objects import adopt_of
 from plimsoll.api.schema.conditions import READY, Condition, ConditionStatus, condition
 from plimsoll.api.v1alpha1.annotations import RUN
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
@@ -248,7 +249,7 @@ class PolicyController:
     def adopting(self) -> list[SchedulingPolicy]:
         """The policies that adopt pods."""
         accepted = (known.accepted for _, known in sorted(self._known.items()))
-        return [each for each in accepted if each and each.spec.scheduling and each.spec.scheduling.adopt]
+        return [each for each in accepted if each is not None and adopt_of(each) is not None]
 
     def claimed(self) -> Mapping[str, tuple[str, str]]:
         """For each scheduler name: the policy that has it, and why that does not serve it, or ""."""

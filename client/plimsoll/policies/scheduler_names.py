@@ -6,12 +6,9 @@ why it could not.
 
 from collections.abc import Mapping
 
-from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER, Pod
 from plimsoll.policies.conditions import near
 from plimsoll.ports.pods import NOT_READY, UNSCHEDULABLE
-
-#: Served in every cluster.
-DEFAULT_SCHEDULER = "default-scheduler"
 
 #: Minimum wait of a pod in seconds before it counts.
 PATIENCE_S = 60.0

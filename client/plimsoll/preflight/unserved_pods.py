@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from plimsoll.model.counted import agreeing, counted
-from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER, Pod
 from plimsoll.policies.scheduler_names import (
-    DEFAULT_SCHEDULER,
     PATIENCE_S,
     Claims,
     is_served,

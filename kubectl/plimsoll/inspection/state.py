@@ -29,6 +29,7 @@ from plimsoll.inspection.mirrored import MirroredObjects
 from plimsoll.inspection.still_time import StillClock
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.errors import PlimsollError
+from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.planning import context
 from plimsoll.planning.context import RATE_S, PlanningFacts, touched_nodes, under_way
@@ -36,7 +37,7 @@ from plimsoll.planning.history import UnreadyReplacement
 from plimsoll.planning.moves import HoldReason, Monotonic, PlanningContext, RebalancingConfig, standing
 from plimsoll.planning.surges import Deployments
 from plimsoll.policies.judgement import PolicyChecks, PolicyVerdict, divide
-from plimsoll.policies.scheduler_names import DEFAULT_SCHEDULER, is_served, sentence
+from plimsoll.policies.scheduler_names import is_served, sentence
 from plimsoll.ports.observer import Observer
 from plimsoll.preflight.policy_conditions import claims_of
 from plimsoll.records.history import (

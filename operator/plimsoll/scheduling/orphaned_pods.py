@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from plimsoll.cluster.ingestion import PlacedPodsSubscriber
 from plimsoll.framework import Pod
+from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.policies.conditions import near
 from plimsoll.policies.scheduler_names import (
-    DEFAULT_SCHEDULER,
     PATIENCE_S,
     Claims,
     is_served,

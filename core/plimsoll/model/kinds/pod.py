@@ -260,6 +260,10 @@ class PodSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fals
         return terms.required if terms else ()
 
 
+#: The scheduler of pods that name none: the API server sets it before admission, and every cluster has it.
+DEFAULT_SCHEDULER = PodSpec().scheduler_name
+
+
 class PodCondition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """One observed condition of the pod."""
 
