@@ -66,7 +66,7 @@ def measured(data: Any, root: Path) -> CoverageMap:
     found: CoverageMap = {}
     for name in sorted(data.measured_files()):
         path = Path(name)
-        if path.is_relative_to(root) and path.exists():
+        if path.suffix == ".py" and path.is_relative_to(root) and path.exists():
             text = path.read_text(encoding="utf-8")
             within = lines_of_functions(text)
             tests = {

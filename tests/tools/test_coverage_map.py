@@ -79,11 +79,12 @@ def test_a_line_is_covered_by_the_files_whose_tests_run_it_in_whatever_process(h
     coverage.combine([str(house)])
 
     both = frozenset({"test_here.py", "test_program.py"})
-    assert measured(coverage.get_data(), house)["house/door.py"].tests == {
-        7: both,
-        9: both,
-        16: frozenset({"test_fork.py"}),
-    }
+    page = house / "page.md"  # whose blocks run as tests: coverage.py measures them under the page's name
+    page.write_text("It isn't Python.\n")
+    coverage.get_data().add_arcs({str(page): [(-1, 1)]})
+    found = measured(coverage.get_data(), house)
+    assert found["house/door.py"].tests == {7: both, 9: both, 16: frozenset({"test_fork.py"})}
+    assert "page.md" not in found
 
 
 @pytest.mark.parametrize(
