@@ -347,7 +347,7 @@ async def test_a_record_without_a_status_is_deleted_when_that_is_refused() -> No
     store = EvictionRecordStore(records, FakeClock(), RememberingObserver())
     await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
 
-    assert (records.documents, store.known, store._left) == ({}, {}, {})
+    assert (records.documents, dict(store.known), store._left) == ({}, {}, {})
 
 
 async def test_the_answer_to_a_deletion_says_nothing_about_a_record_that_is_made_again() -> None:

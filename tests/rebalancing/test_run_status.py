@@ -3,11 +3,15 @@
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.runs.status import PAUSE_S
 from plimsoll.testing.builders import a_pod
+from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy, web
+from rebalancing.test_unready_replacements import a_record
 from rebalancing.test_usage import BY_METRICS, METRICS
 
 TAINTS = {"name": "RemovePodsViolatingNodeTaints"}
@@ -190,3 +194,26 @@ async def test_a_status_that_a_former_leader_does_not_send_is_no_failure(
         await scene.run()
 
     assert list(dict.fromkeys(scene.observer.failures)) == failures
+
+
+async def test_moves_that_end_within_a_second_share_a_write_of_the_status() -> None:
+    """The first is told immediately: a run of a thousand moves would write the status a thousand times."""
+    scene, written = Scene(), list[int]()
+    write = scene.statuses.write_status
+
+    async def noted(name: str, status: dict[str, Any]) -> WriteResult:
+        written.append(status["totals"]["moved"])
+        return await write(name, status)
+
+    scene.statuses.write_status = noted  # type: ignore[method-assign] # looked at by this test
+    async with scene.running(a_policy("DryRun")):
+        await scene.clock.advance(PAUSE_S)
+        written.clear()
+        for number in range(5):
+            record = structs.replace(a_record(policy=POLICY), name=f"web-{number}")
+            scene.keeper._remember(record)
+            scene.keeper._touch(record)
+            await settled()
+        assert written == [1]
+        await scene.clock.advance(PAUSE_S)
+        assert written == [1, 5]

@@ -164,7 +164,7 @@ class RecordedServer:
             answer = answer_of(error_of(f"POST {pod.name}/eviction", status, {"message": f"HTTP {status}"}))
             return replace(answer, verdict=WriteOutcome.BLOCKED) if status == 429 else answer
         # A long run deletes its oldest records before it ends.
-        records = reversed(self._keeper.known.values())
+        records = reversed([*self._keeper.known.values()])
         spec = next(each.spec for each in records if each.spec.pod.uid == pod.uid)
         self._accepted.append((spec.strategy, spec.from_node, pod.namespace, pod.name))
         metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=self._now)

@@ -202,7 +202,7 @@ class MoveRevalidator:
 
     def _clash(self, record: Record, move: Move, rebalancing: RebalancingConfig) -> Refusal | None:
         """Why other moves under way leave no room for this one, None if they do."""
-        moving = [each for each in self.keeper.known.values() if each.is_moving and each.key != record.key]
+        moving = [each for each in self.keeper.unfinished() if each.is_moving and each.key != record.key]
         apart = [each for each in moving if each.spec.policy != record.spec.policy]
         for each in apart:
             if each.spec.pod.uid == move.pod.uid:

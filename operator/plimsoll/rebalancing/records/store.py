@@ -27,6 +27,7 @@ from plimsoll.ports.custom_resources import Records
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.announcements import ANNOUNCER, announced_at
+from plimsoll.rebalancing.records.kept_records import KeptRecords
 from plimsoll.rebalancing.records.sent_times import SKEW_S, SentTimes
 from plimsoll.rebalancing.records.unwritten import CATCH_UP_S, UnwrittenRecords
 from plimsoll.rebalancing.records.versions import VersionedRecords
@@ -68,7 +69,7 @@ class EvictionRecordStore:
     records: Records
     clock: Clock
     observer: Observer
-    known: dict[str, Record] = field(default_factory=dict, init=False)
+    known: KeptRecords = field(default_factory=KeptRecords, init=False)
     _sent: SentTimes = field(init=False)
     changed: Signal = field(default_factory=Signal, init=False)
     touched: dict[str, None] = field(default_factory=dict, init=False)
@@ -171,7 +172,7 @@ class EvictionRecordStore:
         self._sent.forget(key)
         self._versioned.forget(key)
         if record is not None:
-            del self.known[key]
+            self.known.remove(key)
             self._touch(record)
         return True
 
@@ -181,16 +182,16 @@ class EvictionRecordStore:
 
     def of_policy(self, policy: str) -> list[Record]:
         """A policy's records, the oldest first."""
-        mine = [record for record in self.known.values() if record.spec.policy == policy]
+        mine = self.known.of_policy(policy).values()
         return sorted(mine, key=lambda record: (record.created, record.key))
 
     def policies(self) -> set[str]:
         """The policies that have records, including deleted ones."""
-        return {record.spec.policy for record in self.known.values()}
+        return self.known.policies()
 
     def unfinished(self) -> list[Record]:
         """Records that are not finished."""
-        return [record for record in self.known.values() if not record.is_finished]
+        return [*self.known.unfinished().values()]
 
     def is_written(self, key: str) -> bool:
         """Whether the server's record is up to date."""
@@ -198,14 +199,14 @@ class EvictionRecordStore:
 
     def sent_within(self, policy: str, seconds: float) -> int:
         """The number of a policy's evictions and surges within the last seconds, without refused ones."""
-        return self._sent.within(self.known.values(), policy, seconds)
+        return self._sent.within(self.known.of_policy(policy).values(), policy, seconds)
 
     def sent_for_s(self, record: Record) -> float:
         """Seconds since this process saw that a record was sent; 0 if it was not."""
         return self._sent.for_s(record)
 
     def _remember(self, record: Record) -> None:
-        self.known[record.key] = record
+        self.known.put(record)
         self.see(record.namespace, record.name, record.phase or "")
 
     # -- writing -------------------------------------------------------------------------------------
@@ -397,7 +398,7 @@ class EvictionRecordStore:
 
     def has_room(self, policy: str, retention: RecordRetention, more: int = 1) -> bool:
         """Whether so many more dry-run records may be written; records of real moves always may."""
-        return len(self.of_policy(policy)) + more <= retention.max_count
+        return len(self.known.of_policy(policy)) + more <= retention.max_count
 
 
 def _no_later(status: EvictionStatus, latest: float) -> EvictionStatus:

@@ -1,7 +1,7 @@
 """Writes the status of a run into its policy: counts, rejected candidates with examples, failures."""
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -53,6 +53,9 @@ class RunResult(StrEnum):
 
 #: Maximum lengths of the sentence about a refusal, and of the message about a run, in characters.
 SENTENCE, STORY = 1024, 4096
+
+#: Seconds from one write of statuses to the next.
+PAUSE_S = 1.0
 
 #: Reason of the policy's event, and the phrase for one move of a plan and for other numbers of them.
 DONE = {
@@ -189,9 +192,10 @@ class RunReports:
         await asyncio.gather(*(self.write(name) for name in dict.fromkeys((*self.policies, *moved))))
         while True:
             await self.keeper.changed.until(self._has_news)
-            name = next(iter(self._dirty))
-            del self._dirty[name]
-            await self.write(name)
+            names, self._dirty = self._dirty, {}
+            for name in names:
+                await self.write(name)
+            await self.clock.sleep(PAUSE_S)  # moves that end meanwhile share the next write
 
     def _has_news(self) -> bool:
         """Whether a status is to be written; that of a run under way is written at its end."""
@@ -221,7 +225,7 @@ class RunReports:
 
     def _move_totals(self, name: str) -> MoveTotals:
         """The totals of a policy's records, without victims of preemption."""
-        phases = Counter(record.phase for record in self.keeper.of_policy(name) if not is_victim(record))
+        phases = self.keeper.known.phases(name)
         return MoveTotals(
             moved=phases[Phase.SETTLED],
             returned=phases[Phase.RETURNED],

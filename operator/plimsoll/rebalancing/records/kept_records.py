@@ -1,0 +1,83 @@
+"""Keeps the known records by key, policy and phase; a change of one costs the same however many there are."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.records.history import is_victim
+from plimsoll.records.record import Record
+
+
+class KeptRecords(Mapping[str, Record]):
+    """Records by key. A change costs the same however many are kept."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, Record] = {}
+        self._by_policy: dict[str, dict[str, Record]] = {}
+        self._unfinished: dict[str, Record] = {}
+        self._phases: dict[str, Counter[Phase | None]] = {}
+
+    def __getitem__(self, key: str) -> Record:
+        """The record of this key."""
+        return self._records[key]
+
+    def __iter__(self) -> Iterator[str]:
+        """The keys, in the order in which they were first put."""
+        return iter(self._records)
+
+    def __len__(self) -> int:
+        """Number of records."""
+        return len(self._records)
+
+    def put(self, record: Record) -> None:
+        """Add a record, or replace the one of its key."""
+        known = self._records.get(record.key)
+        if known is not None:
+            self._count(known, -1)
+            if known.spec.policy != record.spec.policy:
+                self._leave(known)
+        self._records[record.key] = record
+        self._by_policy.setdefault(record.spec.policy, {})[record.key] = record
+        self._count(record, 1)
+        if record.is_finished:
+            self._unfinished.pop(record.key, None)
+        else:
+            self._unfinished[record.key] = record
+
+    def remove(self, key: str) -> None:
+        """Drop a record.
+
+        Raises:
+            KeyError: There is none of this key.
+        """
+        record = self._records.pop(key)
+        self._unfinished.pop(key, None)
+        self._count(record, -1)
+        self._leave(record)
+
+    def of_policy(self, policy: str) -> Mapping[str, Record]:
+        """A policy's records by key, in the order in which they were first put."""
+        return self._by_policy.get(policy, {})
+
+    def policies(self) -> set[str]:
+        """The policies that have records."""
+        return set(self._by_policy)
+
+    def unfinished(self) -> Mapping[str, Record]:
+        """The records that will still change, by key."""
+        return self._unfinished
+
+    def phases(self, policy: str) -> Counter[Phase | None]:
+        """How many records of a policy are in each phase, without victims of preemption."""
+        return Counter(self._phases.get(policy))
+
+    def _count(self, record: Record, by: int) -> None:
+        if not is_victim(record):
+            self._phases.setdefault(record.spec.policy, Counter())[record.phase] += by
+
+    def _leave(self, record: Record) -> None:
+        policy = record.spec.policy
+        del self._by_policy[policy][record.key]
+        if not self._by_policy[policy]:
+            del self._by_policy[policy]
+            self._phases.pop(policy, None)

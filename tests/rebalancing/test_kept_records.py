@@ -1,0 +1,60 @@
+"""What is kept of records by policy and phase is what a count over all of them finds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.rebalancing.records.kept_records import KeptRecords
+from plimsoll.records.history import is_victim
+from plimsoll.records.record import PREEMPTION, Record
+
+POLICIES = ("p", "q")
+
+#: A record is put, again or under another policy and phase, or dropped.
+DEEDS = st.tuples(
+    st.sampled_from(["one", "two", "three"]),
+    st.sampled_from(POLICIES),
+    st.sampled_from([None, *Phase]),
+    st.sampled_from(["RemoveDuplicates", PREEMPTION]),
+)
+
+
+def a_record(name: str, policy: str, phase: Phase | None, strategy: str) -> Record:
+    """A record of a move of pod ``name``."""
+    spec = {
+        "pod": {"namespace": "d", "name": name, "uid": name},
+        "policy": policy,
+        "strategy": strategy,
+        "mode": "Enforce",
+        "reason": "for a test",
+        "fromNode": "n",
+    }
+    return Record("d", name, EvictionSpec.model_validate(spec), EvictionStatus(phase=phase), 0.0)
+
+
+@given(st.lists(st.tuples(st.booleans(), DEEDS), max_size=12))
+def test_what_is_kept_is_what_a_count_finds(deeds: list[Any]) -> None:
+    kept, plain = KeptRecords(), dict[str, Record]()
+    for is_dropped, (name, policy, phase, strategy) in deeds:
+        record = a_record(name, policy, phase, strategy)
+        if is_dropped and record.key in plain:
+            kept.remove(record.key)
+            del plain[record.key]
+        elif not is_dropped:
+            kept.put(record)
+            plain[record.key] = record
+
+        assert dict(kept) == plain
+        assert dict(kept.unfinished()) == {key: each for key, each in plain.items() if not each.is_finished}
+        assert kept.policies() == {each.spec.policy for each in plain.values()}
+        for each_policy in POLICIES:
+            mine = {key: each for key, each in plain.items() if each.spec.policy == each_policy}
+            assert dict(kept.of_policy(each_policy)) == mine
+            phases = Counter(each.phase for each in mine.values() if not is_victim(each))
+            assert +kept.phases(each_policy) == phases
