@@ -1,4 +1,4 @@
-"""Proves a move: where the scheduler places the replacement once the pod has left, after all moves so far.
+"""Decides where a move ends: the node that the scheduler gives the replacement, after all moves so far.
 
 The nodes that the scheduler ranks for the replacement on the plan's fork are tried in their order; the first
 that the checks of targets admit is the target.

@@ -1,4 +1,4 @@
-"""Collects why policies cannot move pods: breakers, failing strategies, hanging plans."""
+"""Decides which problems of moves make a policy Degraded: breakers, failing strategies, hanging plans."""
 
 import math
 from collections.abc import Iterable, Mapping
