@@ -23,8 +23,6 @@ from plimsoll.cli.manifests import manifests_of
 from plimsoll.commands.errors import UserError
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.inspection.catalogue import Catalogue, RebalancingJudge, SchedulingJudge
-from plimsoll.inspection.lint.rules import RULES, lint
-from plimsoll.inspection.lint.subjects import nothing_known, with_manifests
 from plimsoll.inspection.manifests.documents import read_manifests
 from plimsoll.inspection.manifests.pod_defaults import ManifestError
 from plimsoll.inspection.overview import overview
@@ -34,7 +32,6 @@ from plimsoll.kube.session.credentials import Loaded, contexts, loader, present_
 from plimsoll.kube.session.errors import APIError
 from plimsoll.migration.conversion import convert_documents
 from plimsoll.migration.documents import MigrationError, read_documents
-from plimsoll.model.decoding import DecodeError
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod import Pod
@@ -66,7 +63,7 @@ def _held(data: bytes) -> Iterator[Path]:
 
 
 def manifests(data: bytes) -> object:
-    """Files of -f, read for validate, fit, what-if, plan and lint."""
+    """Files of -f, read for validate, fit, what-if and plan."""
     with _held(data) as path:
         found, kind = outcome(lambda: manifests_of(path), UserError)
     if found is None:
@@ -76,13 +73,7 @@ def manifests(data: bytes) -> object:
     answer = validated(submitted, _catalogue(), NOW)
     kinds = [each.verdict + kind_of(each.message, needed=False) for each in answer.documents[:3]]
     answer.model_dump_json()
-    kinds.append(outcome(lambda: read_manifests(contents, "default", ClusterObjects()), ManifestError)[1])
-    pairs = [("f", each) for each in contents]
-    around, kind = outcome(lambda: with_manifests(nothing_known("why"), pairs, "default"), DecodeError)
-    if around is not None:
-        found_by_rules = lint(around, [each.id for each in RULES]).findings[:5]
-        kinds += [kind_of(finding.message) for finding in found_by_rules]
-    return (*kinds, kind)
+    return (*kinds, outcome(lambda: read_manifests(contents, "default", ClusterObjects()), ManifestError)[1])
 
 
 def convert(data: bytes) -> object:
@@ -262,7 +253,7 @@ YAML = Bound(seconds=1.0, seconds_each=1e-4, memory=2**24, memory_each=2500.0)
 TARGETS = (
     Target(
         "manifests",
-        "cli.manifests, inspection.validation, inspection.manifests, inspection.lint",
+        "cli.manifests, inspection.validation, inspection.manifests",
         "files of -f: policies, pods, workloads, budgets",
         manifests,
         _manifest_seeds,

@@ -53,10 +53,6 @@ VERBS = MappingProxyType(
             "validate:VERB",
             "Say whether the operator would accept documents, and why not.",
         ),
-        "lint": (
-            "lint:VERB",
-            "Find workloads and budgets that cannot be placed or moved well.",
-        ),
         "approve": ("proposals:APPROVE", "Approve moves that wait for an answer."),
         "reject": ("proposals:REJECT", "Reject moves that wait for an answer."),
         "pause": (
