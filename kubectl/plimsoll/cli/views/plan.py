@@ -16,7 +16,7 @@ from plimsoll.inspection.plans.answer import (
     RefusedSubject,
     UsageChange,
 )
-from plimsoll.planning.refusal_reasons import next_step
+from plimsoll.inspection.refusal_reasons import next_step
 
 #: Columns of a table of pods of one workload that stay for one reason.
 SUBJECT_COLUMNS = (Column("PODS", right=True), "WORKLOAD", "STRATEGIES", "EXAMPLES", "SUCH AS")
