@@ -286,5 +286,5 @@ def test_no_pod_is_moved_while_an_earlier_replacement_of_its_owner_is_late() -> 
     one = replay_of(documents)
 
     assert (one.figures.late, one.figures.moved.total()) == (1, 1)
-    (said,) = one.figures.refused["all", "ReplacementNotReady"].workloads.values()
+    said = one.figures.refused["all", "ReplacementNotReady"]
     assert said.message.startswith("pod shop/web-r1 was made after a pod of the same owner was moved")

@@ -18,7 +18,6 @@ from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.measurements import Measurements
 from plimsoll.inspection.placement.fit import schedulers_of
-from plimsoll.inspection.plans.allowances import budget_allowances, limit_allowances
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.offline.cluster import OfflineCluster
@@ -282,9 +281,6 @@ class Replay:
             self._complain(name, plan, self.figures.violations)
         self.figures.runs[name] += 1
         count_run(name, plan, self.figures.refused)
-        self.figures.allowances.count_run(
-            name, budget_allowances(cluster, plan), limit_allowances(wanted, cluster, around, plan.moves)
-        )
         self._over[name].learn(plan.classes, wanted.strategies, cluster)
         spec = self.state.working[name].spec.rebalancing or RebalancingSpec()
         if spec.mode is Mode.DRY_RUN and not self.setting.enforce:
@@ -297,7 +293,6 @@ class Replay:
         """Evict the pod, let its owner replace it, and place waiting pods."""
         if not self._budgets.may_disrupt(move.budget):
             self.figures.blocked += 1
-            self.figures.allowances.blocked[policy, move.budget] += 1
             self._remember(_Awaited(policy, move, self._now), MoveOutcome.BLOCKED)
             return
         if move.waits and under_way(self._sent_moves())[move.workload.key]:
@@ -306,7 +301,6 @@ class Replay:
         if left is None:
             return
         self.figures.moved[policy, move.strategy] += 1
-        self.figures.allowances.evicted[policy, move.budget] += 1
         self._sent.append((self._now, policy))
         made = self._replace(left)
         if made is not None:

@@ -70,7 +70,7 @@ def replay(  # noqa: PLR0913 - cli/parameters.py reads the flags from the parame
         from plimsoll.cli.reports import replay_report, write_report  # noqa: PLC0415 - for pages alone
 
         write_report(report, replay_report(answer))
-    print_answer(answer, replay_view(answer, wide=options.output == Format.WIDE), options.output)
+    print_answer(answer, replay_view(answer), options.output)
 
 
 def _seconds(until: str) -> float:
@@ -115,4 +115,4 @@ def _with(state: "ClusterState", files: list[Path]) -> "tuple[str, ClusterState]
     return " ".join(path.name for path in files), with_them
 
 
-VERB = Verb("replay", replay, OUTPUT)
+VERB = Verb("replay", replay, OUTPUT, formats=(Format.TABLE, Format.JSON, Format.YAML))
