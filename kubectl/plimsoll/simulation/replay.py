@@ -75,13 +75,11 @@ class ReplaySettings(msgspec.Struct, frozen=True):
         seconds: Duration in virtual time.
         seed: Seed of the scheduler's choice among equally good nodes.
         enforce: Whether to carry out moves of policies in mode DryRun, too.
-        together: Whether all pods arrive at the start and none ends.
     """
 
     seconds: float
     seed: int = 0
     enforce: bool = False
-    together: bool = False
 
 
 #: Called with the elapsed virtual seconds.
@@ -134,9 +132,8 @@ class Replay:
                 self.world.ended[pod.uid] = pod
             else:
                 self._expect(pod)
-        if not self.setting.together:
-            for pod in self.world.fork.pods.values():
-                self._set_end(pod, pod.pod.status.start_time)
+        for pod in self.world.fork.pods.values():
+            self._set_end(pod, pod.pod.status.start_time)
         for name in self.state.working:
             self._set_run(name, first=True)
         for number in range(SAMPLES + 1):
@@ -206,7 +203,7 @@ class Replay:
     def _expect(self, pod: PodInfo) -> None:
         """Schedule a pending pod's arrival, at its creation time or at the start."""
         created = pod.pod.metadata.creation_timestamp
-        at = self.state.now if created is None or self.setting.together else created.timestamp()
+        at = self.state.now if created is None else created.timestamp()
         self._coming[pod.uid] = pod
         self._push(max(at, self.state.now), EventKind.ARRIVAL, pod.uid)
 
@@ -246,8 +243,7 @@ class Replay:
     def _placed(self, pod: PodInfo, node: str, waited: float) -> None:
         self.figures.waits.append(waited)
         self.figures.placements.append((pod.uid, node))
-        if not self.setting.together:
-            self._set_end(pod, None)
+        self._set_end(pod, None)
         self._budgets.count_missing(self._budget_of.pop(pod.uid, ""), -1)
         awaited = self._awaited.pop(pod.uid, None)
         if awaited is None:

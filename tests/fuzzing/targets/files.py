@@ -1,11 +1,10 @@
-"""Targets of files: manifests, configurations of other schedulers, snapshots, traces, kubeconfigs."""
+"""Targets of files: manifests, configurations of other schedulers, snapshots, kubeconfigs."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -36,9 +35,8 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.policies.judgement import PolicyChecks
-from plimsoll.snapshots import file, traces
+from plimsoll.snapshots import file
 from plimsoll.snapshots.content import SnapshotContent
-from plimsoll.snapshots.dumps import Dump
 from plimsoll.snapshots.errors import SnapshotError
 from plimsoll.snapshots.reader import read
 
@@ -136,22 +134,6 @@ def kubeconfig(data: bytes) -> object:
         return bool(loaded.authorization), type(namespace).__name__
 
 
-#: Where folders cost nothing, None for where all are.
-_IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
-
-
-def trace(data: bytes) -> object:
-    """The tables of a trace: the nodes before a line of four signs, the pods after it."""
-    nodes, _, pods = data.partition(b"====\n")
-    with tempfile.TemporaryDirectory(prefix="fuzzing-", dir=_IN_MEMORY) as name:
-        folder = Path(name)
-        (folder / "openb_node_list_all_node.csv.gz").write_bytes(gzip.compress(nodes, 1))
-        (folder / "openb_pod_list_default.csv.gz").write_bytes(gzip.compress(pods, 1))
-        dump = Dump()
-        found, kind = outcome(lambda: traces.add(folder, dump.put), SnapshotError)
-        return kind if not found else outcome(lambda: dump.content(0.0, "trace"), SnapshotError)[1]
-
-
 def _files(*patterns: str) -> Callable[[], list[bytes]]:
     def seeds() -> list[bytes]:
         return [path.read_bytes() for pattern in patterns for path in sorted(ROOT.glob(pattern))]
@@ -241,12 +223,6 @@ clusters:
 contexts: [{name: c, context: {cluster: k, user: u, namespace: n}}]
 users: [{name: u, user: {token: abc}}]
 """
-OPENB = (
-    b"sn,cpu_milli,memory_mib,gpu,model\nopenb-node-0,64000,262144,2,P100\n====\n"
-    b"name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
-    b"openb-pod-0,12000,16384,1,1000,V100|P100,LS,Running,0,12537496,0\n"
-)
-
 #: YAML is read by a parser that builds objects for each event: what a byte may cost is more.
 YAML = Bound(seconds=1.0, seconds_each=1e-4, memory=2**24, memory_each=2500.0)
 
@@ -320,15 +296,6 @@ TARGETS = (
             b"username: a",
             b"password: b",
         ),
-        YAML,
-    ),
-    Target(
-        "traces",
-        "snapshots.traces",
-        "tables of traces (OpenB)",
-        trace,
-        lambda: [OPENB],
-        (b",", b"====\n", b'"', b"nan", b"1e400"),
         YAML,
     ),
 )

@@ -47,7 +47,7 @@ VERBS = MappingProxyType(
         ),
         "replay": (
             "replay:VERB",
-            "Replay a snapshot or a trace in virtual time under policies.",
+            "Replay a snapshot in virtual time under policies.",
         ),
         "validate": (
             "validate:VERB",

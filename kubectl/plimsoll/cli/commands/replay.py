@@ -1,4 +1,4 @@
-"""The command ``plimsoll replay``: replays a snapshot or a trace in virtual time."""
+"""The command ``plimsoll replay``: replays a snapshot in virtual time."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,12 +31,9 @@ Against = Annotated[
 Until = Annotated[str, Option("--until", metavar="DURATION", help="Virtual time, such as 90m or 24h.")]
 Seed = Annotated[int, Option("--seed", help="Seed of the choice among equally good nodes.")]
 Enforce = Annotated[bool, Option("--enforce", help="Make the moves of DryRun policies, too.")]
-Together = Annotated[
-    bool, Option("--together", help="All pods arrive at the beginning, and none ends by itself.")
-]
 
 
-def replay(  # noqa: PLR0913 - cli/parameters.py reads the flags from the parameters
+def replay(
     options: Options,
     files: Source,
     *,
@@ -45,10 +42,9 @@ def replay(  # noqa: PLR0913 - cli/parameters.py reads the flags from the parame
     until: Until = "24h",
     seed: Seed = 0,
     enforce: Enforce = False,
-    together: Together = False,
     report: ReportFile = None,
 ) -> None:
-    """Replay a snapshot or a trace in virtual time under policies.
+    """Replay a snapshot in virtual time under policies.
 
     Pods arrive and are scheduled, policies run by their schedules, evicted pods are replaced: placements,
     evictions, pending times, utilisation. Nothing is written. docs/cli/replay.md says what is left out.
@@ -63,7 +59,7 @@ def replay(  # noqa: PLR0913 - cli/parameters.py reads the flags from the parame
     states = [_with(state, policies or [])]
     if against:
         states.append(_with(state, against))
-    setting = ReplaySettings(seconds, seed, enforce, together)
+    setting = ReplaySettings(seconds, seed, enforce)
     with progress("virtual s") as bar:
         answer = replayed(states, setting, lambda label, done: bar(label, int(done), int(seconds)))
     if report is not None:
