@@ -219,7 +219,6 @@ docs: $(STAMP) ## write docs/plugins, docs/strategies, docs/reference, docs/metr
 	PYTHONPATH=tools $(BIN)/python -m pages.strategies docs/strategies
 	PYTHONPATH=tools $(BIN)/python -m pages.metrics docs/metrics.md
 	PYTHONPATH=tools $(BIN)/python -m pages.queueing_hints docs/queueing.md
-	PYTHONPATH=tools $(BIN)/python -m pages.lint docs/cli/lint.md
 	PYTHONPATH=tools $(BIN)/python -m pages.answers docs/cli/json.md
 	PYTHONPATH=tools $(BIN)/python -m pages.fields docs/reference/kinds
 	PYTHONPATH=tools $(BIN)/python -m pages.vocabulary docs/reference

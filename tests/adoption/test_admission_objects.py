@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from plimsoll.adoption.admission_objects import admission_objects, uid_bound
 from plimsoll.adoption.drift import drift
-from plimsoll.adoption.kyverno import kyverno_policy
 from plimsoll.api.v1alpha1 import SchedulingPolicy
+from plimsoll.cli.callers.kyverno import kyverno_policy
 
 NAMESPACES = {"include": ["shop"]}
 

@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 POLICY = """\
-apiVersion: descheduler/v1alpha1
+apiVersion: descheduler/v1alpha2
 kind: DeschedulerPolicy
-evictLocalStoragePods: true
 maxNoOfPodsToEvictPerNode: 5
-strategies:
-  RemoveDuplicates:
-    enabled: true
+profiles:
+- name: default
+  pluginConfig:
+  - {name: DefaultEvictor, args: {evictLocalStoragePods: true}}
+  - name: RemoveDuplicates
+  plugins: {balance: {enabled: [RemoveDuplicates]}}
 """
 SCHEDULER = """\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -69,8 +71,8 @@ def test_the_report_fits_a_terminal_of_80_columns() -> None:
     lines = list(report_lines(converted, wide=False, width=80))
 
     assert max(map(len, lines)) <= 80
-    assert lines[:3] == [
-        "   3  renamed: evictLocalStoragePods",
+    assert lines[6:9] == [
+        "   7  renamed: profiles[0].pluginConfig[0].args.evictLocalStoragePods",
         "      -> spec.rebalancing.evictor.podProtections.defaultDisabled",
         "      The list disables PodsWithLocalStorage.",
     ]
@@ -81,11 +83,7 @@ def test_the_report_fits_a_terminal_of_80_columns() -> None:
 @pytest.mark.parametrize("width", [None, 80])
 def test_names_of_a_file_cannot_steer_the_terminal(width: int | None) -> None:
     """They are shown with their control characters escaped."""
-    text = POLICY.replace("RemoveDuplicates:\n    enabled: true", '"\\e[31mred": {}\n  PodLifeTime: {}')
-    text = text.replace("v1alpha1", "v1alpha2") + (
-        'profiles:\n- name: "\\e[31mred"\n  pluginConfig: [{name: RemoveDuplicates}]\n'
-        "  plugins: {balance: {enabled: [RemoveDuplicates]}}\n"
-    )
+    text = POLICY.replace("name: default", 'name: "\\e[31mred"') + '"\\e[31mred": {}\n'
     documents = read_documents("policy.yaml", text.encode())
     converted = convert_documents(documents, CHECKS, PLUGINS, keep_behaviour=False)
 
@@ -118,7 +116,7 @@ def test_several_files_make_policies_with_names_of_their_own(tmp_path: Path) -> 
     ("case", "content"),
     [
         ("truncated", POLICY[:-10].encode() + b'"'),
-        ("wrong-version", POLICY.replace("v1alpha1", "v2").encode()),
+        ("wrong-version", POLICY.replace("v1alpha2", "v2").encode()),
         ("unknown-kind", b"apiVersion: v1\nkind: Pod\n"),
         ("binary", b"\x1f\x8b\x08\x00"),
         ("wrong-type", POLICY.replace("5", "five").encode()),
@@ -154,9 +152,8 @@ def test_the_pages_have_the_words_that_kubectl_prints(
 ) -> None:
     """Who searches for kubectl's message finds the command."""
     cluster = start_roadstead(nodes=0)
-    new = POLICY.replace("v1alpha1", "v1alpha2")
     file = str(tmp_path / "all.yaml")
-    Path(file).write_text(f"{POLICY}---\n{new}---\n{SCHEDULER}")
+    Path(file).write_text(f"{POLICY}---\n{SCHEDULER}")
     applied = subprocess.run(
         ["kubectl", "--kubeconfig", str(cluster.kubeconfig), "apply", "--validate=false", "-f", file],
         capture_output=True,
@@ -169,9 +166,9 @@ def test_the_pages_have_the_words_that_kubectl_prints(
 
     words = {line[line.index("no matches") :] for line in applied.stderr.splitlines() if "no matches" in line}
 
-    assert len(words) == 3, applied.stderr
+    assert len(words) == 2, applied.stderr
     assert "ensure CRDs are installed first" in applied.stderr
     for each in (*words, "ensure CRDs are installed first"):
         assert each in page
     for each in words:
-        assert each in guide or "v1alpha1" in each
+        assert each in guide

@@ -131,7 +131,7 @@ def test_the_missing_right_is_named(words: tuple[str, ...], url: str, tmp_path: 
 
 
 #: They answer about any cluster, with the policies that it has.
-ANYWHERE = {"check", "fit", "lint", "snapshot-save", "top-nodes", "top-pods", "whatif"}
+ANYWHERE = {"check", "fit", "snapshot-save", "top-nodes", "top-pods", "whatif"}
 
 
 @pytest.mark.parametrize("words", [each for each in SPEAKING if each.id not in ANYWHERE])

@@ -23,13 +23,8 @@ from cli.golden_files import check, shown
 from plimsoll.cli import reports
 from plimsoll.cli.tables import Table
 from plimsoll.inspection.history.answer import History
-from plimsoll.inspection.lint.rule import Severity
 from plimsoll.simulation.report import ReplayReport
 
-#: What a view needs besides its answer.
-MORE: dict[str, dict[str, Any]] = {
-    "junit": {"rules": ("rule-0", "rule-1", "rule-2"), "fails": Severity.WARNING},
-}
 #: Columns of terminals; None without one.
 WIDTHS = (None, 60, 120, 140)
 #: Public functions of views that take no answer.
@@ -74,11 +69,9 @@ VIEWS = [
 def test_each_field_of_an_answer_shows_as_before(
     view: Callable[..., Any], request: pytest.FixtureRequest
 ) -> None:
-    name, first = view.__name__, next(iter(inspect.signature(view).parameters))
+    first = next(iter(inspect.signature(view).parameters))
     kind = get_type_hints(view)[first]
-    shows: list[Callable[[Any], Any]] = [
-        partial(view, **{**MORE.get(name, {}), **form}) for form in forms(view)
-    ]
+    shows: list[Callable[[Any], Any]] = [partial(view, **form) for form in forms(view)]
     check("views", request.node.callspec.id, "text", described(kind, shows))
 
 

@@ -35,7 +35,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Path(name).write_text(text)
 
 
-@pytest.mark.parametrize("form", ["table", "wide", "json", "yaml"])
+@pytest.mark.parametrize("form", ["table", "json", "yaml"])
 def test_two_sets_of_policies_side_by_side(form: str) -> None:
     """Evictions, violations and utilisation of each."""
     words = ("cluster.json.gz", "--policies", "eager.yaml", "--against", "calm.yaml", "--until", "2h")

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from inspection.contents import a_node_document, a_pod_document, a_policy_document, content_of
 from inspection.explanations.random_clusters import PROFILE
 from inspection.forked_states import a_state, a_workload, manifests
-from inspection.lint.test_rules import deployment, found
 from inspection.test_plans import cluster_of_three
 from planning.builders import SURROUNDINGS, Named, a_rebalancing
 from plimsoll.api.v1alpha1.rebalancing import Mode
@@ -125,28 +124,6 @@ def test_a_pod_that_is_wanted_as_a_neighbour_has_the_labels_of_every_term() -> N
     assert granted.feasible() == ("n",)
     arrived = [each for each, _ in granted.cluster.placed()]
     assert [dict(each.labels) for each in arrived] == [{"app": "cache", "tier": "true"}]
-
-
-@pytest.mark.parametrize("phases", [("Lost", "Bound", "Pending"), ("Bound", "Lost", "Pending")])
-def test_each_claim_of_a_workload_is_judged(phases: tuple[str, ...]) -> None:
-    """Also those after one that is missing, or right."""
-    claims = [
-        {
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": f"c{at}", "namespace": "shop"},
-            "spec": {"storageClassName": ""},
-            "status": {"phase": phase},
-        }
-        for at, phase in enumerate(phases)
-    ]
-    volumes = [
-        {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("missing", "c0", "c1", "c2")
-    ]
-
-    told = sorted(found("claim-unbound", [deployment(volumes=volumes), *claims]))
-
-    lost, pending = phases.index("Lost"), phases.index("Pending")
-    assert told == sorted([f'the volume of claim "c{lost}" is lost', f'claim "c{pending}" is not bound'])
 
 
 @pytest.mark.parametrize("left_out", [None, *range(len(DEVICES))])

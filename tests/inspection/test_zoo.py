@@ -88,8 +88,6 @@ def test_the_cluster_is_pictured(state: ClusterState) -> None:
 WHOLE = {
     "plan": ("plan",),
     "plan-of-one": ("plan", "balance"),
-    "lint": ("lint",),
-    "lint-of-a-namespace": ("lint", "-n", "bank"),
     "top-nodes": ("top", "nodes"),
     "top-pods": ("top", "pods", "-A"),
     "history": ("history", "-A"),
@@ -158,7 +156,6 @@ def test_what_is_no_name_of_a_pod_is_said_so(dump: str, subject: str) -> None:
 NAMESPACED = [
     ("top", "pods"),
     ("explain", "pod", "web-1"),
-    ("lint",),
     ("history",),
     ("fit", "-f", "x.yaml"),
     ("whatif", "-f", "x.yaml"),
@@ -352,7 +349,7 @@ def test_manifests_are_tried(dump: str, manifest: str, tmp_path: Path) -> None:
     """Whether they fit, alone and at most, what they change, and what is wrong with them."""
     file = tmp_path / "manifest.yaml"
     file.write_text(yaml.safe_dump(MANIFESTS[manifest]))
-    words: list[tuple[str, ...]] = [("whatif", "-f"), ("lint", "-f")]
+    words: list[tuple[str, ...]] = [("whatif", "-f")]
     if manifest not in ("node", "policy"):
         words += [
             ("fit", "-f"),

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.migration.strategy_map import as_v1alpha2
 from recordings.descheduler import Decided, decide
 
 LOADS = {"n1": ["a1", "a2", "b1"], "n2": ["a3"], "n3": []}
@@ -50,8 +49,6 @@ def decided(text: str) -> Decided:
     policy = yaml.safe_load(textwrap.dedent(text))
     policy["kind"] = "DeschedulerPolicy"
     policy.setdefault("apiVersion", "descheduler/v1alpha2")
-    if policy["apiVersion"] == "descheduler/v1alpha1":
-        policy = as_v1alpha2(policy).document
     return decide(
         {
             "now": "2026-01-02T00:00:00Z",
@@ -67,60 +64,66 @@ def decided(text: str) -> Decided:
     [
         pytest.param(
             """
-            apiVersion: descheduler/v1alpha1
-            evictLocalStoragePods: true
-            strategies:
-              RemovePodsViolatingNodeTaints: {enabled: true}
+            profiles:
+            - name: p
+              pluginConfig:
+              - {name: DefaultEvictor, args: {evictLocalStoragePods: true}}
+              - {name: RemovePodsViolatingNodeTaints}
+              plugins: {deschedule: {enabled: [RemovePodsViolatingNodeTaints]}}
             """,
             ["a1", "a2", "b1"],
             id="no-limit-no-minimum-and-claims-move",
         ),
         pytest.param(
             """
-            apiVersion: descheduler/v1alpha1
-            evictLocalStoragePods: true
-            ignorePvcPods: true
             maxNoOfPodsToEvictPerNode: 1
-            strategies:
-              RemovePodsViolatingNodeTaints: {enabled: true}
+            profiles:
+            - name: p
+              pluginConfig:
+              - {name: DefaultEvictor, args: {evictLocalStoragePods: true, ignorePvcPods: true}}
+              - {name: RemovePodsViolatingNodeTaints}
+              plugins: {deschedule: {enabled: [RemovePodsViolatingNodeTaints]}}
             """,
             ["a1"],
             id="claims-stay-and-one-of-a-node",
         ),
         pytest.param(
             """
-            apiVersion: descheduler/v1alpha1
-            strategies:
-              RemovePodsViolatingNodeTaints: {enabled: true}
+            profiles:
+            - name: p
+              pluginConfig:
+              - {name: DefaultEvictor, args: {}}
+              - {name: RemovePodsViolatingNodeTaints}
+              plugins: {deschedule: {enabled: [RemovePodsViolatingNodeTaints]}}
             """,
             ["b1"],
             id="local-storage-stays",
         ),
         pytest.param(
             """
-            apiVersion: descheduler/v1alpha1
-            evictLocalStoragePods: true
             nodeSelector: pool=n3
-            strategies:
-              RemovePodsViolatingNodeTaints: {enabled: true}
+            profiles:
+            - name: p
+              pluginConfig:
+              - {name: DefaultEvictor, args: {evictLocalStoragePods: true}}
+              - {name: RemovePodsViolatingNodeTaints}
+              plugins: {deschedule: {enabled: [RemovePodsViolatingNodeTaints]}}
             """,
             [],
             id="one-node-selected",
         ),
         pytest.param(
             """
-            apiVersion: descheduler/v1alpha1
-            evictLocalStoragePods: true
-            strategies:
-              RemovePodsViolatingNodeTaints:
-                enabled: true
-                params: {thresholdPriority: 1000, nodeFit: true}
-              RemovePodsViolatingNodeAffinity:
-                enabled: true
-                params:
-                  thresholdPriority: 1000
-                  nodeFit: true
-                  nodeAffinityType: [requiredDuringSchedulingIgnoredDuringExecution]
+            profiles:
+            - name: p
+              pluginConfig:
+              - name: DefaultEvictor
+                args: {evictLocalStoragePods: true, priorityThreshold: {value: 1000}, nodeFit: true}
+              - {name: RemovePodsViolatingNodeTaints}
+              - name: RemovePodsViolatingNodeAffinity
+                args: {nodeAffinityType: [requiredDuringSchedulingIgnoredDuringExecution]}
+              plugins:
+                deschedule: {enabled: [RemovePodsViolatingNodeTaints, RemovePodsViolatingNodeAffinity]}
             """,
             ["a1", "a2"],
             id="two-strategies-with-a-threshold",

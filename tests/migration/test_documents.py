@@ -14,20 +14,6 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
 )
 
 
-KOORDINATOR = b"kind: DeschedulerConfiguration\napiVersion: descheduler/v1alpha2\n"
-
-
-def low_node_load(args: bytes) -> bytes:
-    """A profile of koordinator with these arguments."""
-    return (
-        KOORDINATOR
-        + b"profiles: [{plugins: {balance: {enabled: [{name: LowNodeLoad}]}},"
-        + b" pluginConfig: [{name: LowNodeLoad, args: {"
-        + args
-        + b"}}]}]\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -57,50 +43,11 @@ def low_node_load(args: bytes) -> bytes:
         pytest.param(b"a: b\n", "nothing to convert: found no kind", id="no-kind"),
         pytest.param(
             b"kind: DeschedulerPolicy\napiVersion: descheduler/v1beta1\n",
-            "apiVersion of DeschedulerPolicy is descheduler/v1beta1; convert reads descheduler/v1alpha1,",
+            "apiVersion of DeschedulerPolicy is descheduler/v1beta1; convert reads descheduler/v1alpha2",
             id="wrong-version",
         ),
         pytest.param(
             b"kind: KubeSchedulerConfiguration\n", "KubeSchedulerConfiguration is missing", id="no-version"
-        ),
-        pytest.param(KOORDINATOR, "there is no profile with an enabled strategy", id="koordinator-nothing"),
-        pytest.param(
-            KOORDINATOR + b"profiles: [{plugins: 7}]",
-            "profiles[0].plugins: must be an object",
-            id="plugins-7",
-        ),
-        pytest.param(
-            low_node_load(b"lowThresholds: {cpu: 1}"),
-            "args.highThresholds: has no cpu, lowThresholds does",
-            id="koordinator-one-line",
-        ),
-        pytest.param(
-            low_node_load(b"lowThresholds: {cpu: x}, highThresholds: {cpu: 2}"),
-            "args.lowThresholds.cpu: must be a percentage",
-            id="koordinator-no-percentage",
-        ),
-        pytest.param(
-            low_node_load(b"anomalyCondition: {consecutiveAbnormalities: often}"),
-            "consecutiveAbnormalities: must be a number of rounds",
-            id="koordinator-no-rounds",
-        ),
-        pytest.param(
-            low_node_load(b"podSelectors: [{selector: {}}, {selector: {}}]"),
-            "podSelectors[1]: a policy has one selector of pods",
-            id="koordinator-two-selectors",
-        ),
-        pytest.param(
-            low_node_load(b"nodeSelector: {matchLabels: {a: b}}") + b"nodeSelector: {matchLabels: {a: c}}\n",
-            "nodeSelector.matchLabels.a: contradicts another selector",
-            id="koordinator-no-node",
-        ),
-        pytest.param(
-            low_node_load(b"") + b"deschedulingInterval: soon\n", "'soon' is no duration", id="no-interval"
-        ),
-        pytest.param(
-            low_node_load(b"") + b"maxNoOfPodsToEvictPerNode: many\n",
-            "must be a number of pods",
-            id="no-limit",
         ),
         pytest.param(V2.encode(), "there is no profile with an enabled strategy", id="no-profiles"),
         pytest.param(
@@ -125,17 +72,6 @@ def low_node_load(args: bytes) -> bytes:
             V2.encode() + b"metricsProviders: [{source: Prometheus, prometheus: {url: 'http://u:p@x'}}]",
             "a policy takes an address like",
             id="credentials-in-a-url",
-        ),
-        pytest.param(
-            b"apiVersion: descheduler/v1alpha1\nkind: DeschedulerPolicy\nstrategies: {RemoveDuplicate: {}}\n",
-            'v1alpha1 has no strategy "RemoveDuplicate"',
-            id="v1alpha1-strategy",
-        ),
-        pytest.param(
-            b"apiVersion: descheduler/v1alpha1\nkind: DeschedulerPolicy\nstrategies:\n  LowNodeUtilization:\n"
-            b"    enabled: true\n    params: {nodeResourceUtilizationThresholds: {thresholds: {cpu: x}}}\n",
-            "strategies.LowNodeUtilization.params.nodeResourceUtilizationThresholds.thresholds.cpu",
-            id="v1alpha1-argument",
         ),
         pytest.param(
             SCHEDULER.encode() + b"profiles: {}\n", "profiles: it is not a list", id="profiles-an-object"

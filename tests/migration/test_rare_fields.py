@@ -5,11 +5,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from migration.checks import CHECKS, PLUGINS
 from plimsoll.framework.errors import ConfigurationError
-from plimsoll.migration.conversion import convert_documents
 from plimsoll.migration.descheduler_file import as_decoded, read_policy
-from plimsoll.migration.documents import read_documents
 
 
 class Inner(BaseModel):
@@ -69,28 +66,3 @@ def test_the_secret_of_a_token_has_a_name_and_a_namespace(name: str, namespace: 
 
     with pytest.raises(ConfigurationError, match="does not set both namespace and name"):
         read_policy(document)
-
-
-def test_arguments_after_those_of_a_plugin_by_load_keep_their_places() -> None:
-    """Two plugins by load become one; what follows moves up by one."""
-    text = """
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-- schedulerName: s
-  plugins: {multiPoint: {enabled: [{name: TargetLoadPacking}]}}
-  pluginConfig:
-  - name: TargetLoadPacking
-  - name: LoadVariationRiskBalancing
-  - {name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated}}}
-  - {name: InterPodAffinity, args: {hardPodAffinityWeight: 7}}
-"""
-
-    found = convert_documents(read_documents("f", text.encode()), CHECKS, PLUGINS, keep_behaviour=False)
-
-    names = {each.source: each.target for each in found.report if each.source.endswith(".name")}
-    (policy,) = found.policies
-    configs = policy["spec"]["scheduling"]["pluginConfig"]
-    assert [each["name"] for each in configs] == ["NodeLoad", "NodeResourcesFit", "InterPodAffinity"]
-    for at, place in ((0, 0), (2, 1), (3, 2)):
-        assert names[f"profiles[0].pluginConfig[{at}].name"] == f"spec.scheduling.pluginConfig[{place}].name"

@@ -7,7 +7,7 @@ from typing import Any
 from plimsoll.access.rights import READ_ADMISSION
 from plimsoll.adoption.admission_objects import admission_objects
 from plimsoll.api.v1alpha1 import SchedulingPolicy
-from plimsoll.preflight.adoption import AdoptionState, judged_adoption
+from plimsoll.check.adoption import AdoptionState, judged_adoption
 from plimsoll.preflight.findings import Level, Unread
 
 ADOPT = {"namespaces": {"include": ["shop"]}}

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from plimsoll.check.leaders import judged_leases
 from plimsoll.ports.leases import Lease
 from plimsoll.preflight.findings import Level
-from plimsoll.preflight.leases import judged_leases, lease_of
+from plimsoll.preflight.leases import lease_of
 from plimsoll.preflight.workloads import installations, workload
 from plimsoll.version import __version__
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from deploy.manifests import Obj
 from deploy.test_own_records import BINDING, POLICY
+from plimsoll.check.record_guard import AdmissionPolicies, judged_record_guard
 from plimsoll.check.server import NEWEST, OLDEST, judged_version
 from plimsoll.preflight.findings import Level
-from plimsoll.preflight.record_guard import AdmissionPolicies, judged_record_guard
 from plimsoll.preflight.rights import service_account
 from plimsoll.preflight.workloads import RunningWorkload
 

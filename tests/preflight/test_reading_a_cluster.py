@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 
 from plimsoll.access.rights import Right
+from plimsoll.check import survey
+from plimsoll.check.leaders import NAME
+from plimsoll.check.record_guard import AdmissionPolicies
 from plimsoll.cluster.watched_resources import AUTOSCALERS
 from plimsoll.kube.resource_claims import GROUP as DEVICES
 from plimsoll.kube.session.errors import APIError, NotFound, Unauthorized
-from plimsoll.preflight import survey, workloads
+from plimsoll.preflight import definition_reader, workloads
 from plimsoll.preflight.definitions import judged_names
 from plimsoll.preflight.findings import Area, Level, Unread, unchecked
-from plimsoll.preflight.leases import NAME
 from plimsoll.preflight.other_schedulers import REPORTERS
 from plimsoll.preflight.ports import judged_ports
-from plimsoll.preflight.record_guard import AdmissionPolicies
 from plimsoll.preflight.rights import DevicePresence
 
 READ, WRITE = Right("get", "", "pods"), Right("patch", "apps", "deployments")
@@ -99,7 +100,8 @@ def served(monkeypatch: pytest.MonkeyPatch, answers: Answers) -> list[tuple[str,
         for each in found[: limit or None]:
             yield each
 
-    monkeypatch.setattr(survey, "objects", objects)
+    for module in (survey, definition_reader):
+        monkeypatch.setattr(module, "objects", objects)
     return asked
 
 

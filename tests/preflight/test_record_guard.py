@@ -8,8 +8,8 @@ import pytest
 from deploy.manifests import Obj
 from deploy.test_own_records import BINDING, POLICY
 from plimsoll.access.rights import Right
+from plimsoll.check.record_guard import AdmissionPolicies, judged_record_guard
 from plimsoll.preflight.findings import Level, Unread
-from plimsoll.preflight.record_guard import AdmissionPolicies, judged_record_guard
 from plimsoll.preflight.rights import service_account
 
 OURS, OTHER = service_account("plimsoll", "plimsoll", "a test"), service_account("tools", "mover", "a test")

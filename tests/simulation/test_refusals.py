@@ -1,4 +1,4 @@
-"""Refusals of a replay: summed over runs, by different pods and workloads, and at the end."""
+"""Refusals of a replay: summed over runs, by different pods, and at the end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cli.planning_scenes import LOW
 from inspection.contents import a_node_document, a_pod_document, a_policy_document, content_of
 from plimsoll.inspection.state import ClusterState
 from plimsoll.simulation.replay import ReplaySettings
-from plimsoll.simulation.report import NAMED, RefusedMoves, replayed
+from plimsoll.simulation.report import RefusedMoves, replayed
 
 if TYPE_CHECKING:
     from inspection.contents import Document
@@ -55,9 +55,7 @@ def test_a_pod_counts_once_in_each_run() -> None:
 
     assert (found.policy, found.reason) == ("all", "Budget")
     assert (found.runs, found.refusals, found.pods, found.at_end) == (6, 12, 2, 2)
-    (subject,) = found.subjects
-    assert (subject.subject, subject.pods, found.workloads) == ("ReplicaSet shop/web", 2, 1)
-    assert found.message == subject.message
+    assert "shop/web" in found.message
 
 
 def test_a_pod_that_two_strategies_want_moved_counts_once() -> None:
@@ -67,8 +65,6 @@ def test_a_pod_that_two_strategies_want_moved_counts_once() -> None:
     (found,) = refused_of(*NODES, *full, BUDGET, strategies=({"name": "RemoveDuplicates"}, LOW))
 
     assert (found.runs, found.refusals, found.pods, found.at_end) == (6, 24, 4, 4)
-    (subject,) = found.subjects
-    assert sorted(subject.strategies) == ["LowNodeUtilization", "RemoveDuplicates"]
 
 
 def test_a_limit_that_only_delays_refuses_nothing_at_the_end() -> None:
@@ -84,18 +80,3 @@ def test_what_no_run_refuses_is_that_of_the_end() -> None:
     (found,) = refused_of(*NODES, *pods_of("web", 4), BUDGET, hours=0.5, cron="0 * * * *")
 
     assert (found.runs, found.refusals, found.pods, found.at_end) == (0, 0, 2, 2)
-
-
-def test_a_hundred_workloads_are_named_and_all_are_counted() -> None:
-    """Those with the most pods first."""
-    room = [a_node_document(name, cpu="999") for name in ("n1", "n2")]
-    many = [pod for each in range(NAMED + 5) for pod in pods_of(f"web-{each:03}", 4)]
-    most = pods_of("zz", 6)
-    budget = {**BUDGET, "spec": {**BUDGET["spec"], "selector": {}}}
-
-    (found,) = refused_of(*room, *many, *most, budget)
-
-    assert found.workloads == NAMED + 6
-    assert len(found.subjects) == NAMED
-    assert found.subjects[0].subject == "ReplicaSet shop/zz"
-    assert found.pods == 2 * (NAMED + 5) + 3

@@ -69,17 +69,6 @@ def test_a_pod_waits_until_another_one_ends() -> None:
     assert (found.arrived, found.ended) == (2, 2)
 
 
-def test_together_all_arrive_at_the_beginning_and_none_ends() -> None:
-    """The usual way to load a cluster with a trace whose pods never overlap."""
-    one = replay_of(
-        [a_node_document("n1"), arriving("a", 0, 300, cpu="3"), arriving("b", 60, 100, cpu="3")],
-        ReplaySettings(3600.0, together=True),
-    )
-
-    assert one.figures.ended == 0
-    assert list(one.world.waiting) == ["b"]
-
-
 def test_evicted_pods_are_replaced_by_their_owners_elsewhere() -> None:
     """Four of one owner on one of two nodes: two move, one in a run, and no strategy complains at the end."""
     one = replay_of([*DUPLICATES, a_rebalancing_policy()])
@@ -286,5 +275,5 @@ def test_no_pod_is_moved_while_an_earlier_replacement_of_its_owner_is_late() -> 
     one = replay_of(documents)
 
     assert (one.figures.late, one.figures.moved.total()) == (1, 1)
-    (said,) = one.figures.refused["all", "ReplacementNotReady"].workloads.values()
+    said = one.figures.refused["all", "ReplacementNotReady"]
     assert said.message.startswith("pod shop/web-r1 was made after a pod of the same owner was moved")

@@ -2,17 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inspection.contents import a_node_document, content_of
-from plimsoll.inspection.plans.answer import LimitAllowance
+from inspection.contents import a_node_document, a_pod_document, a_policy_document, content_of
 from plimsoll.inspection.state import ClusterState
-from plimsoll.simulation.allowances import BY_SUBJECT, NAMED, AllowanceTally
+from plimsoll.simulation.replay import ReplaySettings
 from plimsoll.simulation.report import replayed
-from simulation.test_allowances import NODES, a_budget, outcomes_of, pods_of
 from simulation.test_replay import HOUR, arriving, replay_of
+
+if TYPE_CHECKING:
+    from inspection.contents import Document
+    from plimsoll.simulation.report import PolicySetOutcome
+
+NODES = [a_node_document("n1"), a_node_document("n2")]
+
+
+def a_budget(allowed: int, **selector: str) -> Document:
+    return {
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"minAvailable": 4 - allowed, "selector": {"matchLabels": selector}},
+        "status": {
+            "disruptionsAllowed": allowed,
+            "currentHealthy": 4,
+            "desiredHealthy": 4 - allowed,
+            "expectedPods": 4,
+        },
+    }
+
+
+def outcomes_of(*documents: Document, mode: str = "Enforce", sets: int = 1) -> list[PolicySetOutcome]:
+    """One hour under a policy that runs every ten minutes."""
+    policy = a_policy_document(
+        scheduling={"schedulerName": "plimsoll"},
+        rebalancing={
+            "mode": mode,
+            "schedule": {"intervalSeconds": 600},
+            "strategies": [{"name": "RemoveDuplicates"}],
+        },
+    )
+    state = ClusterState.of(content_of([*documents, policy]))
+    return list(replayed([("all", state)] * sets, ReplaySettings(3600.0)).outcomes)
+
+
+def pods_of(owner: str, count: int) -> list[Document]:
+    """Duplicates on one node."""
+    return [a_pod_document(f"{owner}-{each}", node="n1", owner=owner) for each in range(count)]
+
 
 TERM = {"labelSelector": {"matchLabels": {"role": "leader"}}, "topologyKey": "kubernetes.io/hostname"}
 TO_LEADER = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}}
@@ -78,20 +116,12 @@ def test_strategies_and_budgets_of_a_report_add_up(allowed: int) -> None:
 
     (found,) = outcome.strategies
     assert (found.violations, found.violations_at_end) == (2, 2 if allowed == 0 else 0)
-    assert found.evictions == outcome.evicted == sum(each.evicted for each in outcome.budgets)
-    assert outcome.blocked == sum(each.blocked for each in outcome.budgets)
+    assert found.evictions == outcome.evicted == (0, 2, 2)[allowed]
+    assert outcome.blocked == 0
 
 
-def test_each_limit_with_too_many_workloads_hides_none_of_the_next() -> None:
-    """Two policies of a hundred workloads and more: the names that are left out are of one of them only."""
-    tally = AllowanceTally()
-    for policy in ("a", "b"):
-        found = [
-            LimitAllowance(limit=BY_SUBJECT[0], subject=f"w{n:03}", allowed=1, used=1, left=0)
-            for n in range(NAMED + 5)
-        ]
-        tally.count_run(policy, (), found)
+def test_a_second_set_of_policies_starts_from_the_same_budgets() -> None:
+    first, second = outcomes_of(*NODES, *pods_of("web", 4), a_budget(1, app="web"), sets=2)
 
-    shown = [(each.policy, each.subject) for each in tally.limits()]
-
-    assert [policy for policy, _ in shown] == ["a"] * NAMED + ["b"] * NAMED
+    assert first.evicted == second.evicted > 0
+    assert first.placements_digest == second.placements_digest

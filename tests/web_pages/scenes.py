@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from cli.commands import say
 from cli.planning_scenes import a_rebalancing, crowded, past, policies, saved, scheduled
 from inspection.contents import a_node_document, a_pod_document, a_policy_document
-from plimsoll.web_pages.allowances import Allowance
 from plimsoll.web_pages.heat_map import HeatMap, Tile
 from plimsoll.web_pages.move_arrows import move_arrows
 from plimsoll.web_pages.report import PodsForReason, Report, ReportSection, ReportTable
@@ -65,7 +64,6 @@ def a_hostile_page(folder: Path) -> Path:
         arrows=move_arrows((source, target) for source in names for target in names),
         lines=[time_line(SCRIPT, [(each, [(0, 1.0), (9, 3.0)]) for each in names])],
         waiting=[PodsForReason(each, 9, names) for each in names],
-        allowances=[Allowance(each, each, each, each, 3, 1, 2) for each in names],
     )
     page = folder / "hostile.html"
     index = {

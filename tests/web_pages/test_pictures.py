@@ -57,9 +57,7 @@ def test_a_picture_has_each_node_and_groups_what_waits() -> None:
         used_percent={},
     )
     assert shut.state == "Cordoned"
-    (budget,) = picture.budgets
-    assert (budget.budget, budget.allowed, budget.healthy, budget.desired) == ("shop/db", 0, 1, 1)
-    assert (picture.pods, picture.placeable) == (5, 0)
+    assert (picture.spent_budgets, picture.pods, picture.placeable) == (1, 5, 0)
     (group,) = picture.waiting
     assert group.pods == ("shop/big-a", "shop/big-b")
     assert "Insufficient cpu" in group.reason

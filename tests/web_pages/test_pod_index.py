@@ -2,7 +2,6 @@
 
 from inspection.contents import a_node_document, a_pod_document, content_of
 from plimsoll.inspection.state import ClusterState
-from plimsoll.web_pages.allowances import _runs_without
 from plimsoll.web_pages.pod_index import pod_index
 
 
@@ -25,11 +24,3 @@ def test_a_budget_covers_pods_of_its_own_namespace() -> None:
     assert [row[0] for row in index["pods"]] == ["shop/large", "far/other", "shop/small", "far/none"]
     assert [row[4] for row in index["pods"]] == [0, -1, 0, -1]
     assert len(index["budgets"]) == 1
-
-
-def test_how_many_runs_left_nothing_is_said_in_words() -> None:
-    assert [_runs_without(runs) for runs in (0, 1, 2)] == [
-        "every run left some",
-        "nothing left in 1 run",
-        "nothing left in 2 runs",
-    ]

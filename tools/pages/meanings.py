@@ -36,7 +36,6 @@ KEYS: Mapping[str, str] = {
     "plimsoll.dev/consolidating": "taint of a node that is being emptied; no new pods come",
     "plimsoll.dev/evict": "annotation of a pod or namespace: `false` forbids evictions by policies",
     "plimsoll.dev/from-node": "label of a record: the node that the pod leaves",
-    "plimsoll.dev/gpu-milli": "resource of nodes and pods read from a GPU trace, in thousandths of a GPU",
     "plimsoll.dev/in-work": "annotation of the lease: uid of the pod that is tried, ends of processes at it",
     "plimsoll.dev/owner-kind": "label of a record: the kind of the pod's owner",
     "plimsoll.dev/owner-name": "label of a record: the name of the pod's owner",

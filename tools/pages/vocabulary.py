@@ -17,9 +17,9 @@ from distributions import dotted
 from pages import meanings
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, SUCCESSORS, Phase
 from plimsoll.api.v1alpha1.pod_group import GroupPhase
+from plimsoll.inspection.refusal_reasons import REASONS, ReasonMeaning
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import HoldReason
-from plimsoll.planning.refusal_reasons import REASONS, ReasonMeaning
 from plimsoll.rebalancing.runs.status import DONE
 from plimsoll.toolkit.descheduling.disruption_signals import SIGNALS, Reading
 from syntax_trees import syntax_trees
@@ -40,7 +40,7 @@ SIGNALS_LEAD = (
     "What others write on pods, namespaces and nodes to steer disruption, and how the planners `Proven` and"
     " `Optimal` take it; `Upstream` reads our own annotation only, as descheduler does. A value that cannot"
     " be read protects: the pod stays (`OptedOut`, `NeverEvict`), or the node is not emptied, and the"
-    " policy's status, `plimsoll explain` and `plimsoll lint` (rule `signal-unreadable`) say so. A cost that"
+    " policy's status and `plimsoll explain` say so. A cost that"
     " cannot be read is above all others, and is named likewise. Strategies"
     " that empty nodes are `ConsolidateNodes` and `HighNodeUtilization`; the objective `FewestNodes` keeps"
     " to the same rows. The value `true` of descheduler's `evict` outranks the rows of others about the pod."

@@ -22,12 +22,12 @@ def policy_of(document: Mapping[str, Any]) -> SchedulingPolicy | None:
     policies = rebalancing_policies(document, report, keep=True)
     if not policies:
         return None
-    (made,) = policies
-    made.spec["rebalancing"]["mode"] = "Enforce"
+    ((name, spec),) = policies
+    spec["rebalancing"]["mode"] = "Enforce"
     wire = {
         "apiVersion": "plimsoll.dev/v1alpha1",
         "kind": "SchedulingPolicy",
-        "metadata": {"name": made.name},
-        "spec": made.spec,
+        "metadata": {"name": name},
+        "spec": spec,
     }
     return SchedulingPolicy.from_wire(wire)

@@ -24,7 +24,7 @@ class ExitCode(IntEnum):
 
     DONE = 0
     FAILED = 1  #: also wrong usage, as in kubectl
-    FOUND = 2  #: success, with a result: moves of ``plan``, findings of ``lint``
+    FOUND = 2  #: success, with a result: moves of ``plan``, warnings of ``check --strict``
     INTERRUPTED = 130
     PIPE_CLOSED = 141  #: the reader of the output has closed the pipe
 

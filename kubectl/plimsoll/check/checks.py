@@ -8,21 +8,22 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from plimsoll.check.adoption import judged_adoption
 from plimsoll.check.contact import contact
 from plimsoll.check.grants import granting
+from plimsoll.check.leaders import judged_leases, our_leases
 from plimsoll.check.our_keys import judged_keys
+from plimsoll.check.record_guard import judged_record_guard
 from plimsoll.check.review import Choice, Review, review
 from plimsoll.check.server import judged_contact
+from plimsoll.check.survey import Survey, survey
 from plimsoll.kube.session.session import Session
-from plimsoll.preflight.adoption import judged_adoption
 from plimsoll.preflight.definitions import judged_definitions, judged_names
 from plimsoll.preflight.findings import Area, Finding, Level, Unread, in_order, unchecked
-from plimsoll.preflight.leases import is_renewed, judged_leases, our_leases
+from plimsoll.preflight.leases import is_renewed
 from plimsoll.preflight.other_schedulers import ProgramActivity, judged_programs, seen_programs
 from plimsoll.preflight.policy_conditions import at_work, claims_of, judged_policies
-from plimsoll.preflight.record_guard import judged_record_guard
 from plimsoll.preflight.rights import judged_rights, service_account_of
-from plimsoll.preflight.survey import Survey, survey
 from plimsoll.preflight.unserved_pods import judged_pods
 
 

@@ -5,11 +5,14 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
+from plimsoll.check.leaders import our_leases
+from plimsoll.check.survey import Survey
 from plimsoll.kube.access_reviews import AccessReviews, SubjectReviews
 from plimsoll.kube.session.errors import APIError
 from plimsoll.kube.session.session import Session
+from plimsoll.preflight.definition_reader import unread_of
 from plimsoll.preflight.findings import Unread
-from plimsoll.preflight.leases import Leases, our_leases, pod_of
+from plimsoll.preflight.leases import Leases, pod_of
 from plimsoll.preflight.policy_conditions import at_work
 from plimsoll.preflight.rights import (
     Account,
@@ -20,7 +23,6 @@ from plimsoll.preflight.rights import (
     service_account_of,
     wanted_rights,
 )
-from plimsoll.preflight.survey import Survey, unread_of
 
 #: Maximum number of concurrent reviews.
 REVIEWS = 20

@@ -20,7 +20,7 @@ From = Annotated[
         "--from",
         metavar="FILE",
         help="Answer from a snapshot instead of a live cluster; or from what kubectl get -o json printed"
-        " (files, folders, - for standard input; repeatable), or from the folder of a trace.",
+        " (files, folders, - for standard input; repeatable).",
     ),
 ]
 

@@ -51,7 +51,6 @@ def plan_report(answer: "Plan", state: "ClusterState") -> "Report":
     """The page of ``plimsoll plan``: the cluster, each policy, and the pending pods."""
     from plimsoll.cli.views.plan import comparison_view, policy_view  # noqa: PLC0415 - for pages alone
     from plimsoll.inspection.picture import picture_of  # noqa: PLC0415 - likewise
-    from plimsoll.web_pages.allowances import allowances  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.heat_map import heat_maps  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.move_arrows import move_arrows  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.pod_index import pod_index  # noqa: PLC0415 - likewise
@@ -61,7 +60,7 @@ def plan_report(answer: "Plan", state: "ClusterState") -> "Report":
     sections = [
         ReportSection(
             f"Policy {plan.policy}",
-            _body([*policy_view(plan, wide=True, allowances=False)]),
+            _body([*policy_view(plan, wide=True)]),
             maps=heat_maps(picture, _changes(plan)) if plan.moves else (),
             arrows=move_arrows((each.source_node, each.target_node or "?") for each in plan.moves),
         )
@@ -71,11 +70,6 @@ def plan_report(answer: "Plan", state: "ClusterState") -> "Report":
         sections.append(ReportSection("Comparison", _body([*comparison_view(answer.comparison)])))
     if not answer.moves:
         sections.insert(0, ReportSection("Cluster", ["no moves"], maps=heat_maps(picture, {})))
-    if allowed := allowances(picture.budgets, answer.policies):
-        lead = (
-            "What PodDisruptionBudgets and the policies' limits allow now; each policy is planned by itself."
-        )
-        sections.append(ReportSection("Budgets and limits", [lead], allowances=allowed))
     moved = [each.pod for plan in answer.policies for each in plan.moves]
     return Report(
         title="What policies would move",
@@ -124,7 +118,6 @@ def what_if_report(answer: "WhatIfAnswer", state: "ClusterState") -> "Report":
 def replay_report(answer: "ReplayReport") -> "Report":
     """The page of ``plimsoll replay``: figures over time, a curve for each set of policies."""
     from plimsoll.cli.views.replay import refusal_tables, replay_view  # noqa: PLC0415 - for pages alone
-    from plimsoll.web_pages.allowances import replayed_allowances  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.heat_map import replayed_maps  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.report import PodsForReason, Report, ReportSection  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.time_line import time_line  # noqa: PLC0415 - likewise
@@ -147,15 +140,6 @@ def replay_report(answer: "ReplayReport") -> "Report":
         )
         for title, figure in figures
     ]
-    lead = (
-        "Each as the run left it that left the least; pods that stay for it are summed over the runs, "
-        "and a pod counts once a run."
-    )
-    budgets = [
-        ReportSection(f"Budgets and limits, {outcome.label}", [lead], allowances=allowed)
-        for outcome in answer.outcomes
-        if (allowed := replayed_allowances(outcome))
-    ]
     pending = [
         ReportSection(
             f"Pending at the end, {outcome.label}: {outcome.pending_at_end}",
@@ -170,7 +154,7 @@ def replay_report(answer: "ReplayReport") -> "Report":
         taken="",
         command=_command(),
         sections=[
-            ReportSection("Result", _body(replay_view(answer, wide=False, reasons=False)), lines=lines),
+            ReportSection("Result", _body(replay_view(answer, reasons=False)), lines=lines),
             *(
                 ReportSection(
                     f"Nodes at the beginning and at the end, {outcome.label}",
@@ -178,8 +162,7 @@ def replay_report(answer: "ReplayReport") -> "Report":
                 )
                 for outcome in answer.outcomes
             ),
-            *_refused(list(refusal_tables(answer.outcomes, wide=True))),
-            *budgets,
+            *_refused(list(refusal_tables(answer.outcomes))),
             *pending,
         ],
         explanations=_replayed(answer),
@@ -296,7 +279,7 @@ def _figures(picture: "ClusterPicture") -> list[tuple[str, str]]:
         ("nodes", len(picture.nodes)),
         ("pods with a node", picture.pods),
         ("pods without a place", sum(len(each.pods) for each in picture.waiting)),
-        ("budgets that allow no disruption", sum(1 for each in picture.budgets if not each.allowed)),
+        ("budgets that allow no disruption", picture.spent_budgets),
     ]
     if picture.placeable:
         found.insert(2, ("pods that wait and would find a place", picture.placeable))

@@ -1,4 +1,4 @@
-"""Summarizes a cluster for pages: nodes with their utilisation, budgets, and pods without a node."""
+"""Summarizes a cluster for pages: nodes with their utilisation, and pods without a node."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -41,16 +41,6 @@ class PodsWithoutNode(AnswerPart):
     )
 
 
-class PicturedBudget(AnswerPart):
-    """A PodDisruptionBudget."""
-
-    budget: str = Field(description="The PodDisruptionBudget, as namespace/name.")
-    allowed: int = Field(ge=0, description="Disruptions that it allows now.")
-    healthy: int = Field(ge=0, description="Pods that are healthy.")
-    expected: int = Field(ge=0, description="Pods that it covers.")
-    desired: int = Field(ge=0, description="Pods that must be healthy.")
-
-
 class ClusterPicture(Answer):
     """The utilisation of a cluster."""
 
@@ -60,7 +50,7 @@ class ClusterPicture(Answer):
         description="Reasons why pods have no node, the one with the most pods first."
     )
     placeable: int = Field(ge=0, description="Pods that wait and would find a place now.")
-    budgets: tuple[PicturedBudget, ...] = Field(description="PodDisruptionBudgets, sorted by name.")
+    spent_budgets: int = Field(ge=0, description="PodDisruptionBudgets that allow no disruption now.")
     resources: tuple[str, ...] = Field(description="What nodes have: cpu, memory, pods, then extended ones.")
 
 
@@ -77,7 +67,9 @@ def picture_of(state: ClusterState) -> ClusterPicture:
             sorted(_waiting(state, changed.queue), key=lambda each: (-len(each.pods), each.reason))
         ),
         placeable=len(changed.placed),
-        budgets=tuple(_budgets(state)),
+        spent_budgets=sum(
+            not each.status.disruptions_allowed for each in state.cluster.objects.budgets.values()
+        ),
         resources=(*COLUMNS, *sorted(named - set(COLUMNS))),
     )
 
@@ -116,18 +108,6 @@ def _nodes(cluster: Cluster, state: ClusterState) -> Iterator[PicturedNode]:
 
 def _percent(amount: float, room: int) -> float:
     return round(100 * amount / room, PLACES)
-
-
-def _budgets(state: ClusterState) -> Iterator[PicturedBudget]:
-    for key, budget in sorted(state.cluster.objects.budgets.items()):
-        status = budget.status
-        yield PicturedBudget(
-            budget=key,
-            allowed=status.disruptions_allowed,
-            healthy=status.current_healthy,
-            expected=status.expected_pods,
-            desired=status.desired_healthy,
-        )
 
 
 def _waiting(state: ClusterState, queue: OfflineCluster) -> Iterator[PodsWithoutNode]:

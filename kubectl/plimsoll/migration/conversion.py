@@ -1,4 +1,4 @@
-"""Converts documents of descheduler, koordinator and kube-scheduler to policies that the operator accepts."""
+"""Converts documents of descheduler and kube-scheduler to policies that the operator accepts."""
 
 import copy
 import re
@@ -11,26 +11,18 @@ from msgspec.structs import replace
 from plimsoll.api.schema.resource import API_VERSION
 from plimsoll.framework import ConfigurationError
 from plimsoll.migration.documents import MigrationError, SourceDocument
-from plimsoll.migration.koordinator_conversion import load_policies
-from plimsoll.migration.rebalancing_conversion import ConvertedProfiles, rebalancing_policies
+from plimsoll.migration.rebalancing_conversion import rebalancing_policies
 from plimsoll.migration.report import FieldChange, ReportLine, ReportWriter
 from plimsoll.migration.scheduling_conversion import scheduling_policies
-from plimsoll.migration.strategy_map import as_v1alpha2
 from plimsoll.policies.judgement import PolicyChecks
 
 DESCHEDULER, SCHEDULER = "DeschedulerPolicy", "KubeSchedulerConfiguration"
-KOORDINATOR = "DeschedulerConfiguration"
 
-VERSIONS: Mapping[str, tuple[str, ...]] = {
-    DESCHEDULER: ("descheduler/v1alpha1", "descheduler/v1alpha2"),
-    KOORDINATOR: ("descheduler/v1alpha2",),
-    SCHEDULER: (
-        "kubescheduler.config.k8s.io/v1",
-        "kubescheduler.config.k8s.io/v1beta3",
-        "kubescheduler.config.k8s.io/v1beta2",
-    ),
+VERSIONS: Mapping[str, str] = {
+    DESCHEDULER: "descheduler/v1alpha2",
+    SCHEDULER: "kubescheduler.config.k8s.io/v1",
 }
-"""The formats that can be converted: API versions by kind."""
+"""The formats that can be converted: API version by kind."""
 
 
 class ConvertedFiles(Struct, frozen=True):
@@ -86,25 +78,13 @@ def convert_documents(
 def _converted(
     document: SourceDocument, names: set[str], plugins: Collection[str], *, keep: bool
 ) -> tuple[list[dict[str, Any]], list[ReportLine]]:
+    report = ReportWriter(document)
     try:
         if document.kind == SCHEDULER:
-            report = ReportWriter(document)
             specs = scheduling_policies(document.body, report, plugins, keep=keep)
             unknown = "kube-scheduler has no such field in this version."
-        elif document.kind == KOORDINATOR:
-            report = ReportWriter(document)
-            specs = load_policies(document.body, report)
-            unknown = "Nothing of the kind is needed here, or flags of plimsoll run have it."
-        elif document.api_version == "descheduler/v1alpha1":
-            rewritten = as_v1alpha2(document.body)
-            report = ReportWriter(document, rewritten.origins, rewritten.second_origins)
-            with rewritten.named_as_written():
-                specs = _specs(rebalancing_policies(rewritten.document, report, keep=keep))
-            report.add(rewritten.notes)
-            unknown = "descheduler has no such field in v1alpha1 and ignores it."
         else:
-            report = ReportWriter(document)
-            specs = _specs(rebalancing_policies(document.body, report, keep=keep))
+            specs = rebalancing_policies(document.body, report, keep=keep)
             unknown = "descheduler has no such field, or it has no effect there."
     except ConfigurationError as exc:
         raise MigrationError(document.origin, str(exc)) from exc
@@ -120,10 +100,6 @@ def _converted(
         for name, spec in specs
     ]
     return policies, lines
-
-
-def _specs(converted: Sequence[ConvertedProfiles]) -> list[tuple[str, dict[str, Any]]]:
-    return [(each.name, each.spec) for each in converted]
 
 
 def _renamed(line: ReportLine, names: Mapping[str, str]) -> ReportLine:
@@ -143,11 +119,10 @@ def _unique(name: str, names: set[str]) -> str:
 
 def _check_version(document: SourceDocument) -> None:
     known = VERSIONS[document.kind]
-    if document.api_version not in known:
+    if document.api_version != known:
         given = document.api_version or "missing"
         raise MigrationError(
-            document.origin,
-            f"apiVersion of {document.kind} is {given}; convert reads {', '.join(known)}",
+            document.origin, f"apiVersion of {document.kind} is {given}; convert reads {known}"
         )
 
 
@@ -160,7 +135,7 @@ def _left_out(document: SourceDocument) -> ReportLine:
         document.line(("kind",)),
         (),
         "",
-        f"{kind} is not a configuration of descheduler, koordinator or kube-scheduler; left out.",
+        f"{kind} is not a configuration of descheduler or kube-scheduler; left out.",
     )
 
 
@@ -173,6 +148,6 @@ def _nothing(documents: Sequence[SourceDocument]) -> str:
     if not kinds:
         return "there is no profile with an enabled strategy, so there is nothing to convert"
     return (
-        f"nothing to convert: found {', '.join(kinds)}; convert reads {DESCHEDULER}, {KOORDINATOR},"
-        f" {SCHEDULER} and ConfigMaps that carry one of them"
+        f"nothing to convert: found {', '.join(kinds)}; convert reads {DESCHEDULER}, {SCHEDULER} and"
+        f" ConfigMaps that carry one of them"
     )

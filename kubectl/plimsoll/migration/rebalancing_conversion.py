@@ -45,13 +45,6 @@ FURTHER_LIMITS = {
 DEFAULT_SCHEDULER = "default-scheduler"
 
 
-class ConvertedProfiles(Struct, frozen=True):
-    """A policy made from profiles."""
-
-    name: str
-    spec: dict[str, Any]
-
-
 class _Draft(Struct):
     """A policy under construction.
 
@@ -77,8 +70,8 @@ class _Draft(Struct):
 
 def rebalancing_policies(
     document: Mapping[str, Any], report: ReportWriter, *, keep: bool
-) -> list[ConvertedProfiles]:
-    """Convert a DeschedulerPolicy to policies.
+) -> list[tuple[str, dict[str, Any]]]:
+    """Convert a DeschedulerPolicy to policies: names and specs.
 
     Args:
         document: A DeschedulerPolicy, descheduler/v1alpha2.
@@ -94,7 +87,7 @@ def rebalancing_policies(
     ]
     drafts = _drafts(profiles, given.sources | {""}, report, keep=keep)
     shared = list(_shared(given, document, keep=keep, policies=len(drafts)))
-    found: list[ConvertedProfiles] = []
+    found: list[tuple[str, dict[str, Any]]] = []
     for draft in drafts:
         name = "descheduler" if len(drafts) == 1 else f"descheduler-{draft.names[0] or len(found) + 1}"
         spec: dict[str, Any] = {"scope": {}, "rebalancing": {}}
@@ -115,7 +108,7 @@ def rebalancing_policies(
         if draft.evictor.spec:
             rebalancing["evictor"] = dict(draft.evictor.spec)
         report.add(draft.notes, name)
-        found.append(ConvertedProfiles(name, spec))
+        found.append((name, spec))
     return found
 
 

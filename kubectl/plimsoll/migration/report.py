@@ -80,53 +80,32 @@ def path_text(path: Path) -> str:
 
 
 class ReportWriter:
-    """Collects the lines about one document.
+    """Collects the lines about one document."""
 
-    Args:
-        origins: Maps the conversion's paths to paths of the document, where these differ; children of a
-            path map to children of its counterpart.
-        second_origins: The same, for values that combine two fields of the document.
-    """
-
-    def __init__(
-        self,
-        document: SourceDocument,
-        origins: Mapping[Path, Path | None] | None = None,
-        second_origins: Mapping[Path, Path | None] | None = None,
-    ) -> None:
+    def __init__(self, document: SourceDocument) -> None:
         self._document = document
-        self._origins, self._second_origins = origins or {}, second_origins or {}
         self._lines: dict[ReportLine, dict[str, None]] = {}
         self._covered: set[Path] = set()
 
     def add(self, notes: Iterable[Note], policy: str = "") -> None:
         """Add notes about a resulting policy; identical notes about a field are merged."""
         for note in notes:
-            if note.source is None:
-                self._write(note, None, policy)
-                continue
-            for origins in (self._origins, self._second_origins):
-                source = _original(note.source, origins)
-                # Without one it is a step of the conversion that has no field in the file.
-                if source is not None and _has(self._document.body, source):
-                    self._write(note, source, policy)
+            # A step of the conversion may have no field in the file.
+            if note.source is None or _has(self._document.body, note.source):
+                self._write(note, policy)
 
-    def _write(self, note: Note, source: Path | None, policy: str) -> None:
-        change, sentence = note.change, note.sentence
+    def _write(self, note: Note, policy: str) -> None:
+        source = note.source
         if source is not None:
             self._covered.add(source)
-            name = note.target.rpartition(".")[2]
-            if change is FieldChange.KEPT and name and source[-1] != name and isinstance(source[-1], str):
-                change = FieldChange.RENAMED
-                sentence = f"Written as {name}." if sentence == AS_WRITTEN else sentence
         line = ReportLine(
-            change,
+            note.change,
             self._document.origin,
             "" if source is None else path_text(source),
             0 if source is None else self._document.line(source),
             (),
             note.target,
-            sentence,
+            note.sentence,
         )
         policies = self._lines.setdefault(line, {})
         if note.target.startswith(("spec.", "metadata.")):
@@ -140,14 +119,6 @@ class ReportWriter:
                 self.add([dropped(path, unknown)])
         found = (replace(line, policies=tuple(policies)) for line, policies in self._lines.items())
         return sorted(found, key=lambda each: (not each.source, each.line))
-
-
-def _original(path: Path, origins: Mapping[Path, Path | None]) -> Path | None:
-    for length in range(len(path), -1, -1):
-        if path[:length] in origins:
-            original = origins[path[:length]]
-            return None if original is None else (*original, *path[length:])
-    return path
 
 
 def _is_heading(path: Path) -> bool:

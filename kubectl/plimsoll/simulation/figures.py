@@ -7,7 +7,6 @@ import numpy as np
 from msgspec import Struct, field
 
 from plimsoll.offline.cluster import OfflineCluster
-from plimsoll.simulation.allowances import AllowanceTally
 from plimsoll.simulation.refusals import RefusalTallies
 
 
@@ -50,7 +49,6 @@ class Figures(Struct):
         moved: Evictions by policy and strategy.
         violations: Number of violations by policy and strategy, in the first run.
         remaining: The same at the end.
-        allowances: What runs leave of budgets and limits.
         refused: Pods that stayed although strategies proposed them, by policy and reason.
         placements: Uid and node in order; equal for equal replays.
     """
@@ -67,7 +65,6 @@ class Figures(Struct):
     moved: Counter[tuple[str, str]] = field(default_factory=Counter)
     violations: dict[tuple[str, str], int] = field(default_factory=dict)
     remaining: dict[tuple[str, str], int] = field(default_factory=dict)
-    allowances: AllowanceTally = field(default_factory=AllowanceTally)
     refused: RefusalTallies = field(default_factory=dict)
     waits: list[float] = field(default_factory=list)
     samples: list[ClusterSample] = field(default_factory=list)

@@ -4,21 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct, field
 
-from plimsoll.planning.moves import EvictionPlan, Refused, workload_of
-
-
-class RefusedWorkload(Struct):
-    """Pods of one workload that stay for one reason.
-
-    Attributes:
-        message: Why the first of them stays.
-        pods: ``namespace/name`` by uid, in the order of their first refusal.
-        strategies: The strategies that proposed them, in the same order.
-    """
-
-    message: str
-    pods: dict[str, str] = field(default_factory=dict)
-    strategies: dict[str, None] = field(default_factory=dict)
+from plimsoll.planning.moves import EvictionPlan, Refused
 
 
 class RefusalTally(Struct):
@@ -28,18 +14,15 @@ class RefusalTally(Struct):
         refusals: Summed over the runs; a pod counts once per run, regardless of the number of strategies.
         runs: Number of runs with at least one refusal.
         at_end: Number of pods that a run at the end would refuse.
-        workloads: Refused workloads keyed by name, in the order of their first refusal.
+        message: Why the first of them stays.
+        pods: Uids, in the runs and at the end; a replacement is another pod.
     """
 
+    message: str
     refusals: int = 0
     runs: int = 0
     at_end: int = 0
-    workloads: dict[str, RefusedWorkload] = field(default_factory=dict)
-
-    @property
-    def pods(self) -> int:
-        """The number of different pods, in the runs and at the end; a replacement is another pod."""
-        return sum(len(each.pods) for each in self.workloads.values())
+    pods: set[str] = field(default_factory=set)
 
 
 #: Refusals keyed by policy and reason.
@@ -64,9 +47,5 @@ def count_end(policy: str, plan: EvictionPlan, into: RefusalTallies) -> None:
 
 def _name(policy: str, refused: Iterable[Refused], into: RefusalTallies) -> None:
     for each in refused:
-        tally = into.setdefault((policy, each.refusal.reason), RefusalTally())
-        workload = tally.workloads.setdefault(
-            workload_of(each.pod).name, RefusedWorkload(each.refusal.message)
-        )
-        workload.pods.setdefault(each.pod.uid, each.pod.key)
-        workload.strategies[each.strategy] = None
+        tally = into.setdefault((policy, each.refusal.reason), RefusalTally(each.refusal.message))
+        tally.pods.add(each.pod.uid)

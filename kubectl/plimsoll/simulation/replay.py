@@ -18,7 +18,6 @@ from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.measurements import Measurements
 from plimsoll.inspection.placement.fit import schedulers_of
-from plimsoll.inspection.plans.allowances import budget_allowances, limit_allowances
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.offline.cluster import OfflineCluster
@@ -76,13 +75,11 @@ class ReplaySettings(msgspec.Struct, frozen=True):
         seconds: Duration in virtual time.
         seed: Seed of the scheduler's choice among equally good nodes.
         enforce: Whether to carry out moves of policies in mode DryRun, too.
-        together: Whether all pods arrive at the start and none ends.
     """
 
     seconds: float
     seed: int = 0
     enforce: bool = False
-    together: bool = False
 
 
 #: Called with the elapsed virtual seconds.
@@ -135,9 +132,8 @@ class Replay:
                 self.world.ended[pod.uid] = pod
             else:
                 self._expect(pod)
-        if not self.setting.together:
-            for pod in self.world.fork.pods.values():
-                self._set_end(pod, pod.pod.status.start_time)
+        for pod in self.world.fork.pods.values():
+            self._set_end(pod, pod.pod.status.start_time)
         for name in self.state.working:
             self._set_run(name, first=True)
         for number in range(SAMPLES + 1):
@@ -207,7 +203,7 @@ class Replay:
     def _expect(self, pod: PodInfo) -> None:
         """Schedule a pending pod's arrival, at its creation time or at the start."""
         created = pod.pod.metadata.creation_timestamp
-        at = self.state.now if created is None or self.setting.together else created.timestamp()
+        at = self.state.now if created is None else created.timestamp()
         self._coming[pod.uid] = pod
         self._push(max(at, self.state.now), EventKind.ARRIVAL, pod.uid)
 
@@ -247,8 +243,7 @@ class Replay:
     def _placed(self, pod: PodInfo, node: str, waited: float) -> None:
         self.figures.waits.append(waited)
         self.figures.placements.append((pod.uid, node))
-        if not self.setting.together:
-            self._set_end(pod, None)
+        self._set_end(pod, None)
         self._budgets.count_missing(self._budget_of.pop(pod.uid, ""), -1)
         awaited = self._awaited.pop(pod.uid, None)
         if awaited is None:
@@ -282,9 +277,6 @@ class Replay:
             self._complain(name, plan, self.figures.violations)
         self.figures.runs[name] += 1
         count_run(name, plan, self.figures.refused)
-        self.figures.allowances.count_run(
-            name, budget_allowances(cluster, plan), limit_allowances(wanted, cluster, around, plan.moves)
-        )
         self._over[name].learn(plan.classes, wanted.strategies, cluster)
         spec = self.state.working[name].spec.rebalancing or RebalancingSpec()
         if spec.mode is Mode.DRY_RUN and not self.setting.enforce:
@@ -297,7 +289,6 @@ class Replay:
         """Evict the pod, let its owner replace it, and place waiting pods."""
         if not self._budgets.may_disrupt(move.budget):
             self.figures.blocked += 1
-            self.figures.allowances.blocked[policy, move.budget] += 1
             self._remember(_Awaited(policy, move, self._now), MoveOutcome.BLOCKED)
             return
         if move.waits and under_way(self._sent_moves())[move.workload.key]:
@@ -306,7 +297,6 @@ class Replay:
         if left is None:
             return
         self.figures.moved[policy, move.strategy] += 1
-        self.figures.allowances.evicted[policy, move.budget] += 1
         self._sent.append((self._now, policy))
         made = self._replace(left)
         if made is not None:

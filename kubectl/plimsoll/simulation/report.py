@@ -9,19 +9,13 @@ from pydantic import Field
 
 from plimsoll.answers.answer import Answer, AnswerPart
 from plimsoll.inspection.picture import requested_percent
-from plimsoll.inspection.plans.answer import RefusedSubject
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.simulation.allowances import ReplayedBudget, ReplayedLimit
 from plimsoll.simulation.figures import Figures, percentile
-from plimsoll.simulation.refusals import RefusalTally
 from plimsoll.simulation.replay import Replay, ReplayProgress, ReplaySettings
 
-#: Maximum number of pods or workloads listed per group.
+#: Maximum number of pods listed per group.
 NAMED = 100
-
-#: Number of example pods listed per workload.
-EXAMPLES = 5
 
 
 class StrategyOutcome(AnswerPart):
@@ -64,11 +58,6 @@ class RefusedMoves(AnswerPart):
     refusals: int = Field(ge=0, description="Summed over the runs; a pod counts once a run.")
     runs: int = Field(ge=0, description="Runs that refuse at least one pod for this reason.")
     at_end: int = Field(ge=0, description="Pods that a run at the end would refuse.")
-    workloads: int = Field(ge=1, description="How many workloads these pods are of.")
-    subjects: tuple[RefusedSubject, ...] = Field(
-        description="Workloads whose pods stay for this reason, those with the most pods first; the first "
-        "hundred."
-    )
 
 
 class ReplayedNode(AnswerPart):
@@ -105,13 +94,6 @@ class PolicySetOutcome(AnswerPart):
     strategies: tuple[StrategyOutcome, ...] = Field(description="Outcome of each strategy of each policy.")
     refused: tuple[RefusedMoves, ...] = Field(
         description="Why pods stay that strategies want moved, the most frequent reason first."
-    )
-    budgets: tuple[ReplayedBudget, ...] = Field(
-        description="PodDisruptionBudgets, each in the runs of every policy that touches it."
-    )
-    limits: tuple[ReplayedLimit, ...] = Field(
-        description="Limits of the policies; of those on nodes, namespaces and workloads what was used up, "
-        "the first hundred a field."
     )
     utilisation: tuple[UtilisationSample, ...] = Field(
         description="Samples of the utilisation, from the beginning to the end."
@@ -177,8 +159,6 @@ def _outcome(
         pending_max_seconds=round(max(figures.waits, default=0.0), 3),
         strategies=_strategies(figures),
         refused=_refused(figures),
-        budgets=tuple(figures.allowances.budgets(replay.world.fork.objects.budgets)),
-        limits=tuple(figures.allowances.limits()),
         utilisation=tuple(
             UtilisationSample(
                 at_seconds=round(each.at),
@@ -226,27 +206,11 @@ def _refused(figures: Figures) -> tuple[RefusedMoves, ...]:
         RefusedMoves(
             policy=policy,
             reason=reason,
-            message=next(iter(tally.workloads.values())).message,
-            pods=tally.pods,
+            message=tally.message,
+            pods=len(tally.pods),
             refusals=tally.refusals,
             runs=tally.runs,
             at_end=tally.at_end,
-            workloads=len(tally.workloads),
-            subjects=_subjects(tally),
         )
         for (policy, reason), tally in ordered
-    )
-
-
-def _subjects(tally: RefusalTally) -> tuple[RefusedSubject, ...]:
-    ordered = sorted(tally.workloads.items(), key=lambda each: (-len(each[1].pods), each[0]))
-    return tuple(
-        RefusedSubject(
-            subject=name,
-            pods=len(found.pods),
-            strategies=tuple(found.strategies),
-            message=found.message,
-            examples=tuple(found.pods.values())[:EXAMPLES],
-        )
-        for name, found in ordered[:NAMED]
     )

@@ -172,7 +172,7 @@ class Dump:
             if resource.kind.includes(msgspec.json.decode(document, type=ApiObject)):
                 self.put(resource.name, document, place)
 
-    def put(self, plural: str, document: bytes, place: str = "trace") -> None:
+    def put(self, plural: str, document: bytes, place: str) -> None:
         """Add one object.
 
         Raises:

@@ -1,4 +1,4 @@
-"""SnapshotError: a snapshot, dump or trace cannot be read or written; explained in one sentence."""
+"""SnapshotError: a snapshot or dump cannot be read or written; explained in one sentence."""
 
 from plimsoll.framework.errors import PlimsollError
 

@@ -1,4 +1,4 @@
-"""Reads the state of a cluster from files: a snapshot, dumps of kubectl, or a trace; the only entry point.
+"""Reads the state of a cluster from files: a snapshot, or dumps of kubectl; the only entry point.
 
 Nothing in a file is executed, and no name in it is used as a path. Decompressed sizes are bounded.
 """
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from plimsoll.snapshots import file, traces
+from plimsoll.snapshots import file
 from plimsoll.snapshots.content import SnapshotContent
 from plimsoll.snapshots.dumps import Dump
 from plimsoll.snapshots.errors import SnapshotError
@@ -33,8 +33,7 @@ def read(
     """Read the state of a cluster.
 
     Args:
-        paths: A snapshot file; or files and folders with kubectl's output, "-" for standard input; or the
-            folder of a trace.
+        paths: A snapshot file; or files and folders with kubectl's output, "-" for standard input.
         stdin: Standard input.
         largest: Maximum number of decompressed bytes.
 
@@ -43,11 +42,9 @@ def read(
     """
     named = [str(path) for path in paths]
     if not named:
-        raise SnapshotError("no file", "name a snapshot, files that kubectl get -o json printed, or a trace")
+        raise SnapshotError("no file", "name a snapshot, or files that kubectl get -o json printed")
     dump, taken = Dump(), 0.0
-    traced = {name for name in named if name != STDIN and traces.add(Path(name), dump.put)}
-    files = [each for name in named if name not in traced for each in _files_of(name)]
-    for name in files:
+    for name in [each for one in named for each in _files_of(one)]:
         with _opened(name, stdin) as (stream, modified):
             beginning = stream.peek(len(file.MAGIC))[: len(file.MAGIC)]
             if file.is_snapshot(beginning):
@@ -56,10 +53,7 @@ def read(
                 return file.read(stream, name, largest=largest)
             _add(dump, _bounded(stream, name, largest), name)
             taken = max(taken, modified)
-    return dump.content(
-        traces.EPOCH if traced else taken,
-        named[0] if len(named) == 1 else f"{named[0]} and {len(named) - 1} more",
-    )
+    return dump.content(taken, named[0] if len(named) == 1 else f"{named[0]} and {len(named) - 1} more")
 
 
 def _files_of(name: str) -> list[str]:

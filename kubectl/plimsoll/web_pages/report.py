@@ -8,7 +8,6 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from plimsoll.web_pages.allowances import MOST, Allowance
 from plimsoll.web_pages.heat_map import HeatMap
 from plimsoll.web_pages.html_page import rendered
 from plimsoll.web_pages.move_arrows import MoveArrows
@@ -46,7 +45,6 @@ class ReportSection(Struct, frozen=True):
     """A part of the page: sentences, drawings, tables.
 
     Attributes:
-        allowances: Remaining budgets and limits; the page shows the first :data:`MOST`.
         body: Lines and tables in their order.
     """
 
@@ -56,12 +54,6 @@ class ReportSection(Struct, frozen=True):
     arrows: MoveArrows | None = None
     lines: Sequence[TimeLine] = ()
     waiting: Sequence[PodsForReason] = ()
-    allowances: Sequence[Allowance] = ()
-
-    @property
-    def shown(self) -> Sequence[Allowance]:
-        """The allowances on the page."""
-        return self.allowances[:MOST]
 
 
 class Report(Struct, frozen=True):

@@ -16,12 +16,12 @@ from plimsoll.kube.session.session import Session
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
+from plimsoll.preflight.definition_reader import read_definitions
 from plimsoll.preflight.definitions import SHADOWED, judged_definitions, judged_names, shadowed
 from plimsoll.preflight.findings import Finding, Level
 from plimsoll.preflight.other_schedulers import WORDS, ProgramActivity, judged_programs, seen_programs
 from plimsoll.preflight.policy_conditions import at_work, claims_of
 from plimsoll.preflight.rights import Account, judged_rights, wanted_rights
-from plimsoll.preflight.survey import read_definitions
 from plimsoll.preflight.unserved_pods import judged_pods, waiting_names
 from plimsoll.preflight.workloads import RunningWorkload, image_words, running_pod
 from plimsoll.scheduling.orphaned_pods import OrphanedPods

@@ -1,11 +1,10 @@
-"""Targets of files: manifests, configurations of other schedulers, snapshots, traces, kubeconfigs."""
+"""Targets of files: manifests, configurations of other schedulers, snapshots, kubeconfigs."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -23,8 +22,6 @@ from plimsoll.cli.manifests import manifests_of
 from plimsoll.commands.errors import UserError
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.inspection.catalogue import Catalogue, RebalancingJudge, SchedulingJudge
-from plimsoll.inspection.lint.rules import RULES, lint
-from plimsoll.inspection.lint.subjects import nothing_known, with_manifests
 from plimsoll.inspection.manifests.documents import read_manifests
 from plimsoll.inspection.manifests.pod_defaults import ManifestError
 from plimsoll.inspection.overview import overview
@@ -34,14 +31,12 @@ from plimsoll.kube.session.credentials import Loaded, contexts, loader, present_
 from plimsoll.kube.session.errors import APIError
 from plimsoll.migration.conversion import convert_documents
 from plimsoll.migration.documents import MigrationError, read_documents
-from plimsoll.model.decoding import DecodeError
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.policies.judgement import PolicyChecks
-from plimsoll.snapshots import file, traces
+from plimsoll.snapshots import file
 from plimsoll.snapshots.content import SnapshotContent
-from plimsoll.snapshots.dumps import Dump
 from plimsoll.snapshots.errors import SnapshotError
 from plimsoll.snapshots.reader import read
 
@@ -66,7 +61,7 @@ def _held(data: bytes) -> Iterator[Path]:
 
 
 def manifests(data: bytes) -> object:
-    """Files of -f, read for validate, fit, what-if, plan and lint."""
+    """Files of -f, read for validate, fit, what-if and plan."""
     with _held(data) as path:
         found, kind = outcome(lambda: manifests_of(path), UserError)
     if found is None:
@@ -76,13 +71,7 @@ def manifests(data: bytes) -> object:
     answer = validated(submitted, _catalogue(), NOW)
     kinds = [each.verdict + kind_of(each.message, needed=False) for each in answer.documents[:3]]
     answer.model_dump_json()
-    kinds.append(outcome(lambda: read_manifests(contents, "default", ClusterObjects()), ManifestError)[1])
-    pairs = [("f", each) for each in contents]
-    around, kind = outcome(lambda: with_manifests(nothing_known("why"), pairs, "default"), DecodeError)
-    if around is not None:
-        found_by_rules = lint(around, [each.id for each in RULES]).findings[:5]
-        kinds += [kind_of(finding.message) for finding in found_by_rules]
-    return (*kinds, kind)
+    return (*kinds, outcome(lambda: read_manifests(contents, "default", ClusterObjects()), ManifestError)[1])
 
 
 def convert(data: bytes) -> object:
@@ -143,22 +132,6 @@ def kubeconfig(data: bytes) -> object:
         except APIError as exc:
             return kind_of(str(exc))
         return bool(loaded.authorization), type(namespace).__name__
-
-
-#: Where folders cost nothing, None for where all are.
-_IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
-
-
-def trace(data: bytes) -> object:
-    """The tables of a trace: the nodes before a line of four signs, the pods after it."""
-    nodes, _, pods = data.partition(b"====\n")
-    with tempfile.TemporaryDirectory(prefix="fuzzing-", dir=_IN_MEMORY) as name:
-        folder = Path(name)
-        (folder / "openb_node_list_all_node.csv.gz").write_bytes(gzip.compress(nodes, 1))
-        (folder / "openb_pod_list_default.csv.gz").write_bytes(gzip.compress(pods, 1))
-        dump = Dump()
-        found, kind = outcome(lambda: traces.add(folder, dump.put), SnapshotError)
-        return kind if not found else outcome(lambda: dump.content(0.0, "trace"), SnapshotError)[1]
 
 
 def _files(*patterns: str) -> Callable[[], list[bytes]]:
@@ -250,19 +223,13 @@ clusters:
 contexts: [{name: c, context: {cluster: k, user: u, namespace: n}}]
 users: [{name: u, user: {token: abc}}]
 """
-OPENB = (
-    b"sn,cpu_milli,memory_mib,gpu,model\nopenb-node-0,64000,262144,2,P100\n====\n"
-    b"name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
-    b"openb-pod-0,12000,16384,1,1000,V100|P100,LS,Running,0,12537496,0\n"
-)
-
 #: YAML is read by a parser that builds objects for each event: what a byte may cost is more.
 YAML = Bound(seconds=1.0, seconds_each=1e-4, memory=2**24, memory_each=2500.0)
 
 TARGETS = (
     Target(
         "manifests",
-        "cli.manifests, inspection.validation, inspection.manifests, inspection.lint",
+        "cli.manifests, inspection.validation, inspection.manifests",
         "files of -f: policies, pods, workloads, budgets",
         manifests,
         _manifest_seeds,
@@ -329,15 +296,6 @@ TARGETS = (
             b"username: a",
             b"password: b",
         ),
-        YAML,
-    ),
-    Target(
-        "traces",
-        "snapshots.traces",
-        "tables of traces (OpenB)",
-        trace,
-        lambda: [OPENB],
-        (b",", b"====\n", b'"', b"nan", b"1e400"),
         YAML,
     ),
 )

@@ -19,8 +19,6 @@ from plimsoll.cluster.watched_resources import WATCHED
 from plimsoll.inspection.catalogue import Catalogue, RebalancingJudge, SchedulingJudge
 from plimsoll.inspection.explanations.node import explain_node
 from plimsoll.inspection.explanations.pod import explain_pod
-from plimsoll.inspection.lint.rules import RULES, lint
-from plimsoll.inspection.lint.subjects import of_cluster
 from plimsoll.inspection.plans.plans import plan_of
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.kinds.objects import ClusterObjects
@@ -92,7 +90,7 @@ def record(data: bytes) -> object:
 
 
 def cluster(data: bytes) -> object:
-    """A hostile object among neighbours, mirrored, planned, explained and linted: they come through.
+    """A hostile object among neighbours, mirrored, planned and explained: they come through.
 
     The first byte says of which kind it is.
     """
@@ -113,7 +111,6 @@ def cluster(data: bytes) -> object:
     explained = explain_pod(state, "near", "pending")
     explain_node(state, "n1").model_dump_json()
     plans = plan_of(state)
-    lint(of_cluster(state), [each.id for each in RULES]).model_dump_json()
     plans.model_dump_json()
     explained.model_dump_json()
     for sentence in explained.summary:
@@ -250,7 +247,7 @@ TARGETS = (
     Target(
         "cluster",
         "cluster.ingestion, model.columns, plugins, strategies, planning, inspection",
-        "one object of any kind in a cluster that is mirrored, planned, explained and linted",
+        "one object of any kind in a cluster that is mirrored, planned and explained",
         cluster,
         _objects,
         (*ANNOTATIONS, b'"nodeName":"n2"', b'"uid":"x"', b'"app":"near2"', b'"topologyKey":"zone"'),

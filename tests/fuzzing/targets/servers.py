@@ -11,6 +11,7 @@ from fuzzing.target import Bound, Broken, Target, kind_of
 from fuzzing.told_session import LOOPS, ToldTransport, a_session
 from plimsoll.access.rights import Right
 from plimsoll.check.checks import judged
+from plimsoll.check.survey import survey
 from plimsoll.cli.callers import pauses, pod_proxy
 from plimsoll.kube.access_reviews import AccessReviews, CallerReviews
 from plimsoll.kube.custom_resources import PolicyResources, shadowing_evictions
@@ -25,7 +26,6 @@ from plimsoll.kube.usage.metrics_api import UsageMeter
 from plimsoll.model.kinds.deployment import Deployment
 from plimsoll.ports.leases import Lease
 from plimsoll.ports.writes import WriteResult
-from plimsoll.preflight.survey import survey
 from plimsoll.snapshots.cluster_reader import read_cluster
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.kinds.node import Node
-from plimsoll.model.kinds.pod import Pod, Volume
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.priority import PREFER_NO_EVICTION
 from plimsoll.toolkit.descheduling.protections import duration
 
@@ -377,26 +377,6 @@ def _who(signal: DisruptionSignal) -> str:
 
 
 # -- for people ------------------------------------------------------------------------------------------
-
-
-def unreadable(
-    bearer: Bearer,
-    annotations: Mapping[str, str],
-    labels: Mapping[str, str],
-    volumes: Iterable[Volume] = (),
-) -> Iterator[str]:
-    """A sentence for each value that cannot be read."""
-    for signal in SIGNALS:
-        values = {Form.ANNOTATION: annotations, Form.LABEL: labels}.get(signal.form, {})
-        if signal.bearer is bearer and signal.key in values and signal.says(values[signal.key]) is None:
-            yield signal.unreadable(values[signal.key])
-    known = {each.name for each in volumes}
-    unknown = [name for name in _named_volumes(annotations) if name not in known]
-    if bearer is Bearer.POD and unknown:
-        yield (
-            f"annotation {LOCAL_VOLUMES} names volumes that the pod does not have:"
-            f" {', '.join(repr(name[:64]) for name in unknown)} (no spaces between names)"
-        )
 
 
 def unknown_keys(keys: Iterable[str]) -> Iterator[str]:

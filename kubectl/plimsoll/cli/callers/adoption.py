@@ -6,15 +6,15 @@ from typing import Any
 import yaml
 
 from plimsoll.adoption.admission_objects import admission_objects, adopt_of, named_objects
-from plimsoll.adoption.kyverno import kyverno_policy
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.check.adoption import effect_of
+from plimsoll.cli.callers.kyverno import kyverno_policy
 from plimsoll.cli.callers.pauses import OperatorLease, operator_namespace
 from plimsoll.commands.errors import UserError
 from plimsoll.kube.adoption import AdmissionObjects
 from plimsoll.kube.custom_resources import GROUP
 from plimsoll.kube.lists import objects
 from plimsoll.kube.session.session import Session
-from plimsoll.preflight.adoption import effect_of
 from plimsoll.preflight.policy_conditions import name_of, parsed, reason_not_to_adopt
 
 Document = Mapping[str, Any]

@@ -47,15 +47,11 @@ VERBS = MappingProxyType(
         ),
         "replay": (
             "replay:VERB",
-            "Replay a snapshot or a trace in virtual time under policies.",
+            "Replay a snapshot in virtual time under policies.",
         ),
         "validate": (
             "validate:VERB",
             "Say whether the operator would accept documents, and why not.",
-        ),
-        "lint": (
-            "lint:VERB",
-            "Find workloads and budgets that cannot be placed or moved well.",
         ),
         "approve": ("proposals:APPROVE", "Approve moves that wait for an answer."),
         "reject": ("proposals:REJECT", "Reject moves that wait for an answer."),

@@ -1,4 +1,4 @@
-"""The command ``plimsoll replay``: replays a snapshot or a trace in virtual time."""
+"""The command ``plimsoll replay``: replays a snapshot in virtual time."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,12 +31,9 @@ Against = Annotated[
 Until = Annotated[str, Option("--until", metavar="DURATION", help="Virtual time, such as 90m or 24h.")]
 Seed = Annotated[int, Option("--seed", help="Seed of the choice among equally good nodes.")]
 Enforce = Annotated[bool, Option("--enforce", help="Make the moves of DryRun policies, too.")]
-Together = Annotated[
-    bool, Option("--together", help="All pods arrive at the beginning, and none ends by itself.")
-]
 
 
-def replay(  # noqa: PLR0913 - cli/parameters.py reads the flags from the parameters
+def replay(
     options: Options,
     files: Source,
     *,
@@ -45,10 +42,9 @@ def replay(  # noqa: PLR0913 - cli/parameters.py reads the flags from the parame
     until: Until = "24h",
     seed: Seed = 0,
     enforce: Enforce = False,
-    together: Together = False,
     report: ReportFile = None,
 ) -> None:
-    """Replay a snapshot or a trace in virtual time under policies.
+    """Replay a snapshot in virtual time under policies.
 
     Pods arrive and are scheduled, policies run by their schedules, evicted pods are replaced: placements,
     evictions, pending times, utilisation. Nothing is written. docs/cli/replay.md says what is left out.
@@ -63,14 +59,14 @@ def replay(  # noqa: PLR0913 - cli/parameters.py reads the flags from the parame
     states = [_with(state, policies or [])]
     if against:
         states.append(_with(state, against))
-    setting = ReplaySettings(seconds, seed, enforce, together)
+    setting = ReplaySettings(seconds, seed, enforce)
     with progress("virtual s") as bar:
         answer = replayed(states, setting, lambda label, done: bar(label, int(done), int(seconds)))
     if report is not None:
         from plimsoll.cli.reports import replay_report, write_report  # noqa: PLC0415 - for pages alone
 
         write_report(report, replay_report(answer))
-    print_answer(answer, replay_view(answer, wide=options.output == Format.WIDE), options.output)
+    print_answer(answer, replay_view(answer), options.output)
 
 
 def _seconds(until: str) -> float:
@@ -115,4 +111,4 @@ def _with(state: "ClusterState", files: list[Path]) -> "tuple[str, ClusterState]
     return " ".join(path.name for path in files), with_them
 
 
-VERB = Verb("replay", replay, OUTPUT)
+VERB = Verb("replay", replay, OUTPUT, formats=(Format.TABLE, Format.JSON, Format.YAML))

@@ -38,7 +38,7 @@ def save(options: Options, file: Target, *, from_: From = None, force: Force = F
 def show(options: Options, files: Source) -> None:
     """Show what a snapshot holds: from where, when, how much, how full, and what is missing.
 
-    Dumps of kubectl and traces are shown likewise.
+    Dumps of kubectl are shown likewise.
     """
     from plimsoll.cli.views.snapshot import snapshot_view  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.inspection.overview import overview  # noqa: PLC0415 - likewise

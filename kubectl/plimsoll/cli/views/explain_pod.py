@@ -8,8 +8,8 @@ from plimsoll.inspection.explanations.past_moves import PastMoveOfOwner, age_tex
 from plimsoll.inspection.explanations.pending_pod import PendingExplanation
 from plimsoll.inspection.explanations.placed_pod import PlacedExplanation
 from plimsoll.inspection.explanations.pod import PodExplanation
+from plimsoll.inspection.refusal_reasons import next_step
 from plimsoll.model.counted import counted
-from plimsoll.planning.refusal_reasons import next_step
 
 
 def pod_view(answer: PodExplanation) -> View:

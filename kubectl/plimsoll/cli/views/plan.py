@@ -16,7 +16,7 @@ from plimsoll.inspection.plans.answer import (
     RefusedSubject,
     UsageChange,
 )
-from plimsoll.planning.refusal_reasons import next_step
+from plimsoll.inspection.refusal_reasons import next_step
 
 #: Columns of a table of pods of one workload that stay for one reason.
 SUBJECT_COLUMNS = (Column("PODS", right=True), "WORKLOAD", "STRATEGIES", "EXAMPLES", "SUCH AS")
@@ -48,8 +48,8 @@ def plan_view(answer: Plan, *, wide: bool = False) -> list[Table | str]:
     return view[1:]
 
 
-def policy_view(plan: PolicyPlan, *, wide: bool, allowances: bool = True) -> Iterator[Table | str]:
-    """The moves of one policy, and why no more; ``allowances`` adds what limits and budgets leave."""
+def policy_view(plan: PolicyPlan, *, wide: bool) -> Iterator[Table | str]:
+    """The moves of one policy, and why no more."""
     yield f"{plan.policy}: {plan.outlook}"
     yield from (f"  {note}" for note in plan.notes)
     tables = []
@@ -59,9 +59,8 @@ def policy_view(plan: PolicyPlan, *, wide: bool, allowances: bool = True) -> Ite
         tables.append(_refusals_by_subject(plan.refused) if wide else _refusals(plan.refused))
     if plan.planned and (plan.moves or wide):
         tables.append(_nodes(plan))
-        if allowances:
-            tables.append(_limits(plan.limits, wide=wide))
-    if plan.budgets and allowances:
+        tables.append(_limits(plan.limits, wide=wide))
+    if plan.budgets:
         tables.append(_budgets(plan))
     for table in tables:
         yield ""

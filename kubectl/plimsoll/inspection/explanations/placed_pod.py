@@ -12,6 +12,7 @@ from plimsoll.framework.descheduling.context import StrategyContext, answers_of
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.inspection.explanations.past_moves import PastMoveOfOwner
 from plimsoll.inspection.load import load_sentences
+from plimsoll.inspection.refusal_reasons import remedy_of
 from plimsoll.inspection.state import ClusterState
 from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
@@ -26,7 +27,6 @@ from plimsoll.planning.moves import (
 )
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.proven.plan_builder import PlanBuilder
-from plimsoll.planning.refusal_reasons import remedy_of
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.records.history import ended_at
 

@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from plimsoll.inspection.plans.answer import RefusalSummary, RefusedSubject
+from plimsoll.inspection.refusal_reasons import meaning_of, remedy_of
 from plimsoll.planning.moves import Refused, workload_of
-from plimsoll.planning.refusal_reasons import meaning_of, remedy_of
 
 #: Number of example pods named per workload.
 EXAMPLES = 5

@@ -3,14 +3,16 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import Struct
 
 from plimsoll.adoption.admission_objects import GROUP as ADMISSION_GROUP
 from plimsoll.adoption.admission_objects import POLICIES, PREFIX
+from plimsoll.check.adoption import AdoptionState
+from plimsoll.check.leaders import NAME
+from plimsoll.check.record_guard import AdmissionPolicies
 from plimsoll.cluster.watched_resources import AUTOSCALERS, CORE_POD_GROUPS
-from plimsoll.kube.access_reviews import right_of
 from plimsoll.kube.adoption import KINDS, AdmissionObjects
 from plimsoll.kube.custom_resources import GROUP, shadowing_evictions
 from plimsoll.kube.lists import objects
@@ -21,24 +23,20 @@ from plimsoll.kube.session.errors import APIError, NotFound, Unauthorized
 from plimsoll.kube.session.session import Session
 from plimsoll.model.decoding import DecodeError, convert
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.preflight import definitions
-from plimsoll.preflight.adoption import AdoptionState
+from plimsoll.preflight.definition_reader import all_of, attempt, read_definitions
 from plimsoll.preflight.findings import Unread
-from plimsoll.preflight.leases import NAME, Leases, lease_of
+from plimsoll.preflight.leases import Leases, lease_of
 from plimsoll.preflight.other_schedulers import REPORTERS
 from plimsoll.preflight.policy_conditions import name_of
-from plimsoll.preflight.record_guard import AdmissionPolicies
 from plimsoll.preflight.rights import DevicePresence
 from plimsoll.preflight.unserved_pods import UnreportedPods, waiting_names
 from plimsoll.preflight.workloads import Installation, RunningWorkload, installations, keys_of, workload
 
-T = TypeVar("T")
 Document = Mapping[str, Any]
 
 PODS = "/api/v1/pods"
 LEASES = "/apis/coordination.k8s.io/v1/leases"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 #: The resources to search for other schedulers; of pods only static ones.
 WORKLOADS = (
@@ -96,7 +94,9 @@ async def survey(session: Session, now: float, namespace: str) -> Survey:
     async with asyncio.TaskGroup() as group:
         defined = group.create_task(read_definitions(session))
         shadow = group.create_task(shadowing_evictions(session))
-        policies = group.create_task(attempt(f"{GROUP}/schedulingpolicies", lambda path: _all(session, path)))
+        policies = group.create_task(
+            attempt(f"{GROUP}/schedulingpolicies", lambda path: all_of(session, path))
+        )
         leases = group.create_task(attempt(LEASES, lambda path: _leases(session, path, namespace)))
         tasks = [group.create_task(attempt(path, _workloads(session, kind))) for kind, path in WORKLOADS]
         reported = group.create_task(attempt("/api/v1/events", lambda path: _reporters(session, path)))
@@ -138,44 +138,12 @@ async def survey(session: Session, now: float, namespace: str) -> Survey:
     )
 
 
-async def read_definitions(session: Session) -> Mapping[str, Document | Unread | None]:
-    """Our CustomResourceDefinitions, keyed by name; None for a missing one."""
-
-    async def one(name: str) -> Document | Unread | None:
-        found = await attempt(
-            DEFINITIONS, lambda path: _all(session, path, {"fieldSelector": f"metadata.name={name}"})
-        )
-        return found if isinstance(found, Unread) else next(iter(found), None)
-
-    names = definitions.names()
-    return dict(zip(names, await asyncio.gather(*map(one, names)), strict=True))
-
-
 # -- single reads ----------------------------------------------------------------------------------------
-
-
-async def attempt(path: str, read: Callable[[str], Awaitable[T]]) -> T | Unread:
-    """The content of a path, or the failed read."""
-    try:
-        return await read(path)
-    except APIError as exc:
-        return unread_of(exc)
-
-
-def unread_of(exc: APIError) -> Unread:
-    """A failed read, with the right that it needs."""
-    method, _, path = exc.attempt.partition(" ")
-    right, namespace = right_of(method, path)
-    return Unread(right, namespace, exc.status, exc.message)
-
-
-async def _all(session: Session, path: str, selectors: Mapping[str, str] | None = None) -> Sequence[Document]:
-    return [each async for each in objects(session, path, selectors)]
 
 
 async def _leases(session: Session, path: str, namespace: str) -> Leases:
     try:
-        found = await _all(session, path)
+        found = await all_of(session, path)
     except Unauthorized:
         if not namespace:
             raise
@@ -221,7 +189,7 @@ async def _reporters(session: Session, path: str) -> frozenset[str]:
 async def _guards(session: Session, path: str) -> AdmissionPolicies:
     try:
         return AdmissionPolicies(
-            await _all(session, path), await _all(session, path.replace("policies", "policybindings"))
+            await all_of(session, path), await all_of(session, path.replace("policies", "policybindings"))
         )
     except NotFound:
         return AdmissionPolicies()  # the server has no such resource

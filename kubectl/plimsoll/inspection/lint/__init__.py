@@ -1,1 +1,0 @@
-"""Finds workloads and budgets that cannot be placed or moved well; pure."""
