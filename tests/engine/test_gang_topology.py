@@ -5,6 +5,7 @@ from collections import Counter
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.toolkit.scheduling.joint_assignment import Patience, assigned
 
 RACK = "example.com/rack"
 PROFILE = build_profile(
@@ -71,6 +73,16 @@ def rooms(cluster: Cluster) -> dict[str, list[int]]:
     return found
 
 
+def bare_rooms(cluster: Cluster) -> list[int]:
+    """The same for nodes in no rack."""
+    rows = [row for row, node in enumerate(cluster.nodes) if RACK not in node.labels]
+    free = [int(cluster.allocatable[row, 0] - cluster.requested[row, 0]) // 1000 for row in rows]
+    is_closed = [
+        cluster.nodes[row].spec.unschedulable or bool(cluster.nodes[row].spec.taints) for row in rows
+    ]
+    return [0 if closed else max(each, 0) for each, closed in zip(free, is_closed, strict=True)]
+
+
 def racks_of(cluster: Cluster, decision: GangDecision) -> set[str | None]:
     """The racks of the placements."""
     return {cluster.nodes[cluster.rows[each.node]].labels.get(RACK) for each in decision.placements}
@@ -118,20 +130,37 @@ def fits(sizes: list[int], nodes: list[int]) -> bool:
     return False
 
 
+@pytest.mark.parametrize("within", [RACK, ""])
 @given(rng=st.randoms(use_true_random=False))
-def test_unequal_members_fit_where_some_way_exists(rng: random.Random) -> None:
-    """What is placed could be placed; where each node of a rack has just one member's room, it is."""
+def test_unequal_members_fit_exactly_where_some_way_exists(within: str, rng: random.Random) -> None:
+    """In one rack, or anywhere: all of them, or as many as are needed."""
     cluster = a_racked_cluster(rng, most_nodes=9)
     sizes = [rng.randint(1, 4) for _ in range(rng.randint(2, 4))]
     pods = [a_pod(f"m{number}", cpu=str(size)) for number, size in enumerate(sizes)]
+    needed = rng.randint(2, len(sizes))
 
-    decision = in_a_rack(cluster, pods, len(pods))
+    decision = near_each_other(cluster, pods, needed, near=(), within=within)
 
-    possible = {rack for rack, nodes in rooms(cluster).items() if fits(sizes, nodes)}
-    assert not decision.is_feasible or racks_of(cluster, decision) <= possible
-    if any(sorted(sizes) == sorted(nodes) for nodes in rooms(cluster).values()):
-        assert decision.is_feasible
+    found = rooms(cluster)
+    places = found if within else {"": [free for nodes in found.values() for free in nodes]}
+    bare = [0, *(free for free in bare_rooms(cluster))]
+    if not within:
+        places[""] += bare
+    possible = {rack for rack, nodes in places.items() if fits(sorted(sizes)[:needed], nodes)}
+    assert decision.is_feasible == bool(possible)
+    if within and decision.is_feasible:
+        assert racks_of(cluster, decision) <= possible
     check_room(cluster, decision)
+
+
+def test_a_joint_search_ends_with_its_patience() -> None:
+    """Each node has room for one pod, and a remainder that no other can use; no two nodes are alike."""
+    wanted = np.array([[6 + number % 2, 1] for number in range(20)])
+    free = np.array([[11, 100 + number] for number in range(13)])
+    patience = Patience(2_000)
+
+    assert assigned(wanted, free, np.ones((20, 13), dtype=np.bool_), patience) is None
+    assert patience.looks < 0
 
 
 @given(rng=st.randoms(use_true_random=False))

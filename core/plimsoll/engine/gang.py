@@ -12,17 +12,18 @@ members, they fill as few domains as possible. No member is refused for such a w
 
 Order: by priority, then the largest first (a small pod finds a gap after a large one, not the other way
 round), then by rank where domains matter, then as given. Equal members swap nodes until ranks next to each
-other are on nodes next to each other. The search is greedy: a gang that only fits in some other order is
-rejected. Devices are searched in several places only where members share a claim that has none yet.
+other are on nodes next to each other. The search is greedy; where it fails for unequal members, nodes are
+assigned to them jointly, by amounts, for a bounded time. Devices are searched in several places only where
+members share a claim that has none yet.
 Source: KEP 4671 and 5732 (kube-scheduler v1.36, pod-group cycle). Differs: nothing is reserved during the
 search, a gang preempts as a whole only when all of it fits afterwards, and one with a topology preempts, too.
 """
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from plimsoll.engine.attempt import schedule
@@ -34,9 +35,11 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import BoolArray, RowArray
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.gang_members import GangMembers, GangUnit, GangUnits
+from plimsoll.model.read_only_dict import NO_ENTRIES
 from plimsoll.toolkit.devices.gang_claims import GangClaims
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 from plimsoll.toolkit.scheduling.fork_bookings import decide_on_fork
+from plimsoll.toolkit.scheduling.joint_assignment import Patience, assigned
 from plimsoll.toolkit.scheduling.ranks import natural, rank_of
 from plimsoll.toolkit.scheduling.topology_domains import (
     Filling,
@@ -48,6 +51,9 @@ from plimsoll.toolkit.scheduling.topology_domains import (
 
 #: Maximum number of gangs that are tried as the only one that breaks.
 MOST_GANGS = 16
+
+#: Maximum number of members that are assigned to nodes jointly, and of nodes that are looked at for it.
+MOST_ASSIGNED, MOST_LOOKS = 64, 400_000
 
 #: Maximum number of topology domains in which victims are searched.
 MOST_DOMAINS = 16
@@ -100,8 +106,10 @@ class _Search(Struct, frozen=True):
         ours: The uids of all members, which cannot be victims.
         near: The node labels whose values all members should share, the narrowest first.
         settled: The rows of the nodes that have members already.
-        domains: Confine the members.
+        domains: Label and value of each domain that confines the members.
         gives_up: Whether the search ends as soon as too few members can fit.
+        patience: How long members are assigned jointly, in all domains together.
+        homes: The rows of the nodes that members prefer, by uid.
     """
 
     ordered: Sequence[tuple[PodInfo, ProfileScheduler]]
@@ -111,8 +119,10 @@ class _Search(Struct, frozen=True):
     is_preempting: bool
     near: tuple[str, ...] = ()
     settled: Sequence[int] = ()
-    domains: tuple[TopologyPlacement, ...] = ()
+    domains: tuple[tuple[str, str], ...] = ()
     gives_up: bool = False
+    patience: Patience = field(default_factory=lambda: Patience(MOST_LOOKS))
+    homes: Mapping[str, int] = NO_ENTRIES
 
     @property
     def pods(self) -> list[PodInfo]:
@@ -124,17 +134,19 @@ class _Search(Struct, frozen=True):
         """Whether room is held for a member."""
         return any(scheduler.nominated_row(pod) is not None for pod, scheduler in self.ordered)
 
+    def home_of(self, pod: PodInfo) -> BoolArray | None:
+        """The only node that a member prefers, shape (N,); None for no preference."""
+        row = self.homes.get(pod.uid)
+        return None if row is None else np.arange(len(self.cluster)) == row
+
     def confined(self, key: str, value: str) -> "_Search":
         """The same search in one more domain."""
-        return replace(self, domains=(*self.domains, TopologyPlacement(key, value)))
+        return replace(self, domains=(*self.domains, (key, value)))
 
     def domains_of(self, key: str) -> TopologyDomains:
         """The domains of a label, as far as the members may be in them."""
         schedulers = {pod.uid: scheduler for pod, scheduler in self.ordered}
-        snapshot = Snapshot(self.cluster)
-        inside = np.ones(len(self.cluster), dtype=np.bool_)
-        for each in self.domains:
-            inside &= each.inside(snapshot)
+        inside = TopologyPlacement(*self.domains).inside(Snapshot(self.cluster))
 
         def feasible(pod: PodInfo) -> RowArray:
             rows = _eligible(schedulers[pod.uid], pod)
@@ -186,13 +198,43 @@ def _eligible(scheduler: ProfileScheduler, pod: PodInfo) -> RowArray:
 
 def _placed(search: _Search) -> GangDecision:
     """Place the members in the cluster or the domain; close to each other if that costs no member."""
-    if not search.near or search.is_preempting or search.is_nominated:
+    if search.is_preempting or search.is_nominated:
         return _anywhere(search)
-    found = _nearby(search)
-    if not found.refused:
-        return found
-    other = _anywhere(search)
-    return other if len(other.placements) > len(found.placements) else found
+    found = _nearby(search) if search.near else _anywhere(search)
+    if search.near and found.refused:
+        other = _anywhere(search)
+        found = other if len(other.placements) > len(found.placements) else found
+    return found if found.is_feasible else _jointly(search) or found
+
+
+def _jointly(search: _Search) -> GangDecision | None:
+    """Place as many members as are needed where amounts say that all of them fit; None if they do not.
+
+    One by one, each member takes the node that scores best for it, and unequal ones may then not fit.
+    """
+    by_size = sorted(
+        search.ordered, key=lambda each: (each[0].requests.get("cpu", 0), each[0].requests.get("memory", 0))
+    )
+    chosen, others = by_size[: search.needed], by_size[search.needed :]
+    shapes = {shape_of(pod) for pod, _ in chosen}
+    if len(chosen) < search.needed or not 1 < len(shapes) <= len(chosen) <= MOST_ASSIGNED:
+        return None
+    snapshot = Snapshot(search.cluster)
+    wanted = np.stack([snapshot.requests_row(pod.requests) for pod, _ in chosen])
+    eligible = np.zeros((len(chosen), len(search.cluster)), dtype=np.bool_)
+    for at, (pod, scheduler) in enumerate(chosen):
+        eligible[at, _eligible(scheduler, pod)] = True
+    eligible &= TopologyPlacement(*search.domains).inside(snapshot)
+    rows = np.flatnonzero(eligible.any(axis=0))
+    free = snapshot.allocatable[rows] - snapshot.requested[rows]
+    found = assigned(wanted, free, eligible[:, rows], search.patience)
+    if found is None:
+        return None
+    homes = {pod.uid: int(rows[at]) for (pod, _), at in zip(chosen, found, strict=True)}
+    ordered = (*sorted(chosen, key=lambda each: -each[0].priority), *others)
+    search = replace(search, ordered=ordered, homes=homes)
+    decision = _one_by_one(search, search.cluster.fork(), GangClaims(search.pods, search.cluster))
+    return decision if decision.is_feasible else None
 
 
 def _nearby(search: _Search) -> GangDecision:
@@ -206,6 +248,8 @@ def _nearby(search: _Search) -> GangDecision:
             part = replace(search.confined(key, value), needed=count, gives_up=True)
             filling = None if inner is None else Filling(part.domains_of(search.near[0]), search.pods, ())
             found = _one_by_one(part, search.cluster.fork(), GangClaims(search.pods, search.cluster), filling)
+            if not found.is_feasible:
+                found = _jointly(part) or found
             if found.is_feasible:
                 return replace(found, needed=search.needed)
     filling = Filling(narrowest, search.pods, begun)
@@ -238,7 +282,7 @@ def _one_by_one(
             break  # the search for victims is expensive, and none would be used
         decides = claims.decides(pod)
         twin = twins.of(scheduler)
-        home = _home(twin, pod, claims) if decides else None
+        home = _home(twin, pod, claims) if decides else search.home_of(pod)
         decision = (
             schedule(twin, pod, home) if filling is None else twins.filled(filling, pod, scheduler, home)
         )
@@ -272,17 +316,18 @@ class _Twins:
 
     def __init__(self, search: _Search, fork: Cluster) -> None:
         self._search, self._fork = search, fork
-        self._known: dict[tuple[int, str], ProfileScheduler] = {}
+        self._known: dict[tuple[int, tuple[tuple[str, str], ...]], ProfileScheduler] = {}
 
-    def of(self, scheduler: ProfileScheduler, part: TopologyPlacement | None = None) -> ProfileScheduler:
+    def of(self, scheduler: ProfileScheduler, *part: tuple[str, str]) -> ProfileScheduler:
         """The twin of a scheduler."""
-        key = id(scheduler), "" if part is None else part.value
+        key = id(scheduler), part
         found = self._known.get(key)
         if found is None:
             search = self._search
             profile = scheduler.profile if search.is_preempting else scheduler.profile.without_preemption
-            for each in search.domains if part is None else (*search.domains, part):
-                profile = profile.confined(each)
+            domains = (*search.domains, *part)
+            if domains:
+                profile = profile.confined(TopologyPlacement(*domains))
             found = self._known[key] = scheduler.on(self._fork, profile)
         return found
 
@@ -291,8 +336,7 @@ class _Twins:
     ) -> Decision:
         """Decide on a member in the domains in use, then in a further one, else on any node."""
         for value in self._values(filling, pod):
-            part = TopologyPlacement(filling.domains.key, value)
-            decision = schedule(self.of(scheduler, part), pod, home)
+            decision = schedule(self.of(scheduler, (filling.domains.key, value)), pod, home)
             if decision.outcome is AttemptOutcome.SCHEDULED:
                 filling.done(pod)
                 return decision

@@ -42,17 +42,22 @@ OUTSIDE = "node(s) were outside the topology domain of the pod group"
 
 
 class TopologyPlacement(FilterPlugin):
-    """Confines the members of one group to one domain; exists during one attempt."""
+    """Confines the members of one group to one domain, or to one in another; exists during one attempt.
+
+    One filter for all domains, because results of filters are kept by name.
+    """
 
     name: ClassVar = "TopologyPlacement"
     declares: ClassVar = Declares(reads=Reads.NODE)
 
-    def __init__(self, key: str, value: str) -> None:
-        self.key, self.value = key, value
+    def __init__(self, *domains: tuple[str, str]) -> None:
+        self.domains = domains
 
     def inside(self, snapshot: Snapshot) -> BoolArray:
-        """Which nodes are in the domain, shape (N,)."""
-        found: BoolArray = snapshot.label_ids(self.key) == snapshot.label(self.key).find(self.value)
+        """Which nodes are in all domains, shape (N,)."""
+        found: BoolArray = np.ones(len(snapshot), dtype=np.bool_)
+        for key, value in self.domains:
+            found &= snapshot.label_ids(key) == snapshot.label(key).find(value)
         return found
 
     def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
