@@ -44,7 +44,7 @@ OUTSIDE = "node(s) were outside the topology domain of the pod group"
 class TopologyPlacement(FilterPlugin):
     """Confines the members of one group to one domain, or to one in another; exists during one attempt.
 
-    One filter for all domains, because results of filters are kept by name.
+    One filter for all domains, because results are kept under the name of the filter.
     """
 
     name: ClassVar = "TopologyPlacement"
