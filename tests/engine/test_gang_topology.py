@@ -1,15 +1,18 @@
-"""Gangs in one topology domain: against counts of rooms, and against an exhaustive search in small cases."""
+"""Gangs in one topology domain or few: against counts of rooms, and an exhaustive search in small cases."""
 
 import random
 from collections import Counter
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.engine.gangs.placement import GangDecision, place_together
+from plimsoll.engine.gangs.joint_assignment import Patience, assigned
+from plimsoll.engine.gangs.joint_decision import GangDecision
+from plimsoll.engine.gangs.placement import place_together
 from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
@@ -70,6 +73,16 @@ def rooms(cluster: Cluster) -> dict[str, list[int]]:
     return found
 
 
+def bare_rooms(cluster: Cluster) -> list[int]:
+    """The same for nodes in no rack."""
+    rows = [row for row, node in enumerate(cluster.nodes) if RACK not in node.labels]
+    free = [int(cluster.allocatable[row, 0] - cluster.requested[row, 0]) // 1000 for row in rows]
+    is_closed = [
+        cluster.nodes[row].spec.unschedulable or bool(cluster.nodes[row].spec.taints) for row in rows
+    ]
+    return [0 if closed else max(each, 0) for each, closed in zip(free, is_closed, strict=True)]
+
+
 def racks_of(cluster: Cluster, decision: GangDecision) -> set[str | None]:
     """The racks of the placements."""
     return {cluster.nodes[cluster.rows[each.node]].labels.get(RACK) for each in decision.placements}
@@ -117,20 +130,37 @@ def fits(sizes: list[int], nodes: list[int]) -> bool:
     return False
 
 
+@pytest.mark.parametrize("within", [RACK, ""])
 @given(rng=st.randoms(use_true_random=False))
-def test_unequal_members_fit_where_some_way_exists(rng: random.Random) -> None:
-    """What is placed could be placed; where each node of a rack has just one member's room, it is."""
+def test_unequal_members_fit_exactly_where_some_way_exists(within: str, rng: random.Random) -> None:
+    """In one rack, or anywhere: all of them, or as many as are needed."""
     cluster = a_racked_cluster(rng, most_nodes=9)
     sizes = [rng.randint(1, 4) for _ in range(rng.randint(2, 4))]
     pods = [a_pod(f"m{number}", cpu=str(size)) for number, size in enumerate(sizes)]
+    needed = rng.randint(2, len(sizes))
 
-    decision = in_a_rack(cluster, pods, len(pods))
+    decision = near_each_other(cluster, pods, needed, near=(), within=within)
 
-    possible = {rack for rack, nodes in rooms(cluster).items() if fits(sizes, nodes)}
-    assert not decision.is_feasible or racks_of(cluster, decision) <= possible
-    if any(sorted(sizes) == sorted(nodes) for nodes in rooms(cluster).values()):
-        assert decision.is_feasible
+    found = rooms(cluster)
+    places = found if within else {"": [free for nodes in found.values() for free in nodes]}
+    bare = [0, *(free for free in bare_rooms(cluster))]
+    if not within:
+        places[""] += bare
+    possible = {rack for rack, nodes in places.items() if fits(sorted(sizes)[:needed], nodes)}
+    assert decision.is_feasible == bool(possible)
+    if within and decision.is_feasible:
+        assert racks_of(cluster, decision) <= possible
     check_room(cluster, decision)
+
+
+def test_a_joint_search_ends_with_its_patience() -> None:
+    """Each node has room for one pod, and a remainder that no other can use; no two nodes are alike."""
+    wanted = np.array([[6 + number % 2, 1] for number in range(20)])
+    free = np.array([[11, 100 + number] for number in range(13)])
+    patience = Patience(2_000)
+
+    assert assigned(wanted, free, np.ones((20, 13), dtype=np.bool_), patience) is None
+    assert patience.looks < 0
 
 
 @given(rng=st.randoms(use_true_random=False))
@@ -196,3 +226,102 @@ def test_other_templates_are_counted_together(taken: int) -> None:
     decision = in_a_rack(cluster, [a_pod("large", cpu="3"), a_pod("small", cpu="1")], 2)
 
     assert racks_of(cluster, decision) == {"b"}
+
+
+# -- domains that are preferred --------------------------------------------------------------------------
+
+BLOCK = "example.com/block"
+
+
+def near_each_other(cluster: Cluster, pods: list[Pod], needed: int, **options: Any) -> GangDecision:
+    """Place pods together by the default plugins, in few racks."""
+    scheduler = ProfileScheduler(PROFILE, cluster)
+    members = [(cluster.templates.info(pod), scheduler) for pod in pods]
+    return place_together(members, cluster, needed, **{"near": (RACK,), **options})
+
+
+@given(rng=st.randoms(use_true_random=False))
+def test_equal_members_fill_as_few_racks_as_a_count_says(rng: random.Random) -> None:
+    """One if it holds all, the smallest such; and a wish for racks never costs a member."""
+    cluster = a_racked_cluster(rng)
+    count = rng.randint(1, 8)
+    room = {rack: sum(nodes) for rack, nodes in rooms(cluster).items()}
+
+    decision = near_each_other(cluster, equals(count), 1)
+
+    plain = near_each_other(cluster, equals(count), 1, near=())
+    assert len(decision.placements) == len(plain.placements)
+    used = racks_of(cluster, decision) - {None}
+    if sum(room.values()) >= count:
+        sizes = sorted(room.values(), reverse=True)
+        fewest = next(number for number in range(len(sizes) + 1) if sum(sizes[:number]) >= count)
+        assert len(used) == fewest
+        if fewest == 1:
+            assert room[str(*used)] == min(size for size in sizes if size >= count)
+    check_room(cluster, decision)
+
+
+def test_a_wider_level_counts_where_no_rack_has_room_for_all() -> None:
+    """The larger racks are in other blocks."""
+    sizes = {"x": {"a": 2, "b": 2}, "y": {"c": 3}, "z": {"d": 3}}
+    nodes = [
+        a_node(f"{rack}{number}", cpu="1", labels={RACK: rack, BLOCK: block})
+        for block, inner in sizes.items()
+        for rack, size in inner.items()
+        for number in range(size)
+    ]
+    cluster = a_cluster(nodes)
+
+    assert racks_of(cluster, near_each_other(cluster, equals(4), 4, near=(RACK, BLOCK))) == {"a", "b"}
+    assert len(racks_of(cluster, near_each_other(cluster, equals(4), 4))) == 2
+
+
+def test_among_required_blocks_the_one_with_a_whole_rack_is_taken() -> None:
+    """Though another block would fit better."""
+    sizes = {"x": {"a": 2, "b": 1}, "y": {"c": 3, "d": 2}}
+    nodes = [
+        a_node(f"{rack}{number}", cpu="1", labels={RACK: rack, BLOCK: block})
+        for block, inner in sizes.items()
+        for rack, size in inner.items()
+        for number in range(size)
+    ]
+    cluster = a_cluster(nodes)
+
+    assert racks_of(cluster, near_each_other(cluster, equals(3), 3, within=BLOCK)) == {"c"}
+
+
+def test_late_members_join_the_racks_of_the_others() -> None:
+    """As far as there is room; then they take another one."""
+    nodes = [a_node(f"{rack}{number}", cpu="1", labels={RACK: rack}) for rack in "abc" for number in range(3)]
+    cluster = a_cluster(nodes, [a_pod("there", uid="there", cpu="1", node="b0")])
+
+    decision = near_each_other(cluster, equals(3), 1, placed=["there"])
+
+    assert Counter(each.node[0] for each in decision.placements)["b"] == 2
+    assert len(racks_of(cluster, decision)) == 2
+
+
+def test_nodes_of_no_rack_are_used_last() -> None:
+    cluster = a_cluster([a_node("bare", cpu="9"), a_node("a0", cpu="1", labels={RACK: "a"})])
+
+    decision = near_each_other(cluster, equals(3), 3)
+
+    assert Counter(each.node for each in decision.placements) == {"a0": 1, "bare": 2}
+
+
+@pytest.mark.parametrize("key", ["batch.kubernetes.io/job-completion-index", ""])
+def test_ranks_next_to_each_other_are_on_nodes_next_to_each_other(key: str) -> None:
+    """By the index of a Job, whatever order the pods have; else by the number in the name."""
+    nodes = [a_node(f"{rack}{number}", cpu="2", labels={RACK: rack}) for rack in "ab" for number in range(2)]
+    cluster = a_cluster(nodes)
+    order = [5, 2, 7, 0, 3, 6, 1, 4]
+    pods = [
+        a_pod(f"m-{number}", cpu="1", labels={key: str(number)} if key else {"app": "x"}) for number in order
+    ]
+
+    decision = near_each_other(cluster, pods, 8)
+
+    by_name = {each.decision.pod.name: each.node for each in decision.placements}
+    spots = [by_name[f"m-{number}"] for number in range(8)]
+    assert spots == sorted(spots)
+    assert len(set(spots)) == 4

@@ -26,6 +26,7 @@ from plimsoll.testing.fakes import (
     a_book,
     settled,
 )
+from plimsoll.toolkit.scheduling.topology_levels import NO_RULES, GroupRules
 
 
 class WingScene:
@@ -64,11 +65,15 @@ class WingScene:
         self.queue, self.loop = self.wing.queue, self.wing.loop
         self.ingestion = self.wing.ingestion((), self.observer)
 
-    def place(self, *more: Any, args: Any = None, enabled: Iterable[Enabled] = ()) -> None:
+    def place(
+        self, *more: Any, args: Any = None, enabled: Iterable[Enabled] = (), groups: GroupRules = NO_RULES
+    ) -> None:
         """Serve scheduler ``s`` with the default plugins and more."""
         names = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name != "DefaultBinder"]
         names += [*(Enabled(plugin.name) for plugin in more), *enabled, Enabled("DefaultBinder")]
-        self.profile = build_profile(ProfileConfig("s", args=args or {}), Registry([*IN_TREE, *more]), names)
+        self.profile = build_profile(
+            ProfileConfig("s", args=args or {}, groups=groups), Registry([*IN_TREE, *more]), names
+        )
         scheduler = ProfileScheduler(self.profile, self.cache.cluster, nominator=self.book.nominator)
         self.wing.serve({"s": scheduler})
 

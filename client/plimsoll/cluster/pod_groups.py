@@ -25,6 +25,7 @@ from plimsoll.model.kinds.watch_event import (
     WatchEvent,
 )
 from plimsoll.model.quantity import QuantityError, milli, units
+from plimsoll.toolkit.scheduling.topology_levels import GroupRules
 
 
 class Group(Struct):
@@ -57,6 +58,10 @@ class Group(Struct):
     def topology_key(self) -> str:
         """The node label whose value all members share, "" for none."""
         return "" if self.object is None else self.object.spec.topology_key
+
+    def near(self, rules: GroupRules) -> tuple[str, ...]:
+        """The node labels whose values all members should share, the narrowest first."""
+        return rules.near(self.object)
 
     @property
     def may_preempt(self) -> bool:

@@ -14,6 +14,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.ports.clock import Randomness
 from plimsoll.ports.observer import Observer
 from plimsoll.timing.signal import Signal
+from plimsoll.toolkit.scheduling.topology_levels import GroupRules
 
 #: Maximum length of a failure's sentence, in characters.
 SENTENCE = 300
@@ -229,4 +230,8 @@ def profile_config(spec: SchedulingSpec, policy: str = "") -> ProfileConfig:
         arg_paths=paths,
         policy=policy,
         via_eviction=spec.preemption.via_eviction,
+        groups=GroupRules(
+            levels=spec.groups.topology_levels,
+            preferred=spec.groups.preferred_topology or "",
+        ),
     )

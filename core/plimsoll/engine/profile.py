@@ -40,6 +40,7 @@ from plimsoll.framework import (
 )
 from plimsoll.framework.capabilities import declares_of
 from plimsoll.framework.registry import EXTENSION_POINTS, implements
+from plimsoll.toolkit.scheduling.topology_levels import NO_RULES, GroupRules
 
 MULTI_POINT = "multiPoint"
 LARGEST_TOTAL = 2**63 - 1
@@ -67,6 +68,7 @@ class ProfileConfig(msgspec.Struct, frozen=True):
         arg_paths: Field paths of the plugins' arguments; ``pluginConfig[name].args`` by default.
         policy: Name of its SchedulingPolicy, "" without one.
         via_eviction: Whether victims of preemption leave through the Eviction API.
+        groups: What the policy says about groups.
     """
 
     scheduler_name: str
@@ -76,6 +78,7 @@ class ProfileConfig(msgspec.Struct, frozen=True):
     arg_paths: Mapping[str, str] = msgspec.field(default_factory=dict)
     policy: str = ""
     via_eviction: bool = False
+    groups: GroupRules = NO_RULES
 
     def args_path(self, name: str) -> str:
         """The field path of a plugin's arguments."""
@@ -103,6 +106,7 @@ class Profile:
     policy: str = ""
     via_eviction: bool = False
     extenders: tuple[Extender, ...] = ()
+    groups: GroupRules = NO_RULES
 
     @cached_property
     def stages(self) -> Stages:
@@ -131,7 +135,7 @@ class Profile:
     @property
     def plugins(self) -> tuple[Plugin, ...]:
         """Every plugin that takes part at some point, once."""
-        others = ("scheduler_name", "weights", "policy", "via_eviction", "extenders")
+        others = ("scheduler_name", "weights", "policy", "via_eviction", "extenders", "groups")
         points = [getattr(self, each.name) for each in fields(self) if each.name not in others]
         found = {
             plugin.name: plugin
@@ -206,6 +210,7 @@ def build_profile(config: ProfileConfig, registry: Registry, defaults: Sequence[
         weights=weights,
         policy=config.policy,
         via_eviction=config.via_eviction,
+        groups=config.groups,
     )
 
 

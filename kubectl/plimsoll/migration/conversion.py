@@ -1,4 +1,7 @@
-"""Converts documents of descheduler and kube-scheduler to policies that the operator accepts."""
+"""Converts documents of descheduler and kube-scheduler to policies that the operator accepts.
+
+PodGroups become PodGroups of another kind.
+"""
 
 import copy
 import re
@@ -11,12 +14,16 @@ from msgspec.structs import replace
 from plimsoll.api.schema.resource import API_VERSION
 from plimsoll.framework import ConfigurationError
 from plimsoll.migration.documents import MigrationError, SourceDocument
+from plimsoll.migration.group_conversion import FORMATS, converted_group, format_of
 from plimsoll.migration.rebalancing_conversion import rebalancing_policies
 from plimsoll.migration.report import FieldChange, ReportLine, ReportWriter
 from plimsoll.migration.scheduling_conversion import scheduling_policies
+from plimsoll.model.kinds.pod_group import CORE
 from plimsoll.policies.judgement import PolicyChecks
 
 DESCHEDULER, SCHEDULER = "DeschedulerPolicy", "KubeSchedulerConfiguration"
+
+GROUP = "PodGroup"
 
 VERSIONS: Mapping[str, str] = {
     DESCHEDULER: "descheduler/v1alpha2",
@@ -30,11 +37,13 @@ class ConvertedFiles(Struct, frozen=True):
 
     Attributes:
         policies: SchedulingPolicies, ready to be applied.
+        groups: PodGroups, likewise.
         report: The outcome of each field.
     """
 
     policies: tuple[Mapping[str, Any], ...]
     report: tuple[ReportLine, ...]
+    groups: tuple[Mapping[str, Any], ...] = ()
 
 
 def convert_documents(
@@ -43,6 +52,7 @@ def convert_documents(
     plugins: Collection[str],
     *,
     keep_behaviour: bool,
+    groups_as: str = CORE,
 ) -> ConvertedFiles:
     """Convert all documents of some files; documents of other kinds are only reported.
 
@@ -51,14 +61,21 @@ def convert_documents(
         checks: Judge the resulting policies.
         plugins: Names of the available scheduling plugins.
         keep_behaviour: Whether the policies are to decide as the source did.
+        groups_as: The API group of the PodGroups that are written.
 
     Raises:
         MigrationError: Nothing can be converted, or one document cannot be.
     """
     policies: list[Mapping[str, Any]] = []
+    groups: list[Mapping[str, Any]] = []
     report: list[ReportLine] = []
     names: set[str] = set()
     for each in documents:
+        if each.kind == GROUP:
+            group, lines = _group(each, groups_as)
+            groups.append(group)
+            report += lines
+            continue
         if each.kind not in VERSIONS:
             report.append(_left_out(each))
             continue
@@ -70,9 +87,28 @@ def convert_documents(
                 raise MigrationError(each.origin, f"the policy would not be accepted: {verdict.sentence}")
         policies += found
         report += lines
-    if not policies:
+    if not (policies or groups):
         raise MigrationError(_origins(documents), _nothing(documents))
-    return ConvertedFiles(tuple(policies), tuple(report))
+    return ConvertedFiles(tuple(policies), tuple(report), tuple(groups))
+
+
+def _group(document: SourceDocument, target: str) -> tuple[dict[str, Any], list[ReportLine]]:
+    found = format_of(document.api_version)
+    if not found:
+        known = ", ".join(version for each in FORMATS.values() for version in each.versions)
+        given = document.api_version or "missing"
+        raise MigrationError(document.origin, f"apiVersion of PodGroup is {given}; convert reads {known}")
+    if found == target:
+        others = ", ".join(name for name in FORMATS if name != target)
+        raise MigrationError(
+            document.origin, f"it is a PodGroup of {target} already; give --groups-as one of {others}"
+        )
+    report = ReportWriter(document)
+    try:
+        group = converted_group(document.body, target, report)
+    except ConfigurationError as exc:
+        raise MigrationError(document.origin, str(exc)) from exc
+    return group, report.lines("PodGroups have no such field, or none that matters here.")
 
 
 def _converted(
@@ -135,7 +171,7 @@ def _left_out(document: SourceDocument) -> ReportLine:
         document.line(("kind",)),
         (),
         "",
-        f"{kind} is not a configuration of descheduler or kube-scheduler; left out.",
+        f"{kind} is neither a PodGroup nor a configuration of descheduler or kube-scheduler; left out.",
     )
 
 
@@ -148,6 +184,6 @@ def _nothing(documents: Sequence[SourceDocument]) -> str:
     if not kinds:
         return "there is no profile with an enabled strategy, so there is nothing to convert"
     return (
-        f"nothing to convert: found {', '.join(kinds)}; convert reads {DESCHEDULER}, {SCHEDULER} and"
+        f"nothing to convert: found {', '.join(kinds)}; convert reads {DESCHEDULER}, {SCHEDULER}, {GROUP} and"
         f" ConfigMaps that carry one of them"
     )

@@ -286,7 +286,8 @@ class OfflineCluster:
             return []
         there = (*self.fork.pods.values(), *filter(_has_succeeded, self.ended.values()))
         placed = [pod.uid for pod in there if group_key(pod.pod) == group]
-        spec = self._schedulers.groups[group].spec
+        found = self._schedulers.groups[group]
+        spec = found.spec
         needed = max(0, spec.min_member - len(placed))
         pairs = [(pod, self.scheduler_of(pod, preempting=self._preempting)) for pod in members]
         joint = place_together(
@@ -296,6 +297,7 @@ class OfflineCluster:
             is_preempting=self._preempting,
             placed=placed,
             within=spec.topology_key,
+            near=self._profile_of(members[0]).groups.near(found),
         )
         for each in joint.refused:
             self.refusals[each.pod.uid] = each

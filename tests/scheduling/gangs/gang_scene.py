@@ -23,6 +23,7 @@ from plimsoll.testing.fakes import (
     RememberingObserver,
 )
 from plimsoll.timing.timer import Timer
+from plimsoll.toolkit.scheduling.topology_levels import NO_RULES, GroupRules
 from scheduling.wing_scene import WingScene
 
 
@@ -93,6 +94,7 @@ class GangScene(WingScene):
         enabled: Any = (),
         claims: FakeClaims | None = None,
         access: Access | None = None,
+        groups: GroupRules = NO_RULES,
     ) -> None:
         clock, observer, self.claims = FakeClock(), RememberingObserver(), claims or FakeClaims()
         self.groups, self.timer, self.group_statuses = Groups(), Timer(clock, observer), FakeGroupStatuses()
@@ -105,7 +107,7 @@ class GangScene(WingScene):
             access=access,
         )
         self.nominator, self.sharing, self.reports = self.book.nominator, self.wing.shares, self.wing.reports
-        self.place(*more, args=args, enabled=map(Enabled, enabled))
+        self.place(*more, args=args, enabled=map(Enabled, enabled), groups=groups)
 
     async def group(self, *args: Any, **spec: Any) -> None:
         """A PodGroup is created."""
@@ -128,9 +130,10 @@ async def gang_scene(
     nodes: int = 2,
     cpu: str = "4",
     enabled: tuple[str, ...] = (),
+    groups: GroupRules = NO_RULES,
 ) -> AsyncIterator[Any]:
     """A scene whose loop runs, on equal nodes."""
-    one = GangScene(*more, args=args, enabled=enabled)
+    one = GangScene(*more, args=args, enabled=enabled, groups=groups)
     tasks = [asyncio.ensure_future(one.wing.run()), asyncio.ensure_future(one.timer.run())]
     await one.see(*(NodeAdded(a_node(f"n{number}", cpu=cpu)) for number in range(nodes)))
     try:

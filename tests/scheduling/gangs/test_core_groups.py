@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_group import PREFERRED_TOPOLOGY
 from plimsoll.model.kinds.watch_event import (
     NodeAdded,
     NodeUpdated,
@@ -17,12 +18,14 @@ from plimsoll.model.kinds.watch_event import (
     PodUpdated,
 )
 from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.toolkit.scheduling.topology_levels import GroupRules
 from scheduling.gangs.gang_scene import (
     GangScene,
     a_core_group,
     a_group,
     core_members,
     gang_scene,
+    members,
 )
 
 RACK = "example.com/rack"
@@ -281,6 +284,69 @@ async def test_members_in_two_domains_keep_the_others_waiting() -> None:
         assert one.message("train-0") == (
             f"the members that have a node are not in one domain of label {RACK}"
         )
+
+
+async def test_our_own_group_may_require_a_domain_as_well() -> None:
+    async with gang_scene(nodes=0) as one:
+        await one.see(*racks(a=2, b=3))
+        await one.see(ObjectAdded(a_group(members=3, topology={"required": RACK})))
+        await one.pods(*members(3))
+
+        assert (len(one.bound), places(one)) == (3, ["b"])
+
+
+@pytest.mark.parametrize("how", ["ours", "annotation", "policy"])
+async def test_a_preferred_domain_is_taken_if_it_holds_all_and_else_few_are(how: str) -> None:
+    """Late members fill the domains of the others before they take another."""
+    rules = GroupRules(preferred=RACK if how == "policy" else "")
+    async with gang_scene(nodes=0, groups=rules) as one:
+        await one.see(*racks(a=2, b=3, c=2))
+        if how == "ours":
+            await one.see(ObjectAdded(a_group(members=4, topology={"preferred": RACK})))
+            pods = members(6)
+        else:
+            group = a_core_group(least=4)
+            noted = {PREFERRED_TOPOLOGY: RACK} if how == "annotation" else {}
+            known = msgspec.structs.replace(group.metadata, annotations=noted)
+            await one.see(ObjectAdded(msgspec.structs.replace(group, metadata=known)))
+            pods = core_members(6)
+        await one.pods(*pods[:4])
+        assert (len(one.bound), places(one)) == (4, ["a", "b"])
+
+        await one.pods(pods[4])
+        assert (len(one.bound), places(one)) == (5, ["a", "b"])
+        await one.pods(pods[5])
+        assert (len(one.bound), places(one)) == (6, ["a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    ("wish", "required", "levels", "near"),
+    [
+        ("rack", "", (), ("rack",)),
+        ("rack", "", ("block", "rack", "host"), ("rack", "block")),
+        ("rack", "block", ("block", "rack", "host"), ("rack",)),
+        ("block", "rack", ("block", "rack"), ()),
+        ("rack", "rack", ("block", "rack"), ()),
+        ("", "rack", ("block", "rack"), ()),
+        (
+            "topology.k8s.aws/network-node-layer-2",
+            "",
+            (),
+            (
+                "topology.k8s.aws/network-node-layer-2",
+                "topology.k8s.aws/network-node-layer-1",
+                "topology.kubernetes.io/zone",
+            ),
+        ),
+    ],
+)
+def test_levels_are_tried_from_the_preferred_one_outwards(
+    wish: str, required: str, levels: tuple[str, ...], near: tuple[str, ...]
+) -> None:
+    """Up to the required one, which all of them are within."""
+    group = a_group(members=2, topology={"required": required, "preferred": wish})
+
+    assert GroupRules(levels=levels).near(group) == near
 
 
 # -- preemption ------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from plimsoll.api.schema.conditions import Conditions
-from plimsoll.api.schema.fields import Amounts, Timestamp
+from plimsoll.api.schema.fields import Amounts, LabelKey, Timestamp
 from plimsoll.api.schema.resource import CustomResource, Definition, PrinterColumn, Resource
 
 SCHEDULED = "Scheduled"
@@ -29,6 +29,21 @@ class GroupPhase(StrEnum):
     FAILED = "Failed"
 
 
+class TopologySpec(Resource):
+    """Where members run together, by labels of nodes."""
+
+    required: LabelKey | None = Field(
+        default=None,
+        description="All members get nodes with the same value of this label, or none starts. Left out, "
+        "any nodes.",
+    )
+    preferred: LabelKey | None = Field(
+        default=None,
+        description="Members get nodes with the same value of this label if one has room for all; otherwise "
+        "nodes with as few values of it as possible. Left out, the policy's preferredTopology.",
+    )
+
+
 class PodGroupResourceSpec(Resource):
     """What makes a start."""
 
@@ -46,6 +61,9 @@ class PodGroupResourceSpec(Resource):
         le=86_400,
         description="Seconds that a start may take from the decision to the last binding: members wait so "
         "long for one another, and room is held so long for those whose binding failed. Left out, 60.",
+    )
+    topology: TopologySpec | None = Field(
+        default=None, description="Where members run together; left out, the policy decides."
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
-from plimsoll.api.schema.fields import Amounts, PluginName, SchedulerName
+from plimsoll.api.schema.fields import Amounts, LabelKey, PluginName, SchedulerName
 from plimsoll.api.schema.resource import Resource
 from plimsoll.api.schema.rules import UniqueItems
 from plimsoll.api.v1alpha1.adoption import AdoptSpec
@@ -143,6 +143,20 @@ class FairShareSpec(Resource):
     )
 
 
+class GroupsSpec(Resource):
+    """Where groups of pods start."""
+
+    topology_levels: Annotated[tuple[LabelKey, ...], Field(max_length=8)] = Field(
+        default=(),
+        description="Node labels from the widest level to the narrowest, as block, rack, host: a group that "
+        "fits in no domain of the level it prefers goes into one of the next wider level. Left out, the "
+        "levels of AWS, GKE and NVIDIA's topograph are known.",
+    )
+    preferred_topology: LabelKey | None = Field(
+        default=None, description="Level that groups prefer which state none; left out, they prefer none."
+    )
+
+
 class SchedulingSpec(Resource):
     """One profile: pods that name this scheduler are placed by these plugins."""
 
@@ -165,6 +179,9 @@ class SchedulingSpec(Resource):
     )
     fair_share: FairShareSpec | None = Field(
         default=None, description="How pods share the cluster; left out, priority and age alone order them."
+    )
+    groups: GroupsSpec = Field(
+        default=GroupsSpec.model_construct(), description="Where groups of pods start."
     )
     adopt: AdoptSpec | None = Field(
         default=None,

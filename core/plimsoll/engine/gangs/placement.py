@@ -6,118 +6,57 @@ without awaiting in between, so two gangs never hold half of what they need.
 
 A group whose nodes must share the value of a label is tried as a whole, domain by domain, best fit first
 (:mod:`plimsoll.engine.gangs.topology_domains`), until one takes all members. If none does, the group
-gets the one that takes the most, if they are enough.
+gets the one that takes the most, if they are enough. A group whose nodes should share one is tried in the
+same way in the domains that may have room for all, then in those of the next wider label; if none takes all
+members, they fill as few domains as possible. No member is refused for such a wish.
 
 Order: by priority, then the largest first (a small pod finds a gap after a large one, not the other way
-round), then as given. The search is greedy: a gang that only fits in some other order is rejected. Devices
-are searched in several places only where members share a claim that has none yet.
+round), then by rank where domains matter, then as given. Equal members swap nodes until ranks next to each
+other are on nodes next to each other. The search is greedy; where it fails for unequal members, nodes are
+assigned to them jointly, by amounts, for a bounded time. Devices are searched in several places only where
+members share a claim that has none yet.
 Source: KEP 4671 and 5732 (kube-scheduler v1.36, pod-group cycle). Differs: nothing is reserved during the
 search, a gang preempts as a whole only when all of it fits afterwards, and one with a topology preempts, too.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from plimsoll.devices.fork_bookings import decide_on_fork
 from plimsoll.devices.gang_claims import GangClaims
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
-from plimsoll.engine.gangs.topology_domains import TopologyDomains, TopologyPlacement
+from plimsoll.engine.gangs.joint_assignment import Patience, assigned
+from plimsoll.engine.gangs.joint_decision import GangDecision, Placement
+from plimsoll.engine.gangs.ranks import natural, rank_of
+from plimsoll.engine.gangs.topology_domains import (
+    Filling,
+    TopologyDomains,
+    TopologyPlacement,
+    looks_at_pods,
+    shape_of,
+)
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import CycleState, PluginError, PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import BoolArray, RowArray
+from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.gang_members import GangMembers, GangUnit, GangUnits
+from plimsoll.model.read_only_dict import NO_ENTRIES
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
 #: Maximum number of gangs that are tried as the only one that breaks.
 MOST_GANGS = 16
 
+#: Maximum number of members that are assigned to nodes jointly, and of nodes that are looked at for it.
+MOST_ASSIGNED, MOST_LOOKS = 64, 400_000
+
 #: Maximum number of topology domains in which victims are searched.
 MOST_DOMAINS = 16
-
-#: Maximum number of different reasons that a message lists in full.
-TOLD = 3
-
-
-class Placement(Struct, frozen=True):
-    """The node of one member, with its cycle state and nomination.
-
-    Attributes:
-        group: Members of another gang that leave for several members of this one.
-    """
-
-    decision: Decision
-    node: str
-    state: CycleState
-    group: tuple[PodInfo, ...] = ()
-
-    @property
-    def victims(self) -> tuple[PodInfo, ...]:
-        """Pods that have to leave first."""
-        nomination = self.decision.nomination
-        is_free = nomination is None or self.decision.outcome is AttemptOutcome.SCHEDULED
-        return self.group if nomination is None or is_free else self.group + nomination.victims
-
-
-class GangDecision(Struct, frozen=True):
-    """The result of a joint attempt; ``refused`` members do not fit in addition to the placements.
-
-    Attributes:
-        domain: The topology domain that was searched, in words; "" without one.
-    """
-
-    placements: tuple[Placement, ...]
-    refused: tuple[Decision, ...]
-    needed: int
-    domain: str = ""
-
-    @property
-    def is_feasible(self) -> bool:
-        """Whether enough members fit together."""
-        return len(self.placements) >= self.needed
-
-    @property
-    def plugins(self) -> frozenset[str]:
-        """Plugins that rejected members; empty after an error, which only time may clear."""
-        if any(each.outcome is AttemptOutcome.ERROR or each.diagnosis is None for each in self.refused):
-            return frozenset()
-        found = frozenset(
-            name for each in self.refused if each.diagnosis is not None for name in each.diagnosis.plugins
-        )
-        # Members were refused in other domains, too, for whatever reasons: any event may help.
-        return found | {TopologyPlacement.name} if self.domain else found
-
-    @property
-    def no_node_helps(self) -> bool:
-        """Whether too few members could fit whatever nodes there are."""
-        hopeless = sum(each.no_node_helps for each in self.refused)
-        return bool(self.refused) and len(self.placements) + len(self.refused) - hopeless < self.needed
-
-    @property
-    def awaits_victims(self) -> bool:
-        """Whether a member fits nowhere only because its victims have not left yet."""
-        return any(each.nomination is not None and each.nomination.node is None for each in self.refused)
-
-    def message(self, placed: int, least: int | None = None) -> str:
-        """How many fit, including ``placed`` members that have a node, and what the others lack.
-
-        ``least``: the number of members that the gang needs, if the placed ones may be as many.
-        """
-        fitting = placed + len(self.placements)
-        total = fitting + len(self.refused)
-        counts = Counter(each.message for each in self.refused).most_common()
-        lacking = [f"{count} lack a node: {text}" for text, count in counts[:TOLD]]
-        if len(counts) > TOLD:
-            lacking.append(f"{len(counts) - TOLD} further reasons")
-        if self.domain and not total - placed:
-            return self.domain
-        text = f"{fitting} of {total} members fit, {least or placed + self.needed} must; {'; '.join(lacking)}"
-        return f"{self.domain}: {text}" if self.domain else text
 
 
 def place_together(
@@ -128,6 +67,7 @@ def place_together(
     is_preempting: bool = False,
     placed: Collection[str] = (),
     within: str = "",
+    near: Sequence[str] = (),
 ) -> GangDecision:
     """Find nodes for all members, or for as many as are needed; the cluster is only read.
 
@@ -138,18 +78,25 @@ def place_together(
         is_preempting: Whether members that fit nowhere may name victims that are not members.
         placed: The uids of members that have a node already.
         within: The node label whose value all members share, "" for none.
+        near: The node labels whose values all members should share, the narrowest first; a wider one counts
+            where no domain of a narrower one has room for all.
     """
+    is_ranked = bool(within or near)
     ordered = sorted(
         members,
         key=lambda each: (
             -each[0].priority,
             -each[0].requests.get("cpu", 0),
             -each[0].requests.get("memory", 0),
+            rank_of(each[0].pod) if is_ranked else (),
         ),
     )
     ours = {pod.uid for pod, _ in ordered} | set(placed)
-    search = _Search(ordered, cluster, needed, ours, is_preempting)
-    return _in_a_domain(search, within, placed) if within else _placed(search)
+    settled = [row for row in map(cluster.row_of_pod, placed) if row is not None]
+    search = _Search(ordered, cluster, needed, ours, is_preempting, tuple(near), settled)
+    found = _in_a_domain(search, within) if within else _placed(search)
+    is_free = is_ranked and not (is_preempting or search.is_nominated)
+    return _by_rank(found, cluster, near) if is_free else found
 
 
 class _Search(Struct, frozen=True):
@@ -157,8 +104,12 @@ class _Search(Struct, frozen=True):
 
     Attributes:
         ours: The uids of all members, which cannot be victims.
-        domain: Confines the members; None for no confinement.
+        near: The node labels whose values all members should share, the narrowest first.
+        settled: The rows of the nodes that have members already.
+        domains: Label and value of each domain that confines the members.
         gives_up: Whether the search ends as soon as too few members can fit.
+        patience: How long members are assigned jointly, in all domains together.
+        homes: The rows of the nodes that members prefer, by uid.
     """
 
     ordered: Sequence[tuple[PodInfo, ProfileScheduler]]
@@ -166,29 +117,56 @@ class _Search(Struct, frozen=True):
     needed: int
     ours: Collection[str]
     is_preempting: bool
-    domain: TopologyPlacement | None = None
+    near: tuple[str, ...] = ()
+    settled: Sequence[int] = ()
+    domains: tuple[tuple[str, str], ...] = ()
     gives_up: bool = False
+    patience: Patience = field(default_factory=lambda: Patience(MOST_LOOKS))
+    homes: Mapping[str, int] = NO_ENTRIES
 
     @property
     def pods(self) -> list[PodInfo]:
         """The members."""
         return [pod for pod, _ in self.ordered]
 
+    @property
+    def is_nominated(self) -> bool:
+        """Whether room is held for a member."""
+        return any(scheduler.nominated_row(pod) is not None for pod, scheduler in self.ordered)
 
-def _in_a_domain(search: _Search, key: str, placed: Collection[str]) -> GangDecision:
+    def home_of(self, pod: PodInfo) -> BoolArray | None:
+        """The only node that a member prefers, shape (N,); None for no preference."""
+        row = self.homes.get(pod.uid)
+        return None if row is None else np.arange(len(self.cluster)) == row
+
+    def confined(self, key: str, value: str) -> "_Search":
+        """The same search in one more domain."""
+        return replace(self, domains=(*self.domains, (key, value)))
+
+    def domains_of(self, key: str) -> TopologyDomains:
+        """The domains of a label, as far as the members may be in them."""
+        schedulers = {pod.uid: scheduler for pod, scheduler in self.ordered}
+        inside = TopologyPlacement(*self.domains).inside(Snapshot(self.cluster))
+
+        def feasible(pod: PodInfo) -> RowArray:
+            rows = _eligible(schedulers[pod.uid], pod)
+            return rows[inside[rows]]
+
+        return TopologyDomains(key, self.pods, self.cluster, feasible)
+
+
+def _in_a_domain(search: _Search, key: str) -> GangDecision:
     """Place the members in one domain of a node label: that of the placed ones, if there are any."""
-    schedulers = {pod.uid: scheduler for pod, scheduler in search.ordered}
-    domains = TopologyDomains(
-        key, search.pods, search.cluster, lambda pod: _eligible(schedulers[pod.uid], pod)
-    )
+    domains = search.domains_of(key)
     nothing = GangDecision((), (), max(search.needed, 1))
-    settled = domains.of([row for row in map(search.cluster.row_of_pod, placed) if row is not None])
+    settled = domains.of(search.settled)
     if settled is None or len(settled) > 1:
         return replace(nothing, domain=f"the members that have a node are not in one domain of label {key}")
     if search.is_preempting:
         values = domains.by_room()[:MOST_DOMAINS]
     else:
-        values = domains.by_fit(len(search.ordered), search.needed)
+        narrower = search.domains_of(search.near[0]) if search.near else None
+        values = domains.by_fit(len(search.ordered), search.needed, narrower)
     nominated = (scheduler.nominated_row(pod) for pod, scheduler in search.ordered)
     reserved = domains.of([row for row in nominated if row is not None]) or []
     values = settled or list(dict.fromkeys((*(each for each in reserved if domains.has(each)), *values)))
@@ -196,8 +174,8 @@ def _in_a_domain(search: _Search, key: str, placed: Collection[str]) -> GangDeci
         return replace(nothing, domain=f"no node has the label {key}")
     best: GangDecision | None = None
     for value in values:
-        domain = TopologyPlacement(key, value)
-        found = _placed(replace(search, domain=domain, gives_up=search.is_preempting or best is not None))
+        gives_up = search.is_preempting or best is not None
+        found = _placed(replace(search.confined(key, value), gives_up=gives_up))
         found = replace(found, domain=f"in {key} {value}, the first of {len(values)} to try")
         if best is None or (found.is_feasible, len(found.placements)) > (
             best.is_feasible,
@@ -219,7 +197,67 @@ def _eligible(scheduler: ProfileScheduler, pod: PodInfo) -> RowArray:
 
 
 def _placed(search: _Search) -> GangDecision:
-    """Place the members on the whole cluster, or in the domain."""
+    """Place the members in the cluster or the domain; close to each other if that costs no member."""
+    if search.is_preempting or search.is_nominated:
+        return _anywhere(search)
+    found = _nearby(search) if search.near else _anywhere(search)
+    if search.near and found.refused:
+        other = _anywhere(search)
+        found = other if len(other.placements) > len(found.placements) else found
+    return found if found.is_feasible else _jointly(search) or found
+
+
+def _jointly(search: _Search) -> GangDecision | None:
+    """Place as many members as are needed where amounts say that all of them fit; None if they do not.
+
+    One by one, each member takes the node that scores best for it, and unequal ones may then not fit.
+    """
+    by_size = sorted(
+        search.ordered, key=lambda each: (each[0].requests.get("cpu", 0), each[0].requests.get("memory", 0))
+    )
+    chosen, others = by_size[: search.needed], by_size[search.needed :]
+    shapes = {shape_of(pod) for pod, _ in chosen}
+    if len(chosen) < search.needed or not 1 < len(shapes) <= len(chosen) <= MOST_ASSIGNED:
+        return None
+    snapshot = Snapshot(search.cluster)
+    wanted = np.stack([snapshot.requests_row(pod.requests) for pod, _ in chosen])
+    eligible = np.zeros((len(chosen), len(search.cluster)), dtype=np.bool_)
+    for at, (pod, scheduler) in enumerate(chosen):
+        eligible[at, _eligible(scheduler, pod)] = True
+    eligible &= TopologyPlacement(*search.domains).inside(snapshot)
+    rows = np.flatnonzero(eligible.any(axis=0))
+    free = snapshot.allocatable[rows] - snapshot.requested[rows]
+    found = assigned(wanted, free, eligible[:, rows], search.patience)
+    if found is None:
+        return None
+    homes = {pod.uid: int(rows[at]) for (pod, _), at in zip(chosen, found, strict=True)}
+    ordered = (*sorted(chosen, key=lambda each: -each[0].priority), *others)
+    search = replace(search, ordered=ordered, homes=homes)
+    decision = _one_by_one(search, search.cluster.fork(), GangClaims(search.pods, search.cluster))
+    return decision if decision.is_feasible else None
+
+
+def _nearby(search: _Search) -> GangDecision:
+    """Place the members in one domain of the narrowest label that has one for all, else in few domains."""
+    narrowest = search.domains_of(search.near[0])
+    count = len(search.ordered)
+    begun = narrowest.of(search.settled) or []
+    for key in () if search.settled else search.near:
+        domains, inner = (narrowest, None) if key == search.near[0] else (search.domains_of(key), narrowest)
+        for value in domains.holding(count, inner)[:MOST_DOMAINS]:
+            part = replace(search.confined(key, value), needed=count, gives_up=True)
+            filling = None if inner is None else Filling(part.domains_of(search.near[0]), search.pods, ())
+            found = _one_by_one(part, search.cluster.fork(), GangClaims(search.pods, search.cluster), filling)
+            if not found.is_feasible:
+                found = _jointly(part) or found
+            if found.is_feasible:
+                return replace(found, needed=search.needed)
+    filling = Filling(narrowest, search.pods, begun)
+    return _one_by_one(search, search.cluster.fork(), GangClaims(search.pods, search.cluster), filling)
+
+
+def _anywhere(search: _Search) -> GangDecision:
+    """Place the members on whatever nodes score best."""
     claims = GangClaims(search.pods, search.cluster)
     first = None
     while True:
@@ -231,23 +269,23 @@ def _placed(search: _Search) -> GangDecision:
         first = first or found
 
 
-def _one_by_one(search: _Search, fork: Cluster, claims: GangClaims) -> GangDecision:
+def _one_by_one(
+    search: _Search, fork: Cluster, claims: GangClaims, filling: Filling | None = None
+) -> GangDecision:
     """Place members in order on a fork."""
     ordered, needed, is_preempting = search.ordered, search.needed, search.is_preempting
-    twins: dict[int, ProfileScheduler] = {}
+    twins = _Twins(search, fork)
     placements: list[Placement] = []
     refused: list[Decision] = []
     for tried, (pod, scheduler) in enumerate(ordered):
         if (is_preempting or search.gives_up) and len(placements) + len(ordered) - tried < needed:
             break  # the search for victims is expensive, and none would be used
-        twin = twins.get(id(scheduler))
-        if twin is None:
-            profile = scheduler.profile if is_preempting else scheduler.profile.without_preemption
-            if search.domain is not None:
-                profile = profile.confined(search.domain)
-            twin = twins[id(scheduler)] = scheduler.on(fork, profile)
         decides = claims.decides(pod)
-        decision = schedule(twin, pod, _home(twin, pod, claims) if decides else None)
+        twin = twins.of(scheduler)
+        home = _home(twin, pod, claims) if decides else search.home_of(pod)
+        decision = (
+            schedule(twin, pod, home) if filling is None else twins.filled(filling, pod, scheduler, home)
+        )
         nomination = decision.nomination
         if decision.outcome is AttemptOutcome.SCHEDULED:
             node = decision.node
@@ -271,6 +309,86 @@ def _one_by_one(search: _Search, fork: Cluster, claims: GangClaims) -> GangDecis
         placements.append(Placement(decision, node, state))
         fork.place(pod, node)
     return GangDecision(tuple(placements), tuple(refused), needed)
+
+
+class _Twins:
+    """The schedulers of the members on the fork, confined to the domains of the search and to one more."""
+
+    def __init__(self, search: _Search, fork: Cluster) -> None:
+        self._search, self._fork = search, fork
+        self._known: dict[tuple[int, tuple[tuple[str, str], ...]], ProfileScheduler] = {}
+
+    def of(self, scheduler: ProfileScheduler, *part: tuple[str, str]) -> ProfileScheduler:
+        """The twin of a scheduler."""
+        key = id(scheduler), part
+        found = self._known.get(key)
+        if found is None:
+            search = self._search
+            profile = scheduler.profile if search.is_preempting else scheduler.profile.without_preemption
+            domains = (*search.domains, *part)
+            if domains:
+                profile = profile.confined(TopologyPlacement(*domains))
+            found = self._known[key] = scheduler.on(self._fork, profile)
+        return found
+
+    def filled(
+        self, filling: Filling, pod: PodInfo, scheduler: ProfileScheduler, home: BoolArray | None
+    ) -> Decision:
+        """Decide on a member in the domains in use, then in a further one, else on any node."""
+        for value in self._values(filling, pod):
+            decision = schedule(self.of(scheduler, (filling.domains.key, value)), pod, home)
+            if decision.outcome is AttemptOutcome.SCHEDULED:
+                filling.done(pod)
+                return decision
+            filling.refuses(pod, value)
+        filling.done(pod)
+        return schedule(self.of(scheduler), pod, home)
+
+    def _values(self, filling: Filling, pod: PodInfo) -> Iterator[str]:
+        yield from filling.open_to(pod)
+        for _ in range(MOST_DOMAINS):
+            value = filling.begin(pod)
+            if not value:
+                return
+            yield value
+
+
+def _by_rank(found: GangDecision, cluster: Cluster, near: Sequence[str]) -> GangDecision:
+    """The same nodes for the same shapes of members, so that neighbours by rank are neighbours.
+
+    Members swap places only if nothing but labels, name and uid differs between them, and nothing is bound to
+    a member's place: claims, volumes, terms about other pods, victims.
+    """
+    snapshot = Snapshot(cluster)
+    labels = [snapshot.label_ids(key) for key in near]
+
+    def domain(placement: Placement) -> tuple[int, ...]:
+        return tuple(int(ids[cluster.rows[placement.node]]) for ids in labels)
+
+    order: dict[tuple[int, ...], int] = {}  #: domains in the order in which they were filled
+    for each in found.placements:
+        order.setdefault(domain(each), len(order))
+
+    def spot(placement: Placement) -> tuple[int, list[int | str]]:
+        return order[domain(placement)], natural(placement.node)
+
+    alike: dict[Hashable, list[int]] = {}
+    for position, each in enumerate(found.placements):
+        pod = each.decision.pod
+        if not (
+            pod.template.constraints is None or pod.pod.spec.volumes or each.victims or looks_at_pods(pod)
+        ):
+            key = pod.priority, shape_of(pod), pod.pod.spec.scheduler_name
+            alike.setdefault(key, []).append(position)
+    placements = list(found.placements)
+    for positions in alike.values():
+        pods = sorted(
+            (found.placements[at].decision.pod for at in positions), key=lambda pod: rank_of(pod.pod)
+        )
+        spots = sorted((found.placements[at] for at in positions), key=spot)
+        for at, pod, where in zip(positions, pods, spots, strict=True):
+            placements[at] = replace(where, decision=replace(where.decision, pod=pod))
+    return replace(found, placements=tuple(placements))
 
 
 def _breaking_fewer(found: GangDecision, search: _Search, claims: GangClaims) -> GangDecision:

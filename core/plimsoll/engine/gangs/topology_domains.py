@@ -1,14 +1,18 @@
-"""Topology domains: the nodes with one value of a label, in the order in which a group tries them.
+"""Topology domains: the nodes with one value of a label, in the order in which a group tries or fills them.
 
 A group is placed in one domain. Domains with room for all of its members go first, the smallest room first,
 so that large domains stay whole for large groups; then those with room for the most members. Room is counted
 by requests and the filters of each member by itself: there may be less, never more.
+
+A group that only prefers to be in one domain, and fits in none, fills few of them: each time the one that
+takes the most of the members that are left, and for the last of them the smallest one that takes them all.
 
 Formula::
 
     room[t, d] = sum over the feasible nodes n of domain d of min over r of floor(free[n, r] / wanted[t, r])
     most[d]    = sum over templates t of min(room[t, d], members of t)
     size[d]    = sum over templates t of room[t, d]
+    parts[d]   = the fewest domains of a narrower label within d whose most add up to all members
 
 Units: pods.
 Edges: a node without the label is in no domain. Resources that devices serve are not counted.
@@ -18,7 +22,8 @@ it chooses.
 Axis letters: N nodes, D domains, R resources.
 """
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -37,19 +42,27 @@ OUTSIDE = "node(s) were outside the topology domain of the pod group"
 
 
 class TopologyPlacement(FilterPlugin):
-    """Confines the members of one group to one domain; exists during one attempt."""
+    """Confines the members of one group to one domain, or to one in another; exists during one attempt.
+
+    One filter for all domains, because results are kept under the name of the filter.
+    """
 
     name: ClassVar = "TopologyPlacement"
     declares: ClassVar = Declares(reads=Reads.NODE)
 
-    def __init__(self, key: str, value: str) -> None:
-        self.key, self.value = key, value
+    def __init__(self, *domains: tuple[str, str]) -> None:
+        self.domains = domains
+
+    def inside(self, snapshot: Snapshot) -> BoolArray:
+        """Which nodes are in all domains, shape (N,)."""
+        found: BoolArray = np.ones(len(snapshot), dtype=np.bool_)
+        for key, value in self.domains:
+            found &= snapshot.label_ids(key) == snapshot.label(key).find(value)
+        return found
 
     def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
         """1 where the label has another value or is absent, shape (N,)."""
-        outside: IntArray = (
-            snapshot.label_ids(self.key) != snapshot.label(self.key).find(self.value)
-        ).astype(np.int64)
+        outside: IntArray = (~self.inside(snapshot)).astype(np.int64)
         return outside
 
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
@@ -78,17 +91,18 @@ class TopologyDomains:
         snapshot = Snapshot(cluster)
         self.key, self._snapshot = key, snapshot
         self._ids: IdArray = snapshot.label_ids(key)
-        self._values = snapshot.label(key).values
-        count = len(self._values)
+        self.values = snapshot.label(key).values
+        count = len(self.values)
         self.exists: BoolArray = np.zeros(count, dtype=np.bool_)
         self.exists[self._ids[self._ids != ABSENT]] = True
         self.most: IntArray = np.zeros(count, dtype=np.int64)
         self.size: IntArray = np.zeros(count, dtype=np.int64)
-        alike: dict[object, list[PodInfo]] = {}
+        self.rooms: dict[Hashable, IntArray] = {}
+        alike: dict[Hashable, list[PodInfo]] = {}
         for pod in members:
-            alike.setdefault(pod.template, []).append(pod)
-        for pods in alike.values():
-            room = self._room(pods[0], feasible(pods[0]))
+            alike.setdefault(shape_of(pod), []).append(pod)
+        for shape, pods in alike.items():
+            room = self.rooms[shape] = self._room(pods[0], feasible(pods[0]))
             self.most += np.minimum(room, len(pods))
             self.size += room
 
@@ -106,33 +120,125 @@ class TopologyDomains:
         axes = np.flatnonzero(wanted > 0)
         free = snapshot.allocatable[rows][:, axes] - snapshot.requested[rows][:, axes]
         room = (free // wanted[axes]).min(axis=1).clip(0)
-        found: IntArray = np.zeros(len(self._values), dtype=np.int64)
+        found: IntArray = np.zeros(len(self.values), dtype=np.int64)
         np.add.at(found, ids, room)
         return found
 
     def has(self, value: str) -> bool:
         """Whether a node is in the domain."""
-        return value in self._values
+        return value in self.values
 
     def of(self, rows: Sequence[int]) -> list[str] | None:
         """The domains of these nodes, once each; None if one of them is in no domain."""
         ids = dict.fromkeys(self._ids[list(rows)].tolist())
-        return None if ABSENT in ids else [self._values[each] for each in ids]
+        return None if ABSENT in ids else [self.values[each] for each in ids]
 
-    def by_fit(self, members: int, needed: int) -> list[str]:
+    def by_fit(self, members: int, needed: int, within: "TopologyDomains | None" = None) -> list[str]:
         """The domains that may have room for ``needed`` of so many members, in the order of trial.
 
         At least one, with the most room, as long as any exists.
+
+        Args:
+            members: The number of members.
+            needed: Number of members that must fit.
+            within: The domains of a narrower label: those go first in which the fewest of these suffice.
         """
         most, size = self.most, self.size
+        parts = np.zeros(len(size), dtype=np.int64) if within is None else self._parts(within, members)
         known = np.flatnonzero(self.exists).tolist()
-        known.sort(key=lambda each: (-min(int(most[each]), members), int(size[each]), self._values[each]))
-        return [self._values[each] for each in known if most[each] >= needed] or [
-            self._values[each] for each in known[:1]
+        known.sort(
+            key=lambda each: (
+                -min(int(most[each]), members),
+                int(parts[each]),
+                int(size[each]),
+                self.values[each],
+            )
+        )
+        return [self.values[each] for each in known if most[each] >= needed] or [
+            self.values[each] for each in known[:1]
         ]
+
+    def _parts(self, narrower: "TopologyDomains", members: int) -> IntArray:
+        """The fewest narrower domains in each domain that take all members by count, shape (D,)."""
+        ids, inner = self._ids, narrower._ids  # noqa: SLF001 - of the same class
+        is_in_both = (ids != ABSENT) & (inner != ABSENT)
+        pairs = np.unique(np.stack((ids[is_in_both], inner[is_in_both]), axis=1), axis=0)
+        rooms: dict[int, list[int]] = {}
+        for outer, part in pairs.tolist():
+            rooms.setdefault(outer, []).append(int(narrower.most[part]))
+        found: IntArray = np.zeros(len(self.values), dtype=np.int64)
+        for outer in np.flatnonzero(self.exists).tolist():
+            sums = np.cumsum(sorted(rooms.get(outer, ()), reverse=True))
+            found[outer] = int(np.searchsorted(sums, members)) + 1
+        return found
+
+    def holding(self, members: int, within: "TopologyDomains | None" = None) -> list[str]:
+        """The domains that may have room for all of so many members, in the order of trial."""
+        return self.by_fit(members, members, within) if (self.most >= members).any() else []
 
     def by_room(self) -> list[str]:
         """All domains, the most room first."""
         known = np.flatnonzero(self.exists).tolist()
-        known.sort(key=lambda each: (-int(self.most[each]), -int(self.size[each]), self._values[each]))
-        return [self._values[each] for each in known]
+        known.sort(key=lambda each: (-int(self.most[each]), -int(self.size[each]), self.values[each]))
+        return [self.values[each] for each in known]
+
+
+class Filling:
+    """The few domains that a group fills one after the other.
+
+    Args:
+        domains: The domains, as they were before the first member was placed.
+        members: The members, in the order in which they are placed.
+        begun: Domains that have members already.
+    """
+
+    def __init__(self, domains: TopologyDomains, members: Sequence[PodInfo], begun: Iterable[str]) -> None:
+        self.domains, self.begun = domains, [each for each in begun if domains.has(each)]
+        self._left = Counter(map(shape_of, members))
+        self._full: set[tuple[Hashable, str]] = set()
+
+    def open_to(self, pod: PodInfo) -> list[str]:
+        """The domains that are in use and have not refused a pod of this shape."""
+        return [each for each in self.begun if (shape_of(pod), each) not in self._full]
+
+    def refuses(self, pod: PodInfo, value: str) -> None:
+        """Note that a domain refused a pod; with terms about other pods the next one may do."""
+        if not looks_at_pods(pod):
+            self._full.add((shape_of(pod), value))
+
+    def begin(self, pod: PodInfo) -> str:
+        """Take a further domain into use for a pod and those after it; "" if none has room by count."""
+        values, rooms = self.domains.values, self.domains.rooms
+        most: IntArray = np.zeros(len(values), dtype=np.int64)
+        size = most.copy()
+        for shape, count in self._left.items():
+            most += np.minimum(rooms[shape], count)
+            size += rooms[shape]
+        used = set(self.begun)
+        free = [
+            each
+            for each in np.flatnonzero(rooms[shape_of(pod)]).tolist()
+            if values[each] not in used and (shape_of(pod), values[each]) not in self._full
+        ]
+        if not free:
+            return ""
+        found = values[min(free, key=lambda each: (-int(most[each]), int(size[each]), values[each]))]
+        self.begun.append(found)
+        return found
+
+    def done(self, pod: PodInfo) -> None:
+        """Note that a pod has been tried."""
+        self._left[shape_of(pod)] -= 1
+
+
+def shape_of(pod: PodInfo) -> Hashable:
+    """What pods have in common that have room on the same nodes; labels, as of an index, may differ."""
+    template = pod.template
+    constraints = None if looks_at_pods(pod) else template.constraints
+    return template if constraints is None else (constraints, tuple(sorted(pod.requests.items())))
+
+
+def looks_at_pods(pod: PodInfo) -> bool:
+    """Whether a pod's place depends on other pods."""
+    spec = pod.pod.spec
+    return bool(pod.template.terms or pod.template.terms_error or spec.topology_spread_constraints)

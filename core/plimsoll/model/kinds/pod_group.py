@@ -31,12 +31,24 @@ WHOLE, SINGLE = "PodGroup", "Pod"
 """How a group of v1alpha2 may be disrupted; later versions say ``all`` and ``single``."""
 
 
+PREFERRED_TOPOLOGY = "plimsoll.dev/preferred-topology"
+"""Annotation of a group of the core API: the node label whose value its members should share if they can."""
+
+
+class TopologyWishes(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Node labels whose value all members share: must, and should if there is room; "" for none."""
+
+    required: str = ""
+    preferred: str = ""
+
+
 class PodGroupSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """The number of pods that a start needs, and their resources."""
 
     min_member: Int64 = 1
     min_resources: dict[str, QuantityValue] = NO_ENTRIES
     schedule_timeout_seconds: Int64 = DEFAULT_TIMEOUT_S
+    topology: TopologyWishes = TopologyWishes()
 
     @property
     def least_name(self) -> str:
@@ -46,7 +58,7 @@ class PodGroupSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc
     @property
     def topology_key(self) -> str:
         """The node label whose value must be the same for all members, "" for none."""
-        return ""
+        return self.topology.required
 
     @property
     def leaves_whole(self) -> bool:
@@ -189,6 +201,11 @@ class PodGroup(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
     def group_key(self) -> str:
         """The key by which pods name it: ``namespace/name``, after the API group if it is not ours."""
         return self.key
+
+    @property
+    def preferred_topology(self) -> str:
+        """The node label whose value all members should share if there is room, "" for none."""
+        return self.spec.topology.preferred or self.metadata.annotations.get(PREFERRED_TOPOLOGY, "")
 
 
 class CorePodGroup(PodGroup, frozen=True, kw_only=True, rename="camel", gc=False):

@@ -39,7 +39,7 @@ VERBS = MappingProxyType(
         ),
         "convert": (
             "convert:VERB",
-            "Convert files of descheduler and kube-scheduler to policies.",
+            "Convert configurations of other schedulers, and PodGroups.",
         ),
         "snapshot": (
             "snapshot:VERB",

@@ -1,4 +1,7 @@
-"""The command ``plimsoll convert``: converts configurations of descheduler and kube-scheduler to policies."""
+"""The command ``plimsoll convert``: configurations of descheduler and kube-scheduler become policies.
+
+PodGroups become PodGroups of another kind.
+"""
 
 import sys
 from datetime import UTC, datetime
@@ -16,7 +19,7 @@ Files = Annotated[
     list[str] | None,
     Argument(
         metavar="FILE...",
-        help="DeschedulerPolicy, KubeSchedulerConfiguration, or a ConfigMap with one; - is stdin.",
+        help="DeschedulerPolicy, KubeSchedulerConfiguration, a ConfigMap with one, or PodGroups; - is stdin.",
     ),
 ]
 Filename = Annotated[
@@ -37,12 +40,28 @@ Keep = Annotated[
 ]
 
 
-def convert(
-    options: Options, files: Files = None, *, filename: Filename = None, keep_behaviour: Keep = False
-) -> None:
-    """Convert files of descheduler and kube-scheduler to policies.
+GroupsAs = Annotated[
+    str,
+    Option(
+        "--groups-as",
+        metavar="GROUP",
+        help="API group of the PodGroups that are written: scheduling.k8s.io (the core API), plimsoll.dev,"
+        " scheduling.x-k8s.io (scheduler-plugins), scheduling.volcano.sh or scheduling.run.ai (KAI).",
+    ),
+]
 
-    The policies go to stdout, the report about each field to stderr; with -o json or yaml both are one
+
+def convert(
+    options: Options,
+    files: Files = None,
+    *,
+    filename: Filename = None,
+    keep_behaviour: Keep = False,
+    groups_as: GroupsAs = "scheduling.k8s.io",
+) -> None:
+    """Convert configurations of other schedulers, and PodGroups.
+
+    What they become goes to stdout, the report about each field to stderr; for programs (-o) both are one
     document on stdout. Nothing is written to a cluster.
     """
     import yaml  # noqa: PLC0415 - each command loads what it needs
@@ -52,6 +71,7 @@ def convert(
     from plimsoll.inspection.catalogue import RebalancingJudge, SchedulingJudge  # noqa: PLC0415 - likewise
     from plimsoll.migration.conversion import convert_documents  # noqa: PLC0415 - likewise
     from plimsoll.migration.documents import read_documents  # noqa: PLC0415 - likewise
+    from plimsoll.migration.group_conversion import FORMATS  # noqa: PLC0415 - likewise
     from plimsoll.model.kinds.objects import ClusterObjects  # noqa: PLC0415 - likewise
     from plimsoll.policies.judgement import PolicyChecks  # noqa: PLC0415 - likewise
 
@@ -63,12 +83,16 @@ def convert(
     if not paths:
         raise UserError("no file is named; write plimsoll convert FILE")
     documents = [each for file in paths for each in read_documents(_name(file), _content(file))]
-    converted = convert_documents(documents, checks, set(known.plugins), keep_behaviour=keep_behaviour)
+    if groups_as not in FORMATS:
+        raise UserError(f'--groups-as "{groups_as}" is unknown; give one of {", ".join(FORMATS)}')
+    converted = convert_documents(
+        documents, checks, set(known.plugins), keep_behaviour=keep_behaviour, groups_as=groups_as
+    )
     if options.output in (Format.JSON, Format.YAML):
         print_answer(answer_of(converted), (), options.output)
         return
-    policies = [dict(each) for each in converted.policies]
-    print_lines([yaml.safe_dump_all(policies, sort_keys=False, allow_unicode=True).rstrip()])
+    results = [dict(each) for each in (*converted.policies, *converted.groups)]
+    print_lines([yaml.safe_dump_all(results, sort_keys=False, allow_unicode=True).rstrip()])
     width = terminal_width() if sys.stderr.isatty() else None
     lines = report_lines(converted, wide=options.output == Format.WIDE, width=width)
     sys.stderr.writelines(f"{line}\n" for line in (*lines, "", summary_of(converted)))

@@ -32,18 +32,19 @@ class ConversionLine(AnswerPart):
         default=None,
         description="Path of the field; left out where the file says nothing and a default counts.",
     )
-    policies: tuple[str, ...] = Field(default=(), description="Policies that the target is in.")
+    policies: tuple[str, ...] = Field(default=(), description="Policies or PodGroups that the target is in.")
     target: str | None = Field(
         default=None,
-        description="Path in the policy, or a flag of plimsoll run; left out without a counterpart.",
+        description="Path in the result, or a flag of plimsoll run; left out without a counterpart.",
     )
     sentence: str = Field(description="What changes, and what to do.")
 
 
 class Conversion(Answer):
-    """Policies converted from files, and the outcome of each field."""
+    """Policies and PodGroups converted from files, and the outcome of each field."""
 
     policies: tuple[dict[str, Any], ...] = Field(description="SchedulingPolicies, as kubectl applies them.")
+    groups: tuple[dict[str, Any], ...] = Field(default=(), description="PodGroups, as kubectl applies them.")
     report: tuple[ConversionLine, ...] = Field(description="What became of each field, in the files' order.")
 
 
@@ -51,6 +52,7 @@ def answer_of(converted: ConvertedFiles) -> Conversion:
     """The answer for programs."""
     return Conversion(
         policies=tuple(dict(each) for each in converted.policies),
+        groups=tuple(dict(each) for each in converted.groups),
         report=tuple(_line(each) for each in converted.report),
     )
 
@@ -111,8 +113,9 @@ def report_lines(converted: ConvertedFiles, *, wide: bool, width: int | None) ->
 
 
 def summary_of(converted: ConvertedFiles) -> str:
-    """The number of policies, and of fields of each kind."""
+    """The number of policies and PodGroups, and of fields of each kind."""
     counts = Counter(each.change for each in converted.report)
     policies = counted(len(converted.policies), "policy", "policies")
     fields = ", ".join(f"{counts[change]} {word}" for change, word in WORDS.items())
-    return f"{policies}; fields: {fields}"
+    groups = f", {counted(len(converted.groups), 'PodGroup')}" if converted.groups else ""
+    return f"{policies}{groups}; fields: {fields}"

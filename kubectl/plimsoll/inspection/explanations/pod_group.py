@@ -43,6 +43,7 @@ def explain_group(state: ClusterState, pod: PodInfo, scheduler: ProfileScheduler
             needed,
             placed=[each.uid for each in placed],
             within=group.topology_key,
+            near=group.near(scheduler.profile.groups),
         )
         fitting = len(found.placements)
         obstacle = "" if found.is_feasible else found.message(len(placed))

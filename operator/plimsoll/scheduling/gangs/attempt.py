@@ -11,7 +11,7 @@ The loop passes on a popped member. Its siblings are taken out of the queue, and
 Members wait for one another on Permit. A binding that fails afterwards unbinds no other: the member is tried
 again, and its room is reserved until ``scheduleTimeoutSeconds`` after the decision. Once a group has started,
 its further members are placed individually, except where all members share a topology domain: then any number
-of them joins the others there.
+of them joins the others there, or near them where they prefer it.
 """
 
 import asyncio
@@ -25,7 +25,8 @@ from plimsoll.cluster.pod_groups import Group, shortage
 from plimsoll.devices.book import DeviceBook
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.extenders.extender import interested
-from plimsoll.engine.gangs.placement import GangDecision, place_together
+from plimsoll.engine.gangs.joint_decision import GangDecision
+from plimsoll.engine.gangs.placement import place_together
 from plimsoll.engine.plugin_calls import GANG_BUDGET_S, METER, UNBOUNDED, OverBudgetError
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import SUCCESS, Code, Nomination, PodInfo, Status, unschedulable
@@ -67,10 +68,11 @@ class GangAttempts:
     def _cache(self) -> Cache:
         return self._oversight.book.cache
 
-    def takes(self, queued: QueuedPod, scheduler: ProfileScheduler) -> bool:  # noqa: ARG002 - the protocol's
+    def takes(self, queued: QueuedPod, scheduler: ProfileScheduler) -> bool:
         """Decide on a popped pod together with its siblings; False if the pod is to be tried individually."""
         group = self._oversight.groups.of(queued.pod.pod)
-        if group is None or (not group.topology_key and self._oversight.has_started(group)):
+        near = () if group is None else group.near(scheduler.profile.groups)
+        if group is None or (not (group.topology_key or near) and self._oversight.has_started(group)):
             return False
         schedulers = self._served.schedulers
         taken = [queued]
@@ -79,7 +81,7 @@ class GangAttempts:
             if sibling is not None:
                 taken.append(sibling)
         try:
-            self._decide(group, taken, schedulers)
+            self._decide(group, taken, schedulers, near)
         except Exception:
             for each in taken:  # requeue those whose binding has not begun
                 self._cache.forget(each.pod.uid)
@@ -89,7 +91,11 @@ class GangAttempts:
         return True
 
     def _decide(
-        self, group: Group, taken: list[QueuedPod], schedulers: Mapping[str, ProfileScheduler]
+        self,
+        group: Group,
+        taken: list[QueuedPod],
+        schedulers: Mapping[str, ProfileScheduler],
+        near: Sequence[str],
     ) -> None:
         cluster = self._cache.cluster
         siblings = self._oversight.placed(group)
@@ -110,7 +116,7 @@ class GangAttempts:
             self._reject(group, taken, sentence(self._cache, text), frozenset({PLUGIN}), reason=NOT_READY)
             return
         uids, within = {pod.uid for pod in siblings}, group.topology_key
-        decision = self._placed(members, cluster, needed, placed=uids, within=within)
+        decision = self._placed(members, cluster, needed, placed=uids, within=within, near=near)
         by_uid = {queued.pod.uid: queued for queued in taken}
         if decision.is_feasible:
             self._start(group, decision, by_uid, schedulers, began)
@@ -161,6 +167,7 @@ class GangAttempts:
         is_preempting: bool = False,
         placed: Collection[str] = (),
         within: str = "",
+        near: Sequence[str] = (),
     ) -> GangDecision:
         """Decide within a budget of processor time: members are given up once it is spent."""
         calls = METER.get()
@@ -168,7 +175,13 @@ class GangAttempts:
         budget.begin(members[0][0].uid if members else "", GANG_BUDGET_S)
         try:
             return place_together(
-                members, cluster, needed, is_preempting=is_preempting, placed=placed, within=within
+                members,
+                cluster,
+                needed,
+                is_preempting=is_preempting,
+                placed=placed,
+                within=within,
+                near=near,
             )
         finally:
             budget.end()
