@@ -112,7 +112,13 @@ def optimal_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plan
         seconds=time.spent,
         waiting=rooms.waiting,
         served=len(
-            {each.pod.uid for move in made.moves if move.beneficiary for each in move.beneficiary.all}
+            {
+                each.pod.uid
+                for move in made.moves
+                if move.beneficiary
+                for each in move.beneficiary.all
+                if not each.pod.pod.node_name
+            }
         ),
     )
     return EvictionPlan(

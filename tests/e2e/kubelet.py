@@ -38,10 +38,12 @@ class Kubelet:
     number: int
     allocatable: Amounts
     admitted: dict[str, Amounts] = field(default_factory=dict)
+    deferred: dict[str, Obj] = field(default_factory=dict)  #: pods whose resizes wait for room, by uid
 
-    def lacks(self, wanted: Amounts) -> str:
-        """The first resource of which there is not enough left, "" when all fits."""
-        used = sum((Counter(taken) for taken in self.admitted.values()), Counter())
+    def lacks(self, wanted: Amounts, of: str = "") -> str:
+        """The first resource of which there is not enough left for a pod, "" when all fits."""
+        others = (taken for uid, taken in self.admitted.items() if uid != of)
+        used = sum((Counter(taken) for taken in others), Counter())
         return next(
             (
                 name
@@ -116,8 +118,13 @@ class Kubelets:
         uid = pod["metadata"]["uid"]
         if kind == "DELETED" or pod["status"].get("phase") in FINISHED:
             kubelet.admitted.pop(uid, None)
+            kubelet.deferred.pop(uid, None)
+            for waiting in list(kubelet.deferred.values()):
+                self._resize(waiting, kubelet)
         elif uid not in kubelet.admitted and "deletionTimestamp" not in pod["metadata"]:
             self._admit(pod, kubelet)
+        elif kubelet.admitted.get(uid) != resources_of_node(pod, pod_requests(pod), kubelet.allocatable):
+            self._resize(pod, kubelet)
         elif pods.has_stale_readiness(pod):
             ready = pod["spec"]["nodeName"] not in self.unready
             status = pods.with_readiness(pod, time.time(), ready=ready)
@@ -139,6 +146,24 @@ class Kubelets:
             return
         kubelet.admitted[pod["metadata"]["uid"]] = wanted
         self.speaker.begin(self._run(pod, kubelet.number))
+
+    def _resize(self, pod: Obj, kubelet: Kubelet) -> None:
+        """Grant what a pod's only container asks for, or say that it waits (KEP 1287)."""
+        uid, (container,) = pod["metadata"]["uid"], pod["spec"]["containers"]
+        wanted = resources_of_node(pod, pod_requests(pod), kubelet.allocatable)
+        pending = {"type": "PodResizePending", "status": "True", "reason": "Deferred"}
+        if kubelet.lacks(wanted, uid):
+            if uid in kubelet.deferred:
+                return
+            kubelet.deferred[uid] = pod
+            granted = {**container["resources"]["requests"], "cpu": f"{kubelet.admitted[uid]['cpu']}m"}
+            conditions = [pending]
+        else:
+            kubelet.admitted[uid] = wanted
+            kubelet.deferred.pop(uid, None)
+            granted, conditions = container["resources"]["requests"], [{**pending, "$patch": "delete"}]
+        shown = {"name": container["name"], "resources": {"requests": granted}, "allocatedResources": granted}
+        self.speaker.begin(self._tell(pod, {"containerStatuses": [shown], "conditions": conditions}))
 
     async def _run(self, pod: Obj, number: int) -> None:
         await asyncio.sleep(START_S)

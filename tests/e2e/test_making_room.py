@@ -8,7 +8,7 @@ import pytest
 
 from e2e.gangs import a_gang, until_phase
 from e2e.polls import eventually, throughout
-from e2e.speaker import MERGE
+from e2e.speaker import MERGE, STRATEGIC
 
 if TYPE_CHECKING:
     from e2e.scene import Scene
@@ -138,3 +138,36 @@ async def test_a_gang_gets_its_room_whole(scene: Scene) -> None:
     assert len({bundle["name"] for bundle in bundles}) == 1
     members = {(bundle["beneficiary"]["name"], bundle["members"][0]["pod"]["name"]) for bundle in bundles}
     assert members == {("train-0", "train-1")}
+
+
+async def test_a_neighbour_moves_so_that_a_deferred_resize_is_granted(scene: Scene) -> None:
+    """The resized pod stays where it is; the kubelet grants what it asked for once the neighbour has left."""
+    old = await scene.node("old", cpu="1")
+    await scene.scheduling()
+    await scene.pod("grows", cpu="300m")
+    await scene.until_bound("grows")
+    await scene.deployment("small", 1, cpu="300m")
+    await scene.until_running(1, app="small")
+    new = await scene.node("new", cpu="500m")
+    container = (await scene.a_pod("grows"))["spec"]["containers"][0]["name"]
+    wanted = {"spec": {"containers": [{"name": container, "resources": {"requests": {"cpu": "900m"}}}]}}
+    path = scene.path("pods/grows/resize")
+    (await scene.speaker.request("PATCH", path, wanted, sends=STRATEGIC)).accepted()
+    deferred = await eventually(lambda: scene.condition("grows", "PodResizePending"))
+
+    name = await scene.policy(scene.rebalancing("MakeRoomForPending", evictor={"minReplicas": 0}))
+
+    (record,) = await scene.until_finished(1)
+    await eventually(lambda: scene.condition("grows", "PodResizePending"), lambda one: not one)
+    grown = await scene.a_pod("grows")
+    status = await scene.runs(name, 2)
+
+    assert deferred["reason"] == "Deferred"
+    assert record["status"]["phase"] == "Settled"
+    spec = record["spec"]
+    assert (spec["fromNode"], spec["targetNode"]) == (old, new)
+    assert spec["reason"] == f"makes room on its node for the resize of pod {scene.name}/grows"
+    assert (spec["bundle"]["beneficiary"]["name"], spec["bundle"]["node"]) == ("grows", old)
+    assert grown["spec"]["nodeName"] == old
+    assert grown["status"]["containerStatuses"][0]["allocatedResources"]["cpu"] == "900m"
+    assert status["counts"]["planned"] == 0, "it converged"

@@ -6,19 +6,20 @@ from typing import Any
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
+from msgspec.structs import replace
 
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Candidate
 from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.node import Node
-from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod import ContainerStatus, Pod, PodCondition, ResourceRequirements
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import EvictionPlan, replacement_of
+from plimsoll.planning.moves import EvictionPlan, PlanningContext, replacement_of
 from plimsoll.strategies.make_room_for_pending import MakeRoomForPending, _cost
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from strategies.builders import a_strategy
-from strategies.making_room import PROFILE, moves_of, planned, served
+from strategies.making_room import NOW, PROFILE, a_rebalancing, moves_of, plan, planned, served
 
 
 def making_room(
@@ -236,3 +237,74 @@ def test_of_two_bundles_the_one_without_a_pod_of_high_priority_is_cheaper() -> N
     bundles = [bundle(5, 5), bundle(1, 9), bundle(9), bundle(5), bundle(5, cost="3")]
     ordered = sorted(bundles, key=_cost)
     assert [bundles.index(each) for each in ordered] == [3, 4, 0, 2, 1]
+
+
+def resized(name: str, *, granted: str, cpu: str, why: str = "Deferred", **kwargs: Any) -> Pod:
+    """A pod on node one whose resize in place waits."""
+    pod = a_pod(name, cpu=cpu, node="one", owner="ReplicaSet/large", **kwargs)
+    shown = ContainerStatus(
+        name=pod.spec.containers[0].name,
+        resources=ResourceRequirements(requests={"cpu": granted}),
+        allocated_resources={"cpu": granted},
+    )
+    condition = PodCondition(type="PodResizePending", status="True", reason=why)
+    status = replace(pod.status, conditions=(condition,), container_statuses=(shown,))
+    return replace(pod, status=status)
+
+
+@pytest.mark.parametrize(
+    ("pods", "args", "moves", "said"),
+    [
+        pytest.param([resized("r", granted="1", cpu="3")], {}, ["s0"], "", id="one of 1 covers 5 - 4"),
+        pytest.param([resized("r", granted="1", cpu="2")], {}, [], "", id="it fits already"),
+        pytest.param([resized("r", granted="1", cpu="3")], {"resizes": False}, [], "", id="switched off"),
+        pytest.param(
+            [resized("r", granted="1", cpu="3", why="Infeasible")],
+            {},
+            [],
+            "pod default/r asks for a resize that node one can never grant",
+            id="infeasible",
+        ),
+        pytest.param(
+            [resized("r", granted="1", cpu="4"), small("high", "one", "500m", priority=1)],
+            {},
+            [],
+            "no moves would make room for the resize of pod default/r",
+            id="what would have to leave has a higher priority",
+        ),
+    ],
+)
+def test_a_deferred_resize_gets_its_room(
+    pods: list[Pod], args: dict[str, Any], moves: list[str], said: str
+) -> None:
+    """Node one has 4, and two pods of 1 beside the resized one; node two takes two of them."""
+    found = making_room(NODES, [small("s0", "one"), small("s1", "one"), *pods], args=args)
+
+    assert [name for name, *_ in moves_of(found)] == moves
+    assert served(found) == ({"r": "one"} if moves else {})
+    assert [remark for _, remark in found.remarks] == ([said] if said else [])
+
+
+@pytest.mark.parametrize(("priority", "moves"), [(1, 1), (0, 0)])
+def test_a_resize_does_not_wait_for_those_of_lower_priority(priority: int, moves: int) -> None:
+    """2 + 1 + 1 + 0.5 granted are 0.5 above 4; with all that the other asks for, 3, and 2 may leave."""
+    pods = [small("s0", "one"), small("s1", "one"), resized("low", granted="500m", cpu="3")]
+
+    found = making_room(
+        NODES, [*pods, resized("r", granted="1", cpu="2", priority=priority)], args={"maxMovesPerPod": 1}
+    )
+
+    assert served(found) == ({"r": "one"} if moves else {})
+    assert len(found.moves) == moves
+
+
+def test_no_room_is_made_twice_while_moves_off_the_node_are_under_way() -> None:
+    """Nothing is reserved for a resize; the pod that was evicted for it may not be terminating yet."""
+    pods = [small("s0", "one"), small("s1", "one"), resized("r", granted="1", cpu="3")]
+    cluster = a_cluster(NODES, pods)
+    rebalancing = a_rebalancing(a_strategy(MakeRoomForPending))
+
+    found = plan(rebalancing, cluster, PlanningContext(NOW, touched={"one": NOW.timestamp()}))
+
+    assert not found.moves
+    assert "moves off or to node one are still under way" in {each.refusal.message for each in found.refused}

@@ -27,6 +27,7 @@ from plimsoll.framework.descheduling.strategy import MendsSpread, by_load
 from plimsoll.load.summary import summary_of
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.counted import counted
+from plimsoll.model.kinds.requests import pending_resize
 from plimsoll.planning.imbalance import imbalance
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
@@ -34,6 +35,7 @@ from plimsoll.planning.proven import planner as proven
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.scope import never_evict
 from plimsoll.planning.solver import INSTALL_SOLVER, OPTIMAL, SPREAD_REPAIR, has_solver, installed
+from plimsoll.toolkit.descheduling.resize_room import awaited_row
 
 if TYPE_CHECKING:
     from plimsoll.planning.upstream.planner import UpstreamRun
@@ -141,13 +143,16 @@ def lasting(cluster: Cluster, now: datetime) -> Cluster:
 
 
 def _over_committed(cluster: Cluster) -> dict[str, frozenset[str]]:
-    """By node whose pods request more than it has: the resources."""
+    """By node whose pods request more than it has: the resources. What resizes wait for is not taken yet."""
     count = len(cluster)
     is_over = cluster.requested[:count] > cluster.allocatable[:count]
-    return {
-        cluster.nodes[row].name: frozenset(cluster.resources[axis] for axis in np.flatnonzero(is_over[row]))
-        for row in np.flatnonzero(is_over.any(axis=1))
-    }
+    found = {}
+    for row in np.flatnonzero(is_over.any(axis=1)).tolist():
+        waits = [awaited_row(pod, cluster) for pod in cluster.pods_on(row) if pending_resize(pod.pod)]
+        taken = cluster.requested[row] - sum(waits, np.zeros_like(cluster.requested[row]))
+        axes = np.flatnonzero(taken > cluster.allocatable[row])
+        found[cluster.nodes[row].name] = frozenset(cluster.resources[axis] for axis in axes)
+    return found
 
 
 def _adds_to(resources: frozenset[str], pod: PodInfo) -> bool:

@@ -1,4 +1,4 @@
-"""MakeRoomForPending: move running pods to other nodes so that a pending one fits without preemption.
+"""MakeRoomForPending: move running pods to other nodes so that a pending one, or a deferred resize, fits.
 
 Formula, for each pending pod of a scheduler that the policy serves and that fits no node now, the highest
 priority first and among equals the largest request (as a share of the cluster): on a node that refuses it
@@ -17,7 +17,10 @@ together (the highest priority first, then the largest) are placed one after ano
 fits no node. All moves for the group are one set. The group's place in the order is that of its first member.
 Further members are left to later runs; once the group has started, each member is treated as a single pod.
 
-Units: as requests; moves in pods, for each pending pod.
+A pod whose resize in place is Deferred is served after the pending ones, in the same order: neighbours of
+equal or lower priority leave its node, all or none, if the node then has what the pod asks for.
+
+Units: as requests; moves in pods, for each pending pod or resize.
 For a pod with resource claims the node must also have devices for all of them after the pods have left. The
 search for these is the scheduler's; a node that lacks them is tried with the fewest leaving pods first.
 
@@ -25,6 +28,8 @@ Edges: a pending pod is skipped if another scheduler serves it, an extender is i
 or it has a nominated node. A PodGroup is skipped if it cannot start for another reason (too few members,
 minResources), or if more than 100 members must start together. A node is skipped if more than requests stands
 in the way (affinity between pods, ports, volumes). A pod that fits some node is left to the scheduler.
+Resizes of pods of any scheduler are served; those that are Infeasible, and those that no moves help, are
+named in the policy's status.
 Source: our own; descheduler has no such strategy.
 Differs: there is nothing upstream to differ from; planners Proven and Optimal only.
 """
@@ -54,10 +59,14 @@ from plimsoll.framework.descheduling.proposals import Beneficiary, Bundle, Candi
 from plimsoll.toolkit.descheduling.best_fit import BestFit
 from plimsoll.toolkit.descheduling.eviction_order import deletion_cost
 from plimsoll.toolkit.descheduling.pod_scope import NamespacesArg
+from plimsoll.toolkit.descheduling.resize_room import resize_deficit, resizing, room_for_resize
 from plimsoll.toolkit.descheduling.room_search import moves_off, promising
 
 #: Maximum number of bundles compared for one pending pod, and of those proposed.
 COMPARED, PROPOSED = 8, 4
+
+#: Number of resizes that are named.
+REMARKS = 3
 
 #: Maximum number of members of a PodGroup that must start together.
 MOST_MEMBERS = 100
@@ -71,6 +80,9 @@ class MakeRoomForPendingArgs(PluginArgs):
     )
     max_moves_per_pod: int = Field(
         default=5, ge=1, le=110, description="A pending pod that needs more moves than this waits on."
+    )
+    resizes: bool = Field(
+        default=True, description="Whether room is also made for resizes in place that are Deferred."
     )
 
 
@@ -113,6 +125,25 @@ class MakeRoomForPending(Strategy):
                     break
             else:
                 hopeless.add(kind)
+        if self.args.resizes:
+            yield from self._resizes(context)
+
+    def _resizes(self, context: StrategyContext) -> Candidates:
+        """A bundle for each Deferred resize that moves would help; the others are named."""
+        deferred, infeasible = (filter(self._covers, pods) for pods in resizing(context))
+        said = [
+            f"pod {pod.key} asks for a resize that node {context.node_of(pod)} can never grant"
+            for pod in infeasible
+        ]
+        for pod in self._sorted(deferred, context):
+            if not resize_deficit(pod, context).any():
+                continue  # the kubelet has not tried again yet
+            bundle = room_for_resize(pod, context, self.args.max_moves_per_pod)
+            if bundle is not None:
+                yield bundle
+            else:
+                said.append(f"no moves would make room for the resize of pod {pod.key}")
+        context.remarks += said[:REMARKS]
 
     def _waiting(self, context: StrategyContext) -> list[PodInfo]:
         """Pending pods that are placed individually."""
@@ -139,13 +170,14 @@ class MakeRoomForPending(Strategy):
         return bool(key) and context.gangs.get(key) != 0
 
     def _pending(self, context: StrategyContext) -> Iterator[PodInfo]:
-        namespaces = self.args.namespaces
         return (
             pod
             for pod in context.unplaced.pending()
-            if (namespaces is None or namespaces.covers(pod.namespace))
-            and pod.uid not in context.cluster.pods
+            if self._covers(pod) and pod.uid not in context.cluster.pods
         )
+
+    def _covers(self, pod: PodInfo) -> bool:
+        return self.args.namespaces is None or self.args.namespaces.covers(pod.namespace)
 
     def _sorted(self, pods: Iterable[PodInfo], context: StrategyContext) -> list[PodInfo]:
         """The pods sorted by priority, highest first, then by size, largest first."""

@@ -19,6 +19,8 @@ from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Profile
 from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.framework.descheduling.strategy import empties_nodes
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.requests import DEFERRED, pending_resize
 from plimsoll.model.kinds.watch_event import (
     NodeAdded,
     NodeUpdated,
@@ -172,7 +174,9 @@ class MoveParts:
         around = Surroundings(
             pod=lambda uid: None if (found := pending.find(uid)) is None else facts_of(found.pod),
             held_up=configs.hold_up,
-            waits=lambda uid: pending.waits(uid) is not None,
+            waits=lambda uid: (
+                pending.waits(uid) is not None or _waits_for_resize(cache.cluster.pods.get(uid))
+            ),
             needless=needs.needless,
             proposed=lambda specs: moves_of(specs, pending.find, empties),
             empties=empties,
@@ -217,6 +221,10 @@ class MoveParts:
         self.victims = VictimEvictions(
             cache=cache, keeper=keeper, executor=self.executor, needs=needs, clock=clock, observer=observer
         )
+
+
+def _waits_for_resize(pod: PodInfo | None) -> bool:
+    return pod is not None and not pod.is_terminating and pending_resize(pod.pod) == DEFERRED
 
 
 class RebalancingWing:

@@ -59,7 +59,8 @@ class BundleReference(Resource):
     )
     moves: int = Field(ge=1, description="How many moves the bundle has.")
     beneficiary: PodReference | None = Field(
-        default=None, description="The pending pod that the moves make room for; left out when for none."
+        default=None,
+        description="The pod, pending or with a deferred resize, that the moves make room for.",
     )
     node: ObjectName | None = Field(
         default=None, description="Where the beneficiary fits then; left out without one."

@@ -47,6 +47,9 @@ DEFAULT_CPU_MILLI = 100
 DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
 """Scoring counts a container that names no memory as this much."""
 
+DEFERRED, INFEASIBLE = "Deferred", "Infeasible"
+"""Why a kubelet has not granted a resize in place: the node lacks room now, or can never have it."""
+
 _NATIVE = frozenset((CPU, MEMORY, EPHEMERAL_STORAGE))
 _LEAST = {CPU: DEFAULT_CPU_MILLI * 10**6, MEMORY: DEFAULT_MEMORY_BYTES * 10**9}
 _EXTENDED_NAME = re.compile(r"[^/]+/[^/]+")
@@ -113,6 +116,17 @@ def existing(pod: Pod) -> dict[str, int]:
     return _integers(pod, observed=True)
 
 
+def granted(pod: Pod) -> dict[str, int]:
+    """What a pod on a node takes while its resize in place waits: what was granted to it."""
+    return _integers(pod, observed=True, waits=True)
+
+
+def pending_resize(pod: Pod) -> str:
+    """Why a resize in place waits: ``Deferred`` or ``Infeasible``; "" if none does."""
+    condition = pod.condition("PodResizePending")
+    return "" if condition is None else condition.reason
+
+
 def grants_the_spec(pod: Pod) -> bool:
     """Whether the status grants nothing, or as much as the spec; then the spec says what it takes."""
     status = pod.status
@@ -173,6 +187,7 @@ def _integers(
     pod: Pod,
     *,
     observed: bool = False,
+    waits: bool = False,
     least: Mapping[str, int] | None = None,
     pod_level: bool = True,
     of: Callable[[str], bool] = is_scalar,
@@ -181,12 +196,12 @@ def _integers(
 
     An overflow is computed in upstream's way, if there is one.
     """
-    total = _total(pod, _read_nanos, observed=observed, least=least, pod_level=pod_level)
+    total = _total(pod, _read_nanos, observed=observed, waits=waits, least=least, pod_level=pod_level)
     counted = {name: value for name, value in total.items() if name in _NATIVE or (value and of(name))}
     if max(counted.values(), default=0) <= MAX_INT64 * 10**6:
         return {name: scaled(value, 10**6 if name == CPU else BILLION) for name, value in counted.items()}
     floor = {name: Amount.of_nanos(value) for name, value in (least or {}).items()}
-    wide = _total(pod, _read_amount, observed=observed, least=floor, pod_level=pod_level)
+    wide = _total(pod, _read_amount, observed=observed, waits=waits, least=floor, pod_level=pod_level)
     return {name: wide[name].in_unit(_unit(name)) for name in counted}
 
 
@@ -206,6 +221,7 @@ def _total(
     read: Read[Number],
     *,
     observed: bool = False,
+    waits: bool = False,
     least: Mapping[str, Number] | None = None,
     pod_level: bool = True,
 ) -> dict[str, Number]:
@@ -214,22 +230,19 @@ def _total(
     if is_plain and len(spec.containers) == 1:  # most pods
         return _amounts(spec.containers[0].resources.requests, read)
     statuses: dict[str, ContainerStatus] = {}
-    infeasible = False
     if observed and (pod.status.container_statuses or pod.status.init_container_statuses):
         statuses = {
             status.name: status
             for status in (*pod.status.container_statuses, *pod.status.init_container_statuses)
             if status.resources is not None
         }
-    if observed and (pod.status.conditions or pod.status.resources is not None):
-        condition = pod.condition("PodResizePending")
-        infeasible = condition is not None and condition.reason == "Infeasible"
+    waits = waits or (observed and pending_resize(pod) == INFEASIBLE)
 
     def requests(container: Container, *, resizable: bool) -> dict[str, Number]:
         taken = _amounts(container.resources.requests, read)
         status = statuses.get(container.name) if resizable else None
         if status is not None and status.resources is not None:
-            taken = {} if infeasible else taken
+            taken = {} if waits else taken
             _raise_to(taken, _amounts(status.resources.requests, read))
             _raise_to(taken, _amounts(status.allocated_resources, read))
         for name, value in (least or {}).items():
@@ -253,7 +266,7 @@ def _total(
     _raise_to(total, peak)
 
     if pod_level and _pod_level(pod.spec.resources):
-        total.update(_pod_level_requests(pod, read, observed=observed, infeasible=infeasible))
+        total.update(_pod_level_requests(pod, read, observed=observed, waits=waits))
     _add(total, _amounts(pod.spec.overhead, read))
     return total
 
@@ -266,14 +279,12 @@ def _is_pod_level(name: str) -> bool:
     return name in (CPU, MEMORY) or name.startswith("hugepages-")
 
 
-def _pod_level_requests(
-    pod: Pod, read: Read[Number], *, observed: bool, infeasible: bool
-) -> dict[str, Number]:
+def _pod_level_requests(pod: Pod, read: Read[Number], *, observed: bool, waits: bool) -> dict[str, Number]:
     """The pod-level requests of the resources that the spec names there; the status adds no others."""
     wanted = _amounts(pod.spec.resources.requests if pod.spec.resources else {}, read)
     taken = wanted
     if observed and pod.status.resources is not None:
-        taken = {} if infeasible else dict(wanted)
+        taken = {} if waits else dict(wanted)
         _raise_to(taken, _amounts(pod.status.resources.requests, read))
         _raise_to(taken, _amounts(pod.status.allocated_resources, read))
     return {name: taken[name] if name in taken else read(0) for name in wanted if _is_pod_level(name)}

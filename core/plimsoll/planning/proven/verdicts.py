@@ -19,6 +19,8 @@ from plimsoll.framework.descheduling.proposals import (
 )
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.kinds.pod import PodStatus
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.requests import DEFERRED, pending_resize
 from plimsoll.planning.complaint_comparison import MENDS_NOTHING, NEW_COMPLAINT, ProposedMove
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Move, Refused, workload_of
@@ -32,12 +34,16 @@ from plimsoll.planning.proven.checks import (
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.proven.proof import prove
 from plimsoll.planning.strategy_run import run_strategy
+from plimsoll.toolkit.descheduling.resize_room import resize_deficit
 
 #: Why a pod of a bundle stays that another proposal has already moved.
 MOVED = Refusal("Moved", "it moves already")
 
 #: Why pods that leave one after the other stay if they share a claim.
 ONE_BY_ONE = Refusal("SharedClaim", "it shares a ResourceClaim, and is to move only after another pod has")
+
+#: Moves that ended this many seconds ago count as under way where nothing is reserved.
+JUST_NOW_S = 1.0
 
 #: The reason of refusals for pods of a bundle whose moves would not help.
 NO_USE = "NoRoomMade"
@@ -181,9 +187,10 @@ def _mark_together(plan: PlanBuilder, bundle: Bundle, made: int) -> None:
             plan.set_replacement(move, PodStatus(phase="Pending"))  # other proposals do not wait
     for each in beneficiary.all if beneficiary is not None else ():
         plan.moved.add(each.pod.uid)  # no other proposal of this plan moves it
-        plan.context.unplaced.discard(each.pod.uid)
-        plan.fork.place(each.pod, each.node)
-        plan.forget()
+        if each.pod.uid not in plan.fork.pods:  # a pod that is resized is there already
+            plan.context.unplaced.discard(each.pod.uid)
+            plan.fork.place(each.pod, each.node)
+            plan.forget()
 
 
 def _before(plan: PlanBuilder, candidate: Candidate, made: int) -> Move | None:
@@ -209,6 +216,8 @@ def _no_use_for(plan: PlanBuilder, beneficiary: Beneficiary, bundle: Bundle) -> 
     above = next((each.pod for each in bundle.candidates if each.pod.priority > pod.priority), None)
     if above is not None:
         return Refusal(NO_USE, f"pod {above.key} has a higher priority than pod {pod.key}")
+    if pod.uid in plan.fork.pods:
+        return _no_use_for_resize(plan, pod, node)
     scheduler = plan.schedulers.serving(pod)
     if scheduler is None or pod.uid not in plan.context.unplaced:
         return Refusal(NO_USE, f"pod {pod.key} is not pending, or no SchedulingPolicy serves its scheduler")
@@ -218,6 +227,18 @@ def _no_use_for(plan: PlanBuilder, beneficiary: Beneficiary, bundle: Bundle) -> 
         return Refusal(NO_USE, str(exc))
     if ranking.total_of(node) is None:
         return Refusal(NO_USE, f"pod {pod.key} would still not fit node {node}")
+    return None
+
+
+def _no_use_for_resize(plan: PlanBuilder, pod: PodInfo, node: str) -> Refusal | None:
+    """Why the moves do not help a pod whose resize in place its node has deferred."""
+    if pending_resize(pod.pod) != DEFERRED or plan.context.node_of(pod) != node:
+        return Refusal(NO_USE, f"pod {pod.key} does not wait for a resize on node {node}")
+    latest, now = plan.planning_context.touched.get(node), plan.planning_context.now.timestamp()
+    if latest is not None and latest >= now - JUST_NOW_S:
+        return Refusal(NO_USE, f"moves off or to node {node} are still under way")
+    if resize_deficit(pod, plan.context).any():
+        return Refusal(NO_USE, f"the resize of pod {pod.key} would still not fit node {node}")
     return None
 
 

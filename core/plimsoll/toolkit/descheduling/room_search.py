@@ -64,16 +64,18 @@ def moves_off(
     most: int,
     highest: int,
     reason: str,
+    stays: str = "",
 ) -> tuple[Candidate, ...]:
     """Moves of at most ``most`` pods of one node, none above a priority, that cover the deficit, shape (R,).
 
-    Empty if impossible. ``fit`` finds the targets and is not changed.
+    Empty if impossible. ``fit`` finds the targets and is not changed; the pod ``stays``, by uid, stays.
     """
     snapshot = context.snapshot
     node = snapshot.node(row).name
     # A nominated or assumed pod counts as placed but does not run there yet.
     pods = [each for each in context.pods(node) if each.pod.node_name == node and not each.is_terminating]
-    amounts = {each.uid: snapshot.requests_row(each.requests) for each in pods if each.priority <= highest}
+    movable = [each for each in pods if each.priority <= highest and each.uid != stays]
+    amounts = {each.uid: snapshot.requests_row(each.requests) for each in movable}
     left = {each.uid: each for each in pods if each.uid in amounts and not fit.knows_no_place_for(each)}
     fit, missing, chosen = fit.copy(), deficit, list[Candidate]()
     while missing.any():

@@ -104,15 +104,17 @@ class MoveTargets(Struct, frozen=True):
     def _reserve_room(self, order: instructions.ReserveRoom) -> None:
         if any(each.owner == order.bundle for each in self.book.of_reason(ReservationReason.ROOM)):
             return
+        found = [(self.pending.waits(uid), node) for uid, node in order.pods]
+        waiting = [(pod, node) for pod, node in found if pod is not None]
+        if not waiting:
+            return  # a resize holds its room by what the pod asks for
         self._leaving[order.bundle] = set(order.leaving)
-        until = self.clock.monotonic() + ROOM_S
-        for uid, node in order.pods:
-            pod, holder = self.pending.waits(uid), Holder(HolderKind.BENEFICIARY, uid)
-            if pod is not None:
-                reason = ReservationReason.ROOM
-                self.book.reserve_in_stead(
-                    holder, pod, node, reason, order.bundle, until=until, leaving=order.leaving
-                )
+        reason, until = ReservationReason.ROOM, self.clock.monotonic() + ROOM_S
+        for pod, node in waiting:
+            holder = Holder(HolderKind.BENEFICIARY, pod.uid)
+            self.book.reserve_in_stead(
+                holder, pod, node, reason, order.bundle, until=until, leaving=order.leaving
+            )
 
     def _release_room(self, bundle: str) -> None:
         self._leaving.pop(bundle, None)
