@@ -408,6 +408,15 @@ async def test_an_earlier_webhook_is_asked_again_after_a_change(
     assert made["data"]["a"] == ("after 2" if times == 2 else "after")
 
 
+async def test_a_webhook_is_not_asked_again_after_its_own_change(client: Client, hooks: Hooks) -> None:
+    own = hooks.hook(patching(adding("/data/a", "1")), reinvocationPolicy="IfNeeded")
+    await client.configure(MUTATING, own)
+
+    await client.made(CONFIG_MAPS, a_map(x="1"))
+
+    assert len(hooks.asked) == 1
+
+
 async def test_a_policy_and_a_webhook_reinvoke_each_other(client: Client, hooks: Hooks) -> None:
     expression = 'Object{data: {"p": object.data.?h.orValue("none")}}'
     constraints = {"resourceRules": rules("configmaps", operations=["CREATE"])}
@@ -670,10 +679,10 @@ async def appeared(cluster: DevCluster, resource: str, count: int) -> list[Any]:
 async def test_controllers_ask_for_each_pod_and_record_a_denial(
     cluster: DevCluster, client: Client, hooks: Hooks
 ) -> None:
-    denied = True
+    denials = iter(range(3))
 
     def answer(request: Any) -> Any:
-        if denied:
+        if next(denials, None) is not None:
             return {"allowed": False, "status": {"message": "not yet"}}
         return patching(adding("/metadata/labels/uid", request["uid"]))
 
@@ -685,10 +694,10 @@ async def test_controllers_ask_for_each_pod_and_record_a_denial(
 
     await client.made(sets, {"metadata": {"name": "r"}, "spec": spec})
 
-    (event,) = await appeared(cluster, "events", 1)
-    assert event["message"] == f'Error creating: admission webhook "{NAME}" denied the request: not yet'
-    denied = False
     pods = await appeared(cluster, "pods", 3)
+    failures = [one for one in cluster.api.list("events", "default") if one["reason"] == "FailedCreate"]
+    why = f'Error creating: admission webhook "{NAME}" denied the request: not yet'
+    assert [(one["message"], one["count"]) for one in failures] == [(why, 3)]
     assert len({one["metadata"]["uid"] for one in pods}) == 3
     assert len({one["metadata"]["labels"]["uid"] for one in pods}) == 3  # one answer, one pod
     judged = {one["object"]["metadata"]["uid"] for one in hooks.asked if one["object"]["metadata"].get("uid")}
