@@ -6,16 +6,27 @@ from pathlib import Path
 import pytest
 from kopf.testing import KopfRunner
 
+from roadstead.certificates import write_certificate
+
 HERE = Path(__file__).parent
 NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
-def operator(roadstead_process):
+def operator(roadstead_process, tmp_path_factory):
+    certificates = tmp_path_factory.mktemp("certificates")
+    write_certificate(certificates)
     roadstead_process.apply(HERE / "crd.yaml")
     command = ["run", "--all-namespaces", "--standalone", str(HERE / "databases.py")]
-    with KopfRunner(command, env=roadstead_process.environment):
+    environment = {**roadstead_process.environment, "CERTIFICATES": str(certificates)}
+    with KopfRunner(command, env=environment):
+        # The operator creates these as soon as its server of webhooks listens.
+        for kind in ("mutating", "validating"):
+            configured = f"{kind}webhookconfigurations/databases.example.com"
+            roadstead_process.wait_for(configured, until=lambda one: one["webhooks"], timeout_s=60)
         yield roadstead_process
+        for kind in ("mutating", "validating"):
+            roadstead_process.delete(f"{kind}webhookconfigurations/databases.example.com")
 
 
 class Namespace:

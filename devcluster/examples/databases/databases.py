@@ -1,4 +1,7 @@
-"""An operator: a Database gets a claim, a first Job, and a Deployment; a last Job backs it up."""
+"""An operator: a Database gets a claim, a first Job, and a Deployment; a last Job backs it up.
+
+Its webhooks refuse a database whose name is a reserved word, and label each.
+"""
 
 import os
 
@@ -14,6 +17,11 @@ async def connect(settings, memo, **_):
     memo.api = client.ApiClient()
     settings.networking.error_backoffs = [0.1, 0.2, 0.5, 1, 1, 1]
     settings.persistence.finalizer = "example.com/backup"
+    certificates = os.environ["CERTIFICATES"]
+    settings.admission.server = kopf.WebhookServer(
+        addr="127.0.0.1", certfile=f"{certificates}/tls.crt", pkeyfile=f"{certificates}/tls.key"
+    )
+    settings.admission.managed = "databases.example.com"
 
 
 @kopf.on.cleanup()
@@ -24,6 +32,17 @@ async def disconnect(memo, **_):
 @kopf.on.login()
 def login(**kwargs):
     return kopf.login_with_kubeconfig(**kwargs)
+
+
+@kopf.on.validate("databases", operations={"CREATE"})
+def reserved(name, **_):
+    if name == "template0":
+        raise kopf.AdmissionError(f"{name} is a reserved word", code=422)
+
+
+@kopf.on.mutate("databases", operations={"CREATE"})
+def label(spec, patch, **_):
+    patch.metadata.labels["engine"] = spec["engine"]
 
 
 def template(name, policy="Always", code="0", **spec):

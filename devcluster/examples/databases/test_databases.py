@@ -24,6 +24,20 @@ def test_the_schema_refuses(namespace, spec, message):
     assert message in str(refused.value)
 
 
+def test_a_webhook_refuses_a_reserved_word(namespace):
+    with pytest.raises(ApiError) as refused:
+        namespace.database("template0")
+    denied = (
+        'admission webhook "reserved.databases.example.com" denied the request: template0 is a reserved word'
+    )
+    assert (refused.value.code, str(refused.value)) == (422, f"422 : {denied}")
+    assert namespace.list("databases") == []
+
+
+def test_a_webhook_labels_it(namespace):
+    assert namespace.database(engine="mysql")["metadata"]["labels"] == {"engine": "mysql"}
+
+
 def test_the_size_cannot_shrink(namespace):
     namespace.ready(size=5)
     with pytest.raises(ApiError, match="size cannot shrink"):

@@ -14,6 +14,7 @@ from roadstead.admission.chain import AdmissionChain
 from roadstead.admission.expressions import policy_fault
 from roadstead.admission.mutations import MutatingPolicies
 from roadstead.admission.validations import ValidatingPolicies
+from roadstead.admission.webhooks import MutatingWebhooks, ValidatingWebhooks
 from roadstead.authorization.role_based import RoleBased
 from roadstead.definitions.definitions import Definitions
 from roadstead.definitions.device_expressions import device_expression_fault
@@ -25,11 +26,11 @@ from roadstead.kinds.certificates import CertificateSigningRequests
 from roadstead.kinds.pod_groups import RESOURCES
 from roadstead.limits.limit_ranges import LimitRanger
 from roadstead.limits.quotas import QUOTAS, QuotaAdmission
-from roadstead.schemas.timestamps import timestamp_of
 from roadstead.server.request_handler import RequestHandler
 from roadstead.server.server import Server
 from roadstead.server.tables import Tables
 from roadstead.store.api import Api
+from roadstead.values.resources import Obj
 
 #: Modes of authorization, as kube-apiserver names them.
 ALWAYS_ALLOW, RBAC = "AlwaysAllow", "RBAC"
@@ -61,19 +62,21 @@ def built_in_api(
         randomness: the source of uids and generated names; None is unseeded.
         pod_groups: whether PodGroups and Workloads of scheduling.k8s.io/v1alpha2 are served.
     """
-    kinds = built_in_kinds(
-        device_expression_fault, policy_fault, lambda: timestamp_of(clock()), pod_groups=pod_groups
-    )
-    kinds["certificatesigningrequests.certificates.k8s.io"] = CertificateSigningRequests(
-        lambda: timestamp_of(clock())
-    )
-    api = Api(kinds, converters={"events": events.converted}, clock=clock, randomness=randomness)
+
+    def now() -> str:  # one for all runs of a write
+        return api.now()
+
+    kinds = built_in_kinds(device_expression_fault, policy_fault, now, pod_groups=pod_groups)
+    kinds["certificatesigningrequests.certificates.k8s.io"] = CertificateSigningRequests(now)
+    api: Api = Api(kinds, converters={"events": events.converted}, clock=clock, randomness=randomness)
     for resource in RESOURCES if pod_groups else ():
         api.registry.add(resource)
-    api.limits += [
-        LimitRanger(),
-        QuotaAdmission(lambda quota, status: api.update_status(QUOTAS, {**quota, "status": status})),
-    ]
+
+    def write_quota(quota: Obj, status: Obj) -> None:
+        with api.trying(None):  # within a write that webhooks have judged
+            api.update_status(QUOTAS, {**quota, "status": status})
+
+    api.limits += [LimitRanger(), QuotaAdmission(write_quota)]
     create_built_in_objects(api)
     return api
 
@@ -113,7 +116,10 @@ def extended_handler(
     if authorizer is not None:
         authorizer.create_bootstrap_roles()
     judges = [authorizer] if authorizer is not None else []
-    api.admission = AdmissionChain([MutatingPolicies(api)], [*judges, ValidatingPolicies(api)])
+    api.admission = AdmissionChain(
+        [MutatingPolicies(api), MutatingWebhooks(api)],
+        [*judges, ValidatingPolicies(api), ValidatingWebhooks(api)],
+    )
     return RequestHandler(
         api,
         token,

@@ -10,6 +10,7 @@ import datetime as dt
 import ipaddress
 import ssl
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,12 +35,36 @@ class Identity:
     context: ssl.SSLContext
 
 
-def loopback_identity(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | None = None) -> Identity:
-    """Create a certificate for 127.0.0.1 and localhost; the key, by default a new one, is not stored."""
+Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+
+
+def loopback_identity(key: Key | None = None, *, names: Sequence[str] = ()) -> Identity:
+    """As ``write_certificate``, but the key is not stored."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    with tempfile.TemporaryDirectory(prefix="roadstead-") as folder:
+        pem = write_certificate(Path(folder), key, names=names)
+        context.load_cert_chain(Path(folder) / "tls.crt", Path(folder) / "tls.key")
+    return Identity(pem, context)
+
+
+def write_certificate(folder: Path, key: Key | None = None, *, names: Sequence[str] = ()) -> bytes:
+    """Write a self-signed certificate for 127.0.0.1 and localhost, as servers of webhooks need one.
+
+    Args:
+        folder: where ``tls.crt`` and ``tls.key`` are written.
+        key: the key, by default a new one.
+        names: further names, such as "webhook.default.svc".
+
+    Returns:
+        the certificate, PEM, which is also its authority.
+    """
     key = key or ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "roadstead")])
     now = dt.datetime.now(dt.UTC)
-    addresses = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
+    addresses = [
+        x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+        *map(x509.DNSName, ("localhost", *names)),
+    ]
     usage = x509.KeyUsage(
         digital_signature=True,
         key_cert_sign=True,
@@ -64,17 +89,14 @@ def loopback_identity(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | None
         .sign(key, hashes.SHA256())
     )
     pem = certificate.public_bytes(serialization.Encoding.PEM)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    with tempfile.TemporaryDirectory(prefix="roadstead-") as folder:
-        file = Path(folder) / "server.pem"
-        file.touch(mode=0o600)
-        file.write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
-            + pem
+    (folder / "tls.crt").write_bytes(pem)
+    secret = folder / "tls.key"
+    secret.touch(mode=0o600)
+    secret.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
         )
-        context.load_cert_chain(file)
-    return Identity(pem, context)
+    )
+    return pem

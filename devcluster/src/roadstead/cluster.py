@@ -194,7 +194,7 @@ class DevCluster:
         self.faults = self._server.faults
         self.faults.controls |= {"/roadstead/restart": self._restart, "/roadstead/clock": self._move_clock}
         self._restarting: asyncio.Task[None] | None = None
-        self._queue = WorkQueue(lambda: moved().timestamp())
+        self._queue = WorkQueue(lambda: moved().timestamp(), self._server.webhooks)
         self._context = make_context(self.api, self._queue)
         self._event_expiry = EventExpiry(self._context, event_ttl_s)
         self._worker: asyncio.Task[None] | None = None

@@ -120,3 +120,23 @@ async def test_parameters_by_a_selector(session: aiohttp.ClientSession) -> None:
     await sent(session, "POST", BINDINGS, binding)
     assert (await sent(session, "POST", MAPS, SMALL))[0] == 201
     assert (await sent(session, "PATCH", f"{MAPS}/c", {"data": {"x": "y"}}))[0] == 422
+
+
+async def test_evictions_and_bindings_are_judged_by_their_own_objects(session: aiohttp.ClientSession) -> None:
+    rule = {**RULE, "operations": ["CREATE"], "resources": ["pods/eviction", "pods/binding"]}
+    told = "request.subResource + ' of ' + request.name + ': ' + object.kind + ' by ' + request.options.kind"
+    denied = {"expression": "request.dryRun", "messageExpression": told}
+    await bind(session, "Deny", matchConstraints={"resourceRules": [rule]}, validations=[denied])
+    pods = "/api/v1/namespaces/default/pods"
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    assert (await sent(session, "POST", pods, pod))[0] == 201
+
+    body = {"metadata": {"name": "p"}}
+    evicted = await sent(session, "POST", f"{pods}/p/eviction", body)
+    bound = await sent(session, "POST", f"{pods}/p/binding", {**body, "target": {"name": "n"}})
+
+    assert [one[0] for one in (evicted, bound)] == [422, 422]
+    assert evicted[1]["message"].endswith("denied request: eviction of p: Eviction by CreateOptions")
+    assert bound[1]["message"].endswith("denied request: binding of p: Binding by CreateOptions")
+    assert "nodeName" not in (await sent(session, "GET", f"{pods}/p"))[1]["spec"]
+    assert (await sent(session, "POST", f"{pods}/p/eviction?dryRun=All", body))[0] == 201

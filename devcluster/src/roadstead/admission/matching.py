@@ -1,12 +1,14 @@
-"""Decides which policies and bindings concern a write, and finds the parameters of a binding.
+"""Decides which policies, bindings and webhooks concern a write, and finds the parameters of a binding.
 
 Source: apiserver v1.36 ``pkg/admission/plugin/policy/{matching,generic}``, ``webhook/predicates``.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from roadstead.kinds.kind import Kind
 from roadstead.values.selectors import matches_labels, selector_requirements
 
 if TYPE_CHECKING:
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
     from roadstead.store.admission import Attempt
     from roadstead.store.api import Api
-    from roadstead.values.resources import Obj
+    from roadstead.values.resources import Obj, Resource
 
 GROUP = "admissionregistration.k8s.io"
 #: What no policy and no webhook may concern, so that a mistake in one can be undone.
@@ -44,27 +46,71 @@ def namespace_of(api: Api, attempt: Attempt) -> Obj | None:
     return api.find("namespaces", None, attempt.namespace) if attempt.namespace else None
 
 
-def concerns(match: Mapping[str, Any] | None, attempt: Attempt, namespace: Obj | None) -> bool:
-    """Whether the rules and selectors of a policy or binding match a write.
+def seen(
+    api: Api, match: Mapping[str, Any] | None, attempt: Attempt, namespace: Obj | None
+) -> Attempt | None:
+    """The write as a policy, binding or webhook sees it; None where its rules and selectors do not match.
+
+    With ``matchPolicy: Equivalent``, which is the default, rules that name another version of the resource
+    match, and the objects are converted to that version.
 
     Args:
+        api: knows versions.
         match: ``matchConstraints`` or ``matchResources``; None matches everything.
         attempt: the write.
         namespace: its namespace, None for an object of the cluster.
     """
     match = match or {}
     if any(_matches_rule(rule, attempt) for rule in match.get("excludeResourceRules") or ()):
-        return False
+        return None
     given = match.get("resourceRules")
+    found: Attempt | None = attempt
     if given and not any(_matches_rule(rule, attempt) for rule in given):
-        return False
+        found = _equivalent(api, given, attempt) if match.get("matchPolicy") != "Exact" else None
     selector = match.get("namespaceSelector")
     if selector and namespace is not None and not _selects(selector, namespace):
-        return False
+        return None
     selector = match.get("objectSelector")
-    return not selector or any(
+    if selector and not any(
         one is not None and _selects(selector, one) for one in (attempt.obj, attempt.old)
-    )
+    ):
+        return None
+    return found
+
+
+def _equivalent(api: Api, rules: list[Obj], attempt: Attempt) -> Attempt | None:
+    """The write in the first version that a rule names."""
+    others = [
+        dataclasses.replace(attempt, resource=one)
+        for one in api.registry
+        if one.collection == attempt.resource.collection and one != attempt.resource
+    ]
+    matching = (one.resource for rule in rules for one in others if _matches_rule(rule, one))
+    return next((in_version(api, attempt, one) for one in matching), None)
+
+
+def in_version(api: Api, attempt: Attempt, resource: Resource) -> Attempt:
+    """A write in another version of its resource; a Scale, Binding or Eviction has one of its own."""
+    if resource == attempt.resource:
+        return attempt
+    requested = attempt.requested or attempt.resource
+    changed = dataclasses.replace(attempt, resource=resource, requested=requested)
+    if attempt.kind[2] != attempt.resource.kind:
+        return changed
+
+    def converted(obj: Obj | None) -> Obj | None:
+        return None if obj is None else api.converted(resource, obj, resource.api_version)
+
+    return dataclasses.replace(changed, obj=converted(attempt.obj), old=converted(attempt.old))
+
+
+def kind_of(api: Api, attempt: Attempt) -> tuple[Kind, Resource]:
+    """The kind of a write's object, and a resource that names it: of a Scale where it is one."""
+    resource = attempt.resource
+    group, version, name = attempt.kind
+    if (group, version, name) == (resource.group, resource.version, resource.kind):
+        return api.kind(resource), resource
+    return Kind(), dataclasses.replace(resource, group=group, version=version, kind=name)
 
 
 def _selects(selector: Obj, obj: Obj) -> bool:
@@ -80,7 +126,7 @@ def _matches_rule(rule: Mapping[str, Any], attempt: Attempt) -> bool:
         and _has(rule.get("apiGroups"), resource.group)
         and _has(rule.get("apiVersions"), resource.version)
         and any(_names(one, resource.plural, attempt.subresource) for one in rule.get("resources") or ())
-        and (scope == "*" or (scope == "Namespaced") is bool(attempt.namespace))
+        and (scope == "*" or (scope == "Namespaced") is resource.namespaced)
         and (not names or attempt.name in names)
     )
 
@@ -140,7 +186,7 @@ def known_of(attempt: Attempt, namespace: Obj | None) -> Obj:
     return {
         "object": attempt.obj,
         "oldObject": attempt.old,
-        "request": _request_of(attempt),
+        "request": request_of(attempt),
         "namespaceObject": namespace if attempt.namespace else None,
     }
 
@@ -152,20 +198,25 @@ def details_of(attempt: Attempt, why: str) -> Obj:
     return {**group, "kind": resource.plural, "causes": [{"message": why}]}
 
 
-def _request_of(attempt: Attempt) -> Obj:
-    resource = attempt.resource
-    kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
-    plural = {"group": resource.group, "version": resource.version, "resource": resource.plural}
+def request_of(attempt: Attempt) -> Obj:
+    """The write as ``request`` in expressions, and as an AdmissionRequest without uid and objects."""
+    resource, requested = attempt.resource, attempt.requested or attempt.resource
+    asked = attempt if attempt.requested is None else dataclasses.replace(attempt, resource=requested)
     return {
-        "kind": kind,
-        "resource": plural,
+        "kind": dict(zip(("group", "version", "kind"), attempt.kind, strict=True)),
+        "resource": {"group": resource.group, "version": resource.version, "resource": resource.plural},
         "subResource": attempt.subresource,
-        "requestKind": kind,
-        "requestResource": plural,
+        "requestKind": dict(zip(("group", "version", "kind"), asked.kind, strict=True)),
+        "requestResource": {
+            "group": requested.group,
+            "version": requested.version,
+            "resource": requested.plural,
+        },
         "requestSubResource": attempt.subresource,
         "name": attempt.name,
-        "namespace": attempt.namespace,
+        "namespace": attempt.name if resource.key == "namespaces" else attempt.namespace,
         "operation": attempt.operation,
         "userInfo": attempt.user,
         "dryRun": attempt.dry_run,
+        "options": attempt.options,
     }

@@ -1,7 +1,7 @@
 """Applies MutatingAdmissionPolicies: configurations that are merged, and JSON patches.
 
-A policy that changes an object lets earlier ones with ``reinvocationPolicy: IfNeeded`` run once more. The
-in-tree steps of admission (priority, default tolerations) come after, so expressions do not see their fields.
+The in-tree steps of admission (priority, default tolerations) come after, so expressions do not see their
+fields.
 
 Source: apiserver v1.36 ``pkg/admission/plugin/policy/mutating``.
 """
@@ -16,12 +16,14 @@ from roadstead.admission.expressions import Evaluation, FailedError
 from roadstead.admission.matching import (
     GROUP,
     ParamsError,
-    concerns,
     details_of,
+    in_version,
     is_excluded,
+    kind_of,
     known_of,
     namespace_of,
     parameters,
+    seen,
 )
 from roadstead.schemas.schemas import Array, Mapping, MismatchError, Node, Struct
 from roadstead.store import patches, server_side_apply
@@ -40,16 +42,6 @@ _POLICIES = f"mutatingadmissionpolicies.{GROUP}"
 _BINDINGS = f"mutatingadmissionpolicybindings.{GROUP}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Invocation:
-    """A policy with one of its bindings and one object of parameters; ``fault``: why it cannot run."""
-
-    policy: Obj
-    binding: Obj
-    params: Obj | None
-    fault: str = ""
-
-
 @dataclass(slots=True)
 class MutatingPolicies:
     """The mutating policies of a cluster.
@@ -60,81 +52,92 @@ class MutatingPolicies:
 
     api: Api
 
-    def mutated(self, attempt: Attempt) -> Obj | None:
-        """The object as the policies change it; None where none does.
-
-        Raises:
-            StatusError: 403, if a policy whose ``failurePolicy`` is Fail cannot be applied.
-        """
-        if not self.api.store.collection(_BINDINGS).entries or is_excluded(attempt):
-            return None
-        first = attempt.obj
+    def mutations(self, attempt: Attempt) -> Iterator[_Invocation]:
+        """The policies that concern a write: once for each binding and object of parameters."""
+        if not self.api.store.collection(_BINDINGS).entries or attempt.obj is None or is_excluded(attempt):
+            return
         namespace = namespace_of(self.api, attempt)
-        ran: list[_Invocation] = []
-        again: list[_Invocation] = []
-        for one in self._invocations(attempt, namespace):
-            before = attempt.obj
-            attempt = self._applied(one, attempt, namespace)
-            if attempt.obj != before:
-                again = [
-                    *again,
-                    *(earlier for earlier in ran if earlier not in again and _repeats(earlier)),
-                ]
-            ran.append(one)
-        for one in again:
-            attempt = self._applied(one, attempt, namespace)
-        return None if attempt.obj == first else attempt.obj
-
-    def _invocations(self, attempt: Attempt, namespace: Obj | None) -> Iterator[_Invocation]:
         bindings = self.api.list(_BINDINGS)
         for policy in self.api.list(_POLICIES):
-            if not concerns(policy["spec"].get("matchConstraints"), attempt, namespace):
+            found = seen(self.api, policy["spec"].get("matchConstraints"), attempt, namespace)
+            if found is None:
                 continue
             for binding in bindings:
                 spec = binding["spec"]
                 if spec.get("policyName") != policy["metadata"]["name"]:
                     continue
-                if not concerns(spec.get("matchResources"), attempt, namespace):
+                if seen(self.api, spec.get("matchResources"), attempt, namespace) is None:
                     continue
                 try:
                     for params in parameters(self.api, policy, binding, attempt):
-                        yield _Invocation(policy, binding, params)
+                        yield _Invocation(self.api, policy, binding, params, found.resource)
                 except ParamsError as error:
-                    yield _Invocation(policy, binding, None, f"failed to configure binding: {error}")
+                    fault = f"failed to configure binding: {error}"
+                    yield _Invocation(self.api, policy, binding, None, found.resource, fault)
 
-    def _applied(self, one: _Invocation, attempt: Attempt, namespace: Obj | None) -> Attempt:
-        fault = one.fault
+
+@dataclass(frozen=True, slots=True)
+class _Invocation:
+    """A policy with one of its bindings and one object of parameters.
+
+    Attributes:
+        resource: in the version that the policy names.
+        fault: why it cannot run.
+    """
+
+    api: Api
+    policy: Obj
+    binding: Obj
+    params: Obj | None
+    resource: Resource
+    fault: str = ""
+
+    @property
+    def repeats(self) -> bool:
+        """As of ``Mutation``."""
+        return bool(self.policy["spec"].get("reinvocationPolicy") == "IfNeeded")
+
+    def applied(self, attempt: Attempt) -> Attempt:
+        """As of ``Mutation``.
+
+        Raises:
+            StatusError: 403, if a policy whose ``failurePolicy`` is Fail cannot be applied.
+        """
+        fault = self.fault
         try:
             if not fault:
-                return dataclasses.replace(attempt, obj=self._changed(one, attempt, namespace))
+                found = in_version(self.api, attempt, self.resource)
+                changed = dataclasses.replace(found, obj=self._changed(found))
+                obj = in_version(self.api, changed, attempt.resource).obj
+                return dataclasses.replace(attempt, obj=obj)
         except FailedError as error:
             fault = str(error)
-        if one.policy["spec"].get("failurePolicy") == "Ignore":
+        if self.policy["spec"].get("failurePolicy") == "Ignore":
             return attempt
-        names = (one.policy["metadata"]["name"], one.binding["metadata"]["name"])
+        names = (self.policy["metadata"]["name"], self.binding["metadata"]["name"])
         why = f"policy '{names[0]}' with binding '{names[1]}' denied request: {fault}"
-        raise _refusal(attempt, why, "Forbidden" if one.fault else "Invalid")
+        raise _refusal(attempt, why, "Forbidden" if self.fault else "Invalid")
 
-    def _changed(self, one: _Invocation, attempt: Attempt, namespace: Obj | None) -> Obj | None:
+    def _changed(self, attempt: Attempt) -> Obj | None:
         """The object after a policy's mutations.
 
         Raises:
             FailedError: an expression fails, or its value cannot be applied.
             StatusError: 500, if a patch makes something that is not of the kind, as upstream.
         """
-        spec, obj = one.policy["spec"], attempt.obj
-        known = {**known_of(attempt, namespace), "params": one.params}
+        spec, obj = self.policy["spec"], attempt.obj
+        known = {**known_of(attempt, namespace_of(self.api, attempt)), "params": self.params}
         if not Evaluation(known, spec.get("variables") or ()).meets(spec):
             return obj
-        kind = self.api.kind(attempt.resource)
+        kind, resource = kind_of(self.api, attempt)
         for mutation in spec.get("mutations") or ():
             evaluation = Evaluation({**known, "object": obj}, spec.get("variables") or ())
             if mutation["patchType"] == "JSONPatch":
                 obj = _patched(obj, evaluation.value(mutation["jsonPatch"]["expression"]))
             else:
                 config = evaluation.value(mutation["applyConfiguration"]["expression"])
-                obj = _merged(obj, config, kind.schema(attempt.resource))
-            obj = _typed(obj, kind, attempt.resource)
+                obj = _merged(obj, config, kind.schema(resource))
+            obj = _typed(obj, kind, resource)
             kind.default(obj)
         return obj
 
@@ -142,10 +145,6 @@ class MutatingPolicies:
 def _refusal(attempt: Attempt, why: str, reason: str) -> StatusError:
     """403 with the policy's sentence."""
     return StatusError(403, reason, why, {"name": attempt.name, **details_of(attempt, why)})
-
-
-def _repeats(one: _Invocation) -> bool:
-    return bool(one.policy["spec"].get("reinvocationPolicy") == "IfNeeded")
 
 
 def _patched(obj: Any, operations: Any) -> Any:

@@ -12,12 +12,12 @@ from roadstead.admission.expressions import Evaluation, FailedError
 from roadstead.admission.matching import (
     GROUP,
     ParamsError,
-    concerns,
     details_of,
     is_excluded,
     known_of,
     namespace_of,
     parameters,
+    seen,
 )
 from roadstead.values.status_errors import StatusError
 
@@ -49,36 +49,33 @@ class ValidatingPolicies:
 
     api: Api
 
-    def validated(self, attempt: Attempt) -> list[str]:
-        """The policies' warnings about a write.
+    def validated(self, attempt: Attempt) -> None:
+        """Judge a write, and warn.
 
         Raises:
             StatusError: a policy denies it.
         """
         if not self.api.store.collection(_BINDINGS).entries or is_excluded(attempt):
-            return []
+            return
         namespace = namespace_of(self.api, attempt)
-        warnings: list[str] = []
         for binding in self.api.list(_BINDINGS):
             policy = self.api.find(_POLICIES, None, binding["spec"].get("policyName", ""))
-            if policy is None or not self._is_meant(policy, binding, attempt, namespace):
+            if policy is None:
+                continue
+            judged = seen(self.api, policy["spec"].get("matchConstraints"), attempt, namespace)
+            bound = seen(self.api, binding["spec"].get("matchResources"), attempt, namespace)
+            if judged is None or bound is None:
                 continue
             actions = binding["spec"].get("validationActions") or ()
             named = f"'{policy['metadata']['name']}' with binding '{binding['metadata']['name']}'"
-            for broken in self._broken(policy, binding, attempt, namespace):
+            for broken in self._broken(policy, binding, judged, namespace):
                 if "Deny" in actions:
                     raise _denied(
                         attempt, f"ValidatingAdmissionPolicy {named} denied request: {broken.message}", broken
                     )
                 if "Warn" in actions:
                     head = f"Validation failed for ValidatingAdmissionPolicy {named}: "
-                    warnings.append(head + broken.message)
-        return warnings
-
-    @staticmethod
-    def _is_meant(policy: Obj, binding: Obj, attempt: Attempt, namespace: Obj | None) -> bool:
-        matches = (policy["spec"].get("matchConstraints"), binding["spec"].get("matchResources"))
-        return all(concerns(one, attempt, namespace) for one in matches)
+                    attempt.warnings.append(head + broken.message)
 
     def _broken(self, policy: Obj, binding: Obj, attempt: Attempt, namespace: Obj | None) -> list[Broken]:
         try:

@@ -89,15 +89,15 @@ class RoleBased:
         if self.reason(user, asked) is None:
             raise refused(user, asked)
 
-    def validated(self, attempt: Attempt) -> list[str]:
-        """Reject a role, or the binding of one, that grants more than its writer has; there are no warnings.
+    def validated(self, attempt: Attempt) -> None:
+        """Reject a role, or the binding of one, that grants more than its writer has.
 
         Raises:
             StatusError: 403; 404, if the bound role does not exist.
         """
         resource, obj, user = attempt.resource, attempt.obj, attempt.user
         if resource.group != _GROUP or obj is None or _MASTERS in (user.get("groups") or ()):
-            return []
+            return
         old = attempt.old or {}
         if resource.plural.endswith("roles"):
             exempt = Asked("escalate", _GROUP, resource.plural, attempt.namespace, attempt.name)
@@ -111,7 +111,6 @@ class RoleBased:
             held = [one.rule for one in self.grants(user) if one.namespace in ("", attempt.namespace)]
             if missing := uncovered(wanted, held):
                 raise forbidden(resource, attempt.name, _escalation(user, missing))
-        return []
 
     def _rules(self, role: Asked) -> list[Obj]:
         """The rules of a role that is bound.

@@ -42,6 +42,8 @@ class EventRecorder:
     def record(self, component: str, obj: Obj, reason: str, message: str, kind: str = "Normal") -> None:
         """Record an event about an object; as upstream, an event that cannot be written is lost.
 
+        It asks no webhooks: the reconcile that records it would be repeated for it.
+
         Args:
             component: its source, such as "deployment-controller".
             obj: its subject, with ``kind`` and ``apiVersion``.
@@ -49,6 +51,10 @@ class EventRecorder:
             message: for people.
             kind: Normal or Warning.
         """
+        with self._api.trying(None):
+            self._record(component, obj, reason, message, kind)
+
+    def _record(self, component: str, obj: Obj, reason: str, message: str, kind: str) -> None:
         metadata = obj["metadata"]
         uid = metadata.get("uid", "")
         if not self._take_token((component, uid)):

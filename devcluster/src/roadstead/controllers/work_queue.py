@@ -7,6 +7,9 @@ A handler runs inside another write, so it may only add keys. Keys are unique: a
 ReplicaSet's pods are one reconcile. Work is done in slices of a few milliseconds between which the event
 loop serves requests, so ten thousand pods that start simultaneously do not stall the server. A reconcile
 that is slow, because its object owns thousands of pods, waits before it runs again.
+
+A reconcile whose write waits for a webhook ends there and is run again with the answer, on the objects of
+that moment; reconciles are made to be repeated.
 """
 
 import asyncio
@@ -14,9 +17,12 @@ import heapq
 import itertools
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Protocol
 
 from roadstead.store.api import StatusError
+from roadstead.store.progress import Progress, Unanswered
 
 logger = logging.getLogger(__name__)
 
@@ -31,15 +37,31 @@ REST_FACTOR, LONGEST_REST_S = 4.0, 1.0
 """After a reconcile its key rests for so many times as long as it took, and not longer than that."""
 
 
+class Asking(Protocol):
+    """Lets the writes of a reconcile ask webhooks."""
+
+    def trying(self, progress: Progress) -> AbstractContextManager[None]:
+        """As ``Api.trying``."""
+        ...
+
+    def answer(self, unanswered: Unanswered, progress: Progress) -> Awaitable[None]:
+        """As ``WebhookCaller.answer``."""
+        ...
+
+
 class WorkQueue:
     """Unique keys, each with the function that reconciles it, due now or later.
 
     Args:
         clock: the time in seconds since the epoch; tests pass their own.
+        asking: lets writes ask webhooks; without it they ask none.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, clock: Callable[[], float] = time.time, asking: Asking | None = None) -> None:
         self.clock = clock
+        self._asking = asking
+        self._progress: dict[Task, Progress] = {}
+        self._waiting: dict[Task, asyncio.Task[None]] = {}
         self._due: dict[Task, None] = {}
         self._later: dict[Task, float] = {}
         self._heap: list[tuple[float, int, Task]] = []
@@ -99,18 +121,20 @@ class WorkQueue:
 
     async def run(self) -> None:
         """Reconcile until cancelled."""
-        while True:
-            self._wake.clear()
-            wait_s = self.next_due_s()
-            if wait_s == 0.0:
-                self.run_due(SLICE_S)
-                await asyncio.sleep(0)
-                continue
-            try:
-                async with asyncio.timeout(wait_s):
-                    await self._wake.wait()
-            except TimeoutError:
-                continue
+        try:
+            while True:
+                self._wake.clear()
+                wait_s = self.next_due_s()
+                if wait_s == 0.0:
+                    self.run_due(SLICE_S)
+                    await asyncio.sleep(0)
+                    continue
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait_s):
+                        await self._wake.wait()
+        finally:
+            for waiting in self._waiting.values():
+                waiting.cancel()
 
     def _promote(self) -> None:
         """Move keys that have become due from later to now."""
@@ -126,8 +150,15 @@ class WorkQueue:
         reconcile, key = task
         self._resting.pop(task, None)
         started = self.clock()
+        if task in self._waiting:
+            return  # the answers queue it
+        progress = self._progress.pop(task, None) or Progress()
         try:
-            reconcile(key)
+            with self._trying(progress):
+                reconcile(key)
+        except Unanswered as unanswered:
+            answers = self._get_answers(task, progress, unanswered)
+            self._waiting[task] = asyncio.create_task(answers, name="answers of webhooks")
         except StatusError as error:
             logger.debug("%s %s: %s", reconcile.__qualname__, key, error)
             self._retry(task)
@@ -137,6 +168,19 @@ class WorkQueue:
         else:
             self._failures.pop(task, None)
             self._rest(task, self.clock() - started)
+
+    def _trying(self, progress: Progress) -> AbstractContextManager[None]:
+        return nullcontext() if self._asking is None else self._asking.trying(progress)
+
+    async def _get_answers(self, task: Task, progress: Progress, unanswered: Unanswered) -> None:
+        """Get the answers that a reconcile waits for, and queue it again."""
+        assert self._asking is not None
+        try:
+            await self._asking.answer(unanswered, progress)
+        finally:
+            self._progress[task] = progress
+            del self._waiting[task]
+            self.add(*task)
 
     def _retry(self, task: Task) -> None:
         """Schedule the next attempt of a failed task."""

@@ -34,6 +34,7 @@ from roadstead.kinds.storage import (
     Secrets,
     StorageClasses,
 )
+from roadstead.kinds.webhooks import WebhookConfigurations
 from roadstead.kinds.workloads import Deployments, ReplicaSets
 
 if TYPE_CHECKING:
@@ -106,6 +107,8 @@ def built_in_kinds(
         f"mutatingadmissionpolicybindings.{ADMISSION}": PolicyBindings(validating=False),
         f"validatingadmissionpolicies.{ADMISSION}": ValidatingAdmissionPolicies(policy_fault),
         f"validatingadmissionpolicybindings.{ADMISSION}": PolicyBindings(validating=True),
+        f"mutatingwebhookconfigurations.{ADMISSION}": WebhookConfigurations(policy_fault, mutating=True),
+        f"validatingwebhookconfigurations.{ADMISSION}": WebhookConfigurations(policy_fault, mutating=False),
         "volumeattachments.storage.k8s.io": Uncounted(),
         POD_GROUPS: PodGroups(),
         WORKLOADS: Workloads(),

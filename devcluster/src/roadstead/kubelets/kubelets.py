@@ -149,7 +149,14 @@ class Kubelets:
         self._context.queue.add(self.renew_lease, name, RENEW_S)
 
     def reconcile_pod(self, key: str) -> None:
-        """Perform the next step of a pod's life if it is due, and queue the one after it."""
+        """Perform the next step of a pod's life if it is due, and queue the one after it.
+
+        It asks no webhooks: a step that has begun is not repeated.
+        """
+        with self._context.api.trying(None):
+            self._step(key)
+
+    def _step(self, key: str) -> None:
         pod = self._context.find("pods", key)
         kubelet = self._kubelets.get(pod["spec"].get("nodeName", "")) if pod else None
         if pod is None or kubelet is None or kubelet.silent:

@@ -27,6 +27,7 @@ from roadstead.server.paths import Target, target
 from roadstead.server.renderers import Documents, TableRenderer
 from roadstead.server.watches import Watcher
 from roadstead.server.write_requests import SentRequest, WriteResult, success
+from roadstead.store.progress import Unanswered
 from roadstead.store.store import Entry
 from roadstead.values.status_errors import StatusError, bad_request, method_not_allowed
 
@@ -139,11 +140,17 @@ class RequestHandler:
         self.authorizer.check(self.identities.user(headers), asked_by(method, path, query_string))
 
     def answered(self, request: Request) -> web.Response:
-        """Respond to an authenticated request other than a watch; a rejection becomes a Status."""
+        """Respond to an authenticated request other than a watch; a rejection becomes a Status.
+
+        Raises:
+            Unanswered: a write waits for webhooks.
+        """
         try:
             return self._answer(request)
         except StatusError as error:
             return refusal(error)
+        except Unanswered:
+            raise
         except Exception as error:  # noqa: BLE001 - one bad request must not end the server
             return failure(f"{request.method} {request.path}", error)
 
@@ -333,15 +340,19 @@ class RequestHandler:
     # -- writing ---------------------------------------------------------------------------------------------
 
     def _written(self, change: WriteResult, form: Form, query: dict[str, str]) -> web.Response:
-        headers = [("Warning", f"299 - {orjson.dumps(warning).decode()}") for warning in change.warnings]
         if change.resource is not None and isinstance(change.body, Entry):
             response = self._entry(change.resource, change.body, form, query, change.status)
         else:
             body = change.body.obj if isinstance(change.body, Entry) else change.body
             response = _render(body, form, change.status)
-        for name, value in headers:
-            response.headers.add(name, value.replace("\n", " "))
-        return response
+        return _with_warnings(response, change.warnings)
+
+
+def _with_warnings(response: web.Response, warnings: Sequence[str]) -> web.Response:
+    for warning in dict.fromkeys(warnings):
+        text = f"299 - {orjson.dumps(warning).decode()}"
+        response.headers.add("Warning", text.replace("\n", " "))
+    return response
 
 
 def _render(value: Any, form: Form, status: int = 200) -> web.Response:
@@ -364,7 +375,7 @@ def refusal(error: StatusError) -> web.Response:
     headers = {}
     if "retryAfterSeconds" in error.details:
         headers["Retry-After"] = str(error.details["retryAfterSeconds"])
-    return _json(error.status, error.code, headers)
+    return _with_warnings(_json(error.status, error.code, headers), error.warnings)
 
 
 def failure(attempt: str, error: Exception) -> web.Response:

@@ -15,6 +15,7 @@ from roadstead.server.fault_injection import Faults
 from roadstead.server.pod_proxy import proxied
 from roadstead.server.pod_streams import streamed
 from roadstead.server.request_handler import Request, RequestHandler, failure, refusal
+from roadstead.server.webhook_calls import WebhookCaller
 from roadstead.values.status_errors import StatusError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ Connected = TypeVar("Connected", bound=asyncio.BaseProtocol)
 
 #: Largest accepted body in bytes, as of a real server.
 LARGEST_BODY = 3 * 1024 * 1024
+_TIMEOUT = "Timeout: request did not complete within requested timeout - context deadline exceeded"
 
 
 async def _body(request: web.BaseRequest) -> bytes:
@@ -60,6 +62,7 @@ class Server:
     def __init__(self, handler: RequestHandler) -> None:
         self.handler = handler
         self.faults = Faults(handler.api)
+        self.webhooks = WebhookCaller(handler.api)
         self._runner: web.ServerRunner | None = None
         self.url = ""
 
@@ -104,6 +107,7 @@ class Server:
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
+        await self.webhooks.close()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Serve a request; a rejection becomes a Status."""
@@ -139,11 +143,12 @@ class Server:
                 body = await _body(request)
             elif (watch := self.watch(request)) is not None:
                 return await _watched(request, watch, self.faults)
-            return self.answered(
-                request, Request(request.method, path, request.query_string, request.headers, body)
-            )
+            read = Request(request.method, path, request.query_string, request.headers, body)
+            return await self.webhooks.run(lambda: self.answered(request, read))
         except StatusError as error:
             return refusal(error)
+        except TimeoutError:
+            return refusal(StatusError(504, "Timeout", _TIMEOUT))
 
     def watch(self, request: web.BaseRequest) -> Watch | None:
         """The watch that a request begins; None when it begins none."""

@@ -35,6 +35,8 @@ BUILT_IN: dict[str, Columns] = {
     "cronjobs.batch": workloads.CRON_JOBS,
     "poddisruptionbudgets.policy": workloads.BUDGETS,
     "configmaps": others.CONFIG_MAPS,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": others.WEBHOOKS,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": others.WEBHOOKS,
     "secrets": others.SECRETS,
     "serviceaccounts": others.SERVICE_ACCOUNTS,
     "resourcequotas": others.QUOTAS,

@@ -87,7 +87,13 @@ def write_options(verb: str, query: Mapping[str, str], media: str, subresource: 
     if causes:
         raise _bad_option(_OPTIONS[verb], causes)
     manager = query.get("fieldManager", "") or client
-    return Write(dry_run=bool(dry), manager=manager, subresource=subresource)
+    options: Obj = {"kind": _OPTIONS[verb], "apiVersion": "meta.k8s.io/v1"}
+    options |= {key: query[key] for key in ("fieldManager", "fieldValidation") if query.get(key)}
+    if dry:
+        options["dryRun"] = [dry]
+    if query.get("force") == "true":
+        options["force"] = True
+    return Write(dry_run=bool(dry), manager=manager, subresource=subresource, options=options)
 
 
 #: Group, version and kind of bodies, by subresource.
@@ -147,7 +153,9 @@ def delete_options(query: Mapping[str, str], given: Any) -> DeleteOptions:
     if orphan is not None:
         propagation = "Orphan" if orphan else "Background"
     uid, version = preconditions.get("uid") or "", preconditions.get("resourceVersion") or ""
-    return DeleteOptions(chosen.get("gracePeriodSeconds"), propagation, uid, version, bool(dry))
+    shown = {key: value for key, value in chosen.items() if value not in (None, "")}
+    shown |= {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
+    return DeleteOptions(chosen.get("gracePeriodSeconds"), propagation, uid, version, bool(dry), sent=shown)
 
 
 def _checked(given: Any) -> Any:

@@ -23,6 +23,7 @@ from roadstead.server.write_requests import (
 from roadstead.store import managed_fields, patches, server_side_apply, subresources
 from roadstead.store.api import Api, Write, key_of
 from roadstead.store.deletion import DeleteOptions
+from roadstead.store.progress import Progress
 from roadstead.store.store import Entry
 from roadstead.values.copies import copied
 from roadstead.values.status_errors import (
@@ -93,7 +94,11 @@ def write(
         obj = typed(decoded(sent.body, sent.media), _kind_of(target.resource))
         reviewed = review(target.resource, obj, token, sent.user, target.namespace, authorizer)
         return WriteResult(reviewed, 201)
-    change = _carried_out(api, target, verb, sent, how, token)
+    try:
+        change = _carried_out(api, target, verb, sent, how, token)
+    except StatusError as error:
+        error.warnings += how.warnings
+        raise
     change.warnings += how.warnings
     return change
 
@@ -347,23 +352,28 @@ def _delete(api: Api, target: Target, sent: SentRequest) -> WriteResult:
 def _delete_collection(api: Api, target: Target, sent: SentRequest) -> WriteResult:
     resource, query = target.resource, sent.query
     options = _sent_options(sent)
-    chosen = api.list(
-        resource,
-        target.namespace,
-        labels=query.get("labelSelector", ""),
-        fields=query.get("fieldSelector", ""),
-    )
-    for obj in chosen:
-        namespace, name = key_of(obj)
+    progress = api.progress or Progress()
+    if progress.selected is None:  # the first run: later ones delete the rest of these
+        found = api.list(
+            resource,
+            target.namespace,
+            labels=query.get("labelSelector", ""),
+            fields=query.get("fieldSelector", ""),
+        )
+        progress.selected = found, found[::-1]
+    chosen, left = progress.selected
+    while left:
+        namespace, name = key_of(left[-1])
         try:
             api.remove(resource, namespace, name, options)
         except StatusError as error:
             if error.code != 404:
                 raise
+        left.pop()
     head = {
         "kind": resource.list_kind or f"{resource.kind}List",
         "apiVersion": resource.api_version,
         "metadata": {"resourceVersion": str(api.store.revision)},
     }
     # As upstream: the objects before their deletion.
-    return WriteResult({**head, "items": chosen})
+    return WriteResult({**head, "items": chosen}, warnings=options.warnings)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 Obj = dict[str, Any]
 
 if TYPE_CHECKING:
+    from roadstead.store.progress import Progress
     from roadstead.values.resources import Resource
 
 
@@ -25,6 +26,10 @@ class Attempt:
         subresource: such as "status"; "" for the object itself.
         dry_run: whether nothing will be stored.
         user: the sender, as in ``userInfo``.
+        options: such as CreateOptions.
+        warnings: those of admission are added here.
+        progress: what earlier runs of the write have learnt; None where webhooks are not asked.
+        requested: the resource of the request, where ``resource`` is another version of it.
     """
 
     operation: str
@@ -36,6 +41,19 @@ class Attempt:
     subresource: str
     dry_run: bool
     user: Obj
+    options: Obj = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    progress: Progress | None = None
+    requested: Resource | None = None
+
+    @property
+    def kind(self) -> tuple[str, str, str]:
+        """Group, version and kind of the object: of a Scale, Binding or Eviction where it is one."""
+        of = self.resource
+        sub = of.subresource(self.subresource) if self.subresource else None
+        if sub is not None and sub.kind:
+            return sub.group, sub.version or "v1", sub.kind
+        return of.group, of.version, of.kind
 
 
 #: The user whose token the kubeconfig has.
@@ -58,8 +76,8 @@ class Admission(Protocol):
         """
         ...
 
-    def validated(self, attempt: Attempt) -> list[str]:
-        """Warnings about a write whose object is valid.
+    def validated(self, attempt: Attempt) -> None:
+        """Judge a write whose object is valid, and warn.
 
         Raises:
             StatusError: the write is rejected.

@@ -1,7 +1,8 @@
 """Reads and writes objects; HTTP and the controllers in this process both go through ``Api``.
 
 A write consists of admission, defaults, checks and commit. It is synchronous, so no other write comes in
-between. Returned objects are shared: callers copy them before a change (``copies.copied``).
+between; one that needs the answer of a webhook is run again with it (``progress``). Returned objects are
+shared: callers copy them before a change (``copies.copied``).
 
 Longer than most modules, because the order of the steps of a write is read in one place.
 """
@@ -13,7 +14,8 @@ import datetime as dt
 import random
 import secrets
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -24,6 +26,7 @@ from roadstead.store import patches
 from roadstead.store.admission import CONTROLLERS, Admission, Attempt
 from roadstead.store.deletion import DeleteOptions, deletion, ends_with_update
 from roadstead.store.managed_fields import Manager, Managers, created, updated
+from roadstead.store.progress import Progress
 from roadstead.store.store import Change, Entry, EventType, Key, Store
 from roadstead.values.copies import copied
 from roadstead.values.resources import Obj, Registry, Resource, built_in_registry
@@ -71,6 +74,8 @@ class Write:
         managers: the managers of the fields after the write, if server-side apply has computed them.
         user: the sender, as in ``userInfo``.
         warnings: those of admission are added here.
+        options: CreateOptions and so on, as webhooks see them.
+        judged: whether admission judges it; it has judged a Scale before its object is written.
     """
 
     dry_run: bool = False
@@ -79,6 +84,8 @@ class Write:
     managers: Managers | None = None
     user: Obj = field(default_factory=lambda: CONTROLLERS)
     warnings: list[str] = field(default_factory=list)
+    options: Obj = field(default_factory=dict)
+    judged: bool = True
 
 
 _PLAIN = Write()
@@ -148,6 +155,8 @@ class Api:
         self.virtual: dict[str, Virtual] = {}
         #: Changes and rejects writes as users have configured; None: no write.
         self.admission: Admission | None = None
+        #: That of the write that runs now; None: webhooks are not asked (``trying``).
+        self.progress: Progress | None = None
         #: Defaults and bounds that objects of a namespace set for others, in order.
         self.limits: list[Limits] = []
         self._plain_kind = Kind()
@@ -174,9 +183,26 @@ class Api:
         """The behaviour of a resource's kind."""
         return self.kinds.get(resource.key, self._plain_kind)
 
+    @contextmanager
+    def trying(self, progress: Progress | None) -> Iterator[None]:
+        """Let writes in a ``with`` block ask webhooks: they raise ``Unanswered``, to be run again.
+
+        Args:
+            progress: what earlier runs have learnt; None lets them ask no webhook.
+        """
+        before, self.progress = self.progress, progress
+        try:
+            yield
+        finally:
+            self.progress = before
+
+    def _once(self, name: str, draw: Callable[[], Any]) -> Any:
+        """A value that all runs of a write share."""
+        return draw() if self.progress is None else self.progress.once(name, draw)
+
     def now(self) -> str:
-        """The time in the form of metadata."""
-        moment = self.clock().replace(microsecond=0)
+        """The time in the form of metadata; one for all runs of a write."""
+        moment: dt.datetime = self._once("now", lambda: self.clock().replace(microsecond=0))
         if moment != self._rendered_moment:
             self._rendered_moment, self._rendered_now = moment, timestamp_of(moment)
         return self._rendered_now
@@ -217,11 +243,12 @@ class Api:
             entry.converted = {}
         found = entry.converted.get(wanted)
         if found is None:
-            obj = self._convert(resource, entry.obj, wanted)
+            obj = self.converted(resource, entry.obj, wanted)
             found = entry.converted[wanted] = Entry(obj, entry.revision, entry.managers)
         return found
 
-    def _convert(self, resource: Resource, obj: Obj, api_version: str) -> Obj:
+    def converted(self, resource: Resource, obj: Obj, api_version: str) -> Obj:
+        """An object of a resource in another version."""
         if obj.get("apiVersion") == api_version:
             return obj
         converter = self._converters.get(resource.collection)
@@ -338,7 +365,9 @@ class Api:
             meta["name"] = self._generated(meta["generateName"])
         for name in _SERVERS_OWN:
             meta.pop(name, None)
-        meta["uid"] = str(uuid.UUID(int=self._randomness.getrandbits(128), version=4))
+        meta["uid"] = self._once(
+            "uid", lambda: str(uuid.UUID(int=self._randomness.getrandbits(128), version=4))
+        )
         meta["creationTimestamp"] = self.now()
         kind.default(obj)
         kind.prepare_create(obj)
@@ -370,15 +399,58 @@ class Api:
             managers = created(obj, kind.schema(resource), self.manager(resource, how), has_status=has_status)
         if how.dry_run:
             return Entry(obj, 0, managers)
-        stored = self._convert(resource, obj, resource.stored_api_version)
-        return self.served(resource, self.store.commit(resource.collection, "ADDED", key, stored, managers))
+        stored = self.converted(resource, obj, resource.stored_api_version)
+        return self.served(resource, self.commit(resource.collection, "ADDED", key, stored, managers))
 
     def _attempt(
         self, operation: str, resource: Resource, obj: Obj | None, old: Obj | None, how: Write
     ) -> Attempt:
         meta = (obj or old or {}).get("metadata") or {}
-        names = (meta.get("name") or "", meta.get("namespace") or "")
-        return Attempt(operation, resource, *names, obj, old, how.subresource, how.dry_run, how.user)
+        return Attempt(
+            operation,
+            resource,
+            meta.get("name") or "",
+            meta.get("namespace") or "",
+            obj,
+            old,
+            how.subresource,
+            how.dry_run,
+            how.user,
+            how.options,
+            [] if how is _PLAIN else how.warnings,  # that one is shared by all writes of controllers
+            self.progress,
+        )
+
+    def admitted(
+        self, resource: Resource, key: Key, obj: Obj, how: Write, *, subresource: str, old: Obj | None = None
+    ) -> Obj:
+        """The body of a write of a subresource that is an object of its own, after admission.
+
+        Args:
+            resource: such as pods.
+            key: namespace and name of the object.
+            obj: the body, such as a Binding.
+            how: options of the write.
+            subresource: such as "binding".
+            old: what the body replaces, None for a creation.
+
+        Raises:
+            StatusError: it is rejected.
+        """
+        if self.admission is None:
+            return obj
+        how = dataclasses.replace(how, subresource=subresource)
+        operation = "CREATE" if old is None else "UPDATE"
+        attempt = self._attempt(operation, resource, obj, old, how)
+        attempt = dataclasses.replace(attempt, namespace=key[0], name=key[1])
+        group, version, kind = attempt.kind
+        obj = {**obj, "apiVersion": f"{group}/{version}".lstrip("/"), "kind": kind}
+        attempt = dataclasses.replace(attempt, obj=obj)
+        changed = self.admission.mutated(attempt)
+        if changed is not None:
+            attempt = dataclasses.replace(attempt, obj=changed)
+        self.admission.validated(attempt)
+        return obj if changed is None else changed
 
     def _mutated(self, resource: Resource, obj: Obj, old: Obj | None, how: Write) -> Obj:
         """The object as mutating admission changes it."""
@@ -395,15 +467,16 @@ class Api:
         Raises:
             StatusError: it is rejected.
         """
-        if self.admission is not None:
-            how.warnings.extend(self.admission.validated(self._attempt(operation, resource, obj, old, how)))
+        if self.admission is not None and how.judged:
+            self.admission.validated(self._attempt(operation, resource, obj, old, how))
 
     def manager(self, resource: Resource, how: Write, operation: str = "Update") -> Manager:
         """The writer as an entry of managedFields without fields."""
         return Manager(how.manager, operation, resource.api_version, self.now(), how.subresource, {})
 
     def _generated(self, prefix: str) -> str:
-        return prefix[:58] + "".join(self._randomness.choices(_SUFFIX_SIGNS, k=5))
+        suffix: str = self._once("suffix", lambda: "".join(self._randomness.choices(_SUFFIX_SIGNS, k=5)))
+        return prefix[:58] + suffix
 
     def _admit_namespace(self, resource: Resource, meta: Obj, *, creating: bool) -> None:
         if not resource.namespaced:
@@ -453,7 +526,7 @@ class Api:
         self._check_preconditions(resource, meta, old, kind)
         self._carry_over(obj, old)
         kind.default(obj)
-        if self.admission is not None:
+        if self.admission is not None and how.judged:
             obj = self._mutated(resource, obj, old, how)
             meta = obj["metadata"]
         if how.subresource == "status":
@@ -532,15 +605,20 @@ class Api:
             # As upstream, the event has the last stored state, and the response the requested one.
             self._drop(resource, key, entry)
             return Entry(obj, entry.revision, managers)
-        stored = self._convert(resource, obj, resource.stored_api_version)
-        return self.served(
-            resource, self.store.commit(resource.collection, "MODIFIED", key, stored, managers)
-        )
+        stored = self.converted(resource, obj, resource.stored_api_version)
+        return self.served(resource, self.commit(resource.collection, "MODIFIED", key, stored, managers))
 
     def _drop(self, resource: Resource, key: Key, entry: Entry) -> Entry:
         """Commit the deletion of an object in its last state."""
         last = {**entry.obj, "metadata": dict(entry.obj["metadata"])}
-        return self.store.commit(resource.collection, "DELETED", key, last, entry.managers)
+        return self.commit(resource.collection, "DELETED", key, last, entry.managers)
+
+    def commit(self, name: str, kind: EventType, key: Key, obj: Obj, managers: Managers = ()) -> Entry:
+        """As ``Store.commit``; what earlier runs of the write have learnt is used up."""
+        if self.progress is not None:
+            self.progress.committed()
+        with self.trying(None):  # subscribers write for themselves
+            return self.store.commit(name, kind, key, obj, managers)
 
     @staticmethod
     def _carry_over(obj: Obj, old: Obj) -> None:
@@ -591,9 +669,23 @@ class Api:
         return self.remove(self.resource(resource), namespace, name, options)[0].obj
 
     def remove(
-        self, resource: Resource, namespace: str | None, name: str, options: DeleteOptions
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        options: DeleteOptions,
+        *,
+        judged: bool = True,
     ) -> tuple[Entry, bool]:
-        """Delete as ``delete`` does; also returns whether the object no longer exists."""
+        """Delete as ``delete`` does; also returns whether the object no longer exists.
+
+        Args:
+            resource: the resource.
+            namespace: that of the object.
+            name: that of the object.
+            options: options of the deletion.
+            judged: whether admission judges it; it has judged an eviction already.
+        """
         entry = self.entry(resource, namespace, name)
         meta = entry.obj["metadata"]
         if options.uid and options.uid != meta["uid"]:
@@ -607,9 +699,12 @@ class Api:
                 f"ResourceVersion in object meta: {meta['resourceVersion']}"
             )
             raise _precondition(resource, name, why)
-        if self.admission is not None:
-            judged = Write(user=options.user, dry_run=options.dry_run, warnings=options.warnings)
-            self._validate("DELETE", resource, None, entry.obj, judged)
+        if self.admission is not None and judged:
+            sender = Write(
+                user=options.user, dry_run=options.dry_run, warnings=options.warnings, options=options.sent
+            )
+            self.admission.mutated(self._attempt("DELETE", resource, None, entry.obj, sender))
+            self._validate("DELETE", resource, None, entry.obj, sender)
         key = (namespace or "", name)
         kind = self.kind(resource)
         stored = self.store.collection(resource.collection).entries[key]
@@ -623,8 +718,8 @@ class Api:
         if step.marked is not None and step.marked != entry.obj:
             if options.dry_run:
                 return Entry(step.marked, 0, stored.managers), step.removed
-            marked = self._convert(resource, step.marked, resource.stored_api_version)
-            stored = self.store.commit(resource.collection, "MODIFIED", key, marked, stored.managers)
+            marked = self.converted(resource, step.marked, resource.stored_api_version)
+            stored = self.commit(resource.collection, "MODIFIED", key, marked, stored.managers)
             entry = self.served(resource, stored)
         if not step.removed or options.dry_run:
             return entry, step.removed

@@ -33,6 +33,7 @@ class DeleteOptions:
         dry_run: decide, but change nothing.
         user: the sender, as in ``userInfo``.
         warnings: those of admission are added here.
+        sent: DeleteOptions, as webhooks see them.
     """
 
     grace_seconds: int | None = None
@@ -42,6 +43,7 @@ class DeleteOptions:
     dry_run: bool = False
     user: Obj = field(default_factory=lambda: CONTROLLERS)
     warnings: list[str] = field(default_factory=list)
+    sent: Obj = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,9 @@ def bind(api: Api, key: Key, binding: Obj, how: Write, *, labelled: bool) -> Non
     pods = api.resource("pods")
     if causes:
         raise invalid(replace(pods, kind="Binding"), name, causes)
+    if labelled:
+        binding = api.admitted(pods, key, binding, how, subresource="binding")
+        meta, target = binding.get("metadata") or {}, binding.get("target") or {}
     entry = api.store.collection("pods").entries.get((namespace, name))
     if entry is None:
         raise not_found(pods, name)
@@ -170,6 +173,7 @@ def evict(api: Api, key: Key, eviction: Obj, how: Write, options: DeleteOptions)
     if (eviction.get("metadata") or {}).get("name") != name:
         raise bad_request("name in URL does not match name in Eviction object")
     pods = api.resource("pods")
+    api.admitted(pods, key, eviction, how, subresource="eviction")
     entry = api.store.collection("pods").entries.get((namespace, name))
     if entry is None:
         raise not_found(pods, name)
@@ -199,7 +203,7 @@ def evict(api: Api, key: Key, eviction: Obj, how: Write, options: DeleteOptions)
     if options.resource_version:  # the condition above has changed it
         now = api.store.collection("pods").entries[namespace, name].obj["metadata"]["resourceVersion"]
         options = replace(options, resource_version=now)
-    api.remove(pods, namespace, name, options)
+    api.remove(pods, namespace, name, options, judged=False)
 
 
 def _needs_no_budget(pod: Obj) -> bool:
@@ -346,6 +350,8 @@ def rescale(api: Api, resource: Resource, entry: Entry, scale: Obj, how: Write) 
     obj = api.served(resource, entry).obj
     paths = api.kind(resource).scale_paths(resource)
     name = obj["metadata"]["name"]
+    key = (obj["metadata"].get("namespace") or "", name)
+    scale = api.admitted(resource, key, scale, how, subresource="scale", old=scale_of(obj, paths))
     replicas = (scale.get("spec") or {}).get("replicas") or 0
     causes = not_negative("spec.replicas", replicas)
     if causes:
@@ -358,7 +364,7 @@ def rescale(api: Api, resource: Resource, entry: Entry, scale: Obj, how: Write) 
     for step in paths.spec[:-1]:
         holder = holder.setdefault(step, {})
     holder[paths.spec[-1]] = replicas
-    return scale_of(api.update_owned(resource, new, how).obj, paths)
+    return scale_of(api.update_owned(resource, new, replace(how, judged=False)).obj, paths)
 
 
 # -- finalize ------------------------------------------------------------------------------------------------
@@ -384,5 +390,5 @@ def finalize(api: Api, name: str, namespace: Obj, how: Write) -> Entry:
         new["metadata"].get("deletionTimestamp") and not finalizers and not new["metadata"].get("finalizers")
     )
     if ends and not how.dry_run:
-        return api.store.commit("namespaces", "DELETED", ("", name), new, entry.managers)
+        return api.commit("namespaces", "DELETED", ("", name), new, entry.managers)
     return api.replace(resource, ("", name), new, entry, how)

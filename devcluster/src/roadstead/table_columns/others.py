@@ -56,6 +56,7 @@ def _addresses(endpoints: Obj, _now: dt.datetime) -> str:
 
 
 ENDPOINTS = (NAME, Column("Endpoints", _addresses), AGE)
+WEBHOOKS = (NAME, Column("Webhooks", lambda obj, _now: len(obj.get("webhooks") or ())), AGE)
 CONFIG_MAPS = (NAME, Column("Data", _data), AGE)
 SECRETS = (NAME, Column("Type", field("type")), Column("Data", _data), AGE)
 SERVICE_ACCOUNTS = (NAME, Column("Secrets", lambda obj, _: len(obj.get("secrets") or [])), AGE)

@@ -301,6 +301,20 @@ BUILT_IN: tuple[Resource, ...] = (
         namespaced=False,
     ),
     _resource(
+        f"{_ADMISSION}/v1",
+        "MutatingWebhookConfiguration",
+        "mutatingwebhookconfigurations",
+        namespaced=False,
+        categories=("api-extensions",),
+    ),
+    _resource(
+        f"{_ADMISSION}/v1",
+        "ValidatingWebhookConfiguration",
+        "validatingwebhookconfigurations",
+        namespaced=False,
+        categories=("api-extensions",),
+    ),
+    _resource(
         "apiextensions.k8s.io/v1",
         "CustomResourceDefinition",
         "customresourcedefinitions",

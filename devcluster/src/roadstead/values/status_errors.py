@@ -43,6 +43,8 @@ class StatusError(Exception):
         self.reason = reason
         self.message = message
         self.details = details or {}
+        #: Those of admission until then.
+        self.warnings: list[str] = []
         if retry_after is not None:
             self.details["retryAfterSeconds"] = retry_after
 
