@@ -186,5 +186,5 @@ def test_an_empty_namespace_is_named(folder: Path) -> None:
     said = say("lint", "--from", "cluster.plimsoll", "-n", "bank")
 
     assert said.code == 0
-    first, *_ = said.out.splitlines()
-    assert first == "Namespace bank has no workloads and no budgets; -A looks in all namespaces."
+    _, second, *_ = said.out.splitlines()
+    assert second == "Namespace bank has no workloads and no budgets; -A looks in all namespaces."

@@ -65,7 +65,7 @@ def convert(
     documents = [each for file in paths for each in read_documents(_name(file), _content(file))]
     converted = convert_documents(documents, checks, set(known.plugins), keep_behaviour=keep_behaviour)
     if options.output in (Format.JSON, Format.YAML):
-        print_answer(answer_of(converted), (), options.output)
+        print_answer(answer_of(converted), (), options)
         return
     policies = [dict(each) for each in converted.policies]
     print_lines([yaml.safe_dump_all(policies, sort_keys=False, allow_unicode=True).rstrip()])

@@ -72,7 +72,7 @@ def lint(
     elif options.output == SARIF:
         print_lines([sarif(found)])
     else:
-        print_answer(found, view_of(found, namespace), options.output)
+        print_answer(found, view_of(found, namespace), options)
     if any(each.severity.rank >= severity.rank for each in found.findings):
         raise Exit(ExitCode.FOUND)
 

@@ -70,7 +70,7 @@ def replay(  # noqa: PLR0913 - cli/parameters.py reads the flags from the parame
         from plimsoll.cli.reports import replay_report, write_report  # noqa: PLC0415 - for pages alone
 
         write_report(report, replay_report(answer))
-    print_answer(answer, replay_view(answer, wide=options.output == Format.WIDE), options.output)
+    print_answer(answer, replay_view(answer, wide=options.output == Format.WIDE), options)
 
 
 def _seconds(until: str) -> float:

@@ -1,10 +1,12 @@
 """Lays out a history of moves as tables."""
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 
 from plimsoll.cli.tables import Column, Table
 from plimsoll.cli.views.plan import gain_of
+from plimsoll.inspection.explanations.past_moves import age_text
 from plimsoll.inspection.history.answer import (
     History,
     MovedAgain,
@@ -34,7 +36,7 @@ def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
             hint = "; -A looks in all namespaces"
         subject = f" of {answer.subject[:1].lower()}{answer.subject[1:]}" if answer.subject else ""
         return [f"no moves{subject}{where}{since}{dry}{hint}"]
-    tables = [_moves(answer.moves)]
+    tables = [_moves(answer.moves, answer.until)]
     bad = [move for move in answer.moves if move.outcome in BAD]
     if bad:
         tables.append(_bad(bad))
@@ -45,25 +47,36 @@ def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
     if answer.owners:
         tables.append(_owners(answer.owners if wide else answer.owners[:OWNERS], len(answer.owners)))
     tables.append(_digest(answer.digest))
-    view: list[Table | str] = []
+    view: list[Table | str] = [_headline(answer)]
     for table in tables:
         view += ["", table]
     if answer.predictions:
         view += ["", f"left out: {_dry_runs(answer.predictions)}, which moved nothing"]
-    return view[1:]
+    return view
+
+
+def _headline(answer: History) -> str:
+    """How many moves there were, and how they ended."""
+    counts = Counter(move.outcome for move in answer.moves)
+    ended = ", ".join(f"{counts[each]} {each.lower()}" for each in PastMoveOutcome if counts[each])
+    since = "" if answer.since is None else f" since {_time(answer.since)}"
+    subject = f" of {answer.subject[:1].lower()}{answer.subject[1:]}" if answer.subject else ""
+    again = f"; {counted(len(answer.moved_again), 'pod')} moved again" if answer.moved_again else ""
+    return f"{counted(len(answer.moves), 'move')}{subject}{since}: {ended}{again}"
 
 
 def _dry_runs(count: int) -> str:
     return f"{counted(count, 'record')} of dry runs"
 
 
-def _moves(moves: Iterable[RecordedMove]) -> Table:
+def _moves(moves: Iterable[RecordedMove], now: datetime) -> Table:
     columns = (
         "PLANNED",
+        Column("AGE", right=True),
         "POD",
         "FROM",
         "TO",
-        "OUTCOME",
+        Column("OUTCOME", status=True),
         Column("TOOK", right=True),
         "STRATEGY",
         "POLICY",
@@ -76,6 +89,7 @@ def _moves(moves: Iterable[RecordedMove]) -> Table:
     rows = [
         (
             _time(move.planned),
+            age_text(round((now - move.planned).total_seconds())),
             move.pod,
             move.source_node,
             move.landed_node or move.target_node,
@@ -96,7 +110,12 @@ def _moves(moves: Iterable[RecordedMove]) -> Table:
 
 def _bad(moves: Iterable[RecordedMove]) -> Table:
     rows = [(move.outcome, move.pod, move.workload, move.reason, move.message) for move in moves]
-    return Table(("ENDED", "POD", "WORKLOAD", "REASON", "MESSAGE"), rows, folds=True, title="ended badly:")
+    return Table(
+        (Column("ENDED", status=True), "POD", "WORKLOAD", "REASON", "MESSAGE"),
+        rows,
+        folds=True,
+        title="ended badly:",
+    )
 
 
 def _again(found: Iterable[MovedAgain], within_s: float) -> Table:
@@ -137,8 +156,8 @@ def _loads(moves: Iterable[RecordedMove]) -> Table:
         (
             move.pod,
             each.resource,
-            f"{each.source_percent[0]:.0f}% -> {each.source_percent[1]:.0f}%",
-            f"{each.target_percent[0]:.0f}% -> {each.target_percent[1]:.0f}%",
+            f"{each.source_percent[0]:.0f}% → {each.source_percent[1]:.0f}%",
+            f"{each.target_percent[0]:.0f}% → {each.target_percent[1]:.0f}%",
             _amount(each.resource, each.expected),
             each.basis,
             "" if each.used is None else _amount(each.resource, each.used),

@@ -10,12 +10,15 @@ from plimsoll.inspection.lint.rules import Lint
 
 def view_of(found: Lint, namespace: str = "") -> View:
     """The findings and their number; ``namespace`` is the only one examined, "" for all."""
-    parts: list[Table | str] = []
+    counts = Counter(each.severity for each in found.findings)
+    told = ", ".join(f"{counts[each]} {each}" for each in reversed(Severity))
+    parts: list[Table | str] = [f"Findings: {told}. Workloads: {found.workloads}, budgets: {found.budgets}."]
     if found.findings:
+        parts.append("")
         parts.append(
             Table(
                 [
-                    "SEVERITY",
+                    Column("SEVERITY", status=True),
                     "RULE",
                     "NAMESPACE",
                     "OBJECT",
@@ -38,11 +41,8 @@ def view_of(found: Lint, namespace: str = "") -> View:
                 folds=True,
             )
         )
-    counts = Counter(each.severity for each in found.findings)
-    told = ", ".join(f"{counts[each]} {each}" for each in reversed(Severity))
     if namespace and not found.workloads and not found.budgets:
         parts.append(f"Namespace {namespace} has no workloads and no budgets; -A looks in all namespaces.")
-    parts.append(f"Workloads: {found.workloads}, budgets: {found.budgets}. Findings: {told}.")
     unchecked: dict[str, list[str]] = {}
     for rule in found.unchecked:
         unchecked.setdefault(rule.why, []).append(rule.rule)
