@@ -1,4 +1,4 @@
-"""Shows progress after one second: bars with a rate, or the name of the step; on stderr, on a terminal only."""
+"""Shows progress after one second: bars with a rate, or the name of the step; on a terminal, on stderr."""
 
 import sys
 import threading

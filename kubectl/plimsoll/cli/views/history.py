@@ -34,7 +34,7 @@ def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
         if answer.namespace:
             where = f" in namespace {answer.namespace}"
             hint = "; -A looks in all namespaces"
-        subject = f" of {answer.subject[:1].lower()}{answer.subject[1:]}" if answer.subject else ""
+        subject = _of(answer.subject)
         return [f"no moves{subject}{where}{since}{dry}{hint}"]
     tables = [_moves(answer.moves, answer.until)]
     bad = [move for move in answer.moves if move.outcome in BAD]
@@ -57,12 +57,29 @@ def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
 
 def _headline(answer: History) -> str:
     """How many moves there were, and how they ended."""
+    if len(answer.moves) == 1:
+        return _only(answer.moves[0], answer.until)
     counts = Counter(move.outcome for move in answer.moves)
     ended = ", ".join(f"{counts[each]} {each.lower()}" for each in PastMoveOutcome if counts[each])
     since = "" if answer.since is None else f" since {_time(answer.since)}"
-    subject = f" of {answer.subject[:1].lower()}{answer.subject[1:]}" if answer.subject else ""
+    subject = _of(answer.subject)
     again = f"; {counted(len(answer.moved_again), 'pod')} moved again" if answer.moved_again else ""
     return f"{counted(len(answer.moves), 'move')}{subject}{since}: {ended}{again}"
+
+
+def _only(move: RecordedMove, now: datetime) -> str:
+    """The one move that there is."""
+    target = move.landed_node or move.target_node
+    way = f"{move.source_node} → {target}" if target else f"off {move.source_node}"
+    state = move.phase if move.outcome is PastMoveOutcome.OPEN else move.outcome
+    age = age_text(round((now - move.planned).total_seconds()))
+    by = f"by policy {move.policy} ({move.strategy})"
+    return f"{move.pod}: {way}, {age} ago, {by}: {move.why}; {state.lower()}"
+
+
+def _of(subject: str) -> str:
+    """Whose moves, "" for all."""
+    return f" of {subject.replace('Pod ', 'pod ', 1)}" if subject else ""
 
 
 def _dry_runs(count: int) -> str:

@@ -105,7 +105,7 @@ def _most(answer: PodLoads) -> str:
     taken = amount_text(answer.resource, sum(each.requested or 0 for each in answer.pods))
     request = agreeing(len(answer.pods), "requests", "request")
     room = "" if answer.allocatable is None else f" of {amount_text(answer.resource, answer.allocatable)}"
-    return f"{pods} {request} {answer.resource}: {taken}{room} in all"
+    return f"{pods} {request} {answer.resource}: {taken}{room} taken"
 
 
 def _percent(share: float | None) -> str:

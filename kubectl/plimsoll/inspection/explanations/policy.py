@@ -1,4 +1,4 @@
-"""Explains a policy: its present effect, its last and next run, and what stops it."""
+"""Explains a policy: its present effect, its last and next run, its obstacles."""
 
 from datetime import datetime
 

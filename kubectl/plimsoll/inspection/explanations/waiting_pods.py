@@ -116,7 +116,10 @@ def _why(state: ClusterState, pod: PodInfo, *, is_tried: bool) -> tuple[WaitsFor
     decision = schedule(state.scheduler(name) or state.forecaster, pod)
     if decision.node:
         return WaitsFor.TURN, f"node {decision.node} takes it now"
-    return WaitsFor.ROOM, decision.message if decision.error is None else str(decision.error)
+    if decision.error is not None:
+        return WaitsFor.ROOM, str(decision.error)
+    filters, dot, _ = decision.message.partition(". ")  # what preemption says comes behind it
+    return WaitsFor.ROOM, f"{filters}{dot.strip()}"
 
 
 def _summary(kinds: list[WaitingKind], namespace: str) -> str:
