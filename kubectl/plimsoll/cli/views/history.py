@@ -1,7 +1,7 @@
 """Lays out a history of moves as tables."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from plimsoll.cli.tables import Column, Table
@@ -18,8 +18,8 @@ from plimsoll.inspection.history.answer import (
 from plimsoll.model.counted import counted
 from plimsoll.model.quantity import units
 
-#: Number of owners listed; ``-o wide`` lists all.
-OWNERS = 10
+#: Number of owners and of moves listed; ``-o wide`` lists all.
+OWNERS, MOVES = 10, 20
 
 #: Outcomes that have a table of their own, with the reason.
 BAD = (PastMoveOutcome.RETURNED, PastMoveOutcome.FAILED, PastMoveOutcome.BLOCKED)
@@ -36,7 +36,8 @@ def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
             hint = "; -A looks in all namespaces"
         subject = _of(answer.subject)
         return [f"no moves{subject}{where}{since}{dry}{hint}"]
-    tables = [_moves(answer.moves, answer.until)]
+    moves = answer.moves if wide else answer.moves[-MOVES:]
+    tables = [_moves(moves, answer.until, len(answer.moves))]
     bad = [move for move in answer.moves if move.outcome in BAD]
     if bad:
         tables.append(_bad(bad))
@@ -86,7 +87,7 @@ def _dry_runs(count: int) -> str:
     return f"{counted(count, 'record')} of dry runs"
 
 
-def _moves(moves: Iterable[RecordedMove], now: datetime) -> Table:
+def _moves(moves: Sequence[RecordedMove], now: datetime, all_of_them: int) -> Table:
     columns = (
         "PLANNED",
         Column("AGE", right=True),
@@ -122,7 +123,9 @@ def _moves(moves: Iterable[RecordedMove], now: datetime) -> Table:
         )
         for move in moves
     ]
-    return Table(columns, rows, folds=True)
+    earlier = all_of_them - len(moves)
+    title = f"the last {len(moves)} moves ({earlier} earlier ones are listed by -o wide):" if earlier else ""
+    return Table(columns, rows, folds=True, title=title)
 
 
 def _bad(moves: Iterable[RecordedMove]) -> Table:
