@@ -1,6 +1,7 @@
 """Writes the dashboards for Grafana from panels.yaml in the same folder: ``python build.py``."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
@@ -12,10 +13,29 @@ HERE = Path(__file__).parent
 Obj = dict[str, Any]
 
 #: Grafana's grid is 24 wide: panels a row by kind, and their height.
-WIDTH, HEIGHT = {"stat": 6, "timeseries": 8}, {"stat": 4, "timeseries": 8}
+WIDTH = {"stat": 6, "timeseries": 8, "table": 12}
+HEIGHT = {"stat": 4, "timeseries": 8, "table": 8}
 
 SOURCE: Obj = {"type": "prometheus", "uid": "${datasource}"}
-JOB = "label_values(plimsoll_leader_election_master_status, job)"
+CLUSTER = "label_values(plimsoll_build_info, cluster)"
+JOB = 'label_values(plimsoll_leader_election_master_status{cluster=~"$cluster"}, job)'
+
+#: Marks on the time axis of each dashboard.
+MOVES = {
+    "name": "Moves",
+    "datasource": SOURCE,
+    "enable": True,
+    "iconColor": "blue",
+    "step": "60s",
+    "expr": "sum by (cluster, policy, strategy)"
+    ' (increase(plimsoll_rebalancer_records_total{cluster=~"$cluster",job=~"$job",phase="Evicted"}[1m])) > 0',
+    "titleFormat": "{{policy}} moves pods",
+    "textFormat": "{{strategy}} {{cluster}}",
+    "tagKeys": "cluster,policy",
+}
+
+#: How conditions are shown: the value of a series is 1 or 0.
+STATES = [{"type": "value", "options": {"0": {"text": "False"}, "1": {"text": "True"}}}]
 
 
 def dashboards() -> dict[str, str]:
@@ -44,9 +64,13 @@ def _dashboard(title: str, described: Mapping[str, Any]) -> Obj:
         "templating": {
             "list": [
                 {"name": "datasource", "type": "datasource", "query": "prometheus"},
-                *(_variable(name, query) for name, query in {"job": JOB, **described["variables"]}.items()),
+                *(
+                    _variable(name, query)
+                    for name, query in {"cluster": CLUSTER, "job": JOB, **described["variables"]}.items()
+                ),
             ]
         },
+        "annotations": {"list": [MOVES]},
         "panels": list(_panels(described["rows"])),
     }
 
@@ -60,7 +84,7 @@ def _variable(name: str, query: str) -> Obj:
         "refresh": 2,
         "includeAll": True,
         "multi": True,
-        "allValue": ".+",
+        "allValue": ".*" if name == "cluster" else ".+",  # one cluster needs no label
         "current": {"text": "All", "value": "$__all"},
     }
 
@@ -88,6 +112,13 @@ def _panels(rows: Mapping[str, Mapping[str, Obj]]) -> Iterator[Obj]:
 
 def _panel(number: int, title: str, kind: str, panel: Mapping[str, Any], place: Obj) -> Obj:
     queries = panel.get("queries") or {panel.get("legend", title): panel["query"]}
+    instant = {"instant": True, "format": "table"} if kind == "table" else {}
+    defaults = {"unit": panel.get("unit", "none"), "min": 0}
+    more: Obj = {}
+    if kind == "table":
+        defaults["mappings"] = STATES
+        hidden = {"excludeByName": {"Time": True}}
+        more["transformations"] = [{"id": "organize", "options": hidden}]
     return {
         "id": number,
         "type": kind,
@@ -95,12 +126,27 @@ def _panel(number: int, title: str, kind: str, panel: Mapping[str, Any], place: 
         "description": panel.get("help", ""),
         "datasource": SOURCE,
         "gridPos": place,
-        "fieldConfig": {"defaults": {"unit": panel.get("unit", "short"), "min": 0}, "overrides": []},
+        "fieldConfig": {"defaults": defaults, "overrides": []},
+        **more,
         "targets": [
-            {"refId": chr(ord("A") + index), "datasource": SOURCE, "expr": query, "legendFormat": legend}
+            {
+                "refId": chr(ord("A") + index),
+                "datasource": SOURCE,
+                "expr": of_clusters(query),
+                "legendFormat": f"{legend} {{{{cluster}}}}",
+                **instant,
+            }
             for index, (legend, query) in enumerate(queries.items())
         ],
     }
+
+
+def of_clusters(query: str) -> str:
+    """The query of the chosen clusters, each by itself: a server of metrics may hold many."""
+    chosen = query.replace('{job=~"$job"', '{cluster=~"$cluster",job=~"$job"').replace(
+        " by (", " by (cluster, "
+    )
+    return re.sub(r"\b(sum|max|count)\(", r"\1 by (cluster) (", chosen)
 
 
 if __name__ == "__main__":

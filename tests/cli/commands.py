@@ -23,6 +23,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "resume": ("rebalance",),
     "explain pod": ("shop/web",),
     "explain node": ("node-1",),
+    "explain policy": ("tidy",),
     "explain eviction": ("shop/web-1",),
     "run-now": ("tidy",),
     "convert": ("policy.yaml",),

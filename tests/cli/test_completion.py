@@ -25,8 +25,8 @@ def completed(*words: str) -> tuple[list[str], bool]:
 
 def test_verbs_are_completed_with_their_summaries() -> None:
     assert completed("res") == (["resume"], False)
-    assert completed("explain", "") == (["pod", "node", "eviction"], False)
-    assert completed("-n", "shop", "explain", "p") == (["pod"], False)
+    assert completed("explain", "") == (["pod", "node", "policy", "eviction"], False)
+    assert completed("-n", "shop", "explain", "po") == (["pod", "policy"], False)
     assert completion.candidates(app, ["pau"])[0] == [
         ("pause", "Stop the moves of all policies, or suspend policies.")
     ]
@@ -34,8 +34,12 @@ def test_verbs_are_completed_with_their_summaries() -> None:
 
 def test_flags_and_their_values_are_completed(tmp_path: Path) -> None:
     assert completed("approve", "--all") == (["--all", "--all-namespaces"], False)
-    assert completed("explain", "pod", "-o", "") == (["table", "wide", "json", "yaml"], False)
-    assert completed("explain", "pod", "web", "--output=json", "-o", "j") == (["json"], False)
+    assert completed("explain", "pod", "-o", "") == (
+        ["table", "wide", "json", "yaml", "jsonpath=", "name"],
+        False,
+    )
+    assert completed("history", "--color", "a") == (["auto", "always"], False)
+    assert completed("explain", "pod", "web", "--output=json", "-o", "j") == (["json", "jsonpath="], False)
     file = kubeconfig_of(tmp_path / "config", "http://127.0.0.1:1")
     assert completed("pause", "--kubeconfig", str(file), "--context", "") == (["here"], False)
     assert completed("pause", "--kubeconfig", "") == ([], True)
@@ -98,7 +102,7 @@ def test_names_come_from_the_cluster(roadstead_process: RunningCluster) -> None:
 def test_the_program_speaks_cobras_protocol(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["kubectl_complete-plimsoll", "explain", "p"])
+    monkeypatch.setattr(sys, "argv", ["kubectl_complete-plimsoll", "explain", "pod"])
     completion.main()
     assert capsys.readouterr().out == (
         "pod\tExplain why a pod is pending, why it is where it is, or why it was moved.\n:4\n"

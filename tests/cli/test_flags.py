@@ -63,7 +63,8 @@ def test_a_verb_refuses_a_flag_that_it_does_not_take() -> None:
 def test_a_format_is_one_of_the_verbs() -> None:
     """In kubectl's words."""
     assert options_of("explain", "pod", "-o", "xml") == (
-        "error: unable to match the output format 'xml'; allowed: table, wide, json, yaml\n"
+        "error: unable to match the output format 'xml'; allowed: table, wide, json, yaml,"
+        " jsonpath=TEMPLATE\n"
     )
 
 
@@ -102,3 +103,17 @@ async def test_several_kubeconfigs_are_merged_as_kubectl_does(tmp_path: Path) ->
     assert present_namespace(several) == "first"
     assert present_namespace(several, "there") == "second"
     assert (await loader(several)()).configuration.host == "http://one"
+
+
+def test_jsonpath_has_a_template_and_other_formats_have_none() -> None:
+    found = options_of("explain", "pod", "-o", "jsonpath={.a}")
+    assert isinstance(found, Options)
+    assert found.output == "jsonpath={.a}"
+    for wrong in ("jsonpath", "jsonpath=", "json={.a}", "name"):
+        assert "unable to match" in str(options_of("explain", "pod", "-o", wrong))
+
+
+def test_colours_are_one_of_three() -> None:
+    assert options_of("explain", "pod", "--color", "yes") == (
+        "error: --color is 'yes'; allowed: auto, always, never\n"
+    )

@@ -99,6 +99,8 @@ def test_without_a_move_the_exit_code_is_0(folder: Path) -> None:
 
     assert said.code == 0
     assert said.out.splitlines() == [
+        "none of 2 policies would move a pod now",
+        "",
         "placing: moves no pods: it has no spec.rebalancing",
         "",
         "resting: suspended: the operator does not run it while spec.suspend is true",
@@ -148,6 +150,6 @@ def test_the_page_shows_what_the_command_prints() -> None:
     page = (PAGES / "plan.md").read_text()
     policies, against = ((golden_files.GOLDEN / "plan" / f"{case}.table").read_text() for case in CASES)
 
-    moving = policies[policies.index("tidy:") : policies.index("\nwatched:")]
+    moving = policies[policies.index("\ntidy:") + 1 : policies.index("\nwatched:")]
     assert f"```text\n{moving.rstrip()}\n```" in page
     assert f"```text\n{against.rstrip()}\n```" in page

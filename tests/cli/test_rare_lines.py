@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -53,19 +53,29 @@ class Bars:
         self.done.append(f"{what} {done}/{total}")
 
 
-@pytest.mark.parametrize("seconds", [0.5, 2.0, 5.0])
-def test_bars_appear_once_and_go_if_they_appeared(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    now, bars = [0.0], Bars()
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
-    one = progress.Progress(cast("Any", bars))
-    for step in range(3):
-        now[0] = step * seconds / 2
-        one("pods", step)
+@pytest.mark.parametrize("shown_before", [0, 1, 3, None])
+def test_bars_appear_once_and_go_if_they_appeared(
+    shown_before: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what is known by then; the timer may come before the first step, between two, or never."""
+    bars = Bars()
+    monkeypatch.setattr("plimsoll.cli.views.progress_bars.ProgressBars", lambda _: bars)
+    one = progress.Progress("pods")
+    for step in range(4):
+        if step == shown_before:
+            one.show()
+        if step < 3:
+            one("pods", step)
     one.close()
 
-    assert [each for each in bars.done if "/" in each] == ["pods 0/None", "pods 1/None", "pods 2/None"]
-    drawn = [each for each in bars.done if "/" not in each]
-    assert drawn == (["start", "stop"] if seconds >= 2 else [])
+    told = [f"pods {step}/None" for step in range(3)]
+    expected = {
+        0: ["start", *told, "stop"],
+        1: [told[0], "start", *told[1:], "stop"],
+        3: [told[2], "start", "stop"],
+        None: [],
+    }
+    assert bars.done == expected[shown_before]
 
 
 @given(st.lists(st.lists(st.sampled_from([None, "", "x", 0]), min_size=3, max_size=3), max_size=4))

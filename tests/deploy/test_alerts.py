@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from deploy.manifests import DEPLOY, run
-from deploy.test_dashboards import unknown
+from deploy.test_dashboards import mixing, unknown
 from deploy.tools import ROOT
 
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 CASES = ROOT / "tests/deploy/alerts.yaml"
 RUNBOOKS = ROOT / "docs/runbooks"
+
+#: Where the pages are read; an Alertmanager cannot follow a path.
+SITE = "https://plimsoll.dev/runbooks/"
 
 
 def groups() -> dict[str, Any]:
@@ -68,12 +71,13 @@ def test_a_rule_that_is_changed_fails_its_case(rules: Path) -> None:
 @pytest.mark.parametrize("rule", RULES, ids=NAMES)
 def test_an_alert_asks_for_metrics_that_exist_and_says_what_to_do(rule: dict[str, Any]) -> None:
     """Its page has what it means, where to look, with which command, and what to do."""
-    page = ROOT / rule["annotations"]["runbook_url"]
+    url = rule["annotations"]["runbook_url"]
+    assert url == f"{SITE}{rule['alert']}.html"
+    page = RUNBOOKS / f"{rule['alert']}.md"
     text = page.read_text(encoding="utf-8")
 
     assert unknown(rule["expr"]) == set()
     assert rule["labels"]["severity"] in {"critical", "warning", "info"}
-    assert page.name == f"{rule['alert']}.md"
     assert text.startswith(f"# {rule['alert']}\n")
     assert re.findall(r"^## (.*)", text, re.MULTILINE) == ["What it means", "Where to look", "What to do"]
     assert "```console\n$ kubectl " in text
@@ -82,3 +86,22 @@ def test_an_alert_asks_for_metrics_that_exist_and_says_what_to_do(rule: dict[str
 def test_there_is_no_page_without_its_alert() -> None:
     """Pages of alerts that are gone mislead."""
     assert {path.stem for path in RUNBOOKS.glob("*.md")} == set(NAMES)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=NAMES)
+def test_no_rule_mixes_the_clusters_of_a_ruler(rule: dict[str, Any]) -> None:
+    """What is grouped or joined by labels is so by the cluster, too; nothing is taken over all of them."""
+    assert mixing(rule["expr"]) == []
+
+
+def test_what_mixes_clusters_is_found() -> None:
+    for wrong in (
+        "max by (job) (a) == 0",
+        "max(a) == 1",
+        "a and on (job) b",
+        "a unless on () max by (cluster) (b)",
+        "sum without (cluster) (rate(a[5m]))",
+    ):
+        assert mixing(wrong), wrong
+    assert mixing("sum without (instance) (a)") == mixing("topk(10, sum by (cluster) (a))") == []
+    assert mixing("max by (cluster, job) (a) == 0 or absent(a)") == []

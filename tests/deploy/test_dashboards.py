@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 FILES = sorted((DEPLOY / "dashboards").glob("*.json"))
 MONITORING = ("serviceMonitor.enabled=true", "prometheusRule.enabled=true", "dashboards.enabled=true")
 
-#: Labels that Prometheus adds when it scrapes, and a histogram's own.
-SCRAPED = {"job", "instance", "namespace", "le"}
+#: Labels that Prometheus or its owner adds when it scrapes, and a histogram's own.
+SCRAPED = {"cluster", "job", "instance", "namespace", "le"}
 
 
 #: Labels of the metrics of kube-state-metrics that alerts read.
@@ -90,6 +90,35 @@ def test_a_dashboard_can_be_read(path: Path) -> None:
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
     assert used - {"__rate_interval"} == names - {"datasource"}
     assert len(panels(dashboard)) >= 5
+
+
+def test_a_dashboard_shows_clusters_apart() -> None:
+    """A server of metrics may hold many; one that has a single cluster needs no label for it."""
+    for where, query in expressions():
+        selectors = re.findall(r"\w\{([^}]*)\}", query)
+        assert selectors, where
+        assert all(each.startswith('cluster=~"$cluster",') for each in selectors), where
+        assert mixing(query) == [], where
+    for path in FILES:
+        dashboard = json.loads(path.read_text(encoding="utf-8"))
+        variables = {each["name"]: each for each in dashboard["templating"]["list"]}
+        assert variables["cluster"]["allValue"] == ".*"
+        (moves,) = dashboard["annotations"]["list"]
+        assert unknown(moves["expr"]) == set()
+        for panel in panels(dashboard):
+            assert all("{{cluster}}" in each["legendFormat"] for each in panel["targets"])
+
+
+def mixing(expression: str) -> list[str]:
+    """Parts of a query in which the label ``cluster`` is lost."""
+    lists = re.findall(r"\b(by|on|without|ignoring)\s*\(([^)]*)\)", expression)
+    found = [
+        f"{word} ({labels})"
+        for word, labels in lists
+        if (word in ("by", "on")) is not ("cluster" in re.split(r"\W+", labels))
+        and (word in ("by", "on") or "cluster" in re.split(r"\W+", labels))
+    ]
+    return found + re.findall(r"\b(?:sum|max|min|avg|count|group|stddev)\s*\(", expression)
 
 
 def test_every_query_asks_for_metrics_and_labels_that_exist() -> None:

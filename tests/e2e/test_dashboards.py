@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.e2e
 
 #: What Grafana puts in for its variables.
-VARIABLES = {"$__rate_interval": "5m", "$job": "plimsoll", "$policy": ".+", "$profile": ".+"}
+VARIABLES = {
+    "$__rate_interval": "5m",
+    "$cluster": ".*",
+    "$job": "plimsoll",
+    "$policy": ".+",
+    "$profile": ".+",
+}
 
 #: Seconds for the demo to end, and for the data that come after it.
 TOLD_S, FILLED_S = 150.0, 60.0

@@ -1,5 +1,6 @@
 """Results of a run in the policy's status and its events."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -201,7 +202,7 @@ async def test_moves_that_end_within_a_second_share_a_write_of_the_status() -> N
     scene, written = Scene(), list[int]()
     write = scene.statuses.write_status
 
-    async def noted(name: str, status: dict[str, Any]) -> WriteResult:
+    async def noted(name: str, status: Mapping[str, Any]) -> WriteResult:
         written.append(status["totals"]["moved"])
         return await write(name, status)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from plimsoll.engine import gang
+from plimsoll.engine.gangs import placement
 from plimsoll.engine.gangs.topology_domains import Filling
 from whole_groups.topology import start
 
@@ -33,7 +33,7 @@ def test_groups_start_where_they_can_and_in_few_racks() -> None:
 
 
 def members_are_placed_one_by_one(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(gang, "_jointly", lambda _: None)
+    patch.setattr(placement, "_jointly", lambda _: None)
 
 
 def racks_are_filled_from_the_smallest(patch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ def racks_are_filled_from_the_smallest(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_wish_for_a_rack_is_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(gang, "_nearby", gang._anywhere)
+    patch.setattr(placement, "_nearby", placement._anywhere)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ class Format(StrEnum):
     WIDE = "wide"
     JSON = "json"
     YAML = "yaml"
+    JSONPATH = "jsonpath"
+    NAME = "name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,9 @@ class Options:
         context: A context of the kubeconfig; "" means its current one.
         namespace: As given, "" if it was not; see :meth:`where`.
         selector: As given; see :meth:`labels`.
-        output: One of the command's formats.
+        output: One of the command's formats; of jsonpath with ``=`` and its template.
+        color: ``auto``, ``always`` or ``never``.
+        watch: Whether the answer is given again whenever it changes.
     """
 
     kubeconfig: Path | None = None
@@ -42,6 +46,8 @@ class Options:
     all_namespaces: bool = False
     selector: str = ""
     output: str = ""
+    color: str = "auto"
+    watch: bool = False
 
     def where(self) -> str:
         """The namespace to read: the given one, else that of the context; "" means all."""
@@ -80,6 +86,8 @@ class Flag(Enum):
     ALL_NAMESPACES = (bool, Option("--all-namespaces", "-A", help="Look in all namespaces."))
     SELECTOR = (str, Option("--selector", "-l", help="Label selector, such as app=web,tier!=test."))
     OUTPUT = (str, Option("--output", "-o", help="Output format: {formats}."))
+    COLOR = (str, Option("--color", metavar="auto|always|never", help="Colours; left out, on a terminal."))
+    WATCH = (bool, Option("--watch", "-w", help="Answer again whenever the answer changes, until Ctrl-C."))
 
     @property
     def attribute(self) -> str:
@@ -90,14 +98,18 @@ class Flag(Enum):
         """The annotation of a command's parameter; ``formats`` are the command's output formats."""
         kind, option = self.value
         option = copy(option)
-        option.help = option.help.format(formats="|".join(formats or Format))
+        option.help = option.help.format(formats="|".join(formats or FORMATS))
         return Annotated[kind, option]
 
 
 #: The flags of commands that connect to a server, that read a namespace, and that print an answer.
 SERVER = (Flag.KUBECONFIG, Flag.CONTEXT)
 NAMESPACED = (*SERVER, Flag.NAMESPACE, Flag.ALL_NAMESPACES)
-OUTPUT = (Flag.OUTPUT,)
+OUTPUT = (Flag.OUTPUT, Flag.COLOR)
+
+#: The values of ``--color``, and the formats of most commands; those that list objects have NAME, too.
+COLORS = ("auto", "always", "never")
+FORMATS = (Format.TABLE, Format.WIDE, Format.JSON, Format.YAML, Format.JSONPATH)
 
 #: The default of each flag.
 DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Options)}
@@ -110,8 +122,12 @@ def options_of(given: dict[str, Any], formats: Sequence[str]) -> Options:
         UserError: The format is not one of the command's.
     """
     output = given.get("output") or formats[0]
-    if output not in formats:
-        raise UserError(f"unable to match the output format {output!r}; allowed: {', '.join(formats)}")
+    form, _, template = output.partition("=")
+    if form not in formats or bool(template) != (form == Format.JSONPATH):
+        allowed = ", ".join(f"{each}=TEMPLATE" if each == Format.JSONPATH else each for each in formats)
+        raise UserError(f"unable to match the output format {output!r}; allowed: {allowed}")
+    if (color := given.get("color", COLORS[0])) not in COLORS:
+        raise UserError(f"--color is {color!r}; allowed: {', '.join(COLORS)}")
     named = os.environ.get("KUBECONFIG")
     kubeconfig = given.get("kubeconfig") or (Path(named) if named else None)
     return Options(**{**given, "kubeconfig": kubeconfig, "output": output})

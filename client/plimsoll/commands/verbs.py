@@ -7,6 +7,7 @@ takes the same flags, so that they may precede the verb.
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -14,7 +15,7 @@ from typing import Annotated, Any, NoReturn
 import click
 
 from plimsoll.commands.errors import UserError, guarded
-from plimsoll.commands.options import DEFAULTS, Flag, Format, options_of
+from plimsoll.commands.options import DEFAULTS, FORMATS, Flag, options_of
 from plimsoll.commands.parameters import (
     SETTINGS,
     Option,
@@ -40,7 +41,7 @@ class Verb:
     name: str
     run: Callable[..., None]
     flags: tuple[Flag, ...] = ()
-    formats: tuple[str, ...] = tuple(Format)
+    formats: tuple[str, ...] = FORMATS
     completes: str = ""
     command: type[ParameterCommand] = ParameterCommand
 
@@ -223,7 +224,14 @@ def _command(verb: Verb) -> click.Command:
         values |= {name: given[name] for name in given.keys() & values.keys()}
         if foreign := sorted(given.keys() - names - values.keys()):
             raise UserError(f"{verb.name} has no flag --{foreign[0].replace('_', '-')}; see --help")
-        verb.run(*([options_of(given, verb.formats)] if verb.flags else ()), **values_of(values))
+        options = options_of(given, verb.formats)
+        answered = partial(verb.run, *([options] if verb.flags else ()), **values_of(values))
+        if options.watch:
+            from plimsoll.commands.repeated_answers import watch  # noqa: PLC0415 - for this flag alone
+
+            watch(answered)
+        else:
+            answered()
 
     command = verb.command(
         verb.name,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plimsoll.commands.options import Flag, Options, options_of
+from plimsoll.commands.options import COLORS, Flag, Format, Options, options_of
 from plimsoll.commands.parameters import ParameterCommand
 from plimsoll.commands.verbs import Verb
 
@@ -122,7 +122,11 @@ def candidates(command: Any, words: Sequence[str]) -> tuple[Candidates, bool]:
 def _values(line: CommandLine, verb: Verb | None) -> Candidates:
     """Possible values of the pending flag."""
     if line.pending == "--output":
-        return [(form, "") for form in verb.formats] if verb else []
+        return (
+            [(f"{form}=" if form == Format.JSONPATH else form, "") for form in verb.formats] if verb else []
+        )
+    if line.pending == "--color":
+        return [(each, "") for each in COLORS]
     if line.pending == "--context":
         from plimsoll.kube.session.credentials import contexts  # noqa: PLC0415 - for this alone
 

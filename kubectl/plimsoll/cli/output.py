@@ -7,34 +7,42 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from plimsoll.cli.colours import FIRST, is_coloured, painted
 from plimsoll.cli.tables import Table, terminal_width
-from plimsoll.commands.options import Format
+from plimsoll.commands.options import Format, Options
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-#: An answer for people: tables, and lines between them.
+#: An answer for people: tables, and lines between them. The first line is the answer in a sentence.
 View = Sequence[Table | str]
 
 
-def print_answer(answer: "BaseModel", view: View, output: str) -> None:
+def print_answer(answer: "BaseModel", view: View, options: Options) -> None:
     """Print an answer in the format that ``-o`` names.
 
     Args:
         answer: The answer for programs.
         view: The answer for people; a line may be empty.
-        output: One of :class:`Format`.
+        options: With one of :class:`Format`.
     """
-    if output == Format.JSON:
+    form, _, template = options.output.partition("=")
+    if form == Format.JSON:
         import json  # noqa: PLC0415 - for this format alone
 
         print_lines([json.dumps(content_of(answer), indent=2, ensure_ascii=False)])
-    elif output == Format.YAML:
+    elif form == Format.YAML:
         import yaml  # noqa: PLC0415 - for this format alone
 
         print_lines([yaml.safe_dump(content_of(answer), sort_keys=False, allow_unicode=True).rstrip()])
+    elif form == Format.JSONPATH:
+        from plimsoll.cli.json_path import rendered  # noqa: PLC0415 - for this format alone
+
+        sys.stdout.write(rendered(template, content_of(answer)))
+    elif form == Format.NAME:
+        print_lines(answer.names())  # type: ignore[attr-defined] # of verbs with this format
     else:
-        print_view(view, wide=output == Format.WIDE)
+        print_view(view, wide=form == Format.WIDE, colour=options.color)
 
 
 def content_of(answer: "BaseModel") -> object:
@@ -46,11 +54,15 @@ def content_of(answer: "BaseModel") -> object:
     return ({"apiVersion": API_VERSION, "kind": type(answer).__name__} if is_whole else {}) | content
 
 
-def print_view(view: View, *, wide: bool = False) -> None:
+def print_view(view: View, *, wide: bool = False, colour: str = "auto") -> None:
     """Print tables and lines."""
     width = terminal_width() if sys.stdout.isatty() else None
-    for part in view:
-        print_lines([part] if isinstance(part, str) else part.lines(wide=wide, width=width))
+    coloured = is_coloured(colour)
+    for number, part in enumerate(view):
+        if not isinstance(part, str):
+            print_lines(part.lines(wide=wide, width=width, is_coloured=coloured))
+        else:
+            print_lines([painted(part, FIRST) if coloured and not number else part])
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -40,6 +40,10 @@ class NodeLoads(Answer):
     nodes: list[NodeFigures] = Field(description="The nodes, the fullest by measured cpu first.")
     notes: list[str] = Field(description="What is not known.")
 
+    def names(self) -> list[str]:
+        """As ``-o name`` prints them."""
+        return [f"node/{each.node}" for each in self.nodes]
+
 
 class PodFigures(AnswerPart):
     """One pod that is placed."""
@@ -62,10 +66,18 @@ class PodLoads(Answer):
     """The usage of pods."""
 
     resource: str = Field(default="", description="The resource that all of them request; empty for any pod.")
+    allocatable: int | None = Field(
+        default=None,
+        description="Amount of that resource on all nodes, cpu in milli; null where none was named.",
+    )
     pods: list[PodFigures] = Field(
         description="The pods, those that use most cpu first, or that request most of the resource."
     )
     notes: list[str] = Field(description="What is not known.")
+
+    def names(self) -> list[str]:
+        """As ``-o name`` prints them."""
+        return [f"pod/{each.pod.partition('/')[2]}" for each in self.pods]
 
 
 def node_loads(state: ClusterState) -> NodeLoads:
@@ -113,7 +125,11 @@ def pod_loads(state: ClusterState, namespace: str = "", resource: str = "") -> P
                 )
             )
     found.sort(key=lambda each: (-(each.requested or 0), -each.cpu_milli, each.pod))
-    return PodLoads(resource=resource, pods=found, notes=_notes(state))
+    room = None
+    if resource:
+        axis = list(cluster.resources).index(resource)
+        room = int(cluster.allocatable[: len(cluster), axis].sum())
+    return PodLoads(resource=resource, allocatable=room, pods=found, notes=_notes(state))
 
 
 def _book(state: ClusterState) -> tuple[Cluster, LoadBook]:

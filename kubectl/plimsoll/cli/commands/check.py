@@ -1,5 +1,6 @@
 """The command ``plimsoll check``: finds what is wrong with an installation."""
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 from click.exceptions import Exit
@@ -62,7 +63,7 @@ def check(
     if not result.is_reachable and options.output in {Format.TABLE, Format.WIDE}:
         first = answer.findings[0]
         raise UserError(f"{first.message}; {first.remedy}")
-    print_answer(answer, _view(answer), options.output)
+    print_answer(answer, _view(answer, wide=options.output == Format.WIDE), options)
     if answer.errors:
         raise Exit(ExitCode.FAILED)
     if answer.warnings and strict:
@@ -78,21 +79,35 @@ def _account(text: str) -> tuple[str, str] | None:
     return namespace, name
 
 
-def _view(answer: "Check") -> "View":
-    """A row for each finding, with its remedy below; the counts come last."""
+def _view(answer: "Check", *, wide: bool) -> "View":
+    """The counts, then a row for each finding, the worst first; of those that are ok the number by area."""
+    order = {"error": 0, "warning": 1}
+    findings = sorted(answer.findings, key=lambda each: order.get(each.level, 2))
     rows = [
         (each.level, each.area, each.subject, each.certainty, _sentence(each.message, each.remedy))
-        for each in answer.findings
+        for each in findings
+        if wide or each.level in order
     ]
-    columns = ("LEVEL", "AREA", Column("SUBJECT"), Column("CERTAINTY", wide=True), "FINDING")
-    fine = len(answer.findings) - answer.errors - answer.warnings
-    parts = (counted(answer.errors, "error"), counted(answer.warnings, "warning"), f"{fine} ok")
-    lines = ["", ", ".join(parts)]
+    fine = Counter(each.area for each in findings if each.level not in order)
+    parts = (counted(answer.errors, "error"), counted(answer.warnings, "warning"), f"{fine.total()} ok")
+    view: list[Table | str] = [", ".join(parts)]
+    if rows:
+        columns = (
+            Column("LEVEL", status=True),
+            "AREA",
+            Column("SUBJECT"),
+            Column("CERTAINTY", wide=True),
+            "FINDING",
+        )
+        view += ["", Table(columns, rows, folds=True)]
+    if fine and not wide:
+        areas = ", ".join(f"{count} of {area}" for area, count in fine.items())
+        view += ["", f"ok, listed by -o wide: {areas}"]
     if answer.grants is not None:
-        lines.append(
+        view.append(
             "What grants the missing rights: plimsoll check -o json | jq .grants | kubectl apply -f -"
         )
-    return [Table(columns, rows, folds=True), *lines]
+    return view
 
 
 def _sentence(message: str, remedy: str) -> str:

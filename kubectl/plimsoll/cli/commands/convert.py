@@ -89,7 +89,7 @@ def convert(
         documents, checks, set(known.plugins), keep_behaviour=keep_behaviour, groups_as=groups_as
     )
     if options.output in (Format.JSON, Format.YAML):
-        print_answer(answer_of(converted), (), options.output)
+        print_answer(answer_of(converted), (), options)
         return
     results = [dict(each) for each in (*converted.policies, *converted.groups)]
     print_lines([yaml.safe_dump_all(results, sort_keys=False, allow_unicode=True).rstrip()])

@@ -1,16 +1,23 @@
-"""The commands ``plimsoll explain pod``, ``plimsoll explain node`` and ``plimsoll explain eviction``."""
+"""The commands ``plimsoll explain``: of a pod or all pending ones, a node, a policy, an eviction."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from plimsoll.cli.callers.memory import UNASKED, memory_of
-from plimsoll.cli.clusters import From, state_from
+from plimsoll.cli.clusters import From, content_from, state_from
 from plimsoll.cli.output import print_answer
 from plimsoll.commands.errors import UserError
-from plimsoll.commands.options import OUTPUT, SERVER, Flag, Options
+from plimsoll.commands.options import FORMATS, NAMESPACED, OUTPUT, SERVER, Flag, Format, Options
 from plimsoll.commands.parameters import Argument, Option
 from plimsoll.commands.verbs import Verb, VerbGroup
 
-Pod = Annotated[str, Argument(metavar="POD", help="NAME or NAMESPACE/NAME of the pod.")]
+if TYPE_CHECKING:
+    from plimsoll.inspection.explanations.moved_pod import MoveExplanation
+
+Pod = Annotated[
+    str | None,
+    Argument(metavar="POD", help="NAME or NAMESPACE/NAME of the pod; left out, all that are pending."),
+]
+PolicyName = Annotated[str, Argument(metavar="POLICY", help="Name of the SchedulingPolicy.")]
 Node = Annotated[str, Argument(metavar="NODE", help="Name of the node.")]
 RecordName = Annotated[str, Argument(metavar="RECORD", help="NAME or NAMESPACE/NAME of the Eviction record.")]
 
@@ -31,30 +38,46 @@ Lease = Annotated[
 
 
 def explain_pod(
-    options: Options, pod: Pod, *, operator: Operator = "", lease: Lease = "plimsoll", from_: From = None
+    options: Options,
+    pod: Pod = None,
+    *,
+    operator: Operator = "",
+    lease: Lease = "plimsoll",
+    from_: From = None,
 ) -> None:
     """Explain why a pod is pending, why it is where it is, or why it was moved.
 
+    Without a name, all pending pods of the namespace are explained in a line each, or of all with -A.
     Pending: the refusals by plugin, the nearest miss, what would let it fit, and what wakes it. Placed: the
     score of its node against others, the plan of each policy for it, and what keeps it. Gone: what the
     records say of its move. Nothing is written; to ask the leading operator, a token of ten minutes is
     requested (docs/cli/explain.md).
     """
     from plimsoll.answers.operator_memory import PodMemory  # noqa: PLC0415 - likewise
+    from plimsoll.cli.progress import progress  # noqa: PLC0415 - likewise
     from plimsoll.cli.views.explain_pod import moved_view, pod_view  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.inspection.explanations import pod as pods  # noqa: PLC0415 - likewise
     from plimsoll.inspection.explanations.moved_pod import explain_gone_pod  # noqa: PLC0415 - likewise
 
     _check(operator, from_)
+    if pod is None:
+        _explain_waiting(options, from_)
+        return
+    if options.all_namespaces:
+        raise UserError("-A is for all pending pods; a pod that is named is in one namespace, NAMESPACE/NAME")
     where, name = _placed_name(options, "pod", pod, from_)
-    state = state_from(options, from_)
-    try:
-        answer = pods.explain_pod(state, where, name)
-    except pods.UnknownObjectError:
-        moved = explain_gone_pod(state, where, name)
-        if moved is None:
-            raise
-        print_answer(moved, moved_view(moved), options.output)
+    moved = None if from_ else _gone(options, where, name)
+    if moved is None:
+        state = state_from(options, from_)
+        try:
+            with progress("steps", "explaining"):
+                answer = pods.explain_pod(state, where, name)
+        except pods.UnknownObjectError:
+            moved = explain_gone_pod(state.records, state.now, where, name)
+            if moved is None:
+                raise
+    if moved is not None:
+        print_answer(moved, moved_view(moved), options)
         return
     if operator != UNASKED and not from_:
         memory, why = memory_of(options, operator, lease, ("pods", where, name), PodMemory)
@@ -62,7 +85,7 @@ def explain_pod(
         answer = answer.model_copy(
             update={"operator": memory, "unknown": known_now(answer.unknown, own, why)}
         )
-    print_answer(answer, pod_view(answer), options.output)
+    print_answer(answer, pod_view(answer), options)
 
 
 def explain_node(
@@ -73,18 +96,20 @@ def explain_node(
     A drain is tried on a copy of the cluster, and each policy says what it plans. Nothing is written.
     """
     from plimsoll.answers.operator_memory import NodeMemory  # noqa: PLC0415 - likewise
+    from plimsoll.cli.progress import progress  # noqa: PLC0415 - likewise
     from plimsoll.cli.views.explain_node import node_view  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.inspection.explanations import node as nodes  # noqa: PLC0415 - likewise
 
     _check(operator, from_)
     state = state_from(options, from_)
-    answer = nodes.explain_node(state, node)
+    with progress("steps", "explaining"):
+        answer = nodes.explain_node(state, node)
     if operator != UNASKED and not from_:
         memory, why = memory_of(options, operator, lease, ("nodes", node), NodeMemory)
         answer = answer.model_copy(
             update={"operator": memory, "unknown": known_now(answer.unknown, (nodes.MEMORY_UNKNOWN,), why)}
         )
-    print_answer(answer, node_view(answer), options.output)
+    print_answer(answer, node_view(answer), options)
 
 
 def explain_eviction(options: Options, record: RecordName, *, from_: From = None) -> None:
@@ -95,13 +120,73 @@ def explain_eviction(options: Options, record: RecordName, *, from_: From = None
     from plimsoll.cli.views.explain_pod import moved_view  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.inspection.explanations.moved_pod import explain_move  # noqa: PLC0415 - likewise
     from plimsoll.inspection.explanations.pod import UnknownObjectError  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.mirrored import MirroredObjects  # noqa: PLC0415 - likewise
+    from plimsoll.snapshots.content import RECORDS  # noqa: PLC0415 - likewise
 
     where, name = _placed_name(options, "record", record, from_)
-    state = state_from(options, from_)
-    answer = explain_move(state, where, name)
+    content = content_from(options, from_, only=(RECORDS,))
+    records = MirroredObjects(content).records
+    answer = explain_move(records, content.taken, where, name)
     if answer is None:
-        raise UnknownObjectError("eviction", f"{where}/{name}", list(state.records))
-    print_answer(answer, moved_view(answer), options.output)
+        raise UnknownObjectError("eviction", f"{where}/{name}", list(records))
+    print_answer(answer, moved_view(answer), options)
+
+
+def explain_policy(options: Options, policy: PolicyName, *, from_: From = None) -> None:
+    """Explain whether a policy acts, what it did last, and what its next run would do.
+
+    Nothing is written.
+    """
+    from plimsoll.cli.progress import progress  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.cli.views.explain_policy import explained_policy  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.explanations import policy as policies  # noqa: PLC0415 - likewise
+    from plimsoll.snapshots.content import POLICIES  # noqa: PLC0415 - likewise
+
+    state = state_from(options, from_, needed=(POLICIES,))
+    with progress("steps", "planning"):
+        answer = policies.explain_policy(state, policy)
+    print_answer(answer, explained_policy(answer), options)
+
+
+def _explain_waiting(options: Options, from_: list[str] | None) -> None:
+    """All pending pods, by owner and reason."""
+    from plimsoll.cli.progress import progress  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.cli.views.explain_pod import waiting_view  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.explanations.waiting_pods import explain_waiting  # noqa: PLC0415 - likewise
+
+    namespace = "" if options.all_namespaces else options.namespace or (not from_ and options.where()) or ""
+    state = state_from(options, from_)
+    with progress("steps", "explaining"):
+        answer = explain_waiting(state, namespace)
+    print_answer(answer, waiting_view(answer, wide=options.output == Format.WIDE), options)
+
+
+def _gone(options: Options, namespace: str, name: str) -> "MoveExplanation | None":
+    """What the records say of a pod that the server does not have; they alone are read. None otherwise."""
+    from plimsoll.cli.connection import with_session  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.inspection.explanations.moved_pod import explain_gone_pod  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.mirrored import MirroredObjects  # noqa: PLC0415 - likewise
+    from plimsoll.kube.session.errors import APIError, NotFound  # noqa: PLC0415 - likewise
+    from plimsoll.kube.session.session import Session  # noqa: PLC0415 - likewise
+    from plimsoll.snapshots.cluster_reader import read_cluster  # noqa: PLC0415 - likewise
+    from plimsoll.snapshots.content import RECORDS, SnapshotContent  # noqa: PLC0415 - likewise
+
+    async def ask(session: Session) -> SnapshotContent | None:
+        try:
+            await session.request("GET", f"/api/v1/namespaces/{namespace}/pods/{name}")
+        except NotFound:
+            try:
+                return await read_cluster(session, only=(RECORDS,))
+            except APIError:
+                return None
+        except APIError:
+            pass  # reading the cluster says it with the remedy
+        return None
+
+    content = with_session(options, ask)
+    if content is None:
+        return None
+    return explain_gone_pod(MirroredObjects(content).records, content.taken, namespace, name)
 
 
 def _placed_name(options: Options, kind: str, text: str, from_: list[str] | None) -> tuple[str, str]:
@@ -129,8 +214,15 @@ VERB = VerbGroup(
     "explain",
     "Answer why a pod is pending, stays, or was moved.",
     (
-        Verb("pod", explain_pod, (*SERVER, Flag.NAMESPACE, *OUTPUT), completes="pods"),
+        Verb(
+            "pod",
+            explain_pod,
+            (*NAMESPACED, *OUTPUT, Flag.WATCH),
+            (*FORMATS, Format.NAME),
+            completes="pods",
+        ),
         Verb("node", explain_node, (*SERVER, *OUTPUT), completes="nodes"),
+        Verb("policy", explain_policy, (*SERVER, *OUTPUT, Flag.WATCH), completes="policies"),
         Verb("eviction", explain_eviction, (*SERVER, Flag.NAMESPACE, *OUTPUT), completes="records"),
     ),
     {
@@ -138,6 +230,10 @@ VERB = VerbGroup(
         "po": "pod",
         "nodes": "node",
         "no": "node",
+        "policies": "policy",
+        "spol": "policy",
+        "schedulingpolicy": "policy",
+        "schedulingpolicies": "policy",
         "evictions": "eviction",
         "evictions.plimsoll.dev": "eviction",
         "plev": "eviction",

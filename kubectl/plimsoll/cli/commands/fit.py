@@ -56,7 +56,7 @@ def fit(
     total = most if maximum else None
     with progress("pods") as bar:
         answer = fit_of(state, workloads, question, lambda done: bar("placing", done, total))
-    print_answer(answer, fit_view(answer), options.output)
+    print_answer(answer, fit_view(answer), options)
     if not answer.fits:
         raise Exit(ExitCode.FOUND)
 

@@ -7,7 +7,7 @@ from plimsoll.cli.moments import moment_of, seconds_of
 from plimsoll.cli.output import print_answer
 from plimsoll.cli.reports import ReportFile
 from plimsoll.commands.errors import UserError
-from plimsoll.commands.options import NAMESPACED, OUTPUT, Flag, Format, Options
+from plimsoll.commands.options import FORMATS, NAMESPACED, OUTPUT, Flag, Format, Options
 from plimsoll.commands.parameters import Argument, Option
 from plimsoll.commands.verbs import Verb
 
@@ -82,7 +82,13 @@ def history(
         from plimsoll.cli.reports import history_report, write_report  # noqa: PLC0415 - for pages alone
 
         write_report(report, history_report(answer))
-    print_answer(answer, history_view(answer, wide=options.output == Format.WIDE), options.output)
+    print_answer(answer, history_view(answer, wide=options.output == Format.WIDE), options)
 
 
-VERB = Verb("history", history, (*NAMESPACED, Flag.SELECTOR, *OUTPUT), completes="pods")
+VERB = Verb(
+    "history",
+    history,
+    (*NAMESPACED, Flag.SELECTOR, *OUTPUT, Flag.WATCH),
+    (*FORMATS, Format.NAME),
+    completes="pods",
+)

@@ -10,7 +10,7 @@ from plimsoll.cli.clusters import From, state_from
 from plimsoll.cli.output import print_answer
 from plimsoll.cli.reports import ReportFile
 from plimsoll.commands.errors import ExitCode, UserError
-from plimsoll.commands.options import OUTPUT, SERVER, Format, Options
+from plimsoll.commands.options import FORMATS, OUTPUT, SERVER, Flag, Format, Options
 from plimsoll.commands.parameters import Argument, Option
 from plimsoll.commands.verbs import Verb
 
@@ -45,6 +45,7 @@ def plan(
     there is a move (with --against: if the moves differ), 0 if not, 1 after an error, or without a move if a
     policy has a plugin or strategy that is not installed here.
     """
+    from plimsoll.cli.progress import progress  # noqa: PLC0415 - likewise
     from plimsoll.cli.views.plan import plan_view  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.inspection.plans.plans import plan_of  # noqa: PLC0415 - likewise
     from plimsoll.snapshots.content import POLICIES  # noqa: PLC0415 - likewise
@@ -64,12 +65,13 @@ def plan(
     if against:
         old = (against, _with(live, _file(against), files), chosen or compared or named)
     asked = chosen or named or compared
-    answer = plan_of(new, asked, old)
+    with progress("steps", "planning"):
+        answer = plan_of(new, asked, old)
     if report is not None:
         from plimsoll.cli.reports import plan_report, write_report  # noqa: PLC0415 - for pages alone
 
         write_report(report, plan_report(answer, new))
-    print_answer(answer, plan_view(answer, wide=options.output == Format.WIDE), options.output)
+    print_answer(answer, plan_view(answer, wide=options.output == Format.WIDE), options)
     if answer.differs if against else answer.moves:
         raise Exit(ExitCode.FOUND)
     if any(each.unknown for name, each in new.policies.items() if not asked or name in asked):
@@ -128,4 +130,4 @@ def _with(
     return state
 
 
-VERB = Verb("plan", plan, (*SERVER, *OUTPUT), completes="policies")
+VERB = Verb("plan", plan, (*SERVER, *OUTPUT, Flag.WATCH), (*FORMATS, Format.NAME), completes="policies")

@@ -7,6 +7,7 @@ from plimsoll.commands.errors import UserError
 from plimsoll.commands.options import NAMESPACED, Options
 from plimsoll.commands.parameters import Argument, Option
 from plimsoll.commands.verbs import Verb
+from plimsoll.model.counted import agreeing, counted
 
 #: The last line of the list of what waits.
 HINT = "next: plimsoll approve NAME -n NAMESPACE, or --all; plimsoll reject likewise"
@@ -57,10 +58,12 @@ def _answer(
         if not rows:
             print_lines([f"nothing waits for an answer in {where}"])
             return
+        from plimsoll.cli.output import print_view  # noqa: PLC0415 - likewise
         from plimsoll.cli.tables import Table  # noqa: PLC0415 - likewise
 
-        table = Table(("RECORD", "POD", "FROM", "TO", "POLICY", "REASON"), rows)
-        print_lines([*table.lines(), "", HINT])
+        table = Table(("RECORD", "POD", "FROM", "TO", "POLICY", "REASON"), rows, folds=True)
+        waits = agreeing(len(rows), "waits", "wait")
+        print_view([f"{counted(len(rows), 'move')} {waits} for an answer in {where}", "", table, "", HINT])
         return
     lines = with_session(
         options, lambda session: proposal_answers.answer(session, question, approved=approved)

@@ -66,7 +66,7 @@ def replay(
         from plimsoll.cli.reports import replay_report, write_report  # noqa: PLC0415 - for pages alone
 
         write_report(report, replay_report(answer))
-    print_answer(answer, replay_view(answer), options.output)
+    print_answer(answer, replay_view(answer), options)
 
 
 def _seconds(until: str) -> float:

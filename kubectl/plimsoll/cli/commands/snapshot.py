@@ -32,7 +32,7 @@ def save(options: Options, file: Target, *, from_: From = None, force: Force = F
     content = content_from(options, from_)
     size = files.save(content, file, force=force)
     answer = saved(content, str(file), size)
-    print_answer(answer, [answer.sentence], options.output)
+    print_answer(answer, [answer.sentence], options)
 
 
 def show(options: Options, files: Source) -> None:
@@ -44,7 +44,7 @@ def show(options: Options, files: Source) -> None:
     from plimsoll.inspection.overview import overview  # noqa: PLC0415 - likewise
 
     answer = overview(state_from(options, files))
-    print_answer(answer, snapshot_view(answer), options.output)
+    print_answer(answer, snapshot_view(answer), options)
 
 
 VERB = VerbGroup(

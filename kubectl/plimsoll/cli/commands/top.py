@@ -1,13 +1,16 @@
 """The commands ``plimsoll top nodes`` and ``plimsoll top pods``."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from plimsoll.cli.clusters import From, state_from
 from plimsoll.cli.output import print_answer
 from plimsoll.commands.errors import UserError
-from plimsoll.commands.options import NAMESPACED, OUTPUT, SERVER, Options
+from plimsoll.commands.options import FORMATS, NAMESPACED, OUTPUT, SERVER, Flag, Format, Options
 from plimsoll.commands.parameters import Option
 from plimsoll.commands.verbs import Verb, VerbGroup
+
+if TYPE_CHECKING:
+    from plimsoll.inspection.state import ClusterState
 
 #: Resources that each cluster has.
 NAMED = ("cpu", "memory")
@@ -22,7 +25,7 @@ def top_nodes(options: Options, *, from_: From = None) -> None:
     from plimsoll.inspection.load import node_loads  # noqa: PLC0415 - likewise
 
     answer = node_loads(state_from(options, from_))
-    print_answer(answer, nodes_view(answer), options.output)
+    print_answer(answer, nodes_view(answer), options)
 
 
 Resource = Annotated[
@@ -40,16 +43,51 @@ def top_pods(options: Options, *, resource: Resource = "", from_: From = None) -
 
     state = state_from(options, from_)
     namespace = "" if options.all_namespaces else options.namespace or (not from_ and options.where()) or ""
+    _known(state, resource)
+    answer = pod_loads(state, namespace, resource)
+    print_answer(answer, pods_view(answer), options)
+
+
+By = Annotated[str, Option("--resource", metavar="NAME", help="Sort by this one, such as nvidia.com/gpu.")]
+
+
+def top_namespaces(options: Options, *, resource: By = "cpu", from_: From = None) -> None:
+    """Show who requests which share of the cluster: cpu, memory, and a resource of your choice.
+
+    By the requests of pods with a node. Nothing is written.
+    """
+    from plimsoll.cli.views.top import shares_view  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.inspection.namespace_shares import namespace_shares  # noqa: PLC0415 - likewise
+
+    state = state_from(options, from_)
+    _known(state, resource)
+    answer = namespace_shares(state, resource)
+    print_answer(answer, shares_view(answer), options)
+
+
+def _known(state: "ClusterState", resource: str) -> None:
+    """Refuse a resource that nothing has."""
     if resource and resource not in state.cluster.resources:
         there = ", ".join(sorted({*NAMED, *(each for each in state.cluster.resources if "/" in each)}))
         raise UserError(f"no node and no pod has {resource}; there are {there}")
-    answer = pod_loads(state, namespace, resource)
-    print_answer(answer, pods_view(answer), options.output)
 
+
+NAMES = (*FORMATS, Format.NAME)
 
 VERB = VerbGroup(
     "top",
     "Show what nodes and pods use, and how much of it is known.",
-    (Verb("nodes", top_nodes, (*SERVER, *OUTPUT)), Verb("pods", top_pods, (*NAMESPACED, *OUTPUT))),
-    {"node": "nodes", "no": "nodes", "pod": "pods", "po": "pods"},
+    (
+        Verb("nodes", top_nodes, (*SERVER, *OUTPUT, Flag.WATCH), NAMES),
+        Verb("pods", top_pods, (*NAMESPACED, *OUTPUT, Flag.WATCH), NAMES),
+        Verb("namespaces", top_namespaces, (*SERVER, *OUTPUT, Flag.WATCH)),
+    ),
+    {
+        "node": "nodes",
+        "no": "nodes",
+        "pod": "pods",
+        "po": "pods",
+        "namespace": "namespaces",
+        "ns": "namespaces",
+    },
 )

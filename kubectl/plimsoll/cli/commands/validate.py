@@ -49,7 +49,7 @@ def validate(
     if not paths:
         raise UserError("no file is named; write plimsoll validate FILE")
     found = validated(list(_submitted(paths)), catalogue(), datetime.now(UTC))
-    print_answer(found, [_table(found), _summary(found)], options.output)
+    print_answer(found, [_summary(found), "", _table(found)], options)
     if found.refused:
         raise Exit(ExitCode.FAILED)
 

@@ -107,7 +107,7 @@ def whatif(  # noqa: PLR0913 - cli/parameters.py reads the flags from the parame
         from plimsoll.cli.reports import what_if_report, write_report  # noqa: PLC0415 - for pages alone
 
         write_report(report, what_if_report(answer, state))
-    print_answer(answer, what_if_view(answer, wide=options.output == Format.WIDE), options.output)
+    print_answer(answer, what_if_view(answer, wide=options.output == Format.WIDE), options)
     if answer.pending or answer.blocked:
         raise Exit(ExitCode.FOUND)
 

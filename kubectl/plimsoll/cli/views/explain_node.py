@@ -2,14 +2,14 @@
 
 from plimsoll.cli.output import View
 from plimsoll.cli.tables import Column, Table
-from plimsoll.cli.views.explain_pod import room_lines, unknown_lines
+from plimsoll.cli.views.explain_pod import headed, room_lines, unknown_lines
 from plimsoll.inspection.explanations.node import NodeExplanation, NodePolicyView, ResourceUse
 from plimsoll.model.amounts import amount_text
 
 
 def node_view(answer: NodeExplanation) -> View:
     """The summary, then tables; unknown facts come last."""
-    view: list[Table | str] = [f"Node {answer.name}", "", *answer.summary]
+    view: list[Table | str] = [*headed(f"Node {answer.name}", answer.summary)]
     if answer.taints:
         view.append(f"taints: {', '.join(answer.taints)}")
     columns = (
@@ -26,7 +26,7 @@ def node_view(answer: NodeExplanation) -> View:
         view += ["", Table(("POLICY", "MODE", "CLASS", "NEXT RUN"), policies, folds=True)]
     if answer.pods:
         pods = [(each.pod, each.outcome, each.text) for each in answer.pods]
-        view += ["", Table(("POD", "DRAINED", "WHERE OR WHY"), pods, folds=True)]
+        view += ["", Table(("POD", Column("DRAINED", status=True), "WHERE OR WHY"), pods, folds=True)]
     protected = [(each.pod, each.protection) for each in answer.pods if each.protection]
     if protected:
         view += ["", Table(("POD", "LEFT ALONE BY POLICIES"), protected, folds=True)]

@@ -8,21 +8,26 @@ from plimsoll.inspection.explanations.past_moves import PastMoveOfOwner, age_tex
 from plimsoll.inspection.explanations.pending_pod import PendingExplanation
 from plimsoll.inspection.explanations.placed_pod import PlacedExplanation
 from plimsoll.inspection.explanations.pod import PodExplanation
+from plimsoll.inspection.explanations.waiting_pods import WaitingPods
 from plimsoll.inspection.refusal_reasons import next_step
 from plimsoll.model.counted import counted
+
+#: Rows of pending pods; ``-o wide`` lists all.
+KINDS = 20
 
 
 def pod_view(answer: PodExplanation) -> View:
     """The summary, then tables; unknown facts come last."""
     where = f" on node {answer.node}" if answer.node else ""
     served = f"policy {answer.policy}" if answer.policy else "no policy serves it"
+    facts = f"{answer.phase or 'Unknown'}{where}; scheduler {answer.scheduler} ({served})"
     view: list[Table | str] = [
-        f"Pod {answer.namespace}/{answer.name}: {answer.phase or 'Unknown'}{where}",
-        f"Scheduler: {answer.scheduler} ({served}), priority {answer.priority}",
+        *headed(f"Pod {answer.namespace}/{answer.name}", answer.summary),
+        "",
+        f"{facts}, priority {answer.priority}",
     ]
     if answer.nominated_node:
         view.append(f"Nominated: node {answer.nominated_node} is held for it")
-    view += ["", *answer.summary]
     if answer.group is not None:
         group = answer.group
         placed = f"{group.placed} of {group.min_member} needed members have a node"
@@ -34,6 +39,41 @@ def pod_view(answer: PodExplanation) -> View:
     if answer.operator is not None:
         view += ["", *_memory(answer.operator)]
     return [*view, *unknown_lines(answer.unknown)]
+
+
+def headed(subject: str, summary: list[str]) -> list[str]:
+    """The sentences of a summary; the first one, with its subject, is the first line of the answer."""
+    first, *others = summary or ["nothing is known of it"]
+    return [f"{subject}: {first}", *others]
+
+
+def waiting_view(answer: WaitingPods, *, wide: bool = False) -> View:
+    """Pending pods by owner and reason, the longest waiting first."""
+    columns = (
+        "WORKLOAD",
+        Column("PODS", right=True),
+        "WAITS FOR",
+        Column("AGE", right=True),
+        Column("EXAMPLE", wide=True),
+        "WHY",
+    )
+    rows = [
+        (
+            each.workload,
+            each.pods,
+            each.waits_for,
+            "" if each.waited_seconds is None else age_text(each.waited_seconds),
+            each.example,
+            each.message,
+        )
+        for each in answer.kinds
+    ]
+    if not rows:
+        return [answer.summary]
+    shown = rows if wide else rows[:KINDS]
+    left = f"{len(rows) - len(shown)} more rows; -o wide lists them" if len(rows) > len(shown) else ""
+    next_one = f"next: plimsoll explain pod {answer.kinds[0].example}"
+    return [answer.summary, "", Table(columns, shown, folds=True), "", *([left] if left else []), next_one]
 
 
 def _memory(memory: PodMemory) -> list[str]:
@@ -138,7 +178,7 @@ def _placed(placed: PlacedExplanation) -> View:
 def moved_view(answer: MoveExplanation) -> View:
     """The summary, and the records."""
     subject = f"{answer.subject[:1].upper()}{answer.subject[1:]}"
-    return [subject, "", *answer.summary, "", _past(answer.past)]
+    return [*headed(subject, answer.summary), "", _past(answer.past)]
 
 
 def _past(moves: list[PastMoveOfOwner]) -> Table:
@@ -148,7 +188,7 @@ def _past(moves: list[PastMoveOfOwner]) -> Table:
         "FROM",
         "TO",
         "STRATEGY",
-        "PHASE",
+        Column("PHASE", status=True),
         Column("AGE", right=True),
         "REASON",
     )

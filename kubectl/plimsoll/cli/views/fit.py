@@ -4,12 +4,12 @@ from plimsoll.cli.output import View
 from plimsoll.cli.tables import Column, Table
 from plimsoll.inspection.placement.fit import FitAnswer, WorkloadFit
 from plimsoll.inspection.placement.pod_obstacles import PodObstacle
-from plimsoll.model.counted import counted
+from plimsoll.model.counted import agreeing, counted
 
 
 def fit_view(answer: FitAnswer) -> View:
     """Tables of workloads and nodes, obstacles of the next pod, and notes."""
-    view: list[Table | str] = [_workloads(answer)]
+    view: list[Table | str] = [_headline(answer), "", _workloads(answer)]
     for each in answer.workloads:
         if each.nodes:
             rows = [(share.node, share.pods) for share in each.nodes]
@@ -27,6 +27,18 @@ def fit_view(answer: FitAnswer) -> View:
             f"Pods pending already that come first: {answer.waiting}, placed: {answer.waiting_placed}.",
         ]
     return [*view, *note_lines(answer.notes)]
+
+
+def _headline(answer: FitAnswer) -> str:
+    """How many pods of each workload fit."""
+    said = []
+    for each in answer.workloads:
+        number = "at most " if each.wanted is None else f"{each.placed} of "
+        wanted = each.placed if each.wanted is None else each.wanted
+        said.append(
+            f"{number}{counted(wanted, 'pod')} of {each.workload} {agreeing(each.placed, 'fits', 'fit')}"
+        )
+    return "; ".join(said)
 
 
 def obstacle_lines(obstacle: PodObstacle) -> list[Table | str]:

@@ -1,10 +1,12 @@
 """Lays out a history of moves as tables."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from plimsoll.cli.tables import Column, Table
 from plimsoll.cli.views.plan import gain_of
+from plimsoll.inspection.explanations.past_moves import age_text
 from plimsoll.inspection.history.answer import (
     History,
     MovedAgain,
@@ -16,8 +18,8 @@ from plimsoll.inspection.history.answer import (
 from plimsoll.model.counted import counted
 from plimsoll.model.quantity import units
 
-#: Number of owners listed; ``-o wide`` lists all.
-OWNERS = 10
+#: Number of owners and of moves listed; ``-o wide`` lists all.
+OWNERS, MOVES = 10, 20
 
 #: Outcomes that have a table of their own, with the reason.
 BAD = (PastMoveOutcome.RETURNED, PastMoveOutcome.FAILED, PastMoveOutcome.BLOCKED)
@@ -32,9 +34,10 @@ def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
         if answer.namespace:
             where = f" in namespace {answer.namespace}"
             hint = "; -A looks in all namespaces"
-        subject = f" of {answer.subject[:1].lower()}{answer.subject[1:]}" if answer.subject else ""
+        subject = _of(answer.subject)
         return [f"no moves{subject}{where}{since}{dry}{hint}"]
-    tables = [_moves(answer.moves)]
+    moves = answer.moves if wide else answer.moves[-MOVES:]
+    tables = [_moves(moves, answer.until, len(answer.moves))]
     bad = [move for move in answer.moves if move.outcome in BAD]
     if bad:
         tables.append(_bad(bad))
@@ -45,25 +48,53 @@ def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
     if answer.owners:
         tables.append(_owners(answer.owners if wide else answer.owners[:OWNERS], len(answer.owners)))
     tables.append(_digest(answer.digest))
-    view: list[Table | str] = []
+    view: list[Table | str] = [_headline(answer)]
     for table in tables:
         view += ["", table]
     if answer.predictions:
         view += ["", f"left out: {_dry_runs(answer.predictions)}, which moved nothing"]
-    return view[1:]
+    return view
+
+
+def _headline(answer: History) -> str:
+    """How many moves there were, and how they ended."""
+    if len(answer.moves) == 1:
+        return _only(answer.moves[0], answer.until)
+    counts = Counter(move.outcome for move in answer.moves)
+    ended = ", ".join(f"{counts[each]} {each.lower()}" for each in PastMoveOutcome if counts[each])
+    since = "" if answer.since is None else f" since {_time(answer.since)}"
+    subject = _of(answer.subject)
+    again = f"; {counted(len(answer.moved_again), 'pod')} moved again" if answer.moved_again else ""
+    return f"{counted(len(answer.moves), 'move')}{subject}{since}: {ended}{again}"
+
+
+def _only(move: RecordedMove, now: datetime) -> str:
+    """The one move that there is."""
+    target = move.landed_node or move.target_node
+    way = f"{move.source_node} → {target}" if target else f"off {move.source_node}"
+    state = move.phase if move.outcome is PastMoveOutcome.OPEN else move.outcome
+    age = age_text(round((now - move.planned).total_seconds()))
+    by = f"by policy {move.policy} ({move.strategy})"
+    return f"{move.pod}: {way}, {age} ago, {by}: {move.why}; {state.lower()}"
+
+
+def _of(subject: str) -> str:
+    """Whose moves, "" for all."""
+    return f" of {subject.replace('Pod ', 'pod ', 1)}" if subject else ""
 
 
 def _dry_runs(count: int) -> str:
     return f"{counted(count, 'record')} of dry runs"
 
 
-def _moves(moves: Iterable[RecordedMove]) -> Table:
+def _moves(moves: Sequence[RecordedMove], now: datetime, all_of_them: int) -> Table:
     columns = (
         "PLANNED",
+        Column("AGE", right=True),
         "POD",
         "FROM",
         "TO",
-        "OUTCOME",
+        Column("OUTCOME", status=True),
         Column("TOOK", right=True),
         "STRATEGY",
         "POLICY",
@@ -76,6 +107,7 @@ def _moves(moves: Iterable[RecordedMove]) -> Table:
     rows = [
         (
             _time(move.planned),
+            age_text(round((now - move.planned).total_seconds())),
             move.pod,
             move.source_node,
             move.landed_node or move.target_node,
@@ -91,12 +123,19 @@ def _moves(moves: Iterable[RecordedMove]) -> Table:
         )
         for move in moves
     ]
-    return Table(columns, rows, folds=True)
+    earlier = all_of_them - len(moves)
+    title = f"the last {len(moves)} moves ({earlier} earlier ones are listed by -o wide):" if earlier else ""
+    return Table(columns, rows, folds=True, title=title)
 
 
 def _bad(moves: Iterable[RecordedMove]) -> Table:
     rows = [(move.outcome, move.pod, move.workload, move.reason, move.message) for move in moves]
-    return Table(("ENDED", "POD", "WORKLOAD", "REASON", "MESSAGE"), rows, folds=True, title="ended badly:")
+    return Table(
+        (Column("ENDED", status=True), "POD", "WORKLOAD", "REASON", "MESSAGE"),
+        rows,
+        folds=True,
+        title="ended badly:",
+    )
 
 
 def _again(found: Iterable[MovedAgain], within_s: float) -> Table:
@@ -137,8 +176,8 @@ def _loads(moves: Iterable[RecordedMove]) -> Table:
         (
             move.pod,
             each.resource,
-            f"{each.source_percent[0]:.0f}% -> {each.source_percent[1]:.0f}%",
-            f"{each.target_percent[0]:.0f}% -> {each.target_percent[1]:.0f}%",
+            f"{each.source_percent[0]:.0f}% → {each.source_percent[1]:.0f}%",
+            f"{each.target_percent[0]:.0f}% → {each.target_percent[1]:.0f}%",
             _amount(each.resource, each.expected),
             each.basis,
             "" if each.used is None else _amount(each.resource, each.used),

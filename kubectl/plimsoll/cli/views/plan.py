@@ -17,6 +17,7 @@ from plimsoll.inspection.plans.answer import (
     UsageChange,
 )
 from plimsoll.inspection.refusal_reasons import next_step
+from plimsoll.model.counted import counted
 
 #: Columns of a table of pods of one workload that stay for one reason.
 SUBJECT_COLUMNS = (Column("PODS", right=True), "WORKLOAD", "STRATEGIES", "EXAMPLES", "SUCH AS")
@@ -40,12 +41,20 @@ def plan_view(answer: Plan, *, wide: bool = False) -> list[Table | str]:
         new = [f"new {each.policy}: {each.outlook}" for each in answer.policies]
         old = [f"old {each.policy}: {each.outlook}" for each in answer.comparison.old]
         return [*new, *old, "", *comparison_view(answer.comparison)]
-    view: list[Table | str] = []
+    view: list[Table | str] = [_headline(answer)] if len(answer.policies) > 1 else []
     for each in answer.policies:
-        view += ["", *policy_view(each, wide=wide)]
+        view += [*([""] if view else []), *policy_view(each, wide=wide)]
     if answer.comparison is not None:
         view += ["", *comparison_view(answer.comparison)]
-    return view[1:]
+    return view
+
+
+def _headline(answer: Plan) -> str:
+    """Which of several policies move how many pods."""
+    moving = [f"{each.policy} {len(each.moves)} (mode {each.mode})" for each in answer.policies if each.moves]
+    if not moving:
+        return f"none of {len(answer.policies)} policies would move a pod now"
+    return f"{counted(answer.moves, 'move')} now: {', '.join(moving)}"
 
 
 def policy_view(plan: PolicyPlan, *, wide: bool) -> Iterator[Table | str]:
@@ -158,9 +167,9 @@ def _nodes(plan: PolicyPlan) -> Table:
     rows: list[Sequence[object]] = [
         (node.node, node.leave, node.arrive, *(_change(node, kind) for kind in kinds)) for node in plan.nodes
     ]
-    spread = {(each.resource, each.usage): f"{each.before} -> {each.after}" for each in plan.spread}
+    spread = {(each.resource, each.usage): f"{each.before} → {each.after}" for each in plan.spread}
     totals = (sum(each.leave for each in plan.nodes), sum(each.arrive for each in plan.nodes))
-    rows.append(("(spread over all)", *totals, *(spread[kind] for kind in kinds)))
+    rows.append(("(standard deviation)", *totals, *(spread[kind] for kind in kinds)))
     return Table(columns, rows)
 
 
@@ -173,7 +182,7 @@ def _change(node: NodeChange, kind: tuple[str, str]) -> str:
     found: UsageChange | None = next(
         (each for each in node.changes if (each.resource, each.usage) == kind), None
     )
-    return "" if found is None else f"{found.before_percent} -> {found.after_percent}"
+    return "" if found is None else f"{found.before_percent} → {found.after_percent}"
 
 
 def _limits(limits: Iterable[LimitAllowance], *, wide: bool) -> Table:

@@ -3,9 +3,26 @@
 import sys
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TaskID, TextColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.progress import Progress as Bars
 from rich.text import Text
+
+
+class CountColumn(MofNCompleteColumn):
+    """How much is done; nothing where nothing is counted."""
+
+    def render(self, task: Task) -> Text:
+        """The numbers of one bar."""
+        return super().render(task) if task.completed or task.total else Text("")
 
 
 class RateColumn(ProgressColumn):
@@ -14,7 +31,7 @@ class RateColumn(ProgressColumn):
     def render(self, task: Task) -> Text:
         """The rate of one bar."""
         speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{speed:,.0f} {task.fields['unit']}/s")
+        return Text("" if not speed else f"{speed:,.0f} {task.fields['unit']}/s")
 
 
 class ProgressBars:
@@ -23,10 +40,12 @@ class ProgressBars:
     def __init__(self, unit: str) -> None:
         self._unit = unit
         self._bars = Bars(
+            SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(),
-            MofNCompleteColumn(),
+            CountColumn(),
             RateColumn(),
+            TimeElapsedColumn(),
             console=Console(file=sys.stderr, highlight=False),
             transient=True,
         )

@@ -4,6 +4,9 @@ from plimsoll.cli.output import View
 from plimsoll.cli.tables import Column, Table
 from plimsoll.cli.views.fit import note_lines
 from plimsoll.inspection.load import NodeLoads, PodLoads
+from plimsoll.inspection.namespace_shares import NamespaceShares
+from plimsoll.model.amounts import amount_text
+from plimsoll.model.counted import agreeing, counted
 
 RIGHT = ("CPU", "MEMORY", "CPU REQUESTED", "MEMORY REQUESTED", "AGE")
 
@@ -22,10 +25,48 @@ def nodes_view(answer: NodeLoads) -> View:
         )
         for each in answer.nodes
     ]
-    return [
-        Table(("NODE", *(Column(each, right=True) for each in RIGHT), "STATE"), rows),
-        *note_lines(answer.notes),
+    columns: tuple[Column | str, ...] = (
+        "NODE",
+        *(Column(each, right=True) for each in RIGHT),
+        Column("STATE", status=True),
+    )
+    return [_fullest(answer), "", Table(columns, rows), *note_lines(answer.notes)]
+
+
+def _fullest(answer: NodeLoads) -> str:
+    """The node that uses most cpu, or that most is requested of."""
+    measured = [each for each in answer.nodes if "cpu" in each.used]
+    known = f"{len(measured)} of {counted(len(answer.nodes), 'node')} measured"
+    if measured:
+        return f"node {measured[0].node} uses most cpu: {_percent(measured[0].used['cpu'])}; {known}"
+    fullest = max(answer.nodes, key=lambda each: each.requested.get("cpu", 0.0), default=None)
+    if fullest is None:
+        return "there is no node"
+    return f"most cpu is requested of node {fullest.node}: {_percent(fullest.requested.get('cpu'))}; {known}"
+
+
+def shares_view(answer: NamespaceShares) -> View:
+    """A table of namespaces."""
+    shown = tuple(dict.fromkeys((answer.resource, "cpu", "memory")))
+    heads = [head for each in shown for head in (each.upper(), "%")]
+    columns: tuple[Column | str, ...] = (
+        "NAMESPACE",
+        *(Column(each, right=True) for each in ("PODS", "PENDING", *heads)),
+    )
+    rows = [
+        (
+            each.namespace,
+            each.pods,
+            each.pending,
+            *(
+                cell
+                for name in shown
+                for cell in (amount_text(name, each.requested.get(name, 0)), f"{each.percent.get(name, 0):g}")
+            ),
+        )
+        for each in answer.namespaces
     ]
+    return [answer.summary, "", Table(columns, rows)] if rows else [answer.summary]
 
 
 def pods_view(answer: PodLoads) -> View:
@@ -35,7 +76,7 @@ def pods_view(answer: PodLoads) -> View:
         (
             each.pod,
             each.node,
-            *([each.requested] if answer.resource else []),
+            *([amount_text(answer.resource, each.requested or 0)] if answer.resource else []),
             f"{each.cpu_milli}m",
             f"{each.memory_bytes >> 20}Mi",
             each.basis,
@@ -48,11 +89,23 @@ def pods_view(answer: PodLoads) -> View:
         *named,
         Column("CPU", right=True),
         Column("MEMORY", right=True),
-        "BASIS",
+        Column("BASIS", status=True),
     )
-    if not rows and answer.resource:
-        return [f"no pod requests {answer.resource}", *note_lines(answer.notes)]
-    return [Table(columns, rows), *note_lines(answer.notes)]
+    table: list[Table | str] = ["", Table(columns, rows)] if rows else []
+    return [_most(answer), *table, *note_lines(answer.notes)]
+
+
+def _most(answer: PodLoads) -> str:
+    """How many pods there are, and what the first of them takes."""
+    if not answer.pods:
+        return f"no pod requests {answer.resource}" if answer.resource else "no pod has a node"
+    first, pods = answer.pods[0], counted(len(answer.pods), "pod")
+    if not answer.resource:
+        return f"{pods}; {first.pod} uses most cpu: {first.cpu_milli}m"
+    taken = amount_text(answer.resource, sum(each.requested or 0 for each in answer.pods))
+    request = agreeing(len(answer.pods), "requests", "request")
+    room = "" if answer.allocatable is None else f" of {amount_text(answer.resource, answer.allocatable)}"
+    return f"{pods} {request} {answer.resource}: {taken}{room} taken"
 
 
 def _percent(share: float | None) -> str:

@@ -105,8 +105,8 @@ def _row(each: NodeRequests) -> tuple[object, ...]:
         *(_share(use.cpu_milli, use.cpu_milli_allocatable) if use else "-" for use in (old, new)),
         *(_share(use.memory_bytes, use.memory_bytes_allocatable) if use else "-" for use in (old, new)),
         *(use.pods if use else "-" for use in (old, new)),
-        f"{_milli(old)} -> {_milli(new)}",
-        f"{_mebi(old)} -> {_mebi(new)}",
+        f"{_milli(old)} → {_milli(new)}",
+        f"{_mebi(old)} → {_mebi(new)}",
     )
 
 

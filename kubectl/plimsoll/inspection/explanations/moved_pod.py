@@ -1,5 +1,6 @@
 """Explains a pod that is gone, or a move, from Eviction records."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from pydantic import Field
@@ -8,7 +9,6 @@ from plimsoll.answers.answer import Answer
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.inspection.explanations.past_moves import PastMoveOfOwner, age_text, latest_first, past_moves_of
-from plimsoll.inspection.state import ClusterState
 from plimsoll.records.history import STAYED, STRANDED, ended_at, is_victim
 from plimsoll.records.record import MOVING, Record
 
@@ -25,19 +25,31 @@ class MoveExplanation(Answer):
     summary: list[str] = Field(description="The answer in a few sentences.")
     past: list[PastMoveOfOwner] = Field(description="The records about it, the latest first.")
 
+    def names(self) -> list[str]:
+        """As ``-o name`` prints the records."""
+        return [f"eviction.plimsoll.dev/{each.record.rpartition('/')[2]}" for each in self.past]
 
-def explain_gone_pod(state: ClusterState, namespace: str, name: str) -> MoveExplanation | None:
+
+def explain_gone_pod(
+    known: Mapping[str, Record], now: float, namespace: str, name: str
+) -> MoveExplanation | None:
     """What the records say of a pod that the cluster does not have; None if they do not know it.
 
     A record whose owner's name begins the pod's name says what happened to pods of its owner.
+
+    Args:
+        known: The records, by namespace/name.
+        now: Seconds since the epoch.
+        namespace: The namespace of the pod.
+        name: Its name.
     """
-    records = [each for each in state.records.values() if each.spec.pod.namespace == namespace]
+    records = [each for each in known.values() if each.spec.pod.namespace == namespace]
     own = [each for each in records if each.spec.pod.name == name]
     later = [each for each in records if (new := each.status.replacement) is not None and new.name == name]
     latest = latest_first(own)
     if latest:
         moved = next((each for each in latest if _has_left(each)), None)
-        said = [move_sentence(moved or latest[0], state.now)]
+        said = [move_sentence(moved or latest[0], now)]
         if moved is None:
             said.append("no move ended it; it has gone for another reason")
         elif _replacement(moved):
@@ -45,7 +57,7 @@ def explain_gone_pod(state: ClusterState, namespace: str, name: str) -> MoveExpl
         found = latest
     elif later:
         found = latest_first(later)
-        said = [f"it is gone, and no record says that it was moved; {replaced_sentence(found[0], state.now)}"]
+        said = [f"it is gone, and no record says that it was moved; {replaced_sentence(found[0], now)}"]
     else:
         found = latest_first(
             each for each in records if each.spec.owner and name.startswith(f"{each.spec.owner.name}-")
@@ -55,21 +67,19 @@ def explain_gone_pod(state: ClusterState, namespace: str, name: str) -> MoveExpl
         owner = found[0].spec.owner
         subject = "" if owner is None else f"{owner.kind} {owner.name}"
         said = [f"no record names it: it was not moved, or its record is gone; moves of {subject} are below"]
-    return MoveExplanation(
-        subject=f"pod {namespace}/{name}", summary=said, past=past_moves_of(found, state.now)
-    )
+    return MoveExplanation(subject=f"pod {namespace}/{name}", summary=said, past=past_moves_of(found, now))
 
 
-def explain_move(state: ClusterState, namespace: str, name: str) -> MoveExplanation | None:
+def explain_move(
+    known: Mapping[str, Record], now: float, namespace: str, name: str
+) -> MoveExplanation | None:
     """What a record says; None if it does not exist."""
-    record = state.records.get(f"{namespace}/{name}")
+    record = known.get(f"{namespace}/{name}")
     if record is None:
         return None
-    said = [f"pod {record.spec.pod.namespace}/{record.spec.pod.name}: {move_sentence(record, state.now)}"]
+    said = [f"pod {record.spec.pod.namespace}/{record.spec.pod.name}: {move_sentence(record, now)}"]
     said += [each for each in (_replacement(record),) if each]
-    return MoveExplanation(
-        subject=f"eviction {record.key}", summary=said, past=past_moves_of([record], state.now)
-    )
+    return MoveExplanation(subject=f"eviction {record.key}", summary=said, past=past_moves_of([record], now))
 
 
 def replaced_sentence(record: Record, now: float) -> str:

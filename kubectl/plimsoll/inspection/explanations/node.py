@@ -209,14 +209,13 @@ def _summary(found: NodeExplanation) -> list[str]:
     states = ["Ready" if found.is_ready else "not Ready"]
     states += ["cordoned"] if found.is_cordoned else []
     states += [f"under {each}" for each in found.pressure]
-    said = [", ".join(states)]
+    said: list[str] = []
     by_resource = {each.resource: each for each in found.use}
     shares = [
         f"{by_resource[name].requested_percent:g}% of its {name}"
         for name in ("cpu", "memory", "pods")
         if name in by_resource
     ]
-    said.append(f"requested: {', '.join(shares)}")
     total = len(found.pods)
     blocked = [each for each in found.pods if each.outcome == "Blocked"]
     homeless = [each for each in found.pods if each.outcome == "NoPlace"]
@@ -232,7 +231,7 @@ def _summary(found: NodeExplanation) -> list[str]:
             f"after a drain {len(homeless)} of {counted(total, 'pod')} would have no place, such as "
             f"{_with_reason(homeless[0])}"
         )
-    return said
+    return [*said, f"{', '.join(states)}; requested: {', '.join(shares)}"]
 
 
 def _with_reason(pod: LeavingPod) -> str:

@@ -68,6 +68,10 @@ class PodExplanation(Answer):
     )
     unknown: list[str] = Field(description="What this answer cannot know, and why.")
 
+    def names(self) -> list[str]:
+        """As ``-o name`` prints it."""
+        return [f"pod/{self.name}"]
+
 
 def explain_pod(state: ClusterState, namespace: str, name: str) -> PodExplanation:
     """Explain the pod with this name.

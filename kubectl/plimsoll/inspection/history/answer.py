@@ -129,3 +129,7 @@ class History(Answer):
     owners: tuple[OwnerMoves, ...] = Field(description="Owners whose pods were moved, most often first.")
     moved_again: tuple[MovedAgain, ...] = Field(description="Pods that were moved shortly after a move.")
     predictions: int = Field(ge=0, description="Records of dry runs, which moved nothing and are left out.")
+
+    def names(self) -> list[str]:
+        """As ``-o name`` prints the records."""
+        return [f"eviction.plimsoll.dev/{each.record.partition('/')[2]}" for each in self.moves]

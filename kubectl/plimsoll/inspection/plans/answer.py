@@ -203,6 +203,11 @@ class Plan(Answer):
     policies: tuple[PolicyPlan, ...] = Field(description="The policies, in order of age.")
     comparison: PlanComparison | None = Field(default=None, description="Against another set of policies.")
 
+    def names(self) -> list[str]:
+        """As ``-o name`` prints the pods that move."""
+        moves = (move for each in self.policies for move in each.moves)
+        return [f"pod/{move.pod.partition('/')[2]}" for move in moves]
+
     @property
     def moves(self) -> int:
         """The number of moves of all plans."""
