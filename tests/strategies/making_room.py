@@ -37,7 +37,7 @@ def planned(
     """The plan of one strategy for these nodes and pods; those without a node are pending."""
     cluster = cluster or a_cluster(nodes, pods)
     pending = [cluster.templates.info(pod) for pod in pods if not pod.spec.node_name]
-    make = make_plan if "planner" in kwargs else plan
+    make = make_plan if "planner" in kwargs else proven_plan
     return make(a_rebalancing(strategy, **kwargs), cluster, PlanningContext(NOW, unplaced=pending))
 
 
