@@ -1,4 +1,4 @@
-"""CPU seconds, seconds and lines of everyday questions asked of a large cluster (docs/everyday-questions.md).
+"""CPU seconds, seconds and lines of everyday questions in a large cluster (docs/everyday-questions.md).
 
     python benchmarks/everyday_answers.py --nodes 5000 --pods 100000
 

@@ -1,4 +1,4 @@
-"""docs/everyday-questions.md, asked of one cluster over HTTP: the first line of each answer is the answer.
+"""docs/everyday-questions.md, with one cluster over HTTP: the first line of each answer is the answer.
 
 PLIMSOLL_WRITE_GOLDEN=1 writes the answers, with … for times.
 """

@@ -1,4 +1,4 @@
-"""Templates of ``-o jsonpath``: what kubectl prints for them, and what is refused."""
+"""Templates of ``-o jsonpath`` print what kubectl prints for them; wrong ones are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of records by policy and phase is what a count over all of them finds."""
+"""KeptRecords counts by policy and phase what a count over all records finds."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ async def test_a_status_that_a_former_leader_does_not_send_is_no_failure(
 
 
 async def test_moves_that_end_within_a_second_share_a_write_of_the_status() -> None:
-    """The first is told immediately: a run of a thousand moves would write the status a thousand times."""
+    """The first write is immediate: a run of a thousand moves would write the status a thousand times."""
     scene, written = Scene(), list[int]()
     write = scene.statuses.write_status
 

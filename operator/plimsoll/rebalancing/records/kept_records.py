@@ -48,7 +48,7 @@ class KeptRecords(Mapping[str, Record]):
         """Drop a record.
 
         Raises:
-            KeyError: There is none of this key.
+            KeyError: The key is not a known record's.
         """
         record = self._records.pop(key)
         self._unfinished.pop(key, None)
