@@ -9,6 +9,7 @@ from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.inspection.explanations.past_moves import PastMoveOfOwner, age_text, latest_first, past_moves_of
 from plimsoll.inspection.state import ClusterState
+from plimsoll.model.names import record_key
 from plimsoll.records.history import STAYED, STRANDED, ended_at, is_victim
 from plimsoll.records.record import MOVING, Record
 
@@ -62,7 +63,7 @@ def explain_gone_pod(state: ClusterState, namespace: str, name: str) -> MoveExpl
 
 def explain_move(state: ClusterState, namespace: str, name: str) -> MoveExplanation | None:
     """What a record says; None if it does not exist."""
-    record = state.records.get(f"{namespace}/{name}")
+    record = state.records.get(record_key(namespace, name))
     if record is None:
         return None
     said = [f"pod {record.spec.pod.namespace}/{record.spec.pod.name}: {move_sentence(record, state.now)}"]
