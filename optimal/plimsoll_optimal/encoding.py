@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from plimsoll.framework import PodInfo, PodTemplate, Snapshot
 from plimsoll.framework.descheduling.strategy import MendsSpread
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.names import PodUid
 from plimsoll.planning.fork_schedulers import ForkSchedulers
 from plimsoll.planning.moves import Move, Objective, RebalancingConfig, replacement_of
 from plimsoll.planning.proven.checks import may_be_sent
@@ -58,14 +59,14 @@ class ProblemEncoding(Struct):
     _source: Mapping[str, str]
     _stock: Mapping[tuple[int, int], int]
     loads: LoadEncoding | None = None
-    heated: Mapping[str, MoveRequest] = field(default_factory=dict)
+    heated: Mapping[PodUid, MoveRequest] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls,
         rebalancing: RebalancingConfig,
         plan: PlanBuilder,
-        wishes: Mapping[str, MoveRequest],
+        wishes: Mapping[PodUid, MoveRequest],
         seed: Sequence[Move],
         left_alone: Container[str] = (),
         loads: LoadEncoding | None = None,
@@ -145,7 +146,7 @@ class ProblemEncoding(Struct):
         cls,
         rebalancing: RebalancingConfig,
         plan: PlanBuilder,
-        wishes: Mapping[str, MoveRequest],
+        wishes: Mapping[PodUid, MoveRequest],
         nodes: tuple[str, ...],
         may_go: Callable[[PodInfo, str], bool],
         *,
@@ -314,7 +315,7 @@ def _most(
     empty: Cluster,
     listed: Sequence[tuple[PodGroupCount, tuple[PodInfo, ...]]],
     names: tuple[Sequence[PodTemplate], Sequence[str]],
-    wishes: Mapping[str, MoveRequest],
+    wishes: Mapping[PodUid, MoveRequest],
     targets: frozenset[str] | None,
 ) -> Ints:
     """Shape (T, N): maximum arrivals of each template on each node, by the filters that do not count.

@@ -21,6 +21,7 @@ from plimsoll.load.readings import PER_COLUMN_UNIT
 from plimsoll.load.states import LoadState
 from plimsoll.load.summary import RESOURCES
 from plimsoll.model.columns.cluster import CPU, MEMORY, Cluster
+from plimsoll.model.names import PodUid
 from plimsoll.planning.load.load_lines import PEAK
 from plimsoll.planning.moves import Move, Objective, RebalancingConfig
 from plimsoll.planning.proven.plan_builder import PlanBuilder
@@ -78,9 +79,9 @@ class LoadEncoding:
         """Shape (N, 2): percent of each node that is used."""
         return self._empty_terms().points(self.used[:, :LEVELS])
 
-    def wishes(self) -> dict[str, MoveRequest]:
+    def wishes(self) -> dict[PodUid, MoveRequest]:
         """Pods on nodes that are over-used, by uid: any of them may leave."""
-        found: dict[str, MoveRequest] = {}
+        found: dict[PodUid, MoveRequest] = {}
         strategies = {each.name: each for each in self.rebalancing.strategies}
         points = self.points()
         for name, node in sorted(self.over):

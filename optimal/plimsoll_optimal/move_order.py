@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from plimsoll.framework import PodInfo, PodTemplate
 from plimsoll.framework.descheduling.proposals import Candidate, Verdict
+from plimsoll.model.names import PodUid
 from plimsoll.planning.moves import Move
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.proven.verdicts import judge
@@ -30,7 +31,7 @@ def walk_to(
     found: Solution,
     setting: ProblemEncoding,
     plan: PlanBuilder,
-    wishes: Mapping[str, MoveRequest],
+    wishes: Mapping[PodUid, MoveRequest],
     time: SearchTime,
 ) -> MoveOrder:
     """Find single moves, each feasible after the earlier ones, within the time and a number of attempts."""
@@ -61,7 +62,7 @@ def _step(
     open_targets: Counter[str],
     setting: ProblemEncoding,
     plan: PlanBuilder,
-    wishes: Mapping[str, MoveRequest],
+    wishes: Mapping[PodUid, MoveRequest],
 ) -> bool:
     """Move a pod to the best target that is feasible now; returns whether there is one."""
     source = setting.source_of(pod)

@@ -10,6 +10,7 @@ from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.proposals import Bundle, Candidates, Proposal, Verdict
 from plimsoll.framework.descheduling.strategy import MendsSpread, NamesSurplus, Strategy, wants_even_spread
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.names import PodUid
 from plimsoll.planning.complaint_comparison import complaints_of
 from plimsoll.planning.moves import Objective, PlanningContext, RebalancingConfig
 from plimsoll.planning.proven.plan_builder import PlanBuilder
@@ -46,7 +47,7 @@ def wishes_of(
     *,
     complaints: bool = False,
     known: Container[str] = (),
-) -> dict[str, MoveRequest]:
+) -> dict[PodUid, MoveRequest]:
     """The pods that each strategy would move if every proposal were accepted, by pod uid.
 
     Strategies that repair topology spread, and those named in ``known``, are left out: the program knows
@@ -54,7 +55,7 @@ def wishes_of(
     strategies that propose nothing for lack of targets report their complaints instead, and pods that violate
     a rule count though evictors protect them: a move may end or begin the protection of other pods.
     """
-    wishes: dict[str, MoveRequest] = {}
+    wishes: dict[PodUid, MoveRequest] = {}
     for strategy in rebalancing.strategies:
         if isinstance(strategy, MendsSpread) or strategy.name in known:
             continue
@@ -77,9 +78,9 @@ def _wishes_of(
     plan: PlanBuilder,
     planning_context: PlanningContext,
     source: Callable[[StrategyContext], Candidates] | None = None,
-) -> dict[str, MoveRequest]:
+) -> dict[PodUid, MoveRequest]:
     """The pods that one strategy would move, or what ``source`` yields instead."""
-    wishes: dict[str, MoveRequest] = {}
+    wishes: dict[PodUid, MoveRequest] = {}
     evenly = wants_even_spread(strategy)
 
     def judge(proposal: Proposal) -> Verdict:
@@ -97,7 +98,7 @@ def _wishes_of(
     return wishes
 
 
-def _protected_from(strategy: Strategy, plan: PlanBuilder) -> dict[str, MoveRequest]:
+def _protected_from(strategy: Strategy, plan: PlanBuilder) -> dict[PodUid, MoveRequest]:
     """The pods that violate a rule and that evictors protected from the strategy."""
     found = {}
     for each in plan.context.protected:

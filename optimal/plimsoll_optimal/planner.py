@@ -28,6 +28,7 @@ from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Bundle, Candidate
 from plimsoll.framework.descheduling.strategy import ServesPending
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.names import PodUid
 from plimsoll.planning.aftermath import aftermath
 from plimsoll.planning.moves import (
     EvictionPlan,
@@ -192,7 +193,7 @@ class _Judge:
         self.cluster, self.context = cluster, context
         self._rebalancing = rebalancing
         self._setting = setting
-        self._known: dict[tuple[tuple[str, str], ...], tuple[dict[str, MoveRequest], Counter[str]]] = {}
+        self._known: dict[tuple[tuple[str, str], ...], tuple[dict[PodUid, MoveRequest], Counter[str]]] = {}
 
     @property
     def stuck(self) -> float:
@@ -224,7 +225,7 @@ class _Judge:
                     surplus[move.target] -= 1
         return found
 
-    def _after(self, moves: Sequence[Move]) -> tuple[dict[str, MoveRequest], Counter[str]]:
+    def _after(self, moves: Sequence[Move]) -> tuple[dict[PodUid, MoveRequest], Counter[str]]:
         """The pods with complaints after the moves, by uid, and the number of these on each node."""
         key = tuple((move.pod.uid, move.target) for move in moves)
         if key not in self._known:

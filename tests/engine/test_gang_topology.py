@@ -321,7 +321,7 @@ def test_ranks_next_to_each_other_are_on_nodes_next_to_each_other(key: str) -> N
 
     decision = near_each_other(cluster, pods, 8)
 
-    nodes = {each.decision.pod.name: each.node for each in decision.placements}
-    spots = [nodes[f"m-{number}"] for number in range(8)]
+    nodes_of = {each.decision.pod.name: each.node for each in decision.placements}
+    spots = [nodes_of[f"m-{number}"] for number in range(8)]
     assert spots == sorted(spots)
     assert len(set(spots)) == 4

@@ -67,7 +67,7 @@ def configured(*strategies: tuple[str, dict[str, Any]], limits: dict[str, Any]) 
 
 def carried_out(cluster: Cluster, made: EvictionPlan) -> tuple[Cluster, dict[str, Move]]:
     """The cluster with replacements that are pods like any others, and the moves by their uids."""
-    fork, heirs = cluster.fork(), {}
+    fork, heirs = cluster.fork(), dict[str, Move]()
     for move in made.moves:
         fork.displace(move.pod.uid)
     for move in made.moves:

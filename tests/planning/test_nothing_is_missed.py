@@ -49,5 +49,7 @@ def test_one_run_without_limits_clears_tainted_nodes(seed: int) -> None:
     made = make_plan(policy, cluster, AROUND)
 
     left = tainted(cluster).keys() - {move.pod.uid for move in made.moves}
-    refused = {each.pod.uid: each.refusal.reason for each in made.refused if each.pod.uid in left}
+    refused: dict[str, str] = {
+        each.pod.uid: each.refusal.reason for each in made.refused if each.pod.uid in left
+    }
     assert {refused[uid] for uid in left} <= {"NoFeasibleNode", "NoOtherNode"}

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.model.names import RecordKey
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.records.sent_times import SKEW_S
 from plimsoll.rebalancing.records.store import EvictionRecordStore
@@ -79,5 +80,5 @@ def test_a_phase_is_reached_no_later_than_clocks_may_differ(created: float, ahea
         }
     )
 
-    read = [each.time.timestamp() for each in store.known["a/r"].status.transitions]
+    read = [each.time.timestamp() for each in store.known[RecordKey("a/r")].status.transitions]
     assert read == [min(each.timestamp(), latest) for each in times]

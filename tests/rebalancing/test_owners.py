@@ -8,6 +8,7 @@ import pytest
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.model.kinds.watch_event import PodAdded
+from plimsoll.model.names import PolicyName, record_key
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Move, workload_of
 from plimsoll.planning.populations import Populations
@@ -37,10 +38,10 @@ def test_one_owner_counts_everywhere(references: list[dict[str, Any]], uid: str)
     pod = cluster.pods[pods[0].uid]
     workload = workload_of(pod)
     move = Move(pod, "S", "why", "n1", "n2", gain=None, ties=1, is_forecast=False, workload=workload)
-    spec = spec_of(move, "policy", Mode.ENFORCE)
+    spec = spec_of(move, PolicyName("policy"), Mode.ENFORCE)
     sightings = ReplacementSightings()
     sightings.observe_placed(pods)
-    sightings.follow(FollowReplacement(f"{pod.namespace}/record", spec))
+    sightings.follow(FollowReplacement(record_key(pod.namespace, "record"), spec))
     new = a_pod("new", metadata={"ownerReferences": references})
 
     assert workload.key == f"{pod.namespace}/{uid}"

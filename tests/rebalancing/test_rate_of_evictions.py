@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.model.names import RecordKey
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.records.sent_times import SKEW_S
 from plimsoll.rebalancing.records.store import EvictionRecordStore
@@ -91,8 +92,8 @@ async def test_one_clock_measures_how_long_a_pod_has_been_asked_to_leave(
     store.notice(document("r", sent))
     store.notice(document("planned", sent, "Planned") | {"status": {"phase": "Planned"}})
 
-    assert store.sent_for_s(store.known["a/r"]) == 50.0
-    assert store.sent_for_s(store.known["a/planned"]) == 0.0
+    assert store.sent_for_s(store.known[RecordKey("a/r")]) == 50.0
+    assert store.sent_for_s(store.known[RecordKey("a/planned")]) == 0.0
 
 
 async def test_a_young_process_gives_a_pod_its_whole_time_but_not_for_ever(
@@ -102,8 +103,8 @@ async def test_a_young_process_gives_a_pod_its_whole_time_but_not_for_ever(
     store.notice(document("late", clock.now() - 3600))
     store.notice(document("old", clock.now() - SKEW_S - 61))
 
-    assert store.sent_for_s(store.known["a/late"]) == 0.0
-    assert store.sent_for_s(store.known["a/old"]) == 61.0
+    assert store.sent_for_s(store.known[RecordKey("a/late")]) == 0.0
+    assert store.sent_for_s(store.known[RecordKey("a/old")]) == 61.0
 
 
 def test_only_what_the_policy_sent_counts(store: EvictionRecordStore, clock: FakeClock) -> None:

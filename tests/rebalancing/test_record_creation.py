@@ -9,6 +9,7 @@ import pytest
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.model.names import RecordKey
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.testing.fakes import FakeClock, FakeRecords, RememberingObserver, settled
@@ -31,6 +32,7 @@ class LossyRecords(FakeRecords):
         return self.refusals.pop() if self.refusals else await super().delete(namespace, name, uid=uid)
 
 
+RECORD = RecordKey("a/r-1")
 SPEC = EvictionSpec.model_validate(
     {
         "pod": {"namespace": "a", "name": "web-1", "uid": "u"},
@@ -49,7 +51,7 @@ async def test_a_record_that_may_exist_is_deleted_until_the_server_has_done_it()
     records, clock = LossyRecords(), FakeClock()
     store = EvictionRecordStore(records, clock, RememberingObserver())
 
-    making = asyncio.create_task(store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0))
+    making = asyncio.create_task(store.create(RECORD, SPEC, Phase.PLANNED, "Planned", "", now=0.0))
     for _ in range(3):
         await settled()
         await clock.advance(1.0)
@@ -67,7 +69,7 @@ async def test_a_record_that_may_exist_is_deleted_after_a_long_outage_too() -> N
     store = EvictionRecordStore(records, clock, RememberingObserver())
     running = asyncio.create_task(store.run())
 
-    making = asyncio.create_task(store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0))
+    making = asyncio.create_task(store.create(RECORD, SPEC, Phase.PLANNED, "Planned", "", now=0.0))
     await clock.advance(10.0)
     assert (await making).verdict is WriteOutcome.UNKNOWN
     assert [*records.documents] == ["a/r-1"]
@@ -91,10 +93,10 @@ async def test_a_write_that_a_deposed_leader_does_not_send_is_no_failure(
     """The next leader carries the record on; a refusal is one."""
     records, clock, observer = FakeRecords(), FakeClock(), RememberingObserver()
     store = EvictionRecordStore(records, clock, observer)
-    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=clock.now())
+    await store.create(RECORD, SPEC, Phase.PLANNED, "Planned", "", now=clock.now())
     records.answer = WriteResult(verdict, "no")
 
-    writing = asyncio.create_task(store.write("a/r-1", Phase.EVICTING, reason="Sent"))
+    writing = asyncio.create_task(store.write(RECORD, Phase.EVICTING, reason="Sent"))
     await clock.advance(60)
 
     assert (await writing).verdict is verdict
@@ -105,11 +107,11 @@ async def test_a_lost_answer_counts_as_a_failure_when_the_next_one_is_lost_too()
     """Connections end now and then; the same write follows seconds later."""
     records, clock, observer = FakeRecords(), FakeClock(), RememberingObserver()
     store = EvictionRecordStore(records, clock, observer)
-    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=clock.now())
-    await store.write("a/r-1", Phase.EVICTING, reason="Sent")
+    await store.create(RECORD, SPEC, Phase.PLANNED, "Planned", "", now=clock.now())
+    await store.write(RECORD, Phase.EVICTING, reason="Sent")
     records.answer = WriteResult(WriteOutcome.UNKNOWN, "no answer")
 
-    answer = await store.write("a/r-1", Phase.EVICTING, reason="Sent", message="once more")
+    answer = await store.write(RECORD, Phase.EVICTING, reason="Sent", message="once more")
     assert (answer.verdict, observer.failures) == (WriteOutcome.UNKNOWN, [])
 
     await store.catch_up()
@@ -120,13 +122,13 @@ async def test_a_record_that_was_refused_is_written_once_that_is_allowed() -> No
     """A right may be taken away for minutes: the policy counts the move as settled, so must its record."""
     records, clock, observer = FakeRecords(), FakeClock(), RememberingObserver()
     store = EvictionRecordStore(records, clock, observer)
-    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=clock.now())
-    await store.write("a/r-1", Phase.EVICTING, reason="Sent")
-    await store.write("a/r-1", Phase.EVICTED, reason="Accepted")
+    await store.create(RECORD, SPEC, Phase.PLANNED, "Planned", "", now=clock.now())
+    await store.write(RECORD, Phase.EVICTING, reason="Sent")
+    await store.write(RECORD, Phase.EVICTED, reason="Accepted")
     records.answer = WriteResult(WriteOutcome.REFUSED, "evictions/status is forbidden")
     running = asyncio.create_task(store.run())
 
-    await store.write("a/r-1", Phase.SETTLED, reason="Verified")
+    await store.write(RECORD, Phase.SETTLED, reason="Verified")
     for _ in range(60):
         await clock.advance(5.0)
     assert observer.failures == [("record a/r-1", "evictions/status is forbidden")]  # once, not each minute
@@ -173,15 +175,15 @@ async def test_what_was_refused_while_an_older_state_was_written_is_written_agai
     """The older one is stored; the newer must follow, or the record would never come to its end."""
     records, clock = SlowRecords(), FakeClock()
     store = EvictionRecordStore(records, clock, RememberingObserver())
-    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
+    await store.create(RECORD, SPEC, Phase.PLANNED, "Planned", "", now=0.0)
     again = asyncio.create_task(store.run())
-    await store.write("a/r-1", Phase.EVICTING, reason="Evicting")
+    await store.write(RECORD, Phase.EVICTING, reason="Evicting")
     for _ in range(2):
         await settled()
         await clock.advance(5.0)
     assert len(records.answers) == 2
 
-    await store.write("a/r-1", Phase.BLOCKED, reason="Refused")
+    await store.write(RECORD, Phase.BLOCKED, reason="Refused")
     records.goes_on.set()
     for _ in range(20):
         await settled()
@@ -232,42 +234,42 @@ async def test_a_write_that_takes_effect_late_does_not_replace_a_newer_state() -
     """The same write was repeated with success, and the next phase was written: the record has ended."""
     records, clock = LateRecords("write_status"), FakeClock()
     store = EvictionRecordStore(records, clock, RememberingObserver())
-    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
-    writing = asyncio.create_task(store.write("a/r-1", Phase.EVICTING, reason="Sent"))
+    await store.create(RECORD, SPEC, Phase.PLANNED, "Planned", "", now=0.0)
+    writing = asyncio.create_task(store.write(RECORD, Phase.EVICTING, reason="Sent"))
     await clock.advance(1.0)
     assert (await writing).is_done
-    await store.write("a/r-1", Phase.BLOCKED, reason="Refused")
+    await store.write(RECORD, Phase.BLOCKED, reason="Refused")
 
     assert await records.carry_out() is WriteOutcome.CONFLICT
     assert records.history == {"r-1": ["Planned", "Evicting", "Blocked"]}
-    assert store.is_written("a/r-1")
+    assert store.is_written(RECORD)
 
 
 async def test_the_older_of_two_states_that_are_written_concurrently_gives_way() -> None:
     """Requests on two connections may arrive in another order than they were sent."""
     records, clock, observer = LateRecords("write_status"), FakeClock(), RememberingObserver()
     store = EvictionRecordStore(records, clock, observer)
-    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
-    older = asyncio.create_task(store.write("a/r-1", Phase.EVICTING, reason="Sent"))
+    await store.create(RECORD, SPEC, Phase.PLANNED, "Planned", "", now=0.0)
+    older = asyncio.create_task(store.write(RECORD, Phase.EVICTING, reason="Sent"))
     await settled()
-    await store.write("a/r-1", Phase.CANCELLED, reason="NotNeeded")
+    await store.write(RECORD, Phase.CANCELLED, reason="NotNeeded")
     await clock.advance(1.0)
 
     assert (await older).verdict is WriteOutcome.UNKNOWN
     assert await records.carry_out() is WriteOutcome.CONFLICT
     assert records.history == {"r-1": ["Planned", "Cancelled"]}
-    assert (store.is_written("a/r-1"), observer.failures) == (True, [])
+    assert (store.is_written(RECORD), observer.failures) == (True, [])
 
 
 async def test_a_record_that_another_client_changed_is_read_and_written() -> None:
     """Somebody may label a record, or answer a proposal, at any time."""
     records, clock, observer = FakeRecords(), FakeClock(), RememberingObserver()
     store = EvictionRecordStore(records, clock, observer)
-    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
+    await store.create(RECORD, SPEC, Phase.PLANNED, "Planned", "", now=0.0)
     records.documents["a/r-1"]["metadata"]["resourceVersion"] = "7"
 
-    assert (await store.write("a/r-1", Phase.EVICTING, reason="Sent")).is_done
-    assert (await store.write("a/r-1", Phase.EVICTED, reason="Accepted")).is_done
+    assert (await store.write(RECORD, Phase.EVICTING, reason="Sent")).is_done
+    assert (await store.write(RECORD, Phase.EVICTED, reason="Accepted")).is_done
     assert records.documents["a/r-1"]["metadata"]["resourceVersion"] == "9"
     assert observer.failures == []
 
@@ -276,10 +278,10 @@ async def test_a_record_in_whose_place_there_is_another_is_gone() -> None:
     """Somebody deleted it and created one of its name: that one is not ours to write."""
     records, clock = FakeRecords(), FakeClock()
     store = EvictionRecordStore(records, clock, RememberingObserver())
-    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
+    await store.create(RECORD, SPEC, Phase.PLANNED, "Planned", "", now=0.0)
     records.documents["a/r-1"]["metadata"] |= {"uid": "another", "resourceVersion": "7"}
 
-    assert (await store.write("a/r-1", Phase.EVICTING, reason="Sent")).verdict is WriteOutcome.GONE
+    assert (await store.write(RECORD, Phase.EVICTING, reason="Sent")).verdict is WriteOutcome.GONE
     assert records.documents["a/r-1"]["status"]["phase"] == Phase.PLANNED
     assert store.known == {}
 
@@ -289,7 +291,7 @@ async def test_a_record_that_is_created_after_it_was_given_up_is_deleted() -> No
     records, clock = LateRecords("create"), FakeClock()
     store = EvictionRecordStore(records, clock, RememberingObserver())
     running = asyncio.create_task(store.run())
-    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
+    await store.create(RECORD, SPEC, Phase.PLANNED, "Planned", "", now=0.0)
     assert await records.carry_out() is WriteOutcome.DONE
     for _ in range(3):
         await clock.advance(5.0)
@@ -306,7 +308,7 @@ async def test_a_record_that_may_exist_is_deleted_once_that_is_allowed() -> None
     records.refusals = [WriteResult(WriteOutcome.REFUSED, "forbidden")] * 2
     store = EvictionRecordStore(records, clock, RememberingObserver())
     running = asyncio.create_task(store.run())
-    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
+    await store.create(RECORD, SPEC, Phase.PLANNED, "Planned", "", now=0.0)
     assert [*records.documents] == ["a/r-1"]
     for _ in range(10):
         await clock.advance(5.0)
@@ -321,9 +323,9 @@ async def test_a_record_that_was_given_up_has_its_time_to_come() -> None:
     records, clock = LateRecords("create"), FakeClock()
     store = EvictionRecordStore(records, clock, RememberingObserver())
     running = asyncio.create_task(store.run())
-    store._unwritten.failed("a/other", WriteResult(WriteOutcome.BUSY))
+    store._unwritten.failed(RecordKey("a/other"), WriteResult(WriteOutcome.BUSY))
     await clock.advance(4.0)
-    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
+    await store.create(RECORD, SPEC, Phase.PLANNED, "Planned", "", now=0.0)
     await clock.advance(1.5)
     assert await records.carry_out() is WriteOutcome.DONE
     for _ in range(3):
@@ -345,7 +347,7 @@ async def test_a_record_without_a_status_is_deleted_when_that_is_refused() -> No
 
     records = Refusing()
     store = EvictionRecordStore(records, FakeClock(), RememberingObserver())
-    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
+    await store.create(RECORD, SPEC, Phase.PLANNED, "Planned", "", now=0.0)
 
     assert (records.documents, dict(store.known), store._left) == ({}, {}, {})
 
@@ -358,14 +360,14 @@ async def test_the_answer_to_a_deletion_says_nothing_about_a_record_that_is_made
             """Make another record of the name before the answer."""
             answer = await super().delete(namespace, name, uid=uid)
             store.forget(namespace, name, uid)
-            await store.create("a/r-1", SPEC, Phase.PREDICTED, "Predicted", "", now=1.0)
+            await store.create(RECORD, SPEC, Phase.PREDICTED, "Predicted", "", now=1.0)
             return answer
 
     records = Deleting()
     store = EvictionRecordStore(records, FakeClock(), RememberingObserver())
-    await store.create("a/r-1", SPEC, Phase.PREDICTED, "Predicted", "", now=0.0)
+    await store.create(RECORD, SPEC, Phase.PREDICTED, "Predicted", "", now=0.0)
 
-    assert not await store.drop(store.known["a/r-1"], "for a test")
+    assert not await store.drop(store.known[RECORD], "for a test")
     assert [*store.known] == [*records.documents] == ["a/r-1"]
 
 
@@ -374,8 +376,8 @@ async def test_a_record_that_is_made_again_is_not_taken_for_the_one_that_was_giv
     records, clock = LateRecords("create"), FakeClock()
     store = EvictionRecordStore(records, clock, RememberingObserver())
     running = asyncio.create_task(store.run())
-    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
-    assert (await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)).is_done
+    await store.create(RECORD, SPEC, Phase.PLANNED, "Planned", "", now=0.0)
+    assert (await store.create(RECORD, SPEC, Phase.PLANNED, "Planned", "", now=0.0)).is_done
     assert await records.carry_out() is WriteOutcome.CONFLICT
     for _ in range(3):
         await clock.advance(5.0)

@@ -32,6 +32,7 @@ from plimsoll.leadership.election import (
     Terms,
     WriteLease,
 )
+from plimsoll.model.names import RecordKey
 from plimsoll.ports.leases import Lease
 from plimsoll.rebalancing.moves import eviction, preparation, recovery
 from plimsoll.rebalancing.moves.events import MovePlanned, ProcessRestarted, RecordAnswered
@@ -222,7 +223,7 @@ def counted(counts: Counter[str]) -> Iterator[None]:
     """Count the steps of all move machines and elections."""
     step, handle = MoveMachine._step, Election.handle
 
-    def stepped(self: MoveMachine, key: str, event: Any, now: float) -> Any:
+    def stepped(self: MoveMachine, key: RecordKey, event: Any, now: float) -> Any:
         state = self.moves.get(key)
         stage = MoveStage.NEW if state is None else state.stage
         ordered = step(self, key, event, now)

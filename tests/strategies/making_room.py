@@ -11,7 +11,7 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import NO_CEILING, Limits
 from plimsoll.planning.moves import EvictionPlan, PlanningContext, RebalancingConfig
-from plimsoll.planning.planners import make_plan
+from plimsoll.planning.planners import make_plan, proven_plan
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.strategies.default_evictor import DefaultEvictor, DefaultEvictorArgs
 from plimsoll.testing.builders import a_cluster

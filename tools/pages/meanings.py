@@ -43,7 +43,7 @@ KEYS: Mapping[str, str] = {
     "plimsoll.dev/paused-by": "annotation: who paused the moves",
     "plimsoll.dev/pod-group": "label of a pod: the PodGroup whose member it is",
     "plimsoll.dev/policy": "label of a record: the policy that moves the pod",
-    "plimsoll.dev/preferred-topology": "annotation of a PodGroup: its pods get nodes with few values of this label",
+    "plimsoll.dev/preferred-topology": "annotation of a PodGroup: pods get nodes with few values of it",
     "plimsoll.dev/prometheus-url": "annotation of a Secret: the address that its credentials are sent to",
     "plimsoll.dev/queue": "label of a pod: the queue of its policy's fair share",
     "plimsoll.dev/replay-seconds": "annotation of a pod: how long it runs in a replay",

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.names import PolicyName
 from plimsoll.ports.writes import WriteResult
 
 #: Reasons of ``PodScheduled=False``. Autoscalers act on the first one and on no other; the second one is for
@@ -102,7 +103,7 @@ class VictimEvictor(Protocol):
         self,
         victims: Sequence[PodInfo],
         pod: PodInfo,
-        policy: str,
+        policy: PolicyName,
         is_wanted: Callable[[], bool],
         told: Callable[[PodInfo, str], None],
     ) -> bool:

@@ -9,6 +9,7 @@ from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_naming import record_labels
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase
 from plimsoll.api.v1alpha1.rebalancing import PlannerName
+from plimsoll.model.names import RecordKey, record_key
 from plimsoll.planning.limits import workload_key
 
 #: Phases in which the pod leaves, or has been asked to.
@@ -49,9 +50,9 @@ class Record(Struct, frozen=True):
     uid: str = ""
 
     @property
-    def key(self) -> str:
+    def key(self) -> RecordKey:
         """``namespace/name``."""
-        return f"{self.namespace}/{self.name}"
+        return record_key(self.namespace, self.name)
 
     @property
     def document(self) -> dict[str, Any]:

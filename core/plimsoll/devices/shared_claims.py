@@ -44,7 +44,7 @@ def together(candidates: Sequence[Candidate], fork: Cluster) -> SharedClaimGroup
                     return _stays(claim.key, f"{user.resource}/{user.name}", "is not known to run on a node")
                 if other.is_terminating:
                     continue
-                found[user.uid] = Candidate(other, _node_of(other, fork), _reason(claim.key, pod))
+                found[other.uid] = Candidate(other, _node_of(other, fork), _reason(claim.key, pod))
                 left.append(other)
     if not claims:
         return None

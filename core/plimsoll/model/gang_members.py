@@ -7,6 +7,7 @@ from plimsoll.model.columns.columns import PodIndex
 from plimsoll.model.kinds.gang_marks import CORES, OURS, Gang, gangs_of
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.names import PodUid
 
 FindPod = Callable[[str], PodInfo | None]
 """Finds a placed pod by uid."""
@@ -28,7 +29,7 @@ class GangUnit(NamedTuple):
     """
 
     gangs: tuple[Gang, ...]
-    members: Mapping[str, PodInfo]
+    members: Mapping[PodUid, PodInfo]
     spare: int
     least: int | None
     priority: int | None = None
@@ -48,9 +49,9 @@ class GangMembers(PodIndex):
 
     def __init__(self, _cluster: object = None) -> None:
         self.version = 0
-        self.members: dict[_GangKey, tuple[str, ...]] = {}
-        self.gangs: dict[str, tuple[Gang, ...]] = {}
-        self.condemned: set[str] = set()
+        self.members: dict[_GangKey, tuple[PodUid, ...]] = {}
+        self.gangs: dict[PodUid, tuple[Gang, ...]] = {}
+        self.condemned: set[PodUid] = set()
 
     def __len__(self) -> int:
         return len(self.gangs)

@@ -31,6 +31,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
+from plimsoll.model.names import RecordKey
 from plimsoll.planning import context
 from plimsoll.planning.context import RATE_S, PlanningFacts, touched_nodes, under_way
 from plimsoll.planning.history import UnreadyReplacement
@@ -153,7 +154,7 @@ class ClusterState:
         return self.objects.cache.cluster
 
     @property
-    def records(self) -> Mapping[str, Record]:
+    def records(self) -> Mapping[RecordKey, Record]:
         """Eviction records by ``namespace/name``."""
         return self.objects.records
 

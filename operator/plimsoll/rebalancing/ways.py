@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
+from plimsoll.model.names import RecordKey
 from plimsoll.planning.moves import Move
 from plimsoll.planning.surges import Deployments
 from plimsoll.rebalancing.execution.executor import Awaited, Immediate
@@ -43,5 +44,5 @@ class SurgeWay(Protocol):
     async def present(self, move: Move) -> Deployments:
         """The present Deployment of a surge."""
 
-    async def inspect(self, key: str, spec: EvictionSpec) -> RolloutAnswered | None:
+    async def inspect(self, key: RecordKey, spec: EvictionSpec) -> RolloutAnswered | None:
         """The state of the Deployment of a record's surge."""

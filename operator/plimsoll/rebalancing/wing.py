@@ -32,6 +32,7 @@ from plimsoll.model.kinds.watch_event import (
     Synced,
     WatchEvent,
 )
+from plimsoll.model.names import record_key
 from plimsoll.planning.moves import Move
 from plimsoll.policies.rebalancing import Registries, limits_of
 from plimsoll.policies.schedule import Timetable
@@ -334,10 +335,10 @@ class RebalancingWing:
                     meta = record.metadata
                     self.approvals.annotated(meta.namespace, meta.name, meta.annotations)
                     self.keeper.see(meta.namespace, meta.name, record.status.phase)
-                    self._missed.shown(f"{meta.namespace}/{meta.name}")
+                    self._missed.shown(record_key(meta.namespace, meta.name))
                 case ObjectDeleted(record):
                     meta = record.metadata
-                    self._missed.gone(f"{meta.namespace}/{meta.name}")
+                    self._missed.gone(record_key(meta.namespace, meta.name))
                     self._forget(meta.namespace, meta.name, meta.uid)
                 case Synced():
                     self._missed.listed()
@@ -348,7 +349,7 @@ class RebalancingWing:
         """Forget a record that was deleted, and end its move unless it was created again."""
         self.approvals.forget(namespace, name)
         if self.keeper.forget(namespace, name, uid):
-            self.executor.post(RecordDeleted(f"{namespace}/{name}"))
+            self.executor.post(RecordDeleted(record_key(namespace, name)))
 
     async def _follow_rights(self) -> None:
         """Review waiting moves after rights have changed, and run policies that may move pods now."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from plimsoll.cluster.cache import Cache
 from plimsoll.framework import PodInfo
 from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
+from plimsoll.model.names import PodUid
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 
@@ -20,7 +21,7 @@ class LeavingVictims:
         self._queue = queue
         self._cache = cache
         self._clock = clock
-        self._awaited: dict[str, set[str]] = {}  #: uids of victims by the preemptor's uid
+        self._awaited: dict[str, set[PodUid]] = {}  #: uids of victims by the preemptor's uid
         self._preemptor_of: dict[str, str] = {}  #: the preemptor's uid by the victim's
 
     def expect(self, preemptor: PodInfo, victims: Iterable[PodInfo]) -> None:

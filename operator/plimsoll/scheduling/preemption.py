@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import Nomination, PodInfo
+from plimsoll.model.names import PolicyName
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import Preemptor, VictimEvictor, pod_reference
@@ -66,7 +67,7 @@ class Preemption:
         def told(victim: PodInfo, record: str) -> None:
             self._tell(victim, pod, f"Preempted by pod {pod.uid} on node {node} (record {record})")
 
-        return await self._evictions.evict(placed, pod, profile.policy, is_wanted, told)
+        return await self._evictions.evict(placed, pod, PolicyName(profile.policy), is_wanted, told)
 
     def _is_called_off(self, victim: PodInfo, pod: PodInfo, node: str) -> bool:
         if not self._call_off(victim.uid, "", "preempted"):

@@ -9,6 +9,7 @@ from plimsoll.framework.descheduling.pod_indexes import OwnerCounts, PodsByOwner
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.gang_members import GangUnit
 from plimsoll.model.kinds.gang_marks import Gang
+from plimsoll.model.names import PodUid
 from plimsoll.testing.builders import a_cluster, a_node, a_pod, the_info
 from strategies.builders import a_context, pods_on
 
@@ -117,7 +118,7 @@ class Units:
 
     def __init__(self, *members: str, spare: int, least: int | None) -> None:
         gang = Gang("PodGroup", "default/train")
-        placed = {uid: the_info(a_pod(uid, uid=uid)) for uid in members}
+        placed = {PodUid(uid): the_info(a_pod(uid, uid=uid)) for uid in members}
         self.unit = GangUnit((gang,), placed, spare, least)
 
     def of(self, pod: object) -> GangUnit:

@@ -157,7 +157,7 @@ def an_endless_order(seconds: float) -> tuple[Any, dict[str, str]]:
     waits = cluster.templates.info(a_pod("waits", cpu="3"))
     anywhere = Counter(dict.fromkeys(names, 3))
     leaving = {pods[0].template: pods, waits.template: [waits]}
-    homes = {pod.uid: pod.pod.node_name for pod in pods}
+    homes: dict[str, str] = {pod.uid: pod.pod.node_name for pod in pods}
     setting = SimpleNamespace(
         unfolded=lambda _found: (leaving, {pods[0].template: anywhere, waits.template: Counter(n0=1)}),
         source_of=lambda pod: homes.get(pod.uid, ""),

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.model.names import RecordKey
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.bundles import beneficiaries_of
@@ -43,7 +44,7 @@ QUIET = (
     CountMove,
     NoteDisplacement,
 )
-KEY = "default/web-1-aaaa"
+KEY = RecordKey("default/web-1-aaaa")
 
 
 class Desk:

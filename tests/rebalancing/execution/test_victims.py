@@ -14,6 +14,7 @@ from plimsoll.framework import PodInfo
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.watch_event import PodDeleted
 from plimsoll.model.kinds.workload import PodDisruptionBudget
+from plimsoll.model.names import PolicyName
 from plimsoll.planning.limits import Limits
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
@@ -115,7 +116,7 @@ class Stage:
         return await self.evictions.evict(
             victims,
             pod,
-            "gold",
+            PolicyName("gold"),
             lambda: self.is_wanted,
             lambda victim, record: self.told.append((victim.name, record)),
         )
@@ -252,7 +253,7 @@ async def test_a_victim_on_record_stays_if_the_pod_stops_waiting_before_it_goes(
 
     async with stage.running():
         victims = [stage.cache.cluster.pods[stage.pods["a"].uid]]
-        assert not await stage.evictions.evict(victims, HIGH, "gold", is_wanted, lambda *_: None)
+        assert not await stage.evictions.evict(victims, HIGH, PolicyName("gold"), is_wanted, lambda *_: None)
         assert stage.evictor.evicted == []
         (record,) = stage.keeper.known.values()
         assert record.phase is Phase.CANCELLED

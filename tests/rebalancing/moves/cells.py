@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.model.names import NodeName, PodUid
 from plimsoll.rebalancing.moves.instructions import (
     CancelTimer,
     CountMove,
@@ -100,7 +101,14 @@ def _detail(instruction: Any, now: float) -> str | TimerName:
 
 def facts(name: str = "web-2", node: str = "", phase: str = "", **more: Any) -> PodFacts:
     """A replacement."""
-    return PodFacts(f"uid-{name}", name, "default", node, phase or ("Running" if node else "Pending"), **more)
+    return PodFacts(
+        PodUid(f"uid-{name}"),
+        name,
+        "default",
+        NodeName(node),
+        phase or ("Running" if node else "Pending"),
+        **more,
+    )
 
 
 def a_ready(name: str = "web-2", node: str = "good") -> PodFacts:

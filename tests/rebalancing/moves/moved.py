@@ -4,9 +4,10 @@ from typing import Any
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.names import RecordKey
 from plimsoll.testing.builders import a_pod
 
-KEY = "default/web-1-record"
+KEY = RecordKey("default/web-1-record")
 
 
 def a_spec(

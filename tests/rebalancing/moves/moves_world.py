@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.cache import Cache
+from plimsoll.model.names import NodeName, PodUid, PolicyName, RecordKey
 from plimsoll.planning.limits import Workload, workload_key
 from plimsoll.planning.moves import Move, workload_of
 from plimsoll.ports.writes import WriteOutcome, WriteResult
@@ -22,7 +23,7 @@ from plimsoll.rebalancing.records.drafts import first_message, first_reason, key
 from plimsoll.records.record import PREEMPTION
 from plimsoll.testing.builders import a_pod
 
-POLICY = "tidy"
+POLICY = PolicyName("tidy")
 RUN = f"{POLICY}/1"
 DONE = WriteResult(WriteOutcome.DONE)
 LOST = WriteResult(WriteOutcome.UNKNOWN, "no answer")
@@ -68,13 +69,16 @@ def a_victim(number: int = 1) -> Move:
 def facts_of(move: Move, **changes: Any) -> PodFacts:
     """The moved pod as the machine sees it."""
     pod = move.pod
-    return replace(PodFacts(pod.uid, pod.name, pod.namespace, move.source, "Running", ready=True), **changes)
+    return replace(
+        PodFacts(pod.uid, pod.name, pod.namespace, NodeName(move.source), "Running", ready=True), **changes
+    )
 
 
 def a_replacement(number: object = 9, node: str = "good", **changes: Any) -> PodFacts:
     """A pod that takes a moved one's place."""
     return replace(
-        PodFacts(f"uid-{number}", f"web-{number}", "default", node, "Running", ready=True), **changes
+        PodFacts(PodUid(f"uid-{number}"), f"web-{number}", "default", NodeName(node), "Running", ready=True),
+        **changes,
     )
 
 
@@ -83,18 +87,18 @@ class World:
     """What the machine reads, as fields that a test sets."""
 
     pods: dict[str, PodFacts] = field(default_factory=dict)
-    moves: dict[str, Move] = field(default_factory=dict)  #: by record
+    moves: dict[RecordKey, Move] = field(default_factory=dict)
     waiting: set[str] = field(default_factory=set)
     hold_up: str = ""
     has_no_beneficiary: bool = False
     unwanted: set[str] = field(default_factory=set)
     emptied: bool = False
 
-    def pod(self, uid: str) -> PodFacts | None:
+    def pod(self, uid: PodUid) -> PodFacts | None:
         """A pod."""
         return self.pods.get(uid)
 
-    def held_up(self, policy: str) -> str:
+    def held_up(self, policy: PolicyName) -> str:
         """Why approved moves wait."""
         return self.hold_up
 
@@ -108,7 +112,7 @@ class World:
 
     def proposed(self, specs: Sequence[EvictionSpec]) -> tuple[Move, ...] | None:
         """The moves of records."""
-        by_uid = {move.pod.uid: move for move in self.moves.values()}
+        by_uid: dict[str, Move] = {move.pod.uid: move for move in self.moves.values()}
         return None if self.has_no_beneficiary else tuple(by_uid[spec.pod.uid] for spec in specs)
 
     def empties(self, move: Move) -> bool:
@@ -147,10 +151,10 @@ class Play:
         self,
         *moves: Move,
         mode: Mode = Mode.ENFORCE,
-        policy: str = POLICY,
+        policy: PolicyName = POLICY,
         empties: str = "",
         size: int | None = None,
-    ) -> list[str]:
+    ) -> list[RecordKey]:
         """Plan moves that go together, or one; their keys."""
         keys = [key_of(move, policy, mode, RUN) for move in moves]
         for key, move in zip(keys, moves, strict=True):
@@ -174,17 +178,19 @@ class Play:
             self.tell(planned(key, move, mode, policy))
         return keys
 
-    def state(self, key: str) -> MoveState | None:
+    def state(self, key: RecordKey) -> MoveState | None:
         """Of a move."""
         return self.machine.moves.get(key)
 
-    def stage(self, key: str) -> MoveStage | None:
+    def stage(self, key: RecordKey) -> MoveStage | None:
         """What a move waits for, None when it is unknown."""
         state = self.state(key)
         return None if state is None else state.stage
 
 
-def planned(key: str, move: Move, mode: Mode = Mode.ENFORCE, policy: str = POLICY) -> MovePlanned:
+def planned(
+    key: RecordKey, move: Move, mode: Mode = Mode.ENFORCE, policy: PolicyName = POLICY
+) -> MovePlanned:
     """The event that a move was planned."""
     return MovePlanned(
         key, spec_of(move, policy, mode), move, RUN, first_reason(mode, move), first_message(move, mode)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.framework.descheduling.proposals import Beneficiary
+from plimsoll.model.names import RecordKey
 from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves import events
@@ -45,7 +46,7 @@ def ends(play: Play) -> dict[str, tuple[str, str]]:
     }
 
 
-def make(play: Play, key: str, move: Move, answer: WriteResult = DONE) -> None:
+def make(play: Play, key: RecordKey, move: Move, answer: WriteResult = DONE) -> None:
     """Answer all that is asked for a move until its eviction is answered."""
     if play.stage(key) is MoveStage.OPENING:
         play.tell(events.RecordAnswered(key, Phase.PLANNED, DONE))
@@ -56,7 +57,7 @@ def make(play: Play, key: str, move: Move, answer: WriteResult = DONE) -> None:
     )
 
 
-def settle(play: Play, key: str, number: int = 9) -> None:
+def settle(play: Play, key: RecordKey, number: int = 9) -> None:
     """The replacement of a move is ready."""
     play.tell(events.ReplacementReady(key, a_replacement(number)))
 
@@ -244,7 +245,7 @@ def test_a_policy_that_changes_calls_off_what_waits(is_judged: bool) -> None:
 # -- proposals -------------------------------------------------------------------------------------------
 
 
-def proposals(*moves: Move, size: int | None = None) -> tuple[Play, list[str]]:
+def proposals(*moves: Move, size: int | None = None) -> tuple[Play, list[RecordKey]]:
     """A play with proposals that are on record, and their keys."""
     play = Play()
     keys = play.plan(*moves, mode=Mode.APPROVE, size=size)
@@ -288,7 +289,7 @@ def test_approved_moves_wait_until_nothing_holds_them_up() -> None:
     ],
 )
 def test_what_ends_one_proposal_ends_its_bundle(
-    event: Callable[[str], events.MoveEvent], own: str | None, others: str
+    event: Callable[[RecordKey], events.MoveEvent], own: str | None, others: str
 ) -> None:
     """And each record says why."""
     play, (first, second) = proposals(*together(a_move(1), a_move(2)))

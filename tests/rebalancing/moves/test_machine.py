@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.model.names import RecordKey
 from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves import events, eviction
@@ -30,7 +31,7 @@ BUSY = WriteResult(WriteOutcome.BUSY, "later")
 WHY = cancelled("NoLongerWanted", "it is fine where it is")
 STAGES = ("Pr", "Wa", "Op", "Ch", "Co", "Ev", "Re", "Le", "Cl")
 
-EVENTS: dict[str, Callable[[str], events.Event]] = {
+EVENTS: dict[str, Callable[[RecordKey], events.Event]] = {
     "MovePlanned": lambda key: planned(key, a_move()),
     "RecordAnswered:yes": lambda key: events.RecordAnswered(key, Phase.EVICTING, DONE),
     "RecordAnswered:no": lambda key: events.RecordAnswered(key, Phase.EVICTING, LOST),
@@ -129,7 +130,7 @@ def cells() -> Iterator[ParameterSet]:
             yield pytest.param(stage, name, f"{cell} {told}".strip(), id=f"{name}-{stage}")
 
 
-def in_stage(stage: str) -> tuple[Play, str]:
+def in_stage(stage: str) -> tuple[Play, RecordKey]:
     """A play with a move in a stage, and its key."""
     play = Play()
     if stage == "Wa":
@@ -210,13 +211,13 @@ def test_the_table_names_every_event_of_a_move() -> None:
 # -- evictions -------------------------------------------------------------------------------------------
 
 
-def evicting() -> tuple[Play, str]:
+def evicting() -> tuple[Play, RecordKey]:
     """A play with a move whose eviction has been sent."""
     play, key = in_stage("Ev")
     return play, key
 
 
-def phases(play: Play, key: str) -> list[tuple[Phase, str]]:
+def phases(play: Play, key: RecordKey) -> list[tuple[Phase, str]]:
     """The phases and reasons that a record was given, in order."""
     return [
         (each.phase, each.reason)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase, may_follow
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.framework.descheduling.proposals import Beneficiary
+from plimsoll.model.names import RecordKey
 from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves import events
@@ -57,7 +58,7 @@ class AnyMoves(RuleBasedStateMachine):
         self.play = Play()
         self.numbers = iter(range(1_000_000))
         self.asked: list[Any] = []
-        self.timers: dict[tuple[str, TimerName], float] = {}
+        self.timers: dict[tuple[RecordKey, TimerName], float] = {}
         self.phases: dict[str, Phase] = {}
         self.reserved: set[str] = set()
         self.written: dict[str, Phase] = {}  #: the phases that were confirmed

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
+from plimsoll.model.names import RecordKey, record_key
 from plimsoll.rebalancing.moves.instructions import FollowReplacement, StopFollowing
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings
 from plimsoll.testing.builders import a_pod
@@ -36,12 +37,14 @@ class Watch:
         """A pod is asked to leave; returns the events of moves that follow."""
         before = len(self.told)
         self._keep(
-            self.sightings.follow(FollowReplacement(f"default/{pod}-record", a_spec(pod, **spec), since))
+            self.sightings.follow(
+                FollowReplacement(record_key("default", f"{pod}-record"), a_spec(pod, **spec), since)
+            )
         )
         return self.told[before:]
 
     def stop(self, pod: str = "web-1", spent: str = "") -> None:
-        self.sightings.stop(StopFollowing(f"default/{pod}-record", spent))
+        self.sightings.stop(StopFollowing(record_key("default", f"{pod}-record"), spent))
         self.sightings.validate()
 
     def _keep(self, events: Any) -> None:
@@ -508,8 +511,8 @@ def test_the_replacement_that_a_finished_record_names_is_spent_while_it_is_there
     (known,) = watch.sightings._siblings
     named = owner or known
 
-    watch.sightings.stop(StopFollowing("default/old-record", "uid-default-web-2", named))
-    watch.sightings.stop(StopFollowing("default/older-record", "uid-default-web-0", named))
+    watch.sightings.stop(StopFollowing(RecordKey("default/old-record"), "uid-default-web-2", named))
+    watch.sightings.stop(StopFollowing(RecordKey("default/older-record"), "uid-default-web-0", named))
 
     assert watch.sightings._spent == spent
     watch.tell(PodDeleted(a_sibling("web-2")))

@@ -12,12 +12,13 @@ from plimsoll.framework import ClusterObjects
 from plimsoll.model.kinds.deployment import SURGED, mark_of
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
+from plimsoll.model.names import RecordKey
 from plimsoll.rebalancing.moves.events import ReplacementLost, ReplacementReady, ReplacementReturned
 from plimsoll.rebalancing.moves.instructions import FollowReplacement, StopFollowing
 from plimsoll.rebalancing.surges.sightings import SurgeSightings
 from rebalancing.moves.moved import a_spec
 
-KEY = "default/web-1-record"
+KEY = RecordKey("default/web-1-record")
 SURGE = {"deployment": "web", "uid": "uid-Deployment/web", "template": "t"}
 NAMES = st.sampled_from(["web-2-a", "web-2-b"])
 

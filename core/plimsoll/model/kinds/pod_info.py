@@ -30,6 +30,7 @@ from plimsoll.model.kinds.requests import (
     nonzero_existing,
     unreadable,
 )
+from plimsoll.model.names import PodUid
 from plimsoll.model.read_only_dict import ReadOnlyDict
 from plimsoll.model.selectors import NodeMatcher, SelectorError, compile_node_matcher
 
@@ -144,7 +145,7 @@ class PodInfo(msgspec.Struct, frozen=True, eq=False):
     template: PodTemplate
     stands_in_for: Holder | None
     namespace: str
-    uid: str
+    uid: PodUid
     requests: dict[str, int]
     nonzero_cpu_milli: int
     nonzero_memory_bytes: int
@@ -229,7 +230,7 @@ def info_of(pod: Pod, template: PodTemplate, stands_in_for: Holder | None = None
         template,
         stands_in_for,
         metadata.namespace,
-        metadata.uid,
+        PodUid(metadata.uid),
         requests,
         nonzero["cpu"],
         nonzero["memory"],

@@ -8,6 +8,8 @@ On the most promising nodes, pods are then chosen one by one and moved to their 
 Axis letters: N nodes, K places (of :class:`PodsByImportance`), R resources.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,7 @@ from plimsoll.framework.descheduling.proposals import Candidate
 from plimsoll.model.columns.columns import IntArray, RowArray
 from plimsoll.model.columns.pods_by_importance import PodsByImportance
 from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.names import PodUid
 from plimsoll.toolkit.descheduling.best_fit import BestFit
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
 
@@ -99,7 +102,7 @@ def moves_off(
 
 
 def _needed(
-    chosen: list[Candidate], amounts: dict[str, IntArray], deficit: IntArray
+    chosen: list[Candidate], amounts: Mapping[PodUid, IntArray], deficit: IntArray
 ) -> tuple[Candidate, ...]:
     """The moves without those that later ones made superfluous; the most expensive is checked first."""
     kept = list(chosen)

@@ -5,7 +5,7 @@ Differs: compares exact ages, not their powers of two.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from plimsoll.inspection.manifests.documents import NEW
 from plimsoll.model.kinds.deployment import deployment_name_of
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod, PodStatus
+from plimsoll.model.names import PodUid
 
 _LONGEST_COST = 20
 _COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -37,7 +38,7 @@ def members(
     return sorted(found, key=lambda pod: pod.key)
 
 
-def deleted_first(kind: str, pods: Iterable[PodInfo], node_of: dict[str, str]) -> list[PodInfo]:
+def deleted_first(kind: str, pods: Iterable[PodInfo], node_of: Mapping[PodUid, str]) -> list[PodInfo]:
     """The pods in the order in which their controller would delete them; ``node_of`` is by uid."""
     pods = list(pods)
     if kind == "StatefulSet":

@@ -9,6 +9,7 @@ from plimsoll.answers.answer import Answer
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.inspection.explanations.past_moves import PastMoveOfOwner, age_text, latest_first, past_moves_of
+from plimsoll.model.names import RecordKey, record_key
 from plimsoll.records.history import STAYED, STRANDED, ended_at, is_victim
 from plimsoll.records.record import MOVING, Record
 
@@ -31,7 +32,7 @@ class MoveExplanation(Answer):
 
 
 def explain_gone_pod(
-    known: Mapping[str, Record], now: float, namespace: str, name: str
+    known: Mapping[RecordKey, Record], now: float, namespace: str, name: str
 ) -> MoveExplanation | None:
     """What the records say of a pod that the cluster does not have; None if they do not know it.
 
@@ -71,10 +72,10 @@ def explain_gone_pod(
 
 
 def explain_move(
-    known: Mapping[str, Record], now: float, namespace: str, name: str
+    known: Mapping[RecordKey, Record], now: float, namespace: str, name: str
 ) -> MoveExplanation | None:
     """What a record says; None if it does not exist."""
-    record = known.get(f"{namespace}/{name}")
+    record = known.get(record_key(namespace, name))
     if record is None:
         return None
     said = [f"pod {record.spec.pod.namespace}/{record.spec.pod.name}: {move_sentence(record, now)}"]

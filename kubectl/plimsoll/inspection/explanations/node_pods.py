@@ -1,5 +1,7 @@
 """Tries a drain of a node as ``plimsoll whatif --drain`` does, and reports the outcome of each pod."""
 
+from collections.abc import Mapping
+
 from pydantic import Field
 
 from plimsoll.answers.answer import AnswerPart
@@ -8,6 +10,7 @@ from plimsoll.inspection.changes.changed_cluster import ChangedCluster
 from plimsoll.inspection.changes.cluster_changes import DrainNodes
 from plimsoll.inspection.changes.node_drain import is_bound_to_node
 from plimsoll.inspection.state import ClusterState
+from plimsoll.model.names import PodUid
 from plimsoll.planning.moves import replacement_uid
 from plimsoll.planning.scope import never_evict
 
@@ -40,7 +43,7 @@ def leaving_pods(state: ClusterState, node: str) -> list[LeavingPod]:
 
 
 def _leaving(
-    state: ClusterState, changed: ChangedCluster, blocked: dict[str, str], pod: PodInfo
+    state: ClusterState, changed: ChangedCluster, blocked: Mapping[PodUid, str], pod: PodInfo
 ) -> LeavingPod:
     protected = never_evict(pod, state.cluster.objects)
     outcome, target, text = "Leaves", "", "ends"

@@ -29,7 +29,7 @@ class MemoryAnswers:
         """The state of a pod; empty for an unknown pod."""
         key = f"{namespace}/{name}"
         cache = self.book.cache
-        uids = [each.pod.uid for each in self.queue if each.pod.key == key]
+        uids: list[str] = [each.pod.uid for each in self.queue if each.pod.key == key]
         uids += [uid for uid in cache.assumed if cache.cluster.pods[uid].key == key]
         uid = uids[0] if uids else ""
         held = self.book.held_by_uid(uid)

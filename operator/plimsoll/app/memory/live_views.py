@@ -18,6 +18,7 @@ from plimsoll.app.memory.live_view import (
 )
 from plimsoll.cluster.cache import Cache
 from plimsoll.model.columns.cluster import CPU, MEMORY, PODS
+from plimsoll.model.names import RecordKey
 from plimsoll.ports.clock import Clock
 from plimsoll.records.record import Record
 from plimsoll.scheduling.queue.queue import SchedulingQueue
@@ -48,7 +49,7 @@ class LiveViews:
     queue: SchedulingQueue
     cache: Cache
     policies: ConditionSource
-    records: Mapping[str, Record]
+    records: Mapping[RecordKey, Record]
     clock: Clock
     standing: Callable[[], str]
 

@@ -16,6 +16,7 @@ from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.framework import ConfigurationError
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.names import PodUid
 from plimsoll.model.selectors import EVERYTHING
 from plimsoll.planning.limits import NO_CEILING, Limits, Tally, Workload
 from plimsoll.planning.moves import RebalancingConfig
@@ -74,7 +75,7 @@ class BelievedRecords(Struct, frozen=True, kw_only=True):
         }
         for record in sorted(records, key=lambda each: (each.created, each.key)):
             why = contradiction(record, self.pending.find)
-            subject = (record.spec.pod.uid, is_victim(record))
+            subject = (PodUid(record.spec.pod.uid), is_victim(record))
             if not why and record.is_moving:
                 first = leaving.setdefault(subject, record.key)
                 why = f"record {first} says the same of its pod" if first != record.key else ""

@@ -16,6 +16,7 @@ from plimsoll.api.v1alpha1.eviction import Replacement
 from plimsoll.cluster.ingestion import PlacedPodsSubscriber
 from plimsoll.framework import Pod
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
+from plimsoll.model.names import PodUid, RecordKey
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
@@ -118,7 +119,7 @@ class MoveExecutor(PlacedPodsSubscriber):
             self._is_handling = False
         self.progress.notify()
 
-    def is_idle(self, *keys: str) -> bool:
+    def is_idle(self, *keys: RecordKey) -> bool:
         """Whether no instruction awaits, for the given records or for all."""
         return not any(key in self._waiting for key in keys) if keys else not self._waiting
 
@@ -188,16 +189,16 @@ def _departures(machine: MoveMachine, event: WatchEvent) -> list[events.Event]:
     """Whether a moved pod is terminating or gone, or says that its eviction is in progress."""
     match event:
         case PodDeleted(pod):
-            return [events.PodGone(state.key) for state in machine.of_pod(pod.uid)]
+            return [events.PodGone(state.key) for state in machine.of_pod(PodUid(pod.uid))]
         case PodUpdated(_, pod) if pod.is_terminal:
-            return [events.PodGone(state.key, deleted=False) for state in machine.of_pod(pod.uid)]
+            return [events.PodGone(state.key, deleted=False) for state in machine.of_pod(PodUid(pod.uid))]
         case PodUpdated(_, pod) if pod.is_terminating:
-            return [events.PodTerminating(state.key) for state in machine.of_pod(pod.uid)]
+            return [events.PodTerminating(state.key) for state in machine.of_pod(PodUid(pod.uid))]
         case PodUpdated(old, pod):
             is_marked = EVICTION_IN_PROGRESS in pod.metadata.annotations
             if is_marked is (EVICTION_IN_PROGRESS in old.metadata.annotations):
                 return []
-            return [events.EvictionMarked(state.key, is_marked) for state in machine.of_pod(pod.uid)]
+            return [events.EvictionMarked(state.key, is_marked) for state in machine.of_pod(PodUid(pod.uid))]
         case _:
             return []
 

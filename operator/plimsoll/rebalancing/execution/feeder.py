@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.names import PolicyName, RecordKey
 from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.moves import Move
 from plimsoll.rebalancing.execution.executor import MoveExecutor
@@ -35,7 +36,9 @@ class MoveFeeder(Struct, frozen=True):
         """Within this context, moves of the run are judged as :meth:`MoveRevalidator.remembering` says."""
         return self.revalidator.remembering(run, memory, cluster)
 
-    async def feed(self, moves: Sequence[Move], policy: str, mode: Mode, run: str) -> Sequence[str]:
+    async def feed(
+        self, moves: Sequence[Move], policy: PolicyName, mode: Mode, run: str
+    ) -> Sequence[RecordKey]:
         """Have a bundle or a single move made or proposed; returns the moves' keys.
 
         Args:

@@ -14,6 +14,7 @@ from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.pending_pods import PendingPods
+from plimsoll.model.names import PolicyName, RecordKey
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.execution.believed_records import BelievedRecords
 from plimsoll.rebalancing.execution.executor import MoveExecutor
@@ -34,10 +35,12 @@ class Restart(Struct, frozen=True, kw_only=True):
 
     keeper: EvictionRecordStore
     executor: MoveExecutor
-    answer: Callable[[str], bool | None]  #: people's answer to a proposal, by record; None for none
+    answer: Callable[[RecordKey], bool | None]  #: people's answer to a proposal, by record; None for none
     pending: PendingPods
     believed: BelievedRecords
-    inspect: Callable[[str, EvictionSpec], Awaitable[RolloutAnswered | None]]  #: reads a surge's Deployment
+    inspect: Callable[
+        [RecordKey, EvictionSpec], Awaitable[RolloutAnswered | None]
+    ]  #: reads a surge's Deployment
     clock: Clock
 
     async def recover(self) -> None:
@@ -91,7 +94,7 @@ class Restart(Struct, frozen=True, kw_only=True):
             BundlePlanned(
                 BundleState(
                     bundle,
-                    group[0].spec.policy,
+                    PolicyName(group[0].spec.policy),
                     tuple(record.key for record in sorted(group, key=_position)),
                     group[0].spec.bundle.moves if group[0].spec.bundle else 1,
                     due=False,

@@ -21,6 +21,7 @@ from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.gang_members import GangMembers, GangUnits
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.names import RecordKey
 from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Move, PlanningContext, RebalancingConfig, workload_of
@@ -92,7 +93,7 @@ class MoveRevalidator:
             self._starts.pop(run, None)
             self._let_go()
 
-    def raise_problem_of(self, keys: Sequence[str]) -> None:
+    def raise_problem_of(self, keys: Sequence[RecordKey]) -> None:
         """Raise the first exception that judging these records has raised, and forget all of theirs."""
         problems = [self._problems.pop(key, None) for key in keys]
         for problem in filter(None, problems):

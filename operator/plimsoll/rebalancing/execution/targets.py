@@ -21,6 +21,7 @@ from plimsoll.framework import Pod, PodInfo
 from plimsoll.model.columns.admitted_shapes import as_admitted
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
+from plimsoll.model.names import RecordKey
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.execution.executor import Immediate
 from plimsoll.rebalancing.moves import instructions
@@ -71,13 +72,13 @@ class MoveTargets(Struct, frozen=True):
                 leaving=self._leaving_with(order.key),
             )
 
-    def _leaving_with(self, key: str) -> tuple[str, ...]:
+    def _leaving_with(self, key: RecordKey) -> tuple[str, ...]:
         """The pod of a move, and those that leave together with it."""
         bundle = self.machine.moves[key].bundle
         others = (each for each in self.machine.open.values() if bundle and each.bundle == bundle)
         return (self.machine.moves[key].spec.pod.uid, *(each.spec.pod.uid for each in others))
 
-    def _like(self, key: str) -> PodInfo | None:
+    def _like(self, key: RecordKey) -> PodInfo | None:
         """The pod of an earlier process's record, or another pod of its controller that runs.
 
         A pod that does not run may request more than any node would have given it.
@@ -150,5 +151,5 @@ class MoveTargets(Struct, frozen=True):
         self.book.release_owner(bundle, ReservationReason.ROOM)
 
 
-def _replacement(key: str) -> Holder:
+def _replacement(key: RecordKey) -> Holder:
     return Holder(HolderKind.REPLACEMENT, key)

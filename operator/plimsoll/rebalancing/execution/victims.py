@@ -16,6 +16,7 @@ from msgspec import Struct
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.cache import Cache
 from plimsoll.framework import PodInfo
+from plimsoll.model.names import PodUid, PolicyName, RecordKey
 from plimsoll.planning.limits import Workload, workload_key
 from plimsoll.planning.moves import Move
 from plimsoll.ports.clock import Clock
@@ -42,7 +43,7 @@ class VictimNeeds:
         self._why_not: dict[str, Callable[[], str]] = {}
 
     @contextmanager
-    def asking(self, key: str, why_not: Callable[[], str]) -> Iterator[None]:
+    def asking(self, key: RecordKey, why_not: Callable[[], str]) -> Iterator[None]:
         """Within this context, the function says why a record's victim need not leave, "" if it must."""
         self._why_not[key] = why_not
         try:
@@ -50,7 +51,7 @@ class VictimNeeds:
         finally:
             del self._why_not[key]
 
-    def needless(self, key: str) -> str:
+    def needless(self, key: RecordKey) -> str:
         """Why the victim of a record need not leave, "" if it must or the record has no victim."""
         return self._why_not[key]() if key in self._why_not else ""
 
@@ -69,7 +70,7 @@ class VictimEvictions(Struct, frozen=True, kw_only=True):
         self,
         victims: Sequence[PodInfo],
         pod: PodInfo,
-        policy: str,
+        policy: PolicyName,
         is_wanted: Callable[[], bool],
         told: Callable[[PodInfo, str], None],
     ) -> bool:
@@ -90,14 +91,14 @@ class VictimEvictions(Struct, frozen=True, kw_only=True):
                 return False
         return True
 
-    def _is_unwritten(self, uid: str) -> bool:
+    def _is_unwritten(self, uid: PodUid) -> bool:
         """Whether the server's record of this pod is outdated: a second one would be a second open one."""
         known = self.keeper.known
         return any(
             record.spec.pod.uid == uid and not self.keeper.is_written(key) for key, record in known.items()
         )
 
-    async def _evicted_already(self, uid: str) -> list[MoveState]:
+    async def _evicted_already(self, uid: PodUid) -> list[MoveState]:
         """Moves in which the Eviction API has evicted this pod, even if the watch does not show it yet.
 
         Waits while the eviction of this pod is being prepared for another preemptor, or has no response.
@@ -125,7 +126,7 @@ class VictimEvictions(Struct, frozen=True, kw_only=True):
         self,
         victim: PodInfo,
         pod: PodInfo,
-        policy: str,
+        policy: PolicyName,
         is_wanted: Callable[[], bool],
         told: Callable[[PodInfo, str], None],
     ) -> bool:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.model.names import NodeName, PodUid, RecordKey
 from plimsoll.planning.moves import Move
 from plimsoll.rebalancing.moves.events import Event, MoveDropped, PodGone, TurnReached
 from plimsoll.rebalancing.moves.instructions import CloseNode, Instruction, NodeDone, ReleaseRoom, ReserveRoom
@@ -29,15 +30,15 @@ from plimsoll.rebalancing.moves.outcomes import (
 from plimsoll.rebalancing.moves.state import BundleState, Landing, MoveStage, MoveState, Surroundings
 
 
-def bundle_of(spec: EvictionSpec, record: str) -> str:
+def bundle_of(spec: EvictionSpec, record: RecordKey) -> str:
     """Key of a move's bundle: of its policy and name, or of the record of a single move."""
     return record if spec.bundle is None else f"{spec.policy}/{spec.bundle.name}"
 
 
-def beneficiaries_of(move: Move) -> tuple[tuple[str, str], ...]:
+def beneficiaries_of(move: Move) -> tuple[tuple[PodUid, NodeName], ...]:
     """The beneficiaries of a move: uid of the pod, and its node."""
     given = move.beneficiary
-    return () if given is None else tuple((each.pod.uid, each.node) for each in given.all)
+    return () if given is None else tuple((each.pod.uid, NodeName(each.node)) for each in given.all)
 
 
 class BundleReview(Struct, frozen=True):
@@ -52,12 +53,14 @@ class BundleView(Struct, frozen=True):
     """A bundle, its moves, and the other inputs that decide which move is next."""
 
     state: BundleState
-    moves: Mapping[str, MoveState]  #: all moves by key; moves without a record are dropped when they end
+    moves: Mapping[
+        RecordKey, MoveState
+    ]  #: all moves by key; moves without a record are dropped when they end
     around: Surroundings
     in_flight: Mapping[str, int]  #: moves before their replacement, by workload uid
 
     @property
-    def left(self) -> list[str]:
+    def left(self) -> list[RecordKey]:
         """Keys of the moves that are neither begun nor skipped."""
         begun = {key for key in self.state.members if key in self.moves and self.moves[key].begun}
         return [key for key in self.state.members if key not in begun | self.state.skipped]

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.model.names import RecordKey
 from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteResult
 from plimsoll.rebalancing.moves.state import BundleState, EvictionMethod, Landing, PodFacts, TimerName
@@ -25,7 +26,7 @@ class MoveEvent(Struct, frozen=True):
 
     answers: ClassVar[str] = ""  #: the answered instruction: its ``asks``
 
-    key: str
+    key: RecordKey
 
 
 class MovePlanned(MoveEvent, frozen=True):

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.model.names import NodeName, PodUid, RecordKey
 from plimsoll.planning.moves import Move
 from plimsoll.rebalancing.moves.state import PodFacts, TimerName
 
@@ -20,7 +21,7 @@ class MoveInstruction(Struct, frozen=True):
 
     asks: ClassVar[str] = ""  #: the response, as in ``answers`` of the event; "" for none
 
-    key: str
+    key: RecordKey
 
 
 class CreateRecord(MoveInstruction, frozen=True):
@@ -63,15 +64,15 @@ class ReleaseTarget(MoveInstruction, frozen=True):
 class ReleaseReplacement(MoveInstruction, frozen=True):
     """Release the replacement's nomination: it has a node, or has ended."""
 
-    uid: str
+    uid: PodUid
 
 
 class ReserveRoom(Struct, frozen=True):
     """Reserve the room that a bundle makes, unless it is reserved."""
 
     bundle: str
-    pods: tuple[tuple[str, str], ...]  #: the beneficiaries: uid of the pod, and its node
-    leaving: frozenset[str]  #: uids of the pods that must leave to make the room
+    pods: tuple[tuple[PodUid, NodeName], ...]  #: the beneficiaries: uid of the pod, and its node
+    leaving: frozenset[PodUid]  #: uids of the pods that must leave to make the room
 
 
 class ReleaseRoom(Struct, frozen=True):

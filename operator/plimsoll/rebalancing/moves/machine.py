@@ -20,6 +20,7 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
+from plimsoll.model.names import PodUid, RecordKey
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.rebalancing.moves import bundles, events, eviction, preparation
 from plimsoll.rebalancing.moves.instructions import Instruction
@@ -74,25 +75,25 @@ class MoveMachine:
                 raise ValueError(f"two tables decide the same: {sorted(map(str, twice))}")
             self._transitions.update(table.transitions)
             self._begins.update(table.begins)
-        self._moves: dict[str, MoveState] = {}
-        self._open: dict[str, MoveState] = {}
-        self._of_pod: defaultdict[str, set[str]] = defaultdict(set)  #: keys of open moves by pod uid
+        self._moves: dict[RecordKey, MoveState] = {}
+        self._open: dict[RecordKey, MoveState] = {}
+        self._of_pod: defaultdict[PodUid, set[RecordKey]] = defaultdict(set)  #: keys of open moves by pod uid
         self._flying: Counter[str] = Counter()  #: open moves that wait for their replacement, by workload key
-        self._next: dict[str, MoveState] = {}  #: open moves that are opened or checked, by key
-        self._unrecorded: set[str] = set()  #: keys of open moves whose records were deleted
+        self._next: dict[RecordKey, MoveState] = {}  #: open moves that are opened or checked, by key
+        self._unrecorded: set[RecordKey] = set()  #: keys of open moves whose records were deleted
         self._bundles: dict[str, BundleState] = {}
-        self._stories: dict[str, deque[str]] = {}
+        self._stories: dict[RecordKey, deque[str]] = {}
         self._made: Counter[str] = Counter()  #: number of moves made, by run
 
     # -- reads ---------------------------------------------------------------------------------------
 
     @property
-    def moves(self) -> Mapping[str, MoveState]:
+    def moves(self) -> Mapping[RecordKey, MoveState]:
         """All moves by key, including ended ones that have records."""
         return MappingProxyType(self._moves)
 
     @property
-    def open(self) -> Mapping[str, MoveState]:
+    def open(self) -> Mapping[RecordKey, MoveState]:
         """The moves that have not ended; a live view."""
         return MappingProxyType(self._open)
 
@@ -105,13 +106,13 @@ class MoveMachine:
         """Number of moves that wait for their replacement, by workload uid."""
         return dict(self._flying)
 
-    def replacements(self) -> frozenset[str]:
+    def replacements(self) -> frozenset[PodUid]:
         """Uids of the pods that are credited to open moves."""
         return frozenset(
             state.replacement.uid for state in self._open.values() if state.replacement is not None
         )
 
-    def of_pod(self, pod: str) -> list[MoveState]:
+    def of_pod(self, pod: PodUid) -> list[MoveState]:
         """The open moves of a pod, by uid."""
         return [self._open[key] for key in self._of_pod.get(pod, ())]
 
@@ -169,7 +170,7 @@ class MoveMachine:
             case _:
                 return set(known)
 
-    def _concerned(self, event: events.Event) -> Sequence[str]:
+    def _concerned(self, event: events.Event) -> Sequence[RecordKey]:
         """Keys of the moves that an event concerns."""
         match event:
             case events.MoveUnplanned(key) if key in self._moves:
@@ -184,7 +185,7 @@ class MoveMachine:
             case _:
                 return ()
 
-    def _step(self, key: str, event: events.Event, now: float) -> list[Instruction]:
+    def _step(self, key: RecordKey, event: events.Event, now: float) -> list[Instruction]:
         """One transition of one move."""
         state = self._moves.get(key)
         if state is None:

@@ -25,6 +25,7 @@ from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.framework import Pod
 from plimsoll.model.kinds.metadata import OwnerReference
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
+from plimsoll.model.names import NodeName, PodUid, RecordKey
 from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.instructions import FollowReplacement, StopFollowing
 from plimsoll.rebalancing.moves.state import PodFacts
@@ -57,14 +58,14 @@ class Followed(Struct):
     passed_over: list[str] = field(default_factory=list)  #: uids of pods created while another was credited
 
     @property
-    def key(self) -> str:
+    def key(self) -> RecordKey:
         """The move's key."""
         return self.instruction.key
 
     @property
-    def pod_uid(self) -> str:
+    def pod_uid(self) -> PodUid:
         """The moved pod's uid."""
-        return self.instruction.spec.pod.uid
+        return PodUid(self.instruction.spec.pod.uid)
 
     def may_be_replaced_by(self, pod: Pod) -> bool:
         """Whether it is another pod of the record's namespace; pods elsewhere may name the same owner."""
@@ -292,10 +293,10 @@ class ReplacementSightings(Struct):
 def facts_of(pod: Pod) -> PodFacts:
     """The facts about a pod that the machine needs."""
     return PodFacts(
-        uid=pod.uid,
+        uid=PodUid(pod.uid),
         name=pod.name,
         namespace=pod.namespace,
-        node=pod.node_name,
+        node=NodeName(pod.node_name),
         phase=pod.status.phase or "Pending",
         ready=pod.is_ready,
         terminating=pod.is_terminating,

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.model.names import NodeName, PodUid, PolicyName, RecordKey
 from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteResult
 from plimsoll.records.record import recorded_workload
@@ -66,10 +67,10 @@ class EvictionMethod(StrEnum):
 class PodFacts(Struct, frozen=True):
     """The facts about a pod that the machine needs."""
 
-    uid: str
+    uid: PodUid
     name: str
     namespace: str
-    node: str = ""
+    node: NodeName = NodeName("")
     phase: str = "Pending"  #: its ``status.phase``
     ready: bool = False
     terminating: bool = False
@@ -99,7 +100,7 @@ class Landing(Struct, frozen=True):
 class MoveState(Struct, frozen=True):
     """The state of one move; moments are in monotonic seconds."""
 
-    key: str  #: ``namespace/name`` of its record, even before that is written
+    key: RecordKey  #: ``namespace/name`` of its record, even before that is written
     stage: MoveStage
     spec: EvictionSpec
     phase: Phase | None = None  #: of the record, as last passed to the store; None before its creation
@@ -133,14 +134,14 @@ class MoveState(Struct, frozen=True):
     timers: Mapping[TimerName, float] = field(default_factory=lambda: MappingProxyType({}))  #: deadlines
 
     @property
-    def policy(self) -> str:
+    def policy(self) -> PolicyName:
         """The name of its policy."""
-        return self.spec.policy
+        return PolicyName(self.spec.policy)
 
     @property
-    def pod_uid(self) -> str:
+    def pod_uid(self) -> PodUid:
         """The moved pod's uid."""
-        return self.spec.pod.uid
+        return PodUid(self.spec.pod.uid)
 
     @property
     def workload(self) -> str:
@@ -151,28 +152,30 @@ class MoveState(Struct, frozen=True):
 class BundleState(Struct, frozen=True):
     """The state that the moves of a bundle share; a single move has a bundle of one."""
 
-    key: str
-    policy: str
-    members: tuple[str, ...]  #: keys of the moves, in order
+    key: str  #: of the policy and a name, or the record's of a single move
+    policy: PolicyName
+    members: tuple[RecordKey, ...]  #: keys of the moves, in order
     size: int  #: more than the members if records of an earlier process are missing
     due: bool = True  #: whether its moves are made in turn; False while it waits for a person
     empties: str = ""  #: the node to close before its pods leave, "" for none
     closing: bool = False  #: whether the response to closing that node is outstanding
     closed: bool = False  #: whether the scheduler sees that node closed
     broken: bool = False  #: whether closing that node failed
-    beneficiaries: tuple[tuple[str, str], ...] = ()  #: the beneficiaries: uid of the pod, and its node
-    skipped: frozenset[str] = frozenset()  #: unneeded moves: the pod has left, or was requested to
-    arrived: frozenset[str] = frozenset()  #: the members that were planned, or found after a restart
+    beneficiaries: tuple[
+        tuple[PodUid, NodeName], ...
+    ] = ()  #: the beneficiaries: uid of the pod, and its node
+    skipped: frozenset[RecordKey] = frozenset()  #: unneeded moves: the pod has left, or was requested to
+    arrived: frozenset[RecordKey] = frozenset()  #: the members that were planned, or found after a restart
     parked: bool = False  #: whether it waits for other moves, or is approved and held up
 
 
 class Surroundings(Struct, frozen=True, kw_only=True):
     """What the machine reads at an event besides its state; in memory, never awaited."""
 
-    pod: Callable[[str], PodFacts | None]  #: by uid, placed or not; None if it does not exist
-    held_up: Callable[[str], str]  #: why a policy's approved moves wait; "" if they do not
-    waits: Callable[[str], bool]  #: whether a pod, by uid, still waits for a node
-    needless: Callable[[str], str]  #: why a victim, by record, need not leave; "" if it must
+    pod: Callable[[PodUid], PodFacts | None]  #: by uid, placed or not; None if it does not exist
+    held_up: Callable[[PolicyName], str]  #: why a policy's approved moves wait; "" if they do not
+    waits: Callable[[PodUid], bool]  #: whether a pod, by uid, still waits for a node
+    needless: Callable[[RecordKey], str]  #: why a victim, by record, need not leave; "" if it must
     #: The moves of approved records for the present pods; None if they would help no pod.
     proposed: Callable[[Sequence[EvictionSpec]], tuple[Move, ...] | None]
     empties: Callable[[Move], bool]  #: whether a move empties its node together with others of its bundle

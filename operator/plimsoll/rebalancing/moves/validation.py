@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase
+from plimsoll.model.names import RecordKey
 from plimsoll.rebalancing.moves.state import IN_FLIGHT, BundleState, MoveStage, MoveState, TimerName
 from plimsoll.records.record import PREEMPTION
 
@@ -39,7 +40,7 @@ class BrokenInvariantError(AssertionError):
     """An invariant between two events is violated."""
 
 
-def validated(moves: Mapping[str, MoveState], bundles: Mapping[str, BundleState]) -> None:
+def validated(moves: Mapping[RecordKey, MoveState], bundles: Mapping[str, BundleState]) -> None:
     """Check the invariants.
 
     Raises:
@@ -66,7 +67,7 @@ def _validate_move(state: MoveState) -> None:
     _hold(stage is not MoveStage.CLOSED or not state.timers, state.key, "a move that is over has deadlines")
 
 
-def _credited(moves: Mapping[str, MoveState]) -> list[str]:
+def _credited(moves: Mapping[RecordKey, MoveState]) -> list[str]:
     return [
         each.replacement.uid
         for each in moves.values()
@@ -79,7 +80,7 @@ def _at_most_once(what: str, uids: list[str]) -> None:
         _hold(times == 1, uid, f"{what} of {times} moves")
 
 
-def _validate_bundle(bundle: BundleState, moves: Mapping[str, MoveState]) -> None:
+def _validate_bundle(bundle: BundleState, moves: Mapping[RecordKey, MoveState]) -> None:
     _hold(len(set(bundle.members)) == len(bundle.members), bundle.key, "a member twice")
     if bundle.due:
         busy = (MoveStage.OPENING, MoveStage.CHECKING, MoveStage.COMMITTING)

@@ -18,6 +18,7 @@ from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Beneficiary
+from plimsoll.model.names import PolicyName, RecordKey, record_key
 from plimsoll.planning.moves import Move, workload_of
 from plimsoll.planning.surges import Surge
 from plimsoll.rebalancing.records.load_figures import moved_load
@@ -33,7 +34,7 @@ _WHAT_TO_DO = (
 )
 
 
-def spec_of(move: Move, policy: str, mode: Mode) -> EvictionSpec:
+def spec_of(move: Move, policy: PolicyName, mode: Mode) -> EvictionSpec:
     """The immutable part of a move's record."""
     pod = move.pod
     controller = pod.pod.metadata.owner
@@ -65,11 +66,11 @@ def spec_of(move: Move, policy: str, mode: Mode) -> EvictionSpec:
     )
 
 
-def key_of(move: Move, policy: str, mode: Mode, run: str) -> str:
+def key_of(move: Move, policy: PolicyName, mode: Mode, run: str) -> RecordKey:
     """``namespace/name`` of a move's record; ``run`` distinguishes the decision from others about the pod."""
     # A prediction is the same in each run: it is written once, not once per run.
     distinction = f"{policy}/{move.strategy}/{move.source}/{move.target}" if mode is Mode.DRY_RUN else run
-    return f"{move.pod.namespace}/{record_name(move.pod.name, move.pod.uid, distinction)}"
+    return record_key(move.pod.namespace, record_name(move.pod.name, move.pod.uid, distinction))
 
 
 def first_message(move: Move, mode: Mode) -> str:

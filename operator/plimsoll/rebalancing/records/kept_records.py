@@ -4,24 +4,25 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.model.names import RecordKey
 from plimsoll.records.history import is_victim
 from plimsoll.records.record import Record
 
 
-class KeptRecords(Mapping[str, Record]):
+class KeptRecords(Mapping[RecordKey, Record]):
     """Records by key. A change costs the same however many are kept."""
 
     def __init__(self) -> None:
-        self._records: dict[str, Record] = {}
-        self._by_policy: dict[str, dict[str, Record]] = {}
-        self._unfinished: dict[str, Record] = {}
+        self._records: dict[RecordKey, Record] = {}
+        self._by_policy: dict[str, dict[RecordKey, Record]] = {}
+        self._unfinished: dict[RecordKey, Record] = {}
         self._phases: dict[str, Counter[Phase | None]] = {}
 
-    def __getitem__(self, key: str) -> Record:
+    def __getitem__(self, key: RecordKey) -> Record:
         """The record of this key."""
         return self._records[key]
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[RecordKey]:
         """The keys, in the order in which they were first put."""
         return iter(self._records)
 
@@ -44,7 +45,7 @@ class KeptRecords(Mapping[str, Record]):
         else:
             self._unfinished[record.key] = record
 
-    def remove(self, key: str) -> None:
+    def remove(self, key: RecordKey) -> None:
         """Drop a record.
 
         Raises:
@@ -55,7 +56,7 @@ class KeptRecords(Mapping[str, Record]):
         self._count(record, -1)
         self._leave(record)
 
-    def of_policy(self, policy: str) -> Mapping[str, Record]:
+    def of_policy(self, policy: str) -> Mapping[RecordKey, Record]:
         """A policy's records by key, in the order in which they were first put."""
         return self._by_policy.get(policy, {})
 
@@ -63,7 +64,7 @@ class KeptRecords(Mapping[str, Record]):
         """The policies that have records."""
         return set(self._by_policy)
 
-    def unfinished(self) -> Mapping[str, Record]:
+    def unfinished(self) -> Mapping[RecordKey, Record]:
         """The records that will still change, by key."""
         return self._unfinished
 

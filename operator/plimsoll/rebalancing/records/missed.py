@@ -9,6 +9,7 @@ lists are rare.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from plimsoll.model.names import RecordKey
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.rebalancing.records.store import RETRY_S, EvictionRecordStore
@@ -22,14 +23,16 @@ class MissedDeletions:
     keeper: EvictionRecordStore
     deleted: Callable[[str, str, str], None]  #: receives namespace, name and uid of each
     clock: Clock
-    _shown: set[str] = field(default_factory=set, init=False)  #: keys of records that the watch has shown
+    _shown: set[RecordKey] = field(
+        default_factory=set, init=False
+    )  #: keys of records that the watch has shown
     _listed: Signal = field(default_factory=Signal, init=False)
 
-    def shown(self, key: str) -> None:
+    def shown(self, key: RecordKey) -> None:
         """Record that the watch shows a record."""
         self._shown.add(key)
 
-    def gone(self, key: str) -> None:
+    def gone(self, key: RecordKey) -> None:
         """Record that the watch shows a record as deleted."""
         self._shown.discard(key)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from plimsoll.model.names import RecordKey
 from plimsoll.ports.clock import Clock
 from plimsoll.records.history import counts_as_sent, latest_sent
 from plimsoll.records.record import Record
@@ -20,13 +21,13 @@ class SentTimes:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._seen: dict[str, float] = {}  #: monotonic seconds by key
+        self._seen: dict[RecordKey, float] = {}  #: monotonic seconds by key
 
-    def seen(self, key: str) -> None:
+    def seen(self, key: RecordKey) -> None:
         """Note that a record was sent, unless that is known."""
         self._seen.setdefault(key, self._clock.monotonic())
 
-    def forget(self, key: str) -> None:
+    def forget(self, key: RecordKey) -> None:
         """Forget a record."""
         self._seen.pop(key, None)
 

@@ -22,6 +22,7 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.real_load import UsedLoad
 from plimsoll.framework.field_errors import field_errors, summary
+from plimsoll.model.names import PolicyName, RecordKey, record_key
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import Records
 from plimsoll.ports.observer import Observer
@@ -72,11 +73,11 @@ class EvictionRecordStore:
     known: KeptRecords = field(default_factory=KeptRecords, init=False)
     _sent: SentTimes = field(init=False)
     changed: Signal = field(default_factory=Signal, init=False)
-    touched: dict[str, None] = field(default_factory=dict, init=False)
+    touched: dict[PolicyName, None] = field(default_factory=dict, init=False)
     #: uids of records that the watch has shown as deleted, by key of a record that is being created
-    _creating: dict[str, set[str]] = field(default_factory=dict, init=False)
+    _creating: dict[RecordKey, set[str]] = field(default_factory=dict, init=False)
     #: records to look for and delete, by key, and from when on, in monotonic seconds
-    _left: dict[str, float] = field(default_factory=dict, init=False)
+    _left: dict[RecordKey, float] = field(default_factory=dict, init=False)
     _versioned: VersionedRecords = field(init=False)
     _unwritten: UnwrittenRecords = field(init=False)
     #: whether the records of earlier processes have been taken over
@@ -141,13 +142,13 @@ class EvictionRecordStore:
             return
         status = _no_later(eviction.status or EvictionStatus(), max(self.clock.now(), created) + SKEW_S)
         uid, announced = str(meta.get("uid") or ""), announced_at(meta)
-        self._versioned.found(f"{namespace}/{name}", str(meta.get("resourceVersion") or ""))
+        self._versioned.found(record_key(namespace, name), str(meta.get("resourceVersion") or ""))
         self._remember(Record(namespace, name, eviction.spec, status, created, announced, uid))
 
     def see(self, namespace: str, name: str, phase: str) -> None:
         """Update a record's phase from the watch; another process may have changed it."""
         if phase not in UNSENT:
-            self._sent.seen(f"{namespace}/{name}")
+            self._sent.seen(record_key(namespace, name))
 
     def forget(self, namespace: str, name: str, uid: str = "") -> bool:
         """Forget a record that was deleted.
@@ -162,7 +163,7 @@ class EvictionRecordStore:
         Returns:
             Whether no record of this name is left; of one that is being created, ``create`` will tell.
         """
-        key = f"{namespace}/{name}"
+        key = record_key(namespace, name)
         if key in self._creating:
             self._creating[key].add(uid)
             return False
@@ -177,7 +178,7 @@ class EvictionRecordStore:
         return True
 
     def _touch(self, record: Record) -> None:
-        self.touched[record.spec.policy] = None
+        self.touched[PolicyName(record.spec.policy)] = None
         self.changed.notify()
 
     def of_policy(self, policy: str) -> list[Record]:
@@ -193,7 +194,7 @@ class EvictionRecordStore:
         """Records that are not finished."""
         return [*self.known.unfinished().values()]
 
-    def is_written(self, key: str) -> bool:
+    def is_written(self, key: RecordKey) -> bool:
         """Whether the server's record is up to date."""
         return key not in self._unwritten
 
@@ -212,7 +213,7 @@ class EvictionRecordStore:
     # -- writing -------------------------------------------------------------------------------------
 
     async def create(
-        self, key: str, spec: EvictionSpec, phase: Phase, reason: str, message: str, *, now: float
+        self, key: RecordKey, spec: EvictionSpec, phase: Phase, reason: str, message: str, *, now: float
     ) -> WriteResult:
         """Write a new record; one that may exist without a status is deleted again, with retries.
 
@@ -250,7 +251,7 @@ class EvictionRecordStore:
 
     async def write(
         self,
-        key: str,
+        key: RecordKey,
         phase: Phase,
         *,
         reason: str,
@@ -289,7 +290,7 @@ class EvictionRecordStore:
             self._told(changed)
         return answer
 
-    async def write_load(self, key: str, load: UsedLoad) -> WriteResult:
+    async def write_load(self, key: RecordKey, load: UsedLoad) -> WriteResult:
         """Write the use of a move's replacement; the phase stays."""
         known = self.known.get(key)
         if known is None:
@@ -323,7 +324,7 @@ class EvictionRecordStore:
             elif not answer.is_done:
                 self._unwritten.failed(key, answer)
 
-    async def _write_again(self, key: str) -> WriteResult:
+    async def _write_again(self, key: RecordKey) -> WriteResult:
         if (record := self.known.get(key)) is not None:
             return await self._write(record, ONCE)
         since = self._left.get(key)

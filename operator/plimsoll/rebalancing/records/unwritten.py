@@ -5,6 +5,7 @@ Used by :mod:`plimsoll.rebalancing.records.store`, which writes them again.
 
 from typing import NamedTuple
 
+from plimsoll.model.names import RecordKey
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.timing.retry import RetryPolicy
@@ -36,10 +37,10 @@ class UnwrittenRecords:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._records: dict[str, _Unwritten] = {}
+        self._records: dict[RecordKey, _Unwritten] = {}
         self._added = Signal()
 
-    def __contains__(self, key: str) -> bool:
+    def __contains__(self, key: RecordKey) -> bool:
         return key in self._records
 
     def __len__(self) -> int:
@@ -49,12 +50,12 @@ class UnwrittenRecords:
         """Wait until there is one."""
         await self._added.until(lambda: bool(self._records))
 
-    def due(self) -> list[str]:
+    def due(self) -> list[RecordKey]:
         """Those that may be written again now."""
         now = self._clock.monotonic()
         return [key for key, each in self._records.items() if each.due_at <= now]
 
-    def failed(self, key: str, answer: WriteResult) -> None:
+    def failed(self, key: RecordKey, answer: WriteResult) -> None:
         """It could not be written; the pauses grow where the server refuses it."""
         failures = self._records.get(key, _Unwritten()).failures + 1
         pause_s = REFUSED_RETRIES.pause_after(failures, answer) or 0.0
@@ -62,11 +63,11 @@ class UnwrittenRecords:
         self._records[key] = _Unwritten(failures, self._clock.monotonic() + pause_s, refusal)
         self._added.notify()
 
-    def discard(self, key: str) -> None:
+    def discard(self, key: RecordKey) -> None:
         """The server holds what is known of it."""
         self._records.pop(key, None)
 
-    def is_refused_again(self, key: str, answer: WriteResult) -> bool:
+    def is_refused_again(self, key: RecordKey, answer: WriteResult) -> bool:
         """Whether the server has refused this record in the same words before, so that it was reported."""
         before = self._records.get(key)
         return (

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from plimsoll.model.names import RecordKey
 from plimsoll.ports.custom_resources import Records
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.records.record import Record
@@ -18,13 +19,13 @@ class VersionedRecords:
     """The versions of records that this process has read or written last, by key."""
 
     _records: Records
-    _versions: dict[str, str] = field(default_factory=dict, init=False)
+    _versions: dict[RecordKey, str] = field(default_factory=dict, init=False)
 
-    def found(self, key: str, version: str) -> None:
+    def found(self, key: RecordKey, version: str) -> None:
         """Note the version of a record that was read or created."""
         self._versions[key] = version
 
-    def forget(self, key: str) -> None:
+    def forget(self, key: RecordKey) -> None:
         """Forget a record."""
         self._versions.pop(key, None)
 
@@ -53,7 +54,7 @@ class VersionedRecords:
             self._versions[record.key] = answer.version
         return answer
 
-    async def delete(self, key: str, uid: str = "") -> WriteResult:
+    async def delete(self, key: RecordKey, uid: str = "") -> WriteResult:
         """Delete a record by its uid, or the one that now has the name; GONE if it does not exist.
 
         Without the uid a request that takes effect late would delete a record that is made again.

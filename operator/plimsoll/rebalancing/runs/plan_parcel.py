@@ -13,6 +13,7 @@ from plimsoll.framework import PluginError, PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import Holder
+from plimsoll.model.names import PodUid
 from plimsoll.planning.strategy_run import TIMER
 
 
@@ -51,7 +52,7 @@ class PlanParcel:
             timer.seconds.update(seconds)
         return made
 
-    def known(self, uid: str) -> PodInfo | None:
+    def known(self, uid: PodUid) -> PodInfo | None:
         """A pod that both processes know."""
         return self._cluster.pods.get(uid) or self._unplaced.get(uid)
 

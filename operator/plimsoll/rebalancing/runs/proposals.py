@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from plimsoll.api.v1alpha1.annotations import ANSWERS, APPROVED
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.model.names import RecordKey, record_key
 from plimsoll.planning.moves import Move
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.execution.executor import MoveExecutor
@@ -33,12 +34,12 @@ class Approvals:
 
     def __init__(self, executor: MoveExecutor) -> None:
         self._executor = executor
-        self._said: dict[str, bool] = {}
-        self._unconfirmed: set[str] = set()  #: keys of proposals of earlier processes
+        self._said: dict[RecordKey, bool] = {}
+        self._unconfirmed: set[RecordKey] = set()  #: keys of proposals of earlier processes
 
     def annotated(self, namespace: str, name: str, annotations: Mapping[str, str]) -> None:
         """Read the annotations of a record that another client wrote."""
-        key = f"{namespace}/{name}"
+        key = record_key(namespace, name)
         answer = ANSWERS.get(annotations.get(APPROVED, ""))
         if answer is None:
             self._said.pop(key, None)
@@ -49,19 +50,19 @@ class Approvals:
 
     def forget(self, namespace: str, name: str) -> None:
         """Forget the answer on a deleted record."""
-        self._said.pop(f"{namespace}/{name}", None)
-        self._unconfirmed.discard(f"{namespace}/{name}")
+        self._said.pop(record_key(namespace, name), None)
+        self._unconfirmed.discard(record_key(namespace, name))
 
-    def take_over(self, key: str) -> bool | None:
+    def take_over(self, key: RecordKey) -> bool | None:
         """The answer to a proposal of an earlier process: False, or None as long as it is not confirmed."""
         self._unconfirmed.add(key)
         return False if self._said.get(key) is False else None
 
-    def is_confirmed(self, key: str) -> bool:
+    def is_confirmed(self, key: RecordKey) -> bool:
         """Whether a run of this process has proposed the move."""
         return key not in self._unconfirmed
 
-    def confirm(self, key: str) -> None:
+    def confirm(self, key: RecordKey) -> None:
         """A run of this process proposes the same move."""
         if key in self._unconfirmed:
             self._unconfirmed.discard(key)

@@ -28,6 +28,7 @@ from plimsoll.api.v1alpha1.scheduling_policy import (
 from plimsoll.load.states import LoadState
 from plimsoll.load.summary import LoadSummary
 from plimsoll.model.counted import agreeing, counted
+from plimsoll.model.names import PolicyName
 from plimsoll.planning.moves import EvictionPlan, Refused
 from plimsoll.planning.refusal_examples import examples
 from plimsoll.policies.run_figures import optimisation_status, sentence_of
@@ -106,9 +107,9 @@ class RunTotals(msgspec.Struct):
     completed: float | None = None
 
     @property
-    def name(self) -> str:
+    def name(self) -> PolicyName:
         """The policy's name."""
-        return self.policy.metadata.name
+        return PolicyName(self.policy.metadata.name)
 
     @property
     def spec(self) -> RebalancingSpec:

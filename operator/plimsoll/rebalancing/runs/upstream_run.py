@@ -130,8 +130,8 @@ class UpstreamEnforcement:
     async def _evict(self, move: Move, evictions: "_Evictions") -> EvictionAnswer:
         """Evict a pod; returns why it stays, if it does."""
         totals, policy = evictions.totals, evictions.totals.policy
-        name, uid = policy.metadata.name, move.pod.uid
-        if self.policies.get(name) is not policy:
+        uid = move.pod.uid
+        if self.policies.get(totals.name) is not policy:
             return EvictionAnswer(
                 EvictionResult.CLOSED, Refusal(POLICY_CHANGED.reason, POLICY_CHANGED.message)
             )
@@ -147,7 +147,7 @@ class UpstreamEnforcement:
         known = self._known_refusal(move, evictions)
         if known is not None:
             return EvictionAnswer(EvictionResult.REFUSED, known)
-        (key,) = await self.feeder.feed([move], name, Mode.ENFORCE, totals.cycle)
+        (key,) = await self.feeder.feed([move], totals.name, Mode.ENFORCE, totals.cycle)
         state, record = self.machine.moves.get(key), self.keeper.known.get(key)
         if state is not None and state.begun:
             evictions.accepted.add(uid)

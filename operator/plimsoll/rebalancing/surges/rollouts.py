@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.framework import ClusterObjects
 from plimsoll.model.kinds.deployment import Deployment, mark_of
+from plimsoll.model.names import RecordKey
 from plimsoll.planning.moves import Move
 from plimsoll.planning.surges import Deployments, obstacle
 from plimsoll.ports.objects import Rollouts
@@ -70,7 +71,7 @@ class RolloutSurges:
 
     # -- rollouts ------------------------------------------------------------------------------------
 
-    async def inspect(self, key: str, spec: EvictionSpec) -> RolloutAnswered:
+    async def inspect(self, key: RecordKey, spec: EvictionSpec) -> RolloutAnswered:
         """The state of a surge's Deployment."""
         return (await self._look(key, spec))[0]
 
@@ -101,7 +102,7 @@ class RolloutSurges:
         sight = done if answer.is_done else _sight_after(answer)
         return RolloutAnswered(seen.key, sight, answer, seen.patience_s)
 
-    async def _look(self, key: str, spec: EvictionSpec) -> tuple[RolloutAnswered, Deployment | None]:
+    async def _look(self, key: RecordKey, spec: EvictionSpec) -> tuple[RolloutAnswered, Deployment | None]:
         surge = spec.surge
         if surge is None:
             return RolloutAnswered(key, RolloutSight.GONE, WriteResult(WriteOutcome.GONE)), None

@@ -23,6 +23,7 @@ from plimsoll.model.kinds.watch_event import (
     WatchEvent,
 )
 from plimsoll.model.kinds.workload import ReplicaSet
+from plimsoll.model.names import RecordKey
 from plimsoll.rebalancing.moves.events import (
     ReplacementEvent,
     ReplacementLost,
@@ -43,7 +44,7 @@ class SurgeSightings(Struct):
     """
 
     objects: ClusterObjects
-    _followed: dict[str, Followed] = field(default_factory=dict)  #: by key of the move
+    _followed: dict[RecordKey, Followed] = field(default_factory=dict)  #: by key of the move
     _marked: dict[str, Pod] = field(default_factory=dict)  #: pods with a mark, by uid
 
     def follow(self, instruction: FollowReplacement) -> tuple[ReplacementEvent, ...]:

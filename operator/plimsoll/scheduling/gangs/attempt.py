@@ -33,6 +33,7 @@ from plimsoll.framework import SUCCESS, Code, Nomination, PodInfo, Status, unsch
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.counted import agreeing, counted
 from plimsoll.model.kinds.resource_claim import ResourceClaim
+from plimsoll.model.names import PodUid
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
@@ -272,7 +273,7 @@ class GangAttempts:
         self,
         group: Group,
         rescue: GangDecision,
-        by_uid: Mapping[str, QueuedPod],
+        by_uid: Mapping[PodUid, QueuedPod],
         message: str,
     ) -> None:
         """Nominate every member to its node, and remove the victims."""
@@ -308,7 +309,7 @@ class GangAttempts:
         self,
         group: Group,
         decision: GangDecision,
-        by_uid: Mapping[str, QueuedPod],
+        by_uid: Mapping[PodUid, QueuedPod],
         schedulers: Mapping[str, ProfileScheduler],
         began: float,
     ) -> None:
