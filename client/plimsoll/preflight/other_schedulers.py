@@ -12,6 +12,7 @@ from msgspec import Struct
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.counted import agreeing
+from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
 from plimsoll.preflight.findings import Area, Certainty, Finding, Level, Unread, unchecked
 from plimsoll.preflight.leases import Leases, is_renewed, pod_of
 from plimsoll.preflight.workloads import RunningWorkload
@@ -53,8 +54,8 @@ PROGRAMS = (
         ProgramKind.PLACES,
         frozenset({"kube-scheduler"}),
         lease="kube-scheduler",
-        reporter="default-scheduler",
-        scheduler_name="default-scheduler",
+        reporter=DEFAULT_SCHEDULER,
+        scheduler_name=DEFAULT_SCHEDULER,
     ),
     Program(
         "Volcano",

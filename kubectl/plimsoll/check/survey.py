@@ -15,6 +15,7 @@ from plimsoll.check.record_guard import AdmissionPolicies
 from plimsoll.cluster.watched_resources import AUTOSCALERS, CORE_POD_GROUPS
 from plimsoll.kube.adoption import KINDS, AdmissionObjects
 from plimsoll.kube.custom_resources import GROUP, shadowing_evictions
+from plimsoll.kube.leases import GROUP as LEASE_GROUP
 from plimsoll.kube.lists import objects
 from plimsoll.kube.resource_claims import GROUP as DEVICES
 from plimsoll.kube.resource_claims import ResourceClaims
@@ -35,7 +36,6 @@ from plimsoll.preflight.workloads import Installation, RunningWorkload, installa
 Document = Mapping[str, Any]
 
 PODS = "/api/v1/pods"
-LEASES = "/apis/coordination.k8s.io/v1/leases"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 
 #: The resources to search for other schedulers; of pods only static ones.
@@ -97,7 +97,9 @@ async def survey(session: Session, now: float, namespace: str) -> Survey:
         policies = group.create_task(
             attempt(f"{GROUP}/schedulingpolicies", lambda path: all_of(session, path))
         )
-        leases = group.create_task(attempt(LEASES, lambda path: _leases(session, path, namespace)))
+        leases = group.create_task(
+            attempt(f"{LEASE_GROUP}/leases", lambda path: _leases(session, path, namespace))
+        )
         tasks = [group.create_task(attempt(path, _workloads(session, kind))) for kind, path in WORKLOADS]
         reported = group.create_task(attempt("/api/v1/events", lambda path: _reporters(session, path)))
         devices = group.create_task(_devices(session))
