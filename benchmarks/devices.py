@@ -28,15 +28,15 @@ from rich.table import Table
 from engine import in_child, scheduler
 from plimsoll.commands.parameters import Option, command_of
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.bookings import Booking, DevicesPort
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Node, Pod, PodInfo, Snapshot, Status
-from plimsoll.framework.devices.ports import Booking, DevicesPort
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.devices.resource_claim import Consumer, ResourceClaim, ResourceClaimStatus
-from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
+from plimsoll.model.kinds.resource_claim import Consumer, ResourceClaim, ResourceClaimStatus
+from plimsoll.model.kinds.resource_slice import DeviceClass, ResourceSlice
 
 DRIVER = "gpu.example.com"
 RESOURCE = "example.com/gpu"

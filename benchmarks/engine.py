@@ -30,7 +30,7 @@ from rich.table import Table
 from plimsoll.commands.parameters import Option, command_of
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
-from plimsoll.engine.gang import place_together
+from plimsoll.engine.gangs.placement import place_together
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Node, Pod, Registry

@@ -24,6 +24,8 @@ from rich.console import Console
 from rich.table import Table
 
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.fork_devices import MOST_STEPS, TIMEOUT_S
+from plimsoll.devices.pod_devices import held_for
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
@@ -33,9 +35,8 @@ from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRe
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.validation import validate
 from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.devices.resource_claim import Consumer, ResourceClaim
-from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
-from plimsoll.planning.devices.fork_devices import MOST_STEPS, TIMEOUT_S
+from plimsoll.model.kinds.resource_claim import Consumer, ResourceClaim
+from plimsoll.model.kinds.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.planning.limits import NO_CEILING, Limits
 from plimsoll.planning.moves import PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
@@ -43,7 +44,6 @@ from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.testing.builders import a_node, a_pod
-from plimsoll.toolkit.devices.pod_devices import held_for
 
 DRIVER = "gpu.example.com"
 RESOURCE = "example.com/gpu"

@@ -25,7 +25,7 @@ def dotted(path: Path, root: Path = ROOT) -> str:
 
 
 def inner(path: str) -> str:
-    """The path of a module without its folder at the root and without ``plimsoll``: ``engine/gang.py``."""
+    """The path of a module without its folder at the root and without ``plimsoll``: ``engine/attempt.py``."""
     return path.partition("/")[2].removeprefix("plimsoll/")
 
 

@@ -1,9 +1,9 @@
 """Measures walks through the product: the modules that an event enters on its way to its effect.
 
 A *room* is a module that is entered by a call from another module; a *return* is such a call into a module
-that was entered before. Passive modules are left out: values, protocols and observers say nothing about who
-owns a step. The inner modules of a sub-package count as its front. Calls are counted until the walk has its
-effect, or for the first 300, whichever comes first::
+that was entered before. Passive modules are left out: values, protocols, observers, and plugins with what
+they call (toolkit, devices) say nothing about who owns a step. The inner modules of a sub-package count as
+its front. Calls are counted until the walk has its effect, or for the first 300, whichever comes first::
 
     with Walk() as walk:
         ...            # let an event through
@@ -27,7 +27,18 @@ PACKAGES = tuple(distributions.ROOT / each / "plimsoll" for each in distribution
 
 #: Packages and modules of values, protocols and instruments.
 PASSIVE = (
-    *("api", "framework", "model", "plugins", "ports", "telemetry", "testing", "timing", "toolkit"),
+    *(
+        "api",
+        "framework",
+        "model",
+        "ports",
+        "telemetry",
+        "testing",
+        "timing",
+        "plugins",
+        "toolkit",
+        "devices",
+    ),
     *("app.machine.clock", "engine.plugin_calls", "policies.served_profiles", "scheduling.plugin_timing"),
 )
 
@@ -51,6 +62,7 @@ POLICY_FRONTS = {
     "engine.kernel": "engine.scheduler",
     "engine.extenders": "engine.scheduler",
     "planning": "planning.planners",
+    "planning.load": "planning.proven.planner",
     "planning.proven": "planning.proven.planner",
     "rebalancing.execution": "rebalancing.execution.executor",
     "rebalancing.moves": "rebalancing.moves.machine",

@@ -20,8 +20,10 @@ import numpy as np
 from plimsoll.devices.allocator import first_found
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.extended_resources import claim_for, requests_for
+from plimsoll.devices.fork_devices import ForkDevices
 from plimsoll.devices.node_answers import shape_of
 from plimsoll.devices.pod_claims import ClaimProblem
+from plimsoll.devices.pod_devices import claims_wanted, needs_devices, resources_of
 from plimsoll.devices.pools import DeviceID, Pool, PooledDevice, PoolState
 from plimsoll.devices.requests import (
     Expression,
@@ -35,9 +37,7 @@ from plimsoll.devices.search_limits import STEPS_A_SECOND, AllocationError, Step
 from plimsoll.devices.selectors import is_selected
 from plimsoll.framework import PodInfo
 from plimsoll.model.columns.cluster import ABSENT_RESOURCES, Cluster
-from plimsoll.planning.devices.fork_devices import ForkDevices
 from plimsoll.planning.moves import replacement_of
-from plimsoll.toolkit.devices.pod_devices import claims_wanted, needs_devices, resources_of
 from plimsoll_optimal.problem import Floats, PodGroupCount
 
 Kind = tuple[Expression, ...]

@@ -21,8 +21,8 @@ from plimsoll.load.readings import PER_COLUMN_UNIT
 from plimsoll.load.states import LoadState
 from plimsoll.load.summary import RESOURCES
 from plimsoll.model.columns.cluster import CPU, MEMORY, Cluster
+from plimsoll.planning.load.load_lines import PEAK
 from plimsoll.planning.moves import Move, Objective, RebalancingConfig
-from plimsoll.planning.proven.load_lines import PEAK
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.toolkit.descheduling.fewest_moves import BAND
 from plimsoll_optimal.load_terms import LEVELS, Floats, LoadTerms

@@ -19,7 +19,6 @@ from msgspec import structs
 from plimsoll.access.rights import Access
 from plimsoll.app.scheduling_wing import GangParts
 from plimsoll.cluster.cache import Cache
-from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.cluster.watched_resources import OPTIONAL, WATCHED
@@ -28,10 +27,10 @@ from plimsoll.framework import PodInfo, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.leadership.fence import Fence
 from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
+from plimsoll.model.kinds.resource_claim import ResourceClaim
 from plimsoll.model.kinds.watch_event import (
     NodeAdded,
     NodeDeleted,
@@ -77,6 +76,7 @@ from plimsoll.testing.fakes import (
 )
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
+from plimsoll.usage.load_feed import LoadFeed
 from roadstead.kinds.podspec.placement import merge_label_keys
 from scheduling.wing_scene import WingScene
 

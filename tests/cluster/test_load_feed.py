@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from plimsoll.cluster.load_feed import METRICS_API, SILENT_S, LoadFeed
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.readings import LoadReading, LoadReadings
 from plimsoll.load.states import LoadState
@@ -13,6 +12,7 @@ from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeClock, FakeMeter, settled
+from plimsoll.usage.load_feed import METRICS_API, SILENT_S, LoadFeed
 
 CORE, BILLION = 10**9, 10**9
 

@@ -12,7 +12,7 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.device_objects import DEVICE_KINDS
 from plimsoll.cluster.ingestion import Mirror
 from plimsoll.cluster.shared_objects import SharedNodes, SharedPods
-from plimsoll.framework.devices import DeviceBook
+from plimsoll.devices.book import DeviceBook
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import SHELVES
 from plimsoll.model.kinds.pod import Pod

@@ -247,7 +247,7 @@ def test_selectors_are_evaluated_without_plimsoll(tmp_path: Path) -> None:
     asks = (
         "from plimsoll.devices.pools import PooledDevice\n"
         "from plimsoll.devices.selectors import answer_of\n"
-        "from plimsoll.model.kinds.devices.resource_slice import Device, ResourceSlice\n"
+        "from plimsoll.model.kinds.resource_slice import Device, ResourceSlice\n"
         "print(answer_of('true', PooledDevice(ResourceSlice(), Device(), is_reached=True)).error)"
     )
     core = unpacked(tmp_path / "core", "plimsoll_core")

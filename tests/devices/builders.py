@@ -6,8 +6,8 @@ from typing import Any
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.taken import Taken
 from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
-from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
+from plimsoll.model.kinds.resource_claim import AllocationResult, ResourceClaim
+from plimsoll.model.kinds.resource_slice import DeviceClass, ResourceSlice
 
 DRIVER = "gpu.example.com"
 

@@ -14,7 +14,7 @@ from plimsoll.devices.pools import PooledDevice
 from plimsoll.devices.requests import Expression, wanted_claim
 from plimsoll.devices.results import allocations
 from plimsoll.devices.search_limits import AllocationError, StepLimit, UnusablePoolError
-from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
+from plimsoll.model.kinds.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.testing.builders import a_node
 
 

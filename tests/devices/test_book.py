@@ -13,7 +13,7 @@ from plimsoll.devices.holds import DeviceHold
 from plimsoll.devices.pools import DeviceID
 from plimsoll.model.decoding import convert
 from plimsoll.model.heavy_objects import HEAVY_BYTES
-from plimsoll.model.kinds.devices.resource_claim import AllocationResult
+from plimsoll.model.kinds.resource_claim import AllocationResult
 
 
 def allocation(device: str, **more: Any) -> AllocationResult:

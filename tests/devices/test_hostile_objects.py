@@ -15,6 +15,7 @@ import pytest
 from devices.builders import a_claim, a_class, exactly
 from plimsoll.cluster.listed_objects import read_object
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.pod_devices import PodDevices
 from plimsoll.devices.search_limits import LONGEST_MESSAGE
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
@@ -22,11 +23,10 @@ from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
-from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
+from plimsoll.model.kinds.resource_claim import ResourceClaim
+from plimsoll.model.kinds.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_node, a_pod
-from plimsoll.toolkit.devices.pod_devices import PodDevices
 
 FAR = "far.example.com"
 

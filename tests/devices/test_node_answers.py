@@ -9,7 +9,7 @@ from plimsoll.devices.requests import wanted_claim
 from plimsoll.devices.results import allocations
 from plimsoll.devices.selectors import is_selected
 from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
+from plimsoll.model.kinds.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.testing.builders import a_node
 
 NODES = [a_node(name) for name in ("n0", "n1", "n2")]

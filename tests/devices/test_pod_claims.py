@@ -6,7 +6,7 @@ import pytest
 
 from devices.builders import a_claim, exactly
 from plimsoll.devices.pod_claims import are_unavailable, points_of_allocated, unprepared
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
+from plimsoll.model.kinds.resource_claim import ResourceClaim
 
 READY, BROKEN, OTHER = "Attached", "AttachFailed", "Unrelated"
 NOW, BEFORE = "2026-01-01T00:00:00Z", 1_767_225_600.0

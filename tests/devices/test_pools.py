@@ -15,7 +15,7 @@ from plimsoll.devices.node_answers import NodeAnswers
 from plimsoll.devices.pools import PoolState, pool_of, slices
 from plimsoll.devices.requests import wanted_claim
 from plimsoll.devices.selectors import is_selected
-from plimsoll.model.kinds.devices.resource_slice import ResourceSlice
+from plimsoll.model.kinds.resource_slice import ResourceSlice
 from plimsoll.testing.builders import a_node
 
 NODES = ("n0", "n1", "n2")

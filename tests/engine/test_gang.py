@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.engine.decision import AttemptOutcome
-from plimsoll.engine.gang import GangDecision, lacking_resources, place_together
+from plimsoll.engine.gangs.placement import GangDecision, lacking_resources, place_together
 from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler

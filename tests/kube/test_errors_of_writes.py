@@ -21,7 +21,7 @@ from plimsoll.kube.session.session import Session
 from plimsoll.kube.volumes import VolumePatcher
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.deployment import Deployment
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaimStatus
+from plimsoll.model.kinds.resource_claim import ResourceClaimStatus
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
 from plimsoll.ports.leases import Lease
 from plimsoll.ports.pods import ConditionUpdate

@@ -7,7 +7,7 @@ import orjson
 from devices.builders import DRIVER, a_claim
 from plimsoll.kube.resource_claims import ResourceClaims, allocation_json
 from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.devices.resource_claim import AllocationResult, Consumer, ResourceClaimStatus
+from plimsoll.model.kinds.resource_claim import AllocationResult, Consumer, ResourceClaimStatus
 from plimsoll.ports.writes import WriteOutcome
 
 ALLOCATION: dict[str, Any] = {

@@ -16,13 +16,13 @@ from large_objects.largest import is_read
 from large_objects.stage import Stage
 from large_objects.trial import BASES, Cost, Variant, tried, variants
 from plimsoll.cluster import equal_parts
+from plimsoll.devices import pod_devices
 from plimsoll.model import selectors
 from plimsoll.model.columns import pod_counts, term_counts
 from plimsoll.model.columns.columns import NameCounts
 from plimsoll.model.columns.term_counts import TermCounts
 from plimsoll.model.kinds import pod_info
 from plimsoll.plugins.node_resources_fit import NodeResourcesFit
-from plimsoll.toolkit.devices import pod_devices
 
 #: Bytes of the object, for fields that the operator reads and for others.
 SIZE, UNREAD_SIZE = 8_000, 1_000

@@ -8,7 +8,7 @@ from plimsoll.devices.book import DeviceBook
 from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
+from plimsoll.model.kinds.resource_claim import ResourceClaim
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 

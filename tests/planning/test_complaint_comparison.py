@@ -497,9 +497,9 @@ def test_the_policy_may_ask_for_more_of_every_move() -> None:
     )
 
     assert len(made_by(cluster, DUPLICATES).moves) == 1
-    assert set(why(made_by(cluster, DUPLICATES, minimum_gain=0.5)).values()) == {"SmallGain"}
+    assert set(why(made_by(cluster, DUPLICATES, minimum_gain_percent=50)).values()) == {"SmallGain"}
     cluster.set_node(a_node("n1", cpu="8", taints=["gone:NoSchedule"]))
-    assert len(made_by(cluster, TAINTS, minimum_gain=0.5).moves) == 2
+    assert len(made_by(cluster, TAINTS, minimum_gain_percent=50).moves) == 2
 
 
 # -- right before the eviction ---------------------------------------------------------------------------
@@ -713,4 +713,4 @@ def test_the_policys_gain_holds_for_strategies_with_a_gain_of_their_own() -> Non
     follow = ("FollowScore", {"marginPercent": 1})
 
     assert made_by(cluster, follow).moves != ()
-    assert made_by(cluster, follow, minimum_gain=0.9).moves == ()
+    assert made_by(cluster, follow, minimum_gain_percent=90).moves == ()

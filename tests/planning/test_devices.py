@@ -8,8 +8,8 @@ from devices.builders import a_claim
 from planning.builders import planned, reasons, targets
 from planning.device_worlds import a_made_claim, a_user, a_world, an_allocation, the_default_profile
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.fork_devices import ForkDevices, follow_devices
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.devices.fork_devices import ForkDevices, follow_devices
 from plimsoll.planning.moves import EvictionPlan, replacement_of
 
 PROFILES = {"default-scheduler": the_default_profile()}

@@ -25,9 +25,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from planning.load_worlds import AROUND, MEASURED, LoadWorld, a_policy
+from plimsoll.planning.load import load_lines
 from plimsoll.planning.moves import EvictionPlan, Move, RebalancingConfig
 from plimsoll.planning.planners import make_plan
-from plimsoll.planning.proven import load_lines
 from plimsoll.strategies.follow_score import FollowScore
 
 LOW: tuple[str, dict[str, Any]] = (

@@ -23,7 +23,7 @@ from plimsoll.framework import (
 )
 from plimsoll.framework.args import parse_args
 from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
+from plimsoll.model.kinds.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.plugins.dynamic_resources import NOT_SERVED, DynamicResources, DynamicResourcesArgs
 from plimsoll.testing.builders import a_cluster, a_node, a_pod, a_snapshot, the_info

@@ -20,11 +20,11 @@ from plimsoll.framework import (
 )
 from plimsoll.framework.columns import Cluster, LoadBook, LoadFall
 from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.devices.resource_slice import DeviceClass, DeviceClassSpec
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo, Templates
+from plimsoll.model.kinds.resource_slice import DeviceClass, DeviceClassSpec
 from plimsoll.model.kinds.storage import (
     CSIDriver,
     CSINode,

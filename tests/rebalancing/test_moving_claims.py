@@ -4,8 +4,8 @@ from typing import Any
 
 from devices.builders import DRIVER, a_claim, a_class, a_device, a_slice, exactly
 from plimsoll.devices.extended_resources import ANNOTATION
-from plimsoll.model.kinds.devices.resource_claim import Consumer, ResourceClaim
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.resource_claim import Consumer, ResourceClaim
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import settled

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.framework import ConfigurationError
 from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.model.columns.cluster import Cluster
@@ -12,6 +11,7 @@ from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.fakes import FakeClock, FakeMeter, RememberingObserver, settled
+from plimsoll.usage.load_feed import LoadFeed
 from plimsoll.usage.queried_sources import QueriedSources
 from plimsoll.usage.queried_usage import STALE_S
 from plimsoll.usage.sources import HALF_LIFE_S, UsageCollector

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from plimsoll.cluster.cache import Cache
-from plimsoll.cluster.load_feed import NODES_S, LoadFeed
 from plimsoll.engine.profile import Enabled
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.load_fall import CoolingNodes
@@ -19,6 +18,7 @@ from plimsoll.testing.fakes import (
     a_book,
     settled,
 )
+from plimsoll.usage.load_feed import NODES_S, LoadFeed
 from scheduling.wing_scene import WingScene
 
 CORE = 10**9

@@ -7,7 +7,7 @@ from simulation.branches import Line, report
 LINES = [
     Line("operator/plimsoll/app/process.py", 7, "if failure:", 2, 1),
     Line("operator/plimsoll/app/process.py", 9, "for each in ended:", 2, 2),
-    Line("core/plimsoll/engine/gang.py", 3, "if found:", 2, 0),
+    Line("core/plimsoll/engine/gangs/placement.py", 3, "if found:", 2, 0),
 ]
 
 
@@ -18,6 +18,6 @@ def test_the_least_reached_package_comes_first_and_lines_with_an_exit_left_are_l
         "| engine | 2 | 0 % |",
         "| app | 4 | 75 % |",
         "",
-        "core/plimsoll/engine/gang.py:3: 0 of 2: if found:",
+        "core/plimsoll/engine/gangs/placement.py:3: 0 of 2: if found:",
         "operator/plimsoll/app/process.py:7: 1 of 2: if failure:",
     ]

@@ -7,7 +7,7 @@ from planning.device_worlds import a_made_claim, a_user
 from plimsoll.devices.book import DeviceBook
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
+from plimsoll.model.kinds.resource_claim import ResourceClaim
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.strategies.consolidate_nodes import ConsolidateNodes
 from plimsoll.strategies.defragment_resource import DefragmentResource

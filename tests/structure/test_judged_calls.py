@@ -73,7 +73,7 @@ OTHERS: dict[str, set[str]] = {
     },
     "strategies/remove_pods_violating_inter_pod_anti_affinity.py": {"terms.lookup"},
     "toolkit/descheduling/spread_populations.py": {"known.lookup"},
-    "toolkit/devices/pod_devices.py": {"self._answer(group.answers, row)"},
+    "devices/pod_devices.py": {"self._answer(group.answers, row)"},
 }
 
 

@@ -34,7 +34,9 @@ SEARCHES = {
     "plimsoll_optimal/neighbourhoods._Unfolding._send": (
         "planning/optimal/test_neighbourhoods.py::test_the_search_for_an_order_ends_with_its_time"
     ),
-    "engine/gang._placed": ("scheduling/gangs/test_devices.py::test_a_gang_tries_a_bounded_number_of_places"),
+    "engine/gangs/placement._placed": (
+        "scheduling/gangs/test_devices.py::test_a_gang_tries_a_bounded_number_of_places"
+    ),
     **dict.fromkeys(
         (
             "devices/allocator.Search._one",
@@ -51,7 +53,7 @@ SEARCHES = {
 OTHERS = {
     "plimsoll_optimal/planner._first_steps": "each turn leaves half of the moves",
     "plimsoll_optimal/spread_repair.mend_exactly": "each turn leaves half of the moves",
-    "planning/devices/shared_claims.together": "each pod is taken once",
+    "devices/shared_claims.together": "each pod is taken once",
     "planning/strategy_run.run_strategy": "the strategy's own candidates end",
     "planning/strategy_run.proposals": "the strategy's own candidates end",
     "planning/upstream/cycle.UpstreamCycle._run": "the strategy's own candidates end",
@@ -67,7 +69,7 @@ OTHERS = {
     ".RemovePodsViolatingTopologySpreadConstraint._moved": "each turn takes pods, or leaves out a domain",
     "toolkit/descheduling/fewest_moves.FewestMoves.order": "each turn yields one of the pods",
     "toolkit/descheduling/room_search.moves_off": "each turn takes one of the node's pods",
-    "toolkit/devices/device_blocks.DeviceBlocks.if_taken": "each turn takes free devices",
+    "devices/device_blocks.DeviceBlocks.if_taken": "each turn takes free devices",
     "toolkit/scheduling/fair_shares._filled": "each turn ends the growth of a queue",
     "engine/cache/templates.TemplateCaches._keep": "each turn drops a template",
     "engine/plugin_calls._form_of": "each call goes into a part of a type",

@@ -3,7 +3,7 @@
 import msgspec
 
 from devices.builders import a_claim
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaimStatus
+from plimsoll.model.kinds.resource_claim import ResourceClaimStatus
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.testing.fakes import FakeClaims
 

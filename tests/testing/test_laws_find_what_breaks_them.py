@@ -9,7 +9,7 @@ from devices.builders import a_claim
 from plimsoll.framework import NoArgs
 from plimsoll.framework.descheduling import Candidate, Planner, Strategy, StrategyKind
 from plimsoll.framework.descheduling.proposals import Verdict
-from plimsoll.model.kinds.devices.resource_claim import Consumer, ResourceClaimStatus
+from plimsoll.model.kinds.resource_claim import Consumer, ResourceClaimStatus
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.drawn_worlds import World
 from plimsoll.testing.fakes import FakeClaims

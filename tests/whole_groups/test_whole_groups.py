@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from plimsoll.engine.gangs.topology_domains import TopologyPlacement
 from plimsoll.framework import all_feasible
 from plimsoll.framework.descheduling import context as descheduling
 from plimsoll.model.gang_members import GangUnits
 from plimsoll.rebalancing.execution import revalidation
 from plimsoll.toolkit.scheduling.gang_victims import _Portion
-from plimsoll.toolkit.scheduling.topology_domains import TopologyPlacement
 from whole_groups.world import Story, play
 
 SEEDS = (2, 3, 6, 9, 10, 19, 21)

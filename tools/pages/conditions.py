@@ -21,7 +21,7 @@ SAID_IN: Mapping[str, frozenset[str]] = {
     "policies.profiles": frozenset({"failing"}),
     "rebalancing.runs.degraded_reasons": frozenset({"of", "advice", "look_back"}),
     "rebalancing.runs.scope_review": frozenset({"troubles", "advice"}),
-    "planning.proven.load_lines": frozenset({"by_load_conditions"}),
+    "planning.load.load_lines": frozenset({"by_load_conditions"}),
     "scheduling.orphaned_pods": frozenset({"advice"}),
     "scheduling.adoption": frozenset({"look", "_difference"}),
     "app.watchdog": frozenset({"_withdraw"}),

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.bookings import Booking
 from plimsoll.devices.extended_resources import Mapped
 from plimsoll.framework import PodInfo, Status
-from plimsoll.framework.devices.ports import Booking
 from plimsoll.kube.resource_claims import allocation_json, claim_json, consumer_json, mappings_json
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim, ResourceClaimStatus
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.resource_claim import ResourceClaim, ResourceClaimStatus
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.resource_claims import ClaimAnswer

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import msgspec
 
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.bookings import Booking
+from plimsoll.devices.pod_devices import PodDevices
 from plimsoll.engine.decision import Evaluation
-from plimsoll.framework.devices.ports import Booking
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
-from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.resource_claim import ResourceClaim
+from plimsoll.model.kinds.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.model.quantity import nanos
-from plimsoll.toolkit.devices.pod_devices import PodDevices
 from recordings.device_writes import carried_out
 
 #: What a recording writes in the place of a name that is made by chance.

@@ -15,7 +15,6 @@ from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion
-from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
@@ -53,6 +52,7 @@ from plimsoll.testing.fakes import (
 )
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
+from plimsoll.usage.load_feed import LoadFeed
 
 Evicted = tuple[str, str, str, str]
 """Strategy, node, namespace and name of a pod whose eviction was accepted."""

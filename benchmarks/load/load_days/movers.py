@@ -18,7 +18,6 @@ from load_days.readings import History, Readings
 from load_days.score_plugins import mean_over
 from load_days.world import DAWN, Tenant, World
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
-from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.profile import Profile
@@ -30,14 +29,15 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Taint
 from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove
 from plimsoll.planning.limits import Ceiling, Limits
+from plimsoll.planning.load.over_used_rounds import OverUsedRounds
 from plimsoll.planning.moves import EvictionPlan, Goal, Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import ask_again, make_plan
-from plimsoll.planning.proven.over_used_rounds import OverUsedRounds
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.testing.fakes import FakeMeter
+from plimsoll.usage.load_feed import LoadFeed
 from plimsoll.usage.queried_sources import QueriedSources
 from plimsoll.usage.sources import UsageCollector
 

@@ -6,12 +6,12 @@ Devices of pods that are about to leave are held too, so no other pod gets them 
 from collections.abc import Iterable, Mapping
 
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.fork_devices import MOST_STEPS, TIMEOUT_S, follow_devices
 from plimsoll.devices.holds import DeviceHold
+from plimsoll.devices.pod_devices import held_for, needs_devices
 from plimsoll.framework import PodInfo, Snapshot
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
-from plimsoll.planning.devices.fork_devices import MOST_STEPS, TIMEOUT_S, follow_devices
-from plimsoll.toolkit.devices.pod_devices import held_for, needs_devices
+from plimsoll.model.kinds.resource_claim import AllocationResult, ResourceClaim
 
 
 def hold_of(pod: PodInfo, node: str, cluster: Cluster, leaving: Iterable[str] = ()) -> DeviceHold | None:

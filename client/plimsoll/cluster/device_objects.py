@@ -2,8 +2,8 @@
 
 from plimsoll.devices.book import DeviceBook
 from plimsoll.framework import ClusterObjects
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
-from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
+from plimsoll.model.kinds.resource_claim import ResourceClaim
+from plimsoll.model.kinds.resource_slice import DeviceClass, ResourceSlice
 
 #: Kinds in the book.
 DEVICE_KINDS = (ResourceClaim, ResourceSlice, DeviceClass)

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import PlacedPodsSubscriber
 from plimsoll.cluster.watched_resources import WatchedResource
-from plimsoll.engine.gang import lacking_resources
+from plimsoll.engine.gangs.placement import lacking_resources
 from plimsoll.framework import Pod
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod_group import CORE, PodGroup, group_key, is_core, resource_of

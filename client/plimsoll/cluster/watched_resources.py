@@ -3,11 +3,11 @@
 from msgspec import Struct
 
 from plimsoll.model.autoscalers.vertical_pod_autoscaler import VerticalPodAutoscaler
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
-from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import CORE, CorePodGroup, PodGroup
+from plimsoll.model.kinds.resource_claim import ResourceClaim
+from plimsoll.model.kinds.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.model.kinds.storage import (
     CSIDriver,
     CSINode,

@@ -1,4 +1,4 @@
-"""Reads, creates and replaces one Lease (coordination.k8s.io/v1)."""
+"""Writes the Lease of the leader election (coordination.k8s.io/v1): reads, creates and replaces it."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

@@ -20,6 +20,7 @@ from plimsoll.cluster.listed_objects import NAMED, NamedDocument, ObjectReader, 
 from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.session.errors import APIError, Gone, NotFound
 from plimsoll.kube.session.session import Session
+from plimsoll.kube.watch_backoff import WatchBackoff
 from plimsoll.model.decoding import DecodeError, read_with
 from plimsoll.model.kinds.watch_event import (
     Synced,
@@ -27,7 +28,6 @@ from plimsoll.model.kinds.watch_event import (
 )
 from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.observer import Observer
-from plimsoll.timing.backoff import Backoff
 from plimsoll.timing.signal import Signal
 
 #: Objects per page of a list, as in client-go's pager.
@@ -154,7 +154,7 @@ class Reflector:
 
     async def run(self) -> None:
         """Mirror until cancelled."""
-        backoff = Backoff()
+        backoff = WatchBackoff()
         too_old = 0
         while True:
             self._heard, self._opened = False, math.inf

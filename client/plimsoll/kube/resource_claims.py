@@ -15,13 +15,13 @@ from plimsoll.kube.session.discovery import offered
 from plimsoll.kube.session.errors import APIError, answer_of
 from plimsoll.kube.session.session import JSON, MERGE_PATCH, STRATEGIC_PATCH, Session
 from plimsoll.model.decoding import DecodeError, decode
-from plimsoll.model.kinds.devices.resource_claim import (
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.resource_claim import (
     AllocationResult,
     Consumer,
     ResourceClaim,
     ResourceClaimStatus,
 )
-from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.resource_claims import ClaimAnswer
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 

@@ -1,4 +1,4 @@
-"""Validates policies: accepts specs, and assigns a scheduler name that several policies claim to one of them.
+"""Decides whether a policy is valid, and which of several policies serves a scheduler name.
 
 Used for the status of policies and by ``plimsoll validate``.
 """

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from plimsoll.api.schema.fields import duration_s
 from plimsoll.api.schema.selectors import LabelSelectorSpec
@@ -28,7 +28,7 @@ from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.model.selectors import EVERYTHING, LabelSelector, Selector, SelectorError, compile_selector
 from plimsoll.planning.limits import Ceiling, Limits
-from plimsoll.planning.moves import Goal, Objective, RebalancingConfig
+from plimsoll.planning.moves import Goal, Objective, PolicyFigures, RebalancingConfig
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.planning.solver import INSTALL_SOLVER, has_solver
 from plimsoll.policies import schedule
@@ -104,10 +104,9 @@ def rebalancing_of(
         nodes=_selector(policy.spec.scope.node_selector, "spec.scope.nodeSelector"),
         targets=_targets(spec.evictor.node_selector),
         planner=planner,
-        anomaly_rounds=spec.anomaly_rounds,
         surge=spec.surge and planner is not Planner.UPSTREAM,
-        minimum_gain=None if spec.minimum_gain_percent is None else spec.minimum_gain_percent / 100,
         goal=Goal(Objective(optimizer.objective), float(optimizer.time_limit_seconds), optimizer.move_price),
+        **asdict(msgspec.convert(spec, PolicyFigures, from_attributes=True)),
     )
 
 

@@ -1,4 +1,4 @@
-"""Schedules the runs of policies, and decides which events hasten one; the only importer of APScheduler."""
+"""Decides when each policy runs, and which events hasten a run; the only importer of APScheduler."""
 
 import asyncio
 import math

@@ -1,4 +1,4 @@
-"""Judges scheduler names: the state of a pod's scheduler, and the reason for which a name has none.
+"""Decides whether any scheduler serves the scheduler name of a pod, and why none does.
 
 Kubernetes has no list of schedulers. One is recognized by its effects: it has placed a pod, or has written
 why it could not.

@@ -1,4 +1,4 @@
-"""Decides the conditions of each policy (Accepted, Ready, Degraded), and writes its status with retries."""
+"""Derives the conditions of a policy (Accepted, Ready, Degraded) from what its parts report; writes them."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence

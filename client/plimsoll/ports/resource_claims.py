@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from plimsoll.devices.extended_resources import Mapped
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim, ResourceClaimStatus
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.resource_claim import ResourceClaim, ResourceClaimStatus
 from plimsoll.ports.writes import WriteResult
 
 #: Prevents the deletion of a claim that has devices.

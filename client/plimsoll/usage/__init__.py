@@ -1,1 +1,1 @@
-"""Use of nodes and pods, as the metrics API and Prometheus measure it."""
+"""Reads measured use of nodes and pods, from the metrics API and Prometheus, into the load book."""

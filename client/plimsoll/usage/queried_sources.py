@@ -19,13 +19,13 @@ import msgspec
 from plimsoll.api.v1alpha1.metrics_providers import PROMETHEUS
 from plimsoll.api.v1alpha1.prometheus import PrometheusProviderSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.cluster.load_feed import SHARED_S, LoadFeed
 from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.usage import MEASURED, PrometheusReader
 from plimsoll.ports.writes import WriteResult
+from plimsoll.usage.load_feed import SHARED_S, LoadFeed
 from plimsoll.usage.queried_usage import all_queries, node_readings, pod_readings
 
 #: Seconds between two readings of a source, and between two checks of what is due.

@@ -24,12 +24,12 @@ from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHE
 from plimsoll.api.v1alpha1.prometheus import PrometheusProviderSpec
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.framework.descheduling.measurements import Measurements, Sample
 from plimsoll.model.kinds.node import Node
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.usage.load_feed import LoadFeed
 from plimsoll.usage.queried_sources import QueriedSources, vectors_of
 from plimsoll.usage.queried_usage import STALE_S, Usage, node_usage, pod_usage, sound
 

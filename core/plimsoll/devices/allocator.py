@@ -1,4 +1,4 @@
-"""Searches one node's devices for all claims of a pod.
+"""Decides which devices of one node the claims of a pod get: the first set that a bounded search finds.
 
 The search is depth first, in the order of claims, requests and devices; it takes the first solution and
 scores none. The number of steps can be exponential; a search gives up after a limit.

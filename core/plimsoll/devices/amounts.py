@@ -9,7 +9,7 @@ Source: Kubernetes v1.36, ``structured/internal/incubating/consumable_capacity.g
 from collections.abc import Mapping
 from typing import Protocol, TypeAlias, TypeVar
 
-from plimsoll.model.kinds.devices.resource_slice import (
+from plimsoll.model.kinds.resource_slice import (
     AmountText,
     CapacityPolicy,
     CapacityRange,

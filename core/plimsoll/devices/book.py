@@ -16,9 +16,9 @@ from plimsoll.devices.pools.slices import Slices
 from plimsoll.devices.taken import Taken
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.heavy_objects import is_heavy
-from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
-from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.resource_claim import AllocationResult, ResourceClaim
+from plimsoll.model.kinds.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.model.layered_dict import halved
 
 #: Number of logged changes of pools; a reader of older ones reviews all nodes.

@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from plimsoll.model.kinds.devices.resource_slice import (
+from plimsoll.model.kinds.resource_slice import (
     AttributeValue,
     DeviceAttribute,
     DeviceCapacity,

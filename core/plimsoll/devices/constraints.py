@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from plimsoll.devices.pools import PooledDevice
-from plimsoll.model.kinds.devices.resource_claim import DeviceConstraint
-from plimsoll.model.kinds.devices.resource_slice import AttributeValue
+from plimsoll.model.kinds.resource_claim import DeviceConstraint
+from plimsoll.model.kinds.resource_slice import AttributeValue
 
 
 class ClaimConstraint(Protocol):

@@ -6,8 +6,8 @@ from plimsoll.devices.amounts import amounts_of, by_full_name
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.pools import DeviceID, PoolKey
 from plimsoll.devices.taken import Taken, device_of
-from plimsoll.model.kinds.devices.resource_claim import AllocatedDevice, ResourceClaim
-from plimsoll.model.kinds.devices.resource_slice import Device
+from plimsoll.model.kinds.resource_claim import AllocatedDevice, ResourceClaim
+from plimsoll.model.kinds.resource_slice import Device
 
 
 def contested(book: DeviceBook, claim: ResourceClaim) -> str:

@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from plimsoll.model.kinds.devices.resource_claim import (
+from plimsoll.model.kinds.metadata import ObjectMeta, OwnerReference
+from plimsoll.model.kinds.pod import Container, Pod
+from plimsoll.model.kinds.requests import is_extended
+from plimsoll.model.kinds.resource_claim import (
     DeviceClaim,
     DeviceRequest,
     ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimSpec,
 )
-from plimsoll.model.kinds.devices.resource_slice import DeviceClass
-from plimsoll.model.kinds.metadata import ObjectMeta, OwnerReference
-from plimsoll.model.kinds.pod import Container, Pod
-from plimsoll.model.kinds.requests import is_extended
+from plimsoll.model.kinds.resource_slice import DeviceClass
 from plimsoll.model.quantity import QuantityError, units
 
 #: Prefix of a class's name as an extended resource if it has no other name.

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from plimsoll.devices.pools import PoolKey
 from plimsoll.devices.taken import Taken, device_of
-from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
+from plimsoll.model.kinds.resource_claim import AllocationResult, ResourceClaim
 
 
 class DeviceHold(NamedTuple):

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 
 from plimsoll.devices.search_limits import shortened
-from plimsoll.model.kinds.devices.resource_claim import AllocatedDevice, AllocationResult, ResourceClaim
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod, PodResourceClaim
+from plimsoll.model.kinds.resource_claim import AllocatedDevice, AllocationResult, ResourceClaim
 
 #: Alternatives are scored by their position: the first of eight scores most.
 MOST_ALTERNATIVES = 8

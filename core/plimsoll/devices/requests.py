@@ -10,14 +10,14 @@ from msgspec import Struct
 
 from plimsoll.devices.amounts import Amounts, amount_of
 from plimsoll.devices.search_limits import shortened
-from plimsoll.model.kinds.devices.resource_claim import (
+from plimsoll.model.kinds.pod import Toleration
+from plimsoll.model.kinds.resource_claim import (
     DeviceConstraint,
     DeviceRequest,
     ExactDeviceRequest,
     ResourceClaim,
 )
-from plimsoll.model.kinds.devices.resource_slice import DeviceClass, DeviceSelector, DeviceTaint
-from plimsoll.model.kinds.pod import Toleration
+from plimsoll.model.kinds.resource_slice import DeviceClass, DeviceSelector, DeviceTaint
 from plimsoll.model.read_once import ReadOnce
 
 #: Maximum number of devices of a claim.

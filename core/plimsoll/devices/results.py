@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from plimsoll.devices.allocator import Found, Given
 from plimsoll.devices.amounts import written
 from plimsoll.devices.requests import WantedClaim, WantedDevices
-from plimsoll.model.kinds.devices.resource_claim import (
+from plimsoll.model.kinds.resource_claim import (
     AllocatedDevice,
     AllocatedDevices,
     AllocationResult,

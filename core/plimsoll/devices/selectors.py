@@ -7,7 +7,7 @@ from plimsoll.devices import cel
 from plimsoll.devices.pools import PooledDevice
 from plimsoll.devices.requests import Expression
 from plimsoll.devices.search_limits import AllocationError, StepLimit
-from plimsoll.model.kinds.devices.resource_slice import Device, DeviceAttribute
+from plimsoll.model.kinds.resource_slice import Device, DeviceAttribute
 
 if TYPE_CHECKING:
     from dra_cel import DeviceView

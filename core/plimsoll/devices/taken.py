@@ -7,7 +7,7 @@ from collections.abc import Iterable, MutableMapping
 
 from plimsoll.devices.amounts import Amounts, amount_of, by_full_name
 from plimsoll.devices.pools import DeviceID
-from plimsoll.model.kinds.devices.resource_claim import AllocatedDevice, AllocationResult
+from plimsoll.model.kinds.resource_claim import AllocatedDevice, AllocationResult
 from plimsoll.model.layered_dict import halved
 
 

@@ -21,8 +21,8 @@ from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.status import SUCCESS, Diagnosis, Status
 from plimsoll.model.columns.columns import BoolArray, IntArray, RowArray
 from plimsoll.model.columns.snapshot import Snapshot
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.resource_claim import ResourceClaim
 from plimsoll.model.structural import Structural
 
 #: The lowest and highest score of a node after NormalizeScore.

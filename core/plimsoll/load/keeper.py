@@ -1,4 +1,4 @@
-"""Updates the load book of a cluster from readings.
+"""Decides which readings of load are fresh and which are stale, and updates the load book from them.
 
 The use of a node in addition to its pods (system use) is smoothed as a difference: a reading of the node less
 the use of its pods, as measured, or as in the book if no source measures them. If only nodes are measured, a

@@ -1,4 +1,4 @@
-"""Defines the readings of one source as columns, and the settings by which they are judged.
+"""Defines the readings of one source as columns, and the settings by which they are smoothed and age.
 
 Units throughout this package: cpu in billionths of a core, memory in bytes, times in seconds since the epoch.
 Axis letters: M readings, 2 resources (``CPU``, ``MEMORY``).

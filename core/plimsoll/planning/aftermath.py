@@ -14,11 +14,11 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
+from plimsoll.devices.fork_devices import follow_devices
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.measurements import Measurements
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import PodCondition, PodStatus
-from plimsoll.planning.devices.fork_devices import follow_devices
 from plimsoll.planning.moves import Move, PlanningContext, replacement_of, replacement_uid
 
 

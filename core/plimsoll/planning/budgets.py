@@ -1,4 +1,4 @@
-"""Checks PodDisruptionBudgets before the Eviction API does, and counts the disruptions of one plan.
+"""Decides whether a PodDisruptionBudget refuses a move, before the Eviction API does.
 
 :mod:`plimsoll.planning.history` decides how long a budget that blocked an eviction is left alone.
 

@@ -1,4 +1,4 @@
-"""History of moves: owners held back, budgets in back-off, and pauses of policies.
+"""Decides by past moves what rests: owners held back, budgets in back-off, pauses of policies.
 
 A move is fruitless if its replacement returned to the node it left or was not ready in time, or if the API
 server refused the eviction for a reason other than a budget. A move of planner Optimal is also fruitless if

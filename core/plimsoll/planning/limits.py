@@ -1,4 +1,4 @@
-"""Limits on the evictions of one cycle, and their remaining amounts.
+"""Decides whether one more eviction exceeds a limit of the policy's cycle; keeps the remaining amounts.
 
 Order of checks, as in descheduler: total, node, namespace. In addition to upstream, evictions within a minute
 and budgets by time of day are checked after the total, and the workload at the end.

@@ -89,7 +89,22 @@ class HoldReason(StrEnum):
     RESTING = "Resting"  #: moves kept failing or returning
 
 
-class RebalancingConfig(Struct, frozen=True):
+class PolicyFigures(Struct, frozen=True, kw_only=True):
+    """What planners read of ``spec.rebalancing`` unchanged: fields of the same names are carried over.
+
+    Attributes:
+        anomaly_rounds: Cycles in a row in which a node must be over-used before pods are moved off it for
+            that; planner Upstream does not wait.
+        minimum_gain_percent: Percentage of the possible maximum by which the target's total must at least
+            exceed that of the pod's own node, if that is still feasible. None requires ``SCORE_GAIN`` where
+            only the score justifies a move, and no gain where the strategy's complaints decide.
+    """
+
+    anomaly_rounds: int = 1
+    minimum_gain_percent: int | None = None
+
+
+class RebalancingConfig(PolicyFigures, frozen=True):
     """A policy in plain values.
 
     Attributes:
@@ -99,12 +114,7 @@ class RebalancingConfig(Struct, frozen=True):
         profiles: Profiles by scheduler name, which place the replacements.
         forecast: The profile assumed for other schedulers; None refuses their pods.
         targets: Nodes that may be targets.
-        minimum_gain: Share of the possible maximum by which the target's total must at least exceed that of
-            the pod's own node, if that is still feasible. None requires ``SCORE_GAIN`` where only the score
-            justifies a move, and no gain where the strategy's complaints decide.
         planner: The planner's name.
-        anomaly_rounds: Cycles in a row in which a node must be over-used before pods are moved off it for
-            that; planner Upstream does not wait.
         surge: Whether pods that are protected from eviction are moved by a rollout of their Deployment.
         hold: Why no move is made whatever the plan says, such as a stop; None if moves are made.
     """
@@ -116,10 +126,8 @@ class RebalancingConfig(Struct, frozen=True):
     limits: Limits = field(default_factory=Limits)
     nodes: Selector = EVERYTHING
     targets: Selector = EVERYTHING
-    minimum_gain: float | None = None
     planner: Planner = Planner.PROVEN
     goal: Goal = Goal()
-    anomaly_rounds: int = 1
     surge: bool = False
     own_evictors: Mapping[int, Sequence[Evictor]] = field(default_factory=dict)
     hold: Refusal | None = None

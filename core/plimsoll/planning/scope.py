@@ -1,4 +1,4 @@
-"""Excludes pods outside the policy's scope; runs before all other evictors."""
+"""Decides which pods are outside the policy's scope; runs before all other evictors."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""Selects pods that a surge can move: a rollout makes the new pod ready before the old one is deleted.
+"""Decides which pods a surge may move: a rollout makes the new pod ready before the old one is deleted.
 
 A rollout replaces all pods of a Deployment at the configured pace. It moves a single pod without downtime
 exactly if the Deployment wants one pod, may have one more and none fewer, and is not rolling out. All other

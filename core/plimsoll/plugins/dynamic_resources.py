@@ -24,28 +24,21 @@ from msgspec import Struct
 from pydantic import Field, ValidationInfo, field_validator
 
 from plimsoll import framework as fwk
-from plimsoll.framework.columns import RowArray
-from plimsoll.framework.devices import (
-    ALL_OF_INVALID,
-    ALL_OF_UPDATED,
-    INVALID,
-    NOT_FREE,
-    STEPS_A_SECOND,
-    ClaimProblem,
-    DeviceBook,
-    MissingClassError,
-    claims_of,
-    wanted_claim,
-)
-from plimsoll.framework.devices.ports import DEALLOCATED, DELETED, Booking, DevicesPort
-from plimsoll.toolkit.devices.pod_devices import (
+from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.bookings import DEALLOCATED, DELETED, Booking, DevicesPort
+from plimsoll.devices.fork_bookings import DecidedBookings
+from plimsoll.devices.node_answers import ALL_OF_INVALID, ALL_OF_UPDATED, INVALID, NOT_FREE
+from plimsoll.devices.pod_claims import ClaimProblem, claims_of
+from plimsoll.devices.pod_devices import (
     UNAVAILABLE,
     PodDevices,
     claims_wanted,
     pod_devices,
     resources_of,
 )
-from plimsoll.toolkit.scheduling.fork_bookings import DecidedBookings
+from plimsoll.devices.requests import MissingClassError, wanted_claim
+from plimsoll.devices.search_limits import STEPS_A_SECOND
+from plimsoll.framework.columns import RowArray
 
 NOT_SERVED = "resource claims are not served by this scheduler; remove spec.resourceClaims or use another"
 IN_FLIGHT = "is in the process of being allocated"

@@ -36,8 +36,9 @@ from msgspec import Struct
 from pydantic import Field, field_validator
 
 from plimsoll import framework as fwk
+from plimsoll.devices.book import is_served_by_devices
+from plimsoll.devices.extended_resources import classes_by_resource
 from plimsoll.framework.columns import PODS, Capacity, allocatable_of, columns_of, is_extended, is_scalar
-from plimsoll.framework.devices import classes_by_resource, is_served_by_devices
 from plimsoll.framework.resource_rules import AllocationRule, RoomRule, ScoredRoom, WantedRoom
 from plimsoll.framework.selectors import is_label_key
 from plimsoll.toolkit.scheduling.resource_points import (

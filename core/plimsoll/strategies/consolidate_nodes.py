@@ -31,6 +31,8 @@ from typing import Annotated, ClassVar, Self, TypeAlias
 import numpy as np
 from pydantic import Field, StrictInt, StrictStr, model_validator
 
+from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.device_use import DeviceUse
 from plimsoll.framework import IntArray, Node, PluginArgs, PodInfo
 from plimsoll.framework.columns import CPU, MEMORY, PER_COLUMN_UNIT, LoadState
 from plimsoll.framework.descheduling import (
@@ -46,12 +48,10 @@ from plimsoll.framework.descheduling import (
 from plimsoll.framework.descheduling.complaints import Complaint, Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.measurements import Protected
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates
-from plimsoll.framework.devices import DeviceBook
 from plimsoll.framework.selectors import is_closed
 from plimsoll.toolkit.descheduling.disruption_signals import not_emptied
 from plimsoll.toolkit.descheduling.node_usage import NodeUsage, RequestedUsage
 from plimsoll.toolkit.descheduling.node_utilization import Percentages, check_thresholds
-from plimsoll.toolkit.devices.device_use import DeviceUse
 
 #: Annotation of the mirror pod of a static pod.
 MIRROR = "kubernetes.io/config.mirror"

@@ -28,18 +28,19 @@ from typing import ClassVar, Self
 import numpy as np
 from pydantic import Field, StrictInt, StrictStr, field_validator, model_validator
 
+from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.device_blocks import BlockCount, DeviceGroup, blocks_of, open_devices
+from plimsoll.devices.device_room import DeviceRoom
+from plimsoll.devices.device_rows import DeviceRows
+from plimsoll.devices.taken import Taken
 from plimsoll.framework import BoolArray, IntArray, Node, PluginArgs
 from plimsoll.framework.columns import PODS, RowArray, milli, units
 from plimsoll.framework.descheduling import Planner, Strategy, StrategyContext, StrategyKind, Verdict
 from plimsoll.framework.descheduling.complaints import Complaint, Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.proposals import Bundle, Candidates
-from plimsoll.framework.devices import DeviceBook, Taken
 from plimsoll.toolkit.counted_words import counted
 from plimsoll.toolkit.descheduling.best_fit import BestFit
-from plimsoll.toolkit.descheduling.device_room import DeviceRoom
 from plimsoll.toolkit.descheduling.room_search import moves_off, promising
-from plimsoll.toolkit.devices.device_blocks import BlockCount, DeviceGroup, blocks_of, open_devices
-from plimsoll.toolkit.devices.device_rows import DeviceRows
 
 #: Blocks that need no other resources.
 _NO_END = 2**31

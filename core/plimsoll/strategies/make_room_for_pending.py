@@ -38,6 +38,8 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
+from plimsoll.devices.device_room import DeviceRoom
+from plimsoll.devices.devices_wanted import DevicesWanted, wanted_devices
 from plimsoll.framework import IntArray, PluginArgs, PodInfo
 from plimsoll.framework.columns import RowArray
 from plimsoll.framework.descheduling import (
@@ -50,11 +52,9 @@ from plimsoll.framework.descheduling import (
 )
 from plimsoll.framework.descheduling.proposals import Beneficiary, Bundle, Candidate, Candidates
 from plimsoll.toolkit.descheduling.best_fit import BestFit
-from plimsoll.toolkit.descheduling.device_room import DeviceRoom
 from plimsoll.toolkit.descheduling.eviction_order import deletion_cost
 from plimsoll.toolkit.descheduling.pod_scope import NamespacesArg
 from plimsoll.toolkit.descheduling.room_search import moves_off, promising
-from plimsoll.toolkit.devices.devices_wanted import DevicesWanted, wanted_devices
 
 #: Maximum number of bundles compared for one pending pod, and of those proposed.
 COMPARED, PROPOSED = 8, 4

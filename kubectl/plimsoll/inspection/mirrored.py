@@ -12,7 +12,6 @@ from plimsoll.api.v1alpha1.eviction import Eviction, EvictionStatus
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion, Mirror
 from plimsoll.cluster.listed_objects import event_of, read_object
-from plimsoll.cluster.load_feed import load_readings
 from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.watched_resources import DEVICES, OPTIONAL, WATCHED
@@ -27,6 +26,7 @@ from plimsoll.policies.extensions import declared_here
 from plimsoll.ports.observer import Observer
 from plimsoll.records.record import Record
 from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SnapshotContent
+from plimsoll.usage.load_feed import load_readings
 
 #: A snapshot has a single reading, which counts unchanged.
 ONE_READING = LoadSettings(warm_up_s=0.0, least_readings=1)

@@ -1,4 +1,4 @@
-"""Defines the meaning and the remedy of each reason of a refusal, for commands, reports and documents.
+"""Defines what each reason for which a pod is not moved means, and its remedy, for all who show it.
 
 A refusal has its own sentence with the facts of the case; what is here holds for every case of the reason.
 """

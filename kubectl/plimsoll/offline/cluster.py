@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
-from plimsoll.engine.gang import place_together
+from plimsoll.engine.gangs.placement import place_together
 from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.scheduler import Choose, ProfileScheduler

@@ -24,6 +24,7 @@ from plimsoll.offline.cluster import OfflineCluster
 from plimsoll.planning import context
 from plimsoll.planning.context import RATE_S, PlanningFacts, SentMove, under_way
 from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove, UnreadyReplacement
+from plimsoll.planning.load.over_used_rounds import OverUsedRounds
 from plimsoll.planning.moves import (
     EvictionPlan,
     HoldReason,
@@ -34,7 +35,6 @@ from plimsoll.planning.moves import (
     workload_of,
 )
 from plimsoll.planning.planners import make_plan
-from plimsoll.planning.proven.over_used_rounds import OverUsedRounds
 from plimsoll.planning.surges import Deployments
 from plimsoll.policies.schedule import FIRST_RUN, next_time
 from plimsoll.simulation.figures import Figures, sample

@@ -18,10 +18,10 @@ from plimsoll.cluster.watched_resources import OPTIONAL, WATCHED
 from plimsoll.devices.extended_resources import ANNOTATION as EXTENDED
 from plimsoll.model.decoding import DecodeError, decode_in_part
 from plimsoll.model.kinds.deployment import SURGED, Deployment, DeploymentSpec
-from plimsoll.model.kinds.devices.resource_claim import AllocatedDevices, DeviceClaim
-from plimsoll.model.kinds.devices.resource_slice import DeviceClassSpec
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import PodSpec
+from plimsoll.model.kinds.resource_claim import AllocatedDevices, DeviceClaim
+from plimsoll.model.kinds.resource_slice import DeviceClassSpec
 from plimsoll.model.kinds.volume_claims import (
     BIND_COMPLETED,
     CLASS_ANNOTATION,

@@ -25,7 +25,6 @@ from plimsoll.app.start_check import StartCheck
 from plimsoll.app.startup import Startup
 from plimsoll.app.supervision import Supervision
 from plimsoll.cluster.cache import Cache
-from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
@@ -67,6 +66,7 @@ from plimsoll.telemetry.scheduling import MetricsObserver
 from plimsoll.telemetry.scraped_state import Sources, StateCollector
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
+from plimsoll.usage.load_feed import LoadFeed
 
 if TYPE_CHECKING:
     from plimsoll.app.memory.live_views import LiveViews

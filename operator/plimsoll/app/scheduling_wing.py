@@ -13,9 +13,9 @@ from plimsoll.access.rights import Access
 from plimsoll.cluster.ingestion import EventSubscriber, Ingestion, Mirror, OfTypes
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
+from plimsoll.devices.book import DeviceBook
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import ActionType, ClusterEvent, EventResource, NoArgs
-from plimsoll.framework.devices import DeviceBook
 from plimsoll.leadership.work_under_way import WorkUnderWay
 from plimsoll.model.kinds.watch_event import (
     ObjectAdded,

@@ -4,7 +4,6 @@ from msgspec import Struct
 
 from plimsoll.access.rights import Access
 from plimsoll.app.machine.machine import Machine
-from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.kube.events import EventPoster
@@ -13,6 +12,7 @@ from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
+from plimsoll.usage.load_feed import LoadFeed
 
 
 class SharedParts(Struct, frozen=True):

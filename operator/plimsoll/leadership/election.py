@@ -1,4 +1,4 @@
-"""Decides one candidate's part in the leader election: a state machine without I/O, clock or randomness.
+"""Decides whether this candidate leads: a state machine without I/O, clock or randomness.
 
 The shell (:mod:`plimsoll.leadership.leader`) passes in one event, carries out the returned instruction, and
 reports the result as the next event::

@@ -1,4 +1,4 @@
-"""Stops the moves of policies: by the stop button, or when pods have lost their places.
+"""Decides when the moves of policies stop: the stop button, or pods that have lost their places.
 
 A breaker refuses each move of a plan with its reason, and again right before each eviction.
 

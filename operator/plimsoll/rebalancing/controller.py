@@ -1,4 +1,4 @@
-"""Schedules the runs of policies, and passes changes of policies to the moves under way."""
+"""Starts the runs of policies when they are due, and passes changes of policies to the moves under way."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

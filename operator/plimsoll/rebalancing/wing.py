@@ -13,7 +13,6 @@ from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.limits import EvictionLimits
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.ingestion import EventSubscriber, OfTypes
-from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
@@ -78,6 +77,7 @@ from plimsoll.rebalancing.runs.upstream_run import UpstreamEnforcement
 from plimsoll.rebalancing.ways import SurgeWay
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
+from plimsoll.usage.load_feed import LoadFeed
 from plimsoll.usage.queried_sources import QueriedSources
 from plimsoll.usage.sources import UsageCollector
 

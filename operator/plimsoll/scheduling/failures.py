@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 
 from plimsoll.cluster.reservations import ReservationBook
+from plimsoll.devices.bookings import DEALLOCATED, DELETED
 from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.plugin_calls import OverBudgetError
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Nomination
 from plimsoll.framework.columns import GangMembers
-from plimsoll.framework.devices.ports import DEALLOCATED, DELETED
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer

@@ -12,6 +12,7 @@ from fuzzing import specimens
 from fuzzing.target import Bound, Broken, Target, kind_of, text_of
 from plimsoll.cluster.listed_objects import read_object
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.pod_devices import PodDevices
 from plimsoll.devices.requests import MissingClassError
 from plimsoll.devices.search_limits import AllocationError
 from plimsoll.engine.attempt import schedule
@@ -21,11 +22,10 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
-from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
+from plimsoll.model.kinds.resource_claim import ResourceClaim
+from plimsoll.model.kinds.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_node, a_pod
-from plimsoll.toolkit.devices.pod_devices import PodDevices
 
 #: The neighbour's driver, which comes before those of others.
 NEAR = "a.near"
@@ -328,7 +328,7 @@ _BOUND = Bound(seconds=4.0, seconds_each=2e-5, memory=2**25, memory_each=400.0)
 TARGETS = (
     Target(
         "resource-slices",
-        "model.kinds.devices, devices.pools",
+        "model.kinds.resource_slice, devices.pools",
         "a ResourceSlice of somebody else, and pods that ask for its devices or for others",
         slices,
         _slice_seeds,
@@ -337,7 +337,7 @@ TARGETS = (
     ),
     Target(
         "device-classes",
-        "model.kinds.devices, devices.requests",
+        "model.kinds.resource_slice, devices.requests",
         "a DeviceClass of somebody else, until it is deleted",
         classes,
         _class_seeds,
@@ -346,7 +346,7 @@ TARGETS = (
     ),
     Target(
         "resource-claims",
-        "model.kinds.devices, devices.allocator, devices.taken",
+        "model.kinds.resource_claim, devices.allocator, devices.taken",
         "a ResourceClaim of somebody else, allocated or not",
         claims,
         _claim_seeds,

@@ -17,6 +17,7 @@ import plimsoll.model
 import plimsoll.planning
 import plimsoll.plugins
 import plimsoll.strategies
+from plimsoll.devices.fork_devices import ForkDevices
 from plimsoll.framework.descheduling.pod_indexes import PodGroups
 from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
@@ -26,7 +27,6 @@ from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.metadata import OwnerReference
 from plimsoll.model.kinds.pod import Pod, PodCondition
 from plimsoll.model.kinds.pod_info import PodInfo
-from plimsoll.planning.devices.fork_devices import ForkDevices
 from plimsoll.testing.builders import a_node, a_pod
 
 #: What tells when an index changed, or who shares it, not what it says.

@@ -12,11 +12,11 @@ from planning.device_worlds import a_made_claim, a_user, a_world, an_allocation
 from planning.rounds import PLACE, UNLIMITED, a_policy
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.contested import contested
+from plimsoll.devices.fork_devices import ForkDevices, follow_devices
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
-from plimsoll.planning.devices.fork_devices import ForkDevices, follow_devices
+from plimsoll.model.kinds.resource_claim import ResourceClaim
 from plimsoll.planning.moves import (
     EvictionPlan,
     Goal,

@@ -11,8 +11,8 @@ from plimsoll.framework.descheduling.measurements import NodeClasses
 from plimsoll.load.keeper import LoadKeeper
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove
+from plimsoll.planning.load.over_used_rounds import OverUsedRounds
 from plimsoll.planning.moves import EvictionPlan, workload_of
-from plimsoll.planning.proven.over_used_rounds import OverUsedRounds
 
 HOT = ([2_000] * 4, [100])
 STRATEGY = "LowNodeUtilization"

@@ -267,8 +267,8 @@ def test_targets_may_be_restricted() -> None:
 
 def test_a_small_gain_is_not_worth_an_eviction() -> None:
     """The policy's minimum is a share of what a node can score at most, here 100 points."""
-    assert reasons(planned(crowded(), "p0", minimum_gain=0.51)) == {"p0": "SmallGain"}
-    assert len(planned(crowded(), "p0", minimum_gain=0.50).moves) == 1
+    assert reasons(planned(crowded(), "p0", minimum_gain_percent=51)) == {"p0": "SmallGain"}
+    assert len(planned(crowded(), "p0", minimum_gain_percent=50).moves) == 1
 
 
 def test_a_pod_that_ended_needs_no_place() -> None:

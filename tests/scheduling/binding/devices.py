@@ -9,9 +9,9 @@ from typing import Any, Self
 from devices.builders import a_class, a_device, a_slice
 from plimsoll.devices.book import DeviceBook
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
-from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.resource_claim import ResourceClaim
+from plimsoll.model.kinds.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, PodDeleted, WatchEvent
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.devices.device_claims import DeviceClaims

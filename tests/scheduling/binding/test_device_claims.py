@@ -8,13 +8,13 @@ import pytest
 
 from devices.builders import a_claim, a_class, a_device, a_slice
 from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.devices.resource_claim import (
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.resource_claim import (
     AllocationResult,
     Consumer,
     ResourceClaim,
     ResourceClaimStatus,
 )
-from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.resource_claims import FINALIZER, ClaimAnswer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_node, a_pod

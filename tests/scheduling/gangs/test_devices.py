@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from devices.builders import DRIVER, a_claim, a_class, a_device, a_slice
-from plimsoll.engine import gang
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
-from plimsoll.model.kinds.devices.resource_slice import ResourceSlice
+from plimsoll.devices.gang_claims import MOST_TURNS
+from plimsoll.engine.gangs import placement as gang
+from plimsoll.model.kinds.resource_claim import ResourceClaim
+from plimsoll.model.kinds.resource_slice import ResourceSlice
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.gangs.status import ROUND_S
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeClaims
-from plimsoll.toolkit.devices.gang_claims import MOST_TURNS
 from scheduling.binding.devices import gpus
 from scheduling.gangs.gang_scene import GangScene
 

@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.api.v1alpha1.annotations import APPROVED
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.engine.gang import place_together
+from plimsoll.engine.gangs.placement import place_together
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from plimsoll.devices.device_room import fewest
 from plimsoll.framework import PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.testing.builders import a_pod
-from plimsoll.toolkit.descheduling.device_room import fewest
 
 PODS = [Cluster().templates.info(a_pod(name)) for name in "abcd"]
 

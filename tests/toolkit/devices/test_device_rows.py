@@ -5,10 +5,10 @@ import random
 from devices.builders import a_class, a_device, a_slice
 from planning.device_worlds import a_made_claim, a_world
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.device_blocks import DeviceBlocks, DeviceGroup, blocks_of
+from plimsoll.devices.device_rows import DeviceRows
 from plimsoll.framework import Node
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.toolkit.devices.device_blocks import DeviceBlocks, DeviceGroup, blocks_of
-from plimsoll.toolkit.devices.device_rows import DeviceRows
 
 NODES = {"a": 2, "b": 4, "c": 0, "d": 4}
 

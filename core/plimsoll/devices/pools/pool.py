@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from plimsoll.devices.amounts import Amounts, amounts_of, by_full_name
 from plimsoll.devices.cel import is_sound, view_of
-from plimsoll.model.kinds.devices.resource_slice import (
+from plimsoll.model.kinds.resource_slice import (
     AttributeValue,
     Device,
     DeviceCapacity,

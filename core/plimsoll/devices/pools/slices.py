@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from plimsoll.devices.amounts import amounts_of
 from plimsoll.devices.pools.pool import Pool, PooledDevice, PoolKey, PoolState, pool_of
-from plimsoll.model.kinds.devices.resource_slice import (
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.resource_slice import (
     Device,
     ResourcePool,
     ResourceSlice,
     ResourceSliceSpec,
 )
-from plimsoll.model.kinds.node import Node
 from plimsoll.model.selectors import NodeMatcher, compile_node_matcher
 
 #: Number of pools with counters that are judged at a time.

@@ -1,4 +1,4 @@
-"""Words the verdicts of one template: the status of each rejected node, and the counts in a pod's message."""
+"""Words the verdicts of filters on one template: the status of each rejected node, and the pod's message."""
 
 from collections.abc import Iterator
 

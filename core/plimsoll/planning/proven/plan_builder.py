@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.fork_devices import follow_devices
 from plimsoll.framework.descheduling.complaints import Complaining
 from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
 from plimsoll.framework.descheduling.measurements import Planner
@@ -32,10 +33,11 @@ from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.aftermath import shifted
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.complaint_comparison import ComplaintComparison, ComplaintWatcher
-from plimsoll.planning.devices.fork_devices import follow_devices
 from plimsoll.planning.fork_schedulers import ForkSchedulers
 from plimsoll.planning.kept_findings import KEPT
 from plimsoll.planning.limits import NO_CEILING, Limits, Tally
+from plimsoll.planning.load.load_guards import LoadGuards, scores_by_load
+from plimsoll.planning.load.load_lines import LoadLines
 from plimsoll.planning.moves import (
     Move,
     PlanningContext,
@@ -45,8 +47,6 @@ from plimsoll.planning.moves import (
     replacement_uid,
 )
 from plimsoll.planning.populations import Populations
-from plimsoll.planning.proven.load_guards import LoadGuards, scores_by_load
-from plimsoll.planning.proven.load_lines import LoadLines
 from plimsoll.planning.proven.prospects import ForkProspects
 from plimsoll.planning.proven.target_choice import TargetRows
 from plimsoll.planning.proven.template_proofs import TemplateProofs

@@ -94,7 +94,7 @@ def revalidate(
     """
     standing = cluster.pods.get(move.pod.uid)
     row = cluster.row_of_pod(move.pod.uid)
-    free = replace(rebalancing, limits=UNLIMITED, minimum_gain=None)
+    free = replace(rebalancing, limits=UNLIMITED, minimum_gain_percent=None)
     plan = PlanBuilder(free, cluster, replace(planning_context, moved=frozenset(), touched={}))
     plan.complaints.only_reported()
     # Moves of a bundle were judged together.

@@ -1,4 +1,4 @@
-"""Proves a move: where the scheduler places the replacement once the pod has left, after all moves so far.
+"""Decides where a move ends: the node that the scheduler gives the replacement, after all moves so far.
 
 The nodes that the scheduler ranks for the replacement on the plan's fork are tried in their order; the first
 that the checks of targets admit is the target.
@@ -187,7 +187,8 @@ def _target(
 
 def _least_gain(strategy: str, maximum: int, plan: PlanBuilder, *, by_score: bool) -> int | None:
     """The least gain of a move, in points of a ``maximum``; None if it need not gain any."""
-    asking, share = plan.traits.asking_gain.get(strategy), plan.rebalancing.minimum_gain
+    asking, percent = plan.traits.asking_gain.get(strategy), plan.rebalancing.minimum_gain_percent
+    share = None if percent is None else percent / 100
     if asking is not None:
         least = of_kind(
             called(strategy, "least_gain", asking.least_gain, maximum), int, strategy, "least_gain"

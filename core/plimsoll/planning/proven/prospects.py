@@ -14,8 +14,8 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 from plimsoll.planning.aftermath import ForkAttempt
 from plimsoll.planning.fork_schedulers import ForkSchedulers
+from plimsoll.planning.load.load_lines import LoadLines
 from plimsoll.planning.moves import RebalancingConfig, replacement_of
-from plimsoll.planning.proven.load_lines import LoadLines
 
 
 class ForkProspects:

@@ -6,6 +6,8 @@ moves of a bundle are all made or none; pods that share a ResourceClaim are one,
 
 from msgspec.structs import replace
 
+from plimsoll.devices.fork_devices import ForkDevices
+from plimsoll.devices.shared_claims import SharedClaimGroup, together
 from plimsoll.framework import PluginError
 from plimsoll.framework.descheduling.proposals import (
     Beneficiary,
@@ -18,8 +20,6 @@ from plimsoll.framework.descheduling.proposals import (
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.complaint_comparison import MENDS_NOTHING, NEW_COMPLAINT, ProposedMove
-from plimsoll.planning.devices.fork_devices import ForkDevices
-from plimsoll.planning.devices.shared_claims import SharedClaimGroup, together
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Move, Refused, workload_of
 from plimsoll.planning.proven.checks import (

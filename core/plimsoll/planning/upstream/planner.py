@@ -10,12 +10,12 @@ after the earlier moves; "" if it finds none, which does not stop descheduler ei
 
 from functools import cached_property
 
+from plimsoll.devices.fork_devices import follow_devices
 from plimsoll.framework import PluginError
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.framework.descheduling.strategy import wants_restart
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.devices.fork_devices import follow_devices
 from plimsoll.planning.fork_schedulers import ForkSchedulers
 from plimsoll.planning.moves import (
     EvictionPlan,

@@ -1,4 +1,4 @@
-"""Pods whose removal would violate a PodDisruptionBudget.
+"""Finds victims of preemption whose removal would violate a PodDisruptionBudget.
 
 A budget with an empty selector covers every pod of its namespace, one without a selector none.
 

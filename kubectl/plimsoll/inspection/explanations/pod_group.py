@@ -4,7 +4,7 @@ from pydantic import Field
 
 from plimsoll.answers.answer import AnswerPart
 from plimsoll.cluster.pod_groups import placed_members, shortage
-from plimsoll.engine.gang import place_together
+from plimsoll.engine.gangs.placement import place_together
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo
 from plimsoll.inspection.state import ClusterState

@@ -1,4 +1,4 @@
-"""Judges a planned move again in the present cluster, right before it is sent.
+"""Decides whether a planned move still holds in the present cluster, right before it is sent.
 
 In a large cluster it is judged in a thread, on a copy of the cluster, one move at a time. An accepted move is
 judged again if its nodes, their reservations, or an object or budget have changed meanwhile. Nothing is

@@ -1,4 +1,4 @@
-"""Reserves the targets of moves in the book, and the room that bundles make for pending pods.
+"""Decides when the targets of moves, and the room that bundles make, are reserved and released.
 
 A target is reserved at the highest priority, so that neither the scheduling loop nor another plan counts on
 it: first with a stand-in, and for the replacement itself as soon as that exists.

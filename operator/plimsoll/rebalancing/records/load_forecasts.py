@@ -7,13 +7,13 @@ A replacement counts once it has started up, that is, when measurements replace 
 from dataclasses import dataclass
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.records.load_figures import used_load
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.records.history import ended_at
 from plimsoll.records.record import Record
+from plimsoll.usage.load_feed import LoadFeed
 
 #: Seconds after a move's end until which its replacement may be measured.
 LONGEST_S = 3_600.0

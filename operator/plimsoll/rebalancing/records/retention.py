@@ -1,4 +1,4 @@
-"""Deletes finished records that are too old or too many, the oldest first."""
+"""Decides which finished records are deleted: those too old or too many, the oldest first."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Collects why policies cannot move pods: breakers, failing strategies, hanging plans."""
+"""Decides which problems of moves make a policy Degraded: breakers, failing strategies, hanging plans."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -10,8 +10,8 @@ from plimsoll.framework import PluginError
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.planning.history import MoveHistory
-from plimsoll.planning.proven.load_guards import TWO_YARDSTICKS
-from plimsoll.planning.proven.load_lines import NOT_MEASURED, by_load_conditions
+from plimsoll.planning.load.load_guards import TWO_YARDSTICKS
+from plimsoll.planning.load.load_lines import NOT_MEASURED, by_load_conditions
 from plimsoll.policies.run_figures import sentence_of
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.runs import plan_runner

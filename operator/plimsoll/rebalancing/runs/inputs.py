@@ -12,8 +12,8 @@ from plimsoll.framework.descheduling.measurements import Measurements, Planner
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.context import touched_nodes
 from plimsoll.planning.history import MoveHistory
+from plimsoll.planning.load.over_used_rounds import OverUsedRounds
 from plimsoll.planning.moves import EvictionPlan, PlanningContext, RebalancingConfig
-from plimsoll.planning.proven.over_used_rounds import OverUsedRounds
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.events import HoldUpsChanged

@@ -21,6 +21,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from plimsoll.devices.bookings import DevicesPort
 from plimsoll.engine.plugin_calls import METER, called, calling
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
@@ -40,7 +41,6 @@ from plimsoll.framework import (
 )
 from plimsoll.framework.binding_ports import BinderPort, VolumesPort, WaitingPodsPort
 from plimsoll.framework.descheduling.plugin_answers import of_kind
-from plimsoll.framework.devices.ports import DevicesPort
 from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventRecorder

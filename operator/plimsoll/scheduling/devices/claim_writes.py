@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec import Struct
 
-from plimsoll.framework.devices.ports import Booking
-from plimsoll.model.kinds.devices.resource_claim import (
+from plimsoll.devices.bookings import Booking
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.resource_claim import (
     AllocationResult,
     Consumer,
     ResourceClaim,
     ResourceClaimStatus,
 )
-from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.resource_claims import FINALIZER, ClaimAnswer, ClaimWriter
 from plimsoll.ports.writes import WriteOutcome, WriteResult

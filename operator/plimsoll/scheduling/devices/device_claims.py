@@ -19,12 +19,12 @@ import msgspec
 from msgspec import Struct, field
 
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.bookings import Booking
 from plimsoll.devices.contested import contested
 from plimsoll.devices.pod_claims import unprepared
 from plimsoll.framework import SUCCESS, ActionType, ClusterEvent, EventResource, PodInfo, Status, error
-from plimsoll.framework.devices.ports import Booking
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim, ResourceClaimStatus
+from plimsoll.model.kinds.resource_claim import AllocationResult, ResourceClaim, ResourceClaimStatus
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, Synced, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventRecorder

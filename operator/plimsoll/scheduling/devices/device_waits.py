@@ -9,7 +9,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from plimsoll.framework import PodInfo
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
+from plimsoll.model.kinds.resource_claim import ResourceClaim
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer

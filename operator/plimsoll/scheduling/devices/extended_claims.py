@@ -4,8 +4,8 @@ Source: kube-scheduler v1.36, ``dynamicresources/extendeddynamicresources.go``.
 """
 
 from plimsoll.devices.extended_resources import ExtendedRequests
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.resource_claim import ResourceClaim
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.resource_claims import FINALIZER, ClaimWriter

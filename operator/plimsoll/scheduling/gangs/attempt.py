@@ -1,7 +1,7 @@
 """Decides on the members of a PodGroup together, assumes them together, and binds them when enough may.
 
-The loop passes on a popped member. Its siblings are taken out of the queue, and :mod:`plimsoll.engine.gang`
-searches nodes for all of them on a fork.
+The loop passes on a popped member. Its siblings are taken out of the queue, and
+:mod:`plimsoll.engine.gangs.placement` searches nodes for all of them on a fork.
 
 * Enough fit: all that fit are assumed and reserved without awaiting in between. If plugins reject some of
   them now and too few remain, all are undone before anything else runs.
@@ -22,16 +22,16 @@ from msgspec.structs import replace
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Group, shortage
+from plimsoll.devices.book import DeviceBook
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.extenders.extender import interested
-from plimsoll.engine.gang import GangDecision, place_together
+from plimsoll.engine.gangs.placement import GangDecision, place_together
 from plimsoll.engine.plugin_calls import GANG_BUDGET_S, METER, UNBOUNDED, OverBudgetError
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import SUCCESS, Code, Nomination, PodInfo, Status, unschedulable
-from plimsoll.framework.devices import DeviceBook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.counted import agreeing, counted
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
+from plimsoll.model.kinds.resource_claim import ResourceClaim
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer

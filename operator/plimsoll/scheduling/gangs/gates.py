@@ -1,4 +1,4 @@
-"""Gates members of a PodGroup until it and enough siblings exist, and reports so on each pod, once.
+"""Decides when a PodGroup is tried: its members are gated until enough exist, and each says so once.
 
 All members get the same sentence, without numbers. Numbers change with each arrival; the status of the
 PodGroup has them (:mod:`plimsoll.scheduling.gangs.status`).

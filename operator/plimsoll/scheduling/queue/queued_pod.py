@@ -1,4 +1,4 @@
-"""A queued pod with its attempts; computes its back-off.
+"""Counts the attempts of a queued pod, and decides by their number how long it is in back-off.
 
 Source: kube-scheduler v1.36, ``framework/types.go`` (QueuedPodInfo), ``backend/queue/backoff_queue.go``.
 """

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from plimsoll.devices.extended_resources import Mapped, is_left_over
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim, ResourceClaimStatus
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.resource_claim import ResourceClaim, ResourceClaimStatus
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.ports.resource_claims import ClaimAnswer
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult

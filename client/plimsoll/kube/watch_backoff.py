@@ -1,4 +1,4 @@
-"""Backoff decides how long to wait after failures in a row, and when a failure begins a new row."""
+"""Decides how long a watch waits after failures in a row, and when a failure begins a new row."""
 
 from http import HTTPStatus
 
@@ -10,7 +10,7 @@ FIRST_S, LAST_S = 0.2, 30.0
 FORBIDDEN_LAST_S = 5.0
 
 
-class Backoff:
+class WatchBackoff:
     """The pauses of one watch; each is jittered around its length.
 
     A server that was away for a minute makes pauses long. Once it responds, the row has ended, and the next

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.bookings import Booking
 from plimsoll.devices.extended_resources import ExtendedRequests, claim_for, may_be_served, requests_for
 from plimsoll.devices.holds import DeviceHold
 from plimsoll.devices.node_answers import FAILED, FREE, NodeAnswer, NodeAnswers, points_of, shape_of
@@ -27,12 +28,11 @@ from plimsoll.devices.pod_claims import (
 from plimsoll.devices.requests import MissingClassError, WantedClaim, wanted_claim
 from plimsoll.devices.results import allocations
 from plimsoll.devices.selectors import is_selected
-from plimsoll.framework.devices.ports import Booking
 from plimsoll.model.columns.columns import BoolArray, IntArray, RowArray
 from plimsoll.model.columns.snapshot import Snapshot
-from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
+from plimsoll.model.kinds.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.model.selectors import compile_node_matcher
 from plimsoll.toolkit.node_matching import matching_nodes
 

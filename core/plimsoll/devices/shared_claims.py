@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from plimsoll.devices.fork_devices import ForkDevices
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.devices.fork_devices import ForkDevices
 
 
 class SharedClaimGroup(Struct, frozen=True):

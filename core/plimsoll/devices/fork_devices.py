@@ -15,14 +15,14 @@ from weakref import ReferenceType, ref
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.holds import DeviceHold, are_free
 from plimsoll.devices.pod_claims import used_claims
+from plimsoll.devices.pod_devices import held_for, needs_devices
 from plimsoll.devices.search_limits import STEPS_A_SECOND
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import FollowsFork
 from plimsoll.model.columns.snapshot import Snapshot
-from plimsoll.model.kinds.devices.resource_claim import AllocationResult, Consumer, ResourceClaim
 from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.resource_claim import AllocationResult, Consumer, ResourceClaim
 from plimsoll.model.selectors import NAME_FIELD
-from plimsoll.toolkit.devices.pod_devices import held_for, needs_devices
 
 #: A priority that no pod exceeds: devices that a plan has assigned stay assigned.
 FIRM = 2**31 - 1

@@ -5,8 +5,8 @@ from plimsoll.devices.pools import DeviceID, PooledDevice
 from plimsoll.devices.requests import Expression
 from plimsoll.devices.search_limits import STEPS_A_SECOND, AllocationError, StepLimit
 from plimsoll.devices.selectors import is_selected
-from plimsoll.model.kinds.devices.resource_slice import DeviceClass
 from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.resource_slice import DeviceClass
 
 
 class DeviceUse:

@@ -16,16 +16,16 @@ from math import comb
 import numpy as np
 
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.device_rows import DeviceRows
 from plimsoll.devices.pod_claims import own_devices
 from plimsoll.devices.taken import Taken
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.proposals import Candidate
 from plimsoll.model.columns.columns import IntArray
-from plimsoll.model.kinds.devices.resource_claim import AllocationResult
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.resource_claim import AllocationResult
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
-from plimsoll.toolkit.devices.device_rows import DeviceRows
 
 Enough = Callable[[Taken], bool]
 """Whether the devices of a node suffice if those are taken."""

@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from plimsoll.model.kinds.devices.resource_slice import AmountText, DeviceSelector
 from plimsoll.model.kinds.metadata import ApiObject
 from plimsoll.model.kinds.pod import PodCondition, Toleration
+from plimsoll.model.kinds.resource_slice import AmountText, DeviceSelector
 from plimsoll.model.read_only_dict import NO_ENTRIES
 from plimsoll.model.selectors import NodeSelector
 

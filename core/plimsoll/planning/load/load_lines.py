@@ -35,8 +35,8 @@ from plimsoll.load.states import LoadState
 from plimsoll.load.summary import RESOURCES
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.limits import Workload
+from plimsoll.planning.load.load_guards import TWO_YARDSTICKS, LoadGuards
 from plimsoll.planning.moves import Move, RebalancingConfig, workload_of
-from plimsoll.planning.proven.load_guards import TWO_YARDSTICKS, LoadGuards
 from plimsoll.toolkit.descheduling.fewest_moves import BAND
 
 #: The maximum sum of the peaks of a node's pods, in percent of the node.

@@ -7,6 +7,8 @@ import numpy as np
 
 from plimsoll.devices.allocator import first_found
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.device_blocks import usable_devices
+from plimsoll.devices.pod_devices import PodDevices, pod_devices
 from plimsoll.devices.requests import MissingClassError
 from plimsoll.devices.search_limits import STEPS_A_SECOND
 from plimsoll.devices.selectors import is_selected
@@ -14,8 +16,6 @@ from plimsoll.devices.taken import Taken
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.model.columns.columns import IntArray
 from plimsoll.model.kinds.pod_info import PodInfo
-from plimsoll.toolkit.devices.device_blocks import usable_devices
-from plimsoll.toolkit.devices.pod_devices import PodDevices, pod_devices
 
 #: Maximum number of nodes to examine for one pod: those that lack the fewest devices.
 MOST_NODES = 64

@@ -12,7 +12,7 @@ from plimsoll.framework.descheduling.measurements import NodeClasses
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.proven.load_lines import moving_by_load
+from plimsoll.planning.load.load_lines import moving_by_load
 
 
 class OverUsedRounds(Struct):

@@ -8,8 +8,8 @@ from msgspec import Struct
 from plimsoll.devices.extended_resources import ExtendedRequests
 from plimsoll.framework.status import Status
 from plimsoll.model.columns.snapshot import Snapshot
-from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.resource_claim import AllocationResult, ResourceClaim
 
 #: PostFilter's message when it has decided about a claim that no pod uses; carried out afterwards.
 DEALLOCATED = "deallocation of ResourceClaim completed"

@@ -11,12 +11,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.bookings import Booking
+from plimsoll.devices.pod_devices import PodDevices
 from plimsoll.framework.cycle_state import CycleState
-from plimsoll.framework.devices.ports import Booking
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.pod_info import PodInfo
-from plimsoll.toolkit.devices.pod_devices import PodDevices
+from plimsoll.model.kinds.resource_claim import ResourceClaim
 
 
 class DecidedBookings(Struct, frozen=True):

@@ -1,11 +1,11 @@
-"""Finds nodes for several pods together on a fork: for as many as are needed, or for none.
+"""Decides on nodes for several pods together, on a fork: for as many as are needed, or for none.
 
 The pods go through the ordinary cycle in turn on a copy of the cluster that is then thrown away; each sees
 the earlier ones as placed. Nothing is assumed here. The caller assumes all placements of a feasible decision
 without awaiting in between, so two gangs never hold half of what they need.
 
 A group whose nodes must share the value of a label is tried as a whole, domain by domain, best fit first
-(:mod:`plimsoll.toolkit.scheduling.topology_domains`), until one takes all members. If none does, the group
+(:mod:`plimsoll.engine.gangs.topology_domains`), until one takes all members. If none does, the group
 gets the one that takes the most, if they are enough.
 
 Order: by priority, then the largest first (a small pod finds a gap after a large one, not the other way
@@ -22,17 +22,17 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from plimsoll.devices.fork_bookings import decide_on_fork
+from plimsoll.devices.gang_claims import GangClaims
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
+from plimsoll.engine.gangs.topology_domains import TopologyDomains, TopologyPlacement
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import CycleState, PluginError, PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import BoolArray, RowArray
 from plimsoll.model.gang_members import GangMembers, GangUnit, GangUnits
-from plimsoll.toolkit.devices.gang_claims import GangClaims
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
-from plimsoll.toolkit.scheduling.fork_bookings import decide_on_fork
-from plimsoll.toolkit.scheduling.topology_domains import TopologyDomains, TopologyPlacement
 
 #: Maximum number of gangs that are tried as the only one that breaks.
 MOST_GANGS = 16

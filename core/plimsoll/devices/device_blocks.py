@@ -15,7 +15,9 @@ from plimsoll.devices.requests import MissingClassError, WantedClaim, wanted_cla
 from plimsoll.devices.results import allocations
 from plimsoll.devices.selectors import is_selected
 from plimsoll.devices.taken import Taken
-from plimsoll.model.kinds.devices.resource_claim import (
+from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.resource_claim import (
     DeviceClaim,
     DeviceConstraint,
     DeviceRequest,
@@ -23,9 +25,7 @@ from plimsoll.model.kinds.devices.resource_claim import (
     ResourceClaim,
     ResourceClaimSpec,
 )
-from plimsoll.model.kinds.devices.resource_slice import CELSelector, DeviceSelector
-from plimsoll.model.kinds.metadata import ObjectMeta
-from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.resource_slice import CELSelector, DeviceSelector
 
 
 class DeviceGroup(Struct, frozen=True):

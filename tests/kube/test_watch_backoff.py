@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from plimsoll.timing.backoff import FIRST_S, FORBIDDEN_LAST_S, LAST_S, Backoff
+from plimsoll.kube.watch_backoff import FIRST_S, FORBIDDEN_LAST_S, LAST_S, WatchBackoff
 
 
 def pauses(*failures: tuple[int, bool]) -> list[float]:
     """The pauses after failures, each with its status and whether something was answered before."""
-    backoff = Backoff()
+    backoff = WatchBackoff()
     return [backoff.pause_s(status, 0.5, answered=answered) for status, answered in failures]
 
 
@@ -29,7 +29,7 @@ def test_refusals_stay_in_a_row_although_lists_succeed() -> None:
 
 def test_progress_ends_the_row() -> None:
     """A watch was open for a while."""
-    backoff = Backoff()
+    backoff = WatchBackoff()
     for _ in range(5):
         backoff.pause_s(500, 0.5, answered=False)
     backoff.progressed()

@@ -1,0 +1,1 @@
+"""Decides where the pods of a PodGroup are placed together: on a fork, topology domain by domain."""

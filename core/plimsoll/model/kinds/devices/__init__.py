@@ -1,1 +1,0 @@
-"""Kinds of resource.k8s.io: devices, and claims on them."""
