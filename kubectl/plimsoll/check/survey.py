@@ -10,6 +10,7 @@ from msgspec import Struct
 from plimsoll.adoption.admission_objects import GROUP as ADMISSION_GROUP
 from plimsoll.adoption.admission_objects import POLICIES, PREFIX
 from plimsoll.check.adoption import AdoptionState
+from plimsoll.check.installations import Installation, installations
 from plimsoll.check.leaders import NAME
 from plimsoll.check.record_guard import AdmissionPolicies
 from plimsoll.cluster.watched_resources import AUTOSCALERS, CORE_POD_GROUPS
@@ -31,7 +32,7 @@ from plimsoll.preflight.other_schedulers import REPORTERS
 from plimsoll.preflight.policy_conditions import name_of
 from plimsoll.preflight.rights import DevicePresence
 from plimsoll.preflight.unserved_pods import UnreportedPods, waiting_names
-from plimsoll.preflight.workloads import Installation, RunningWorkload, installations, keys_of, workload
+from plimsoll.preflight.workloads import RunningWorkload, keys_of, workload
 
 Document = Mapping[str, Any]
 
