@@ -34,11 +34,11 @@ from plimsoll.engine.gangs.placement import place_together
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Node, Pod, Registry
-from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.readings import LoadReading, LoadReadings
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.usage.load_keeper import LoadKeeper
 
 T = TypeVar("T")
 

@@ -12,11 +12,11 @@ import tracemalloc
 
 import numpy as np
 
-from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.readings import LoadReading, LoadReadings
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.usage.load_keeper import LoadKeeper
 
 ROUNDS, WORKLOADS, SEED = 20, 500, 1
 

@@ -8,13 +8,13 @@ import pytest
 from devices.builders import DRIVER, a_book, a_claim, a_device, a_slice, exactly, taken_by
 from plimsoll.devices.allocator import Found, Search
 from plimsoll.devices.book import DeviceBook
-from plimsoll.devices.contested import contested
 from plimsoll.devices.holds import DeviceHold, are_free
 from plimsoll.devices.pools import PooledDevice
 from plimsoll.devices.requests import Expression, wanted_claim
 from plimsoll.devices.results import allocations
 from plimsoll.devices.search_limits import AllocationError, StepLimit, UnusablePoolError
 from plimsoll.model.kinds.resource_claim import AllocationResult, ResourceClaim
+from plimsoll.scheduling.devices.contested import contested
 from plimsoll.testing.builders import a_node
 
 

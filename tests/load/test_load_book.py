@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from plimsoll.load.expectations import Basis
-from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.readings import PER_COLUMN_UNIT, LoadReading, LoadReadings, LoadSettings
 from plimsoll.load.shares import EXPECTED, SUMMED, columns_of
@@ -18,6 +17,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.usage.load_keeper import LoadKeeper
 
 MILLI, MIB = 10**6, 2**20
 NODES = ("n1", "n2", "n3", "n4")

@@ -11,8 +11,8 @@ from plimsoll.load.load_book import LoadBook
 from plimsoll.load.load_change import change_of
 from plimsoll.load.predecessors import Predecessors
 from plimsoll.load.readings import LoadReading, LoadReadings
-from plimsoll.load.smoothed_readings import SmoothedReadings
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.usage.smoothed_readings import SmoothedReadings
 
 WORKLOADS, UIDS = st.sampled_from(["w1", "w2"]), st.sampled_from(["a", "b", "c"])
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.readings import LoadReading, LoadReadings
 from plimsoll.load.states import LoadState
 from plimsoll.load.summary import summary_of
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.testing.builders import a_node
+from plimsoll.usage.load_keeper import LoadKeeper
 
 NOW, CORE, GIB = 1_000_000.0, 10**9, 2**30
 

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from load.test_load_book import MILLI, observed, pod_of
-from plimsoll.load.keeper import GONE_S, LOOK_S, LoadKeeper
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.testing.builders import a_node
+from plimsoll.usage.load_keeper import GONE_S, LOOK_S, LoadKeeper
 
 STEPS = st.lists(
     st.tuples(

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.readings import LoadReading, LoadReadings
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.usage.load_keeper import LoadKeeper
 
 CORE, GIB = 10**9, 2**30
 

@@ -10,7 +10,6 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.profile import Enabled, PluginSet, Profile, ProfileConfig, build_profile
 from plimsoll.framework import PodInfo, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
-from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.readings import LoadReading, LoadReadings
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.objects import ClusterObjects
@@ -20,6 +19,7 @@ from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.policies.rebalancing import Registries, rebalancing_of
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.usage.load_keeper import LoadKeeper
 
 MILLI, GIB = 10**6, 2**30
 AROUND = PlanningContext(now=NOW)

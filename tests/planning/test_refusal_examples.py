@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.planning.moves import Refused
-from plimsoll.planning.refusal_examples import EXAMPLES, chosen, examples
+from plimsoll.rebalancing.runs.refusal_examples import EXAMPLES, chosen, examples
 from plimsoll.testing.builders import a_pod, the_info
 
 

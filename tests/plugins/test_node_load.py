@@ -13,7 +13,6 @@ from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.profile import Enabled, PluginSet, Profile, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import SKIP, SUCCESS, CycleState, Registry
-from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.readings import LoadReading, LoadReadings
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot
@@ -21,6 +20,7 @@ from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.plugins.node_load import NodeLoad, NodeLoadArgs
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.conformance import FilterPluginConformance, ScorePluginConformance
+from plimsoll.usage.load_keeper import LoadKeeper
 
 CORE, GIB = 10**9, 2**30
 

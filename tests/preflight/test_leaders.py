@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
+from plimsoll.check.installations import installations
 from plimsoll.check.leaders import judged_leases
 from plimsoll.ports.leases import Lease
 from plimsoll.preflight.findings import Level
 from plimsoll.preflight.leases import lease_of
-from plimsoll.preflight.workloads import installations, workload
+from plimsoll.preflight.workloads import workload
 from plimsoll.version import __version__
 
 NOW = 1_000_000.0

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from plimsoll.check.policies import judged_policies
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.preflight.findings import Certainty, Finding, Level
-from plimsoll.preflight.policy_conditions import at_work, claims_of, judged_policies
+from plimsoll.preflight.policy_conditions import at_work, claims_of
 from plimsoll.preflight.unserved_pods import judged_pods, waiting_names
 from plimsoll.testing.builders import a_pod
 

@@ -28,10 +28,10 @@ from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.planning import strategy_run
 from plimsoll.planning.moves import EvictionPlan, PlanningContext, Refused, replacement_of
 from plimsoll.planning.planners import make_plan
-from plimsoll.planning.refusal_examples import abridged
 from plimsoll.planning.strategy_run import TIMER, StrategyTimer
 from plimsoll.rebalancing.runs import plan_runner
 from plimsoll.rebalancing.runs.plan_parcel import PlanParcel
+from plimsoll.rebalancing.runs.refusal_examples import abridged
 from plimsoll.rebalancing.runs.status import RunTotals, run_status
 from plimsoll.testing.fakes import FakeClock, InlineComputer, settled
 from plimsoll.timing.signal import Signal

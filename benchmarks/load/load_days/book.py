@@ -7,8 +7,8 @@ import numpy as np
 from load_days.readings import Readings
 from load_days.traces import SAMPLE_S, Floats
 from load_days.world import DAWN, Placement, World
-from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.readings import NOTHING, LoadReadings, LoadSettings
+from plimsoll.usage.load_keeper import LoadKeeper
 
 #: Seconds over which the metrics API averages, and of what is foretold of a pod and of a node.
 WINDOW_S, POD_AHEAD_S, NODE_AHEAD_S = 30.0, 1_800.0, 3_600.0

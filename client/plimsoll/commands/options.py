@@ -57,6 +57,16 @@ class Options:
             return ""
         return self.namespace or present_namespace(self.kubeconfig, self.context)
 
+    def namespace_of(self, text: str, written: str) -> str:
+        """The namespace of an object that ``text`` names, which has ``written`` as its own or "".
+
+        Raises:
+            UserError: ``--namespace`` is another one.
+        """
+        if written and self.namespace and written != self.namespace:
+            raise UserError(f'--namespace {self.namespace} contradicts "{text}"; leave one of them out')
+        return written or self.namespace
+
     def labels(self) -> "Selector":
         """The label selector; it selects everything if none was given.
 

@@ -13,6 +13,7 @@ from plimsoll.ports.leases import Lease, LeaseNote
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 API = "coordination.k8s.io/v1"
+GROUP = f"/apis/{API}"
 
 #: The annotation with the pod whose attempt has been under way since an earlier renewal.
 IN_WORK = "plimsoll.dev/in-work"
@@ -62,7 +63,7 @@ class LeaseStore:
         self._session = session
         self._namespace = namespace
         self._name = name
-        self._collection = f"/apis/{API}/namespaces/{namespace}/leases"
+        self._collection = f"{GROUP}/namespaces/{namespace}/leases"
         self._timeout_s = timeout_s
         self._work = work
 

@@ -12,12 +12,15 @@ from msgspec import Struct
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.counted import agreeing
+from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
 from plimsoll.preflight.findings import Area, Certainty, Finding, Level, Unread, unchecked
 from plimsoll.preflight.leases import Leases, is_renewed, pod_of
 from plimsoll.preflight.workloads import RunningWorkload
 
 #: Maximum number of observations that a sentence names.
 NAMED = 3
+
+KUBE, KOORD, AUTOSCALER = "kube-scheduler", "koord-scheduler", "cluster-autoscaler"
 
 
 class ProgramKind(Enum):
@@ -32,7 +35,7 @@ class Program(Struct, frozen=True):
     """A program that is recognised by its names.
 
     Attributes:
-        words: Parts of its images' paths, and names of its executables.
+        word: The part of its images' paths, and the name of its executable.
         lease: The default name of its lease, in any namespace.
         reporter: Its name in events.
         scheduler_name: The scheduler name that it serves by default.
@@ -40,75 +43,29 @@ class Program(Struct, frozen=True):
 
     name: str
     work: ProgramKind
-    words: frozenset[str]
+    word: str
     lease: str = ""
     reporter: str = ""
     scheduler_name: str = ""
 
 
-#: Names from the manifests, charts and sources of each project.
+_PLACES, _MOVES, _SCALES = ProgramKind
+
+#: Names from the manifests, charts and sources of each project: word, lease, reporter, scheduler name.
 PROGRAMS = (
-    Program(
-        "kube-scheduler",
-        ProgramKind.PLACES,
-        frozenset({"kube-scheduler"}),
-        lease="kube-scheduler",
-        reporter="default-scheduler",
-        scheduler_name="default-scheduler",
-    ),
-    Program(
-        "Volcano",
-        ProgramKind.PLACES,
-        frozenset({"vc-scheduler"}),
-        reporter="volcano",
-        scheduler_name="volcano",
-    ),
-    Program(
-        "YuniKorn",
-        ProgramKind.PLACES,
-        frozenset({"yunikorn"}),
-        reporter="yunikorn",
-        scheduler_name="yunikorn",
-    ),
-    Program(
-        "Koordinator",
-        ProgramKind.PLACES,
-        frozenset({"koord-scheduler"}),
-        lease="koord-scheduler",
-        reporter="koord-scheduler",
-        scheduler_name="koord-scheduler",
-    ),
-    Program(
-        "KAI Scheduler", ProgramKind.PLACES, frozenset({"kai-scheduler"}), scheduler_name="kai-scheduler"
-    ),
-    Program(
-        "descheduler",
-        ProgramKind.MOVES,
-        frozenset({"descheduler"}),
-        lease="descheduler",
-        reporter="sigs.k8s.io.descheduler",
-    ),
-    Program(
-        "koord-descheduler", ProgramKind.MOVES, frozenset({"koord-descheduler"}), lease="koord-descheduler"
-    ),
-    Program(
-        "Karpenter",
-        ProgramKind.SCALES,
-        frozenset({"karpenter"}),
-        lease="karpenter-leader-election",
-        reporter="karpenter",
-    ),
-    Program(
-        "Cluster Autoscaler",
-        ProgramKind.SCALES,
-        frozenset({"cluster-autoscaler"}),
-        lease="cluster-autoscaler",
-        reporter="cluster-autoscaler",
-    ),
+    Program(KUBE, _PLACES, KUBE, KUBE, DEFAULT_SCHEDULER, DEFAULT_SCHEDULER),
+    Program("Volcano", _PLACES, "vc-scheduler", "", "volcano", "volcano"),
+    Program("YuniKorn", _PLACES, "yunikorn", "", "yunikorn", "yunikorn"),
+    Program("Koordinator", _PLACES, KOORD, KOORD, KOORD, KOORD),
+    Program("KAI Scheduler", _PLACES, "kai-scheduler", "", "", "kai-scheduler"),
+    Program("descheduler", _MOVES, "descheduler", "descheduler", "sigs.k8s.io.descheduler"),
+    Program("koord-descheduler", _MOVES, "koord-descheduler", "koord-descheduler"),
+    Program("Karpenter", _SCALES, "karpenter", "karpenter-leader-election", "karpenter"),
+    Program("Cluster Autoscaler", _SCALES, AUTOSCALER, AUTOSCALER, AUTOSCALER),
 )
 
 #: Parts of image paths of all programs.
-WORDS = frozenset().union(*(program.words for program in PROGRAMS))
+WORDS = frozenset(program.word for program in PROGRAMS)
 
 #: The reporters to search the cluster's events for.
 REPORTERS = tuple(program.reporter for program in PROGRAMS if program.reporter)
@@ -141,8 +98,8 @@ def seen_programs(
             sure.append(f"the server has recent events of {program.reporter}")
         likely = []
         for each in runs:
-            by_image, by_command = program.words & each.image_words, program.words & each.programs
-            if not (by_image or by_command):
+            by_image = program.word in each.image_words
+            if not by_image and program.word not in each.programs:
                 continue
             if each.kind == "CronJob":
                 likely.append(f"{each.text} starts it from time to time")

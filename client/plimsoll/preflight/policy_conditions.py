@@ -1,16 +1,15 @@
-"""Judges SchedulingPolicies by the conditions in their status."""
+"""Reads what SchedulingPolicies are in effect from their specs and the conditions in their status."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
-from plimsoll.api.schema.conditions import ACCEPTED, DEGRADED, READY, Condition, ConditionStatus
+from plimsoll.api.schema.conditions import ACCEPTED, READY, Condition, ConditionStatus
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework.field_errors import field_errors, summary
 from plimsoll.policies.conditions import scheduler_name_of, written_conditions
 from plimsoll.policies.scheduler_names import Claims
-from plimsoll.preflight.findings import Area, Finding, Level, Unread, unchecked
 
 Document = Mapping[str, Any]
 
@@ -57,7 +56,7 @@ def claims_of(documents: Sequence[Document]) -> Claims:
 
 def reason_not_to_adopt(document: Document) -> str:
     """Why admission adopts no pods for a policy that asks for it, by its status; "" if it does."""
-    ready = _condition(document, READY)
+    ready = condition_of(document, READY)
     if (document.get("spec") or {}).get("suspend"):
         return _SUSPENDED
     if ready is None:
@@ -71,71 +70,10 @@ def _age(document: Document) -> tuple[str, str]:
 
 
 def _refusal(document: Document) -> str:
-    accepted = _condition(document, ACCEPTED)
+    accepted = condition_of(document, ACCEPTED)
     return accepted.message if accepted is not None and accepted.status is ConditionStatus.FALSE else ""
 
 
-def _condition(document: Document, kind: str) -> Condition | None:
+def condition_of(document: Document, kind: str) -> Condition | None:
+    """The condition of a type in a status."""
     return next((each for each in written_conditions(document) if each.type == kind), None)
-
-
-def judged_policies(documents: Sequence[Document] | Unread, *, leads: bool) -> Iterator[Finding]:
-    """Findings about policies, one for each problem; if no operator leads, statuses are stale."""
-    if isinstance(documents, Unread):
-        yield unchecked(Area.POLICIES, "schedulingpolicies", documents)
-        return
-    if not documents:
-        message = "no policy exists: the operator neither places nor moves pods"
-        yield Finding(Area.POLICIES, Level.OK, "policies", message, "examples/ has some to begin with")
-    for document in documents:
-        yield from _judged(document, leads=leads)
-
-
-def _judged(document: Document, *, leads: bool) -> Iterator[Finding]:
-    subject, age = f"policy {name_of(document)}", "" if leads else " (an old status: no operator leads)"
-    generation = (document.get("metadata") or {}).get("generation")
-    problems: list[Condition] = []
-    policy = parsed(document)
-    for kind, bad, level in (
-        (ACCEPTED, ConditionStatus.FALSE, Level.ERROR),
-        (READY, ConditionStatus.FALSE, Level.ERROR),
-        (DEGRADED, ConditionStatus.TRUE, Level.WARNING),
-    ):
-        found = _condition(document, kind)
-        if (
-            found is None
-            or found.status is not bad
-            or any(found.message == each.message for each in problems)
-        ):
-            continue
-        if found.observed_generation is not None and generation and found.observed_generation < generation:
-            continue  # it is about an earlier spec
-        if kind == READY and not isinstance(policy, str) and policy.spec.suspend:
-            continue  # it is as the spec requests
-        problems.append(found)
-        message = f"{kind} is {found.status}, {found.reason}: {found.message}{age}"
-        yield Finding(Area.POLICIES, level, subject, message, f"kubectl describe spol {name_of(document)}")
-    if problems:
-        return
-    if isinstance(policy, str):
-        yield Finding(
-            Area.POLICIES, Level.ERROR, subject, f"its spec is not accepted: {policy}", "correct the field"
-        )
-        return
-    accepted = _condition(document, ACCEPTED)
-    observed = None if accepted is None else accepted.observed_generation
-    if accepted is None or (generation and observed is not None and observed < generation):
-        message = "no operator has looked at it" + ("" if accepted is None else " since it was changed")
-        yield Finding(
-            Area.POLICIES,
-            Level.WARNING,
-            subject,
-            message,
-            "let the operator run; plimsoll validate says now whether it will be accepted",
-        )
-        return
-    ready = _condition(document, READY)
-    message = ready.message if ready is not None else accepted.message
-    if policy.spec.suspend:
-        message = f"suspended: {message}"
-    yield Finding(Area.POLICIES, Level.OK, subject, message + age)

@@ -1,7 +1,7 @@
 """Workloads and pods, reduced to the data that shows which programs run: images and commands."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ _MACHINE = re.compile(r"-(amd64|arm64|arm|ppc64le|s390x)$")
 #: A tag that is a version.
 _VERSION = re.compile(r"^v?\d+\.\d+\.\d+([-.+][0-9A-Za-z.-]+)?$")
 
-VERSION_LABEL, NAME_LABEL = "app.kubernetes.io/version", "app.kubernetes.io/name"
+VERSION_LABEL = "app.kubernetes.io/version"
 
 Document = Mapping[str, Any]
 
@@ -145,30 +145,3 @@ def image_words(image: str) -> Iterator[str]:
         parts = parts[1:]
     for part in parts:
         yield _MACHINE.sub("", part.partition(":")[0])
-
-
-class Installation(Struct, frozen=True):
-    """A Deployment that runs Plimsoll, with its lease."""
-
-    workload: RunningWorkload
-    lease: tuple[str, str]
-    elects: bool
-
-    @property
-    def account(self) -> tuple[str, str]:
-        """Namespace and name of its ServiceAccount."""
-        return self.workload.namespace, self.workload.account
-
-
-def installations(workloads: Iterable[RunningWorkload]) -> tuple[Installation, ...]:
-    """The Deployments that run Plimsoll."""
-    found = []
-    for each in workloads:
-        is_ours = each.labels.get(NAME_LABEL) == "plimsoll" or "plimsoll" in each.image_words | each.programs
-        if each.kind == "Deployment" and is_ours:
-            lease = (
-                each.flag("--leader-elect-resource-namespace") or each.namespace,
-                each.flag("--leader-elect-resource-name") or "plimsoll",
-            )
-            found.append(Installation(each, lease, each.flag("--leader-elect") != "false"))
-    return tuple(found)

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 import numpy as np
 
 from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
-from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.readings import NOTHING, LoadReading, LoadReadings
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.quantity import BILLION
@@ -23,6 +22,7 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.usage import UsageReader, UsageReading
 from plimsoll.ports.writes import WriteResult
 from plimsoll.timing.signal import Signal
+from plimsoll.usage.load_keeper import LoadKeeper
 
 #: Seconds between two readings of nodes, and of pods.
 NODES_S, PODS_S = 15.0, 30.0

@@ -12,11 +12,11 @@ from ipaddress import ip_address
 
 from plimsoll.api.v1alpha1.prometheus import NodeQuerySpec, PodQueries
 from plimsoll.framework.descheduling.measurements import Sample
-from plimsoll.load.keeper import created_at
 from plimsoll.load.readings import AHEAD_S, LoadReading, LoadReadings
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.quantity import BILLION, QuantityError, nanos
 from plimsoll.ports.usage import MEASURED, UsageReading, is_possible_amount
+from plimsoll.usage.load_keeper import created_at
 
 #: The maximum age of a value, and the assumed averaging window of queries, in seconds.
 STALE_S = WINDOW_S = 300.0

@@ -6,8 +6,8 @@ What is there:
 
 What is taken:
     :mod:`~plimsoll.devices.book` is the ledger of slices, classes, claims and taken devices, forked with its
-    cluster; :mod:`~plimsoll.devices.taken` counts what claims take, :mod:`~plimsoll.devices.holds` what is
-    reserved for a future pod, and :mod:`~plimsoll.devices.contested` what another scheduler took as well.
+    cluster; :mod:`~plimsoll.devices.taken` counts what claims take, and :mod:`~plimsoll.devices.holds` what
+    is reserved for a future pod. ``plimsoll.scheduling.devices`` finds what another scheduler took as well.
 
 What a pod wants:
     :mod:`~plimsoll.devices.pod_claims` finds its claims,

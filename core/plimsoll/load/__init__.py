@@ -2,20 +2,21 @@
 
 Readings:
     :mod:`~plimsoll.load.readings` are what one source measured, and the settings by which they are judged:
-    when they are stale, how they are smoothed (:mod:`~plimsoll.load.smoothed_readings`).
+    when they are stale, how they are smoothed.
 
 The book:
     :mod:`~plimsoll.load.load_book` sums up the expected use of each node's pods and says how much is known
-    (:mod:`~plimsoll.load.states`); :mod:`~plimsoll.load.keeper` updates it from readings.
+    (:mod:`~plimsoll.load.states`).
     :mod:`~plimsoll.load.expectations` computes what one pod is expected to use, from its readings, its
     workload's (:mod:`~plimsoll.load.usage_histograms`) or its predecessor's
-    (:mod:`~plimsoll.load.predecessors`). :mod:`~plimsoll.load.shares`, :mod:`~plimsoll.load.pod_columns` and
+    (:mod:`~plimsoll.load.predecessors`). :mod:`~plimsoll.load.shares` and
     :mod:`~plimsoll.load.used_columns` are its columns.
 
 Answers:
     :mod:`~plimsoll.load.load_change` is what a move does to two nodes, :mod:`~plimsoll.load.load_fall` which
     nodes have become less loaded, and :mod:`~plimsoll.load.summary` describes the whole cluster.
 
-``plimsoll.usage`` reads the sources, ``plimsoll.planning.load`` decides what load means for moves, and the
-plugin ``plimsoll.plugins.node_load`` what it means for placement.
+``plimsoll.usage`` reads the sources, smooths what they measured and updates the book,
+``plimsoll.planning.load`` decides what load means for moves, and the plugin ``plimsoll.plugins.node_load``
+what it means for placement.
 """

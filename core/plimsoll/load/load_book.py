@@ -5,7 +5,7 @@ each pod's share, so the subtracted amount is the added one. A pod without measu
 the use of pods of its workload that have just left, else the workload's history, else a share of its request.
 
 The numbers of a node change when a pod is added or removed, which the cluster logs, or at a refresh, which
-logs the rows that it changes (`plimsoll.load.keeper`).
+logs the rows that it changes.
 
 Axis letters: N nodes, P placed pods. Units: cpu in billionths of a core, memory in bytes.
 """

@@ -49,16 +49,6 @@ def check_answer(checked: Checked, *more: Finding) -> Check:
         account=checked.account,
         errors=sum(each.level is Level.ERROR for each in findings),
         warnings=sum(each.level is Level.WARNING for each in findings),
-        findings=tuple(
-            CheckFinding(
-                area=each.area,
-                level=each.level,
-                subject=each.subject,
-                message=each.message,
-                remedy=each.remedy,
-                certainty=each.certainty,
-            )
-            for each in findings
-        ),
+        findings=tuple(CheckFinding.model_validate(each, from_attributes=True) for each in findings),
         grants=checked.grants,
     )

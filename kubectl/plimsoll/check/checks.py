@@ -13,6 +13,7 @@ from plimsoll.check.contact import contact
 from plimsoll.check.grants import granting
 from plimsoll.check.leaders import judged_leases, our_leases
 from plimsoll.check.our_keys import judged_keys
+from plimsoll.check.policies import judged_policies
 from plimsoll.check.record_guard import judged_record_guard
 from plimsoll.check.review import Choice, Review, review
 from plimsoll.check.server import judged_contact
@@ -22,7 +23,7 @@ from plimsoll.preflight.definitions import judged_definitions, judged_names
 from plimsoll.preflight.findings import Area, Finding, Level, Unread, in_order, unchecked
 from plimsoll.preflight.leases import is_renewed
 from plimsoll.preflight.other_schedulers import ProgramActivity, judged_programs, seen_programs
-from plimsoll.preflight.policy_conditions import at_work, claims_of, judged_policies
+from plimsoll.preflight.policy_conditions import at_work, claims_of
 from plimsoll.preflight.rights import judged_rights, service_account_of
 from plimsoll.preflight.unserved_pods import judged_pods
 

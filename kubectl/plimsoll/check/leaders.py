@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from plimsoll.check.installations import Installation
 from plimsoll.model.counted import counted
 from plimsoll.ports.leases import Lease
 from plimsoll.preflight.findings import Area, Finding, Level, Unread, unchecked
 from plimsoll.preflight.leases import Leases, is_renewed, pod_of
-from plimsoll.preflight.workloads import Installation
 from plimsoll.version import __version__
 
 #: The name of our lease unless a Deployment sets another.

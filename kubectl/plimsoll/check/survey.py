@@ -10,11 +10,13 @@ from msgspec import Struct
 from plimsoll.adoption.admission_objects import GROUP as ADMISSION_GROUP
 from plimsoll.adoption.admission_objects import POLICIES, PREFIX
 from plimsoll.check.adoption import AdoptionState
+from plimsoll.check.installations import Installation, installations
 from plimsoll.check.leaders import NAME
 from plimsoll.check.record_guard import AdmissionPolicies
 from plimsoll.cluster.watched_resources import AUTOSCALERS, CORE_POD_GROUPS
 from plimsoll.kube.adoption import KINDS, AdmissionObjects
 from plimsoll.kube.custom_resources import GROUP, shadowing_evictions
+from plimsoll.kube.leases import GROUP as LEASE_GROUP
 from plimsoll.kube.lists import objects
 from plimsoll.kube.resource_claims import GROUP as DEVICES
 from plimsoll.kube.resource_claims import ResourceClaims
@@ -30,12 +32,11 @@ from plimsoll.preflight.other_schedulers import REPORTERS
 from plimsoll.preflight.policy_conditions import name_of
 from plimsoll.preflight.rights import DevicePresence
 from plimsoll.preflight.unserved_pods import UnreportedPods, waiting_names
-from plimsoll.preflight.workloads import Installation, RunningWorkload, installations, keys_of, workload
+from plimsoll.preflight.workloads import RunningWorkload, keys_of, workload
 
 Document = Mapping[str, Any]
 
 PODS = "/api/v1/pods"
-LEASES = "/apis/coordination.k8s.io/v1/leases"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 
 #: The resources to search for other schedulers; of pods only static ones.
@@ -97,7 +98,9 @@ async def survey(session: Session, now: float, namespace: str) -> Survey:
         policies = group.create_task(
             attempt(f"{GROUP}/schedulingpolicies", lambda path: all_of(session, path))
         )
-        leases = group.create_task(attempt(LEASES, lambda path: _leases(session, path, namespace)))
+        leases = group.create_task(
+            attempt(f"{LEASE_GROUP}/leases", lambda path: _leases(session, path, namespace))
+        )
         tasks = [group.create_task(attempt(path, _workloads(session, kind))) for kind, path in WORKLOADS]
         reported = group.create_task(attempt("/api/v1/events", lambda path: _reporters(session, path)))
         devices = group.create_task(_devices(session))

@@ -13,6 +13,7 @@ from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profi
 from plimsoll.framework import ConfigurationError, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
 from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
@@ -35,9 +36,7 @@ class Catalogue:
     def __init__(self, plugins: Registry | None = None, strategies: StrategyRegistry | None = None) -> None:
         self.plugins = plugins or Registry(PLUGINS)
         self.strategies = strategies or StrategyRegistry(STRATEGIES)
-        self.forecast: Profile = build_profile(
-            ProfileConfig("default-scheduler"), self.plugins, self._defaults
-        )
+        self.forecast: Profile = build_profile(ProfileConfig(DEFAULT_SCHEDULER), self.plugins, self._defaults)
         self._registries = Registries(self.strategies, EvictorRegistry(EVICTORS), self.forecast)
 
     @property

@@ -11,13 +11,13 @@ from pydantic import Field
 from plimsoll.answers.answer import Answer, AnswerPart
 from plimsoll.inspection.state import ClusterState
 from plimsoll.load.expectations import Expectation
-from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.readings import PER_COLUMN_UNIT
 from plimsoll.load.states import LoadState
 from plimsoll.load.summary import RESOURCES
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.counted import counted
+from plimsoll.usage.load_keeper import LoadKeeper
 
 NO_READINGS = "the metrics API has no readings"
 

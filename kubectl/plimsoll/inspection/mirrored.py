@@ -17,7 +17,6 @@ from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.watched_resources import DEVICES, OPTIONAL, WATCHED
 from plimsoll.devices.book import DeviceBook
 from plimsoll.framework.field_errors import field_errors, summary
-from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.readings import LoadSettings
 from plimsoll.model.decoding import DecodeError, decode
 from plimsoll.model.kinds.deployment import Deployment
@@ -27,6 +26,7 @@ from plimsoll.ports.observer import Observer
 from plimsoll.records.record import Record
 from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SnapshotContent
 from plimsoll.usage.load_feed import load_readings
+from plimsoll.usage.load_keeper import LoadKeeper
 
 #: A snapshot has a single reading, which counts unchanged.
 ONE_READING = LoadSettings(warm_up_s=0.0, least_readings=1)

@@ -21,6 +21,7 @@ from plimsoll.migration.descheduler_file import DeschedulerPolicy, read_policy
 from plimsoll.migration.descheduler_profiles import CheckedProfile, EnabledStrategy, checked_profile
 from plimsoll.migration.evictor_conversion import EvictorConversion
 from plimsoll.migration.report import FieldChange, Note, ReportWriter, carried, differs, dropped
+from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.model.selectors import SelectorError
 
@@ -41,8 +42,6 @@ FURTHER_LIMITS = {
     "perWorkload": "At most 1 pod of an owner is evicted in one run",
     "perMinute": "At most 10 pods are evicted within a minute",
 }
-
-DEFAULT_SCHEDULER = "default-scheduler"
 
 
 class _Draft(Struct):

@@ -12,9 +12,9 @@ from plimsoll.migration.documents import Path
 from plimsoll.migration.extender_conversion import extender_spec
 from plimsoll.migration.report import FieldChange, Note, ReportWriter, carried, differs, dropped, path_text
 from plimsoll.migration.scheduler_process import process_notes
+from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
 
 WHERE = "spec.scheduling"
-DEFAULT_SCHEDULER = "default-scheduler"
 
 POINTS = tuple(str(each.alias) for each in PluginsSpec.model_fields.values())
 

@@ -44,6 +44,7 @@ from plimsoll.leadership.fence import Fence
 from plimsoll.leadership.leader import Leadership
 from plimsoll.leadership.work_under_way import WorkUnderWay
 from plimsoll.load.summary import summary_of
+from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies import extensions
 from plimsoll.policies.controller import PolicyController
@@ -154,7 +155,7 @@ class Operator:
         )
         self.load = parts.load
         statuses = RetriedStatuses(PolicyResources(parts.session), self.clock)
-        forecast = build_profile(ProfileConfig("default-scheduler"), registry, defaults)
+        forecast = build_profile(ProfileConfig(DEFAULT_SCHEDULER), registry, defaults)
         namespace = namespace_of(settings)
         self.rebalancing = rebalancing_wing(parts, strategies, forecast, statuses, namespace)
         self.extenders = extenders

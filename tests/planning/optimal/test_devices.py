@@ -11,7 +11,6 @@ from planning.builders import NOW, reasons, targets
 from planning.device_worlds import a_made_claim, a_user, a_world, an_allocation
 from planning.rounds import PLACE, UNLIMITED, a_policy
 from plimsoll.devices.book import DeviceBook
-from plimsoll.devices.contested import contested
 from plimsoll.devices.fork_devices import ForkDevices, follow_devices
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework.descheduling.measurements import Planner
@@ -26,6 +25,7 @@ from plimsoll.planning.moves import (
     replacement_of,
 )
 from plimsoll.planning.planners import make_plan
+from plimsoll.scheduling.devices.contested import contested
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 AROUND = PlanningContext(now=NOW)

@@ -10,7 +10,6 @@ from engine.toys import ALL, Crowd
 from planning.builders import SURROUNDINGS, a_rebalancing
 from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
 from plimsoll.framework import Declares, Reads, Registry
-from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.readings import LoadReading, LoadReadings
 from plimsoll.model.columns.cluster import Cluster
@@ -21,6 +20,7 @@ from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.strategies.low_node_utilization import LowNodeUtilization, LowNodeUtilizationArgs
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.toolkit.descheduling.fewest_moves import BAND
+from plimsoll.usage.load_keeper import LoadKeeper
 
 MILLI, GIB = 10**6, 2**30
 FREE = Limits(per_workload=NO_CEILING)

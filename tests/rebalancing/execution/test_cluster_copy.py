@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from planning.test_kept_findings import AROUND, STRATEGIES, a_policy, change, counted
 from plimsoll.framework import PodInfo
-from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.readings import LoadReading, LoadReadings
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.planners import ask_again, make_plan
 from plimsoll.rebalancing.execution.cluster_copy import ClusterCopy, ClusterImage
 from plimsoll.testing.builders import a_pod
+from plimsoll.usage.load_keeper import LoadKeeper
 from trials.starts import some_start
 
 Claims = dict[str, dict[str, PodInfo]]

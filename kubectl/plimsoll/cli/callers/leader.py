@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from plimsoll.cli.callers.pauses import LEASES
 from plimsoll.cli.callers.pod_proxy import PodAnswer, ask_pod, port_of, token_of
 from plimsoll.commands.options import Options
 from plimsoll.framework.errors import PlimsollError
+from plimsoll.kube.leases import GROUP as LEASE_GROUP
 from plimsoll.kube.session.errors import APIError, NotFound, Unauthorized
 from plimsoll.kube.session.session import Session, connected
 from plimsoll.ports.audience import READER
@@ -121,7 +121,7 @@ async def _leases(session: Session, namespace: str, name: str) -> list[Mapping[s
     if not namespace:
         try:
             listed = await session.object(
-                "GET", f"{LEASES}/leases", params={"fieldSelector": f"metadata.name={name}"}
+                "GET", f"{LEASE_GROUP}/leases", params={"fieldSelector": f"metadata.name={name}"}
             )
         except Unauthorized as exc:
             if exc.status != 403:
@@ -129,7 +129,7 @@ async def _leases(session: Session, namespace: str, name: str) -> list[Mapping[s
             namespace = NAMESPACE
         else:
             return [each for each in listed.get("items") or () if each["metadata"]["name"] == name]
-    path = f"{LEASES}/namespaces/{quote(namespace, safe='')}/leases/{quote(name, safe='')}"
+    path = f"{LEASE_GROUP}/namespaces/{quote(namespace, safe='')}/leases/{quote(name, safe='')}"
     try:
         return [await session.object("GET", path)]
     except NotFound:

@@ -14,10 +14,10 @@ from msgspec import Struct
 from plimsoll.api.v1alpha1.annotations import PAUSE_REASON, PAUSED_BY, RUN, STOP
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.kube.custom_resources import GROUP
+from plimsoll.kube.leases import GROUP as LEASE_GROUP
 from plimsoll.kube.session.errors import APIError, NotFound, readable
 from plimsoll.kube.session.session import MERGE_PATCH, Session
 
-LEASES = "/apis/coordination.k8s.io/v1"
 REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
@@ -113,7 +113,7 @@ async def operator_namespace(session: Session, operator: OperatorLease) -> str:
         APIError: The server refused a request, or did not respond.
     """
     if operator.namespace:
-        where = f"{LEASES}/namespaces/{operator.namespace}/leases/{operator.lease}"
+        where = f"{LEASE_GROUP}/namespaces/{operator.namespace}/leases/{operator.lease}"
         try:
             await session.object("GET", where)
         except NotFound as exc:
@@ -123,9 +123,9 @@ async def operator_namespace(session: Session, operator: OperatorLease) -> str:
             ) from exc
         return operator.namespace
     listed = await session.object(
-        "GET", f"{LEASES}/leases", params={"fieldSelector": f"metadata.name={operator.lease}"}
+        "GET", f"{LEASE_GROUP}/leases", params={"fieldSelector": f"metadata.name={operator.lease}"}
     )
-    with readable(f"GET {LEASES}/leases"):
+    with readable(f"GET {LEASE_GROUP}/leases"):
         leases: Sequence[Mapping[str, Any]] = listed.get("items") or ()
         found = sorted(
             str(each["metadata"]["namespace"])

@@ -14,14 +14,13 @@ from msgspec import Struct
 from plimsoll.adoption.admission_objects import adopt_of
 from plimsoll.commands.errors import UserError
 from plimsoll.kube.custom_resources import GROUP
+from plimsoll.kube.leases import GROUP as LEASE_GROUP
 from plimsoll.kube.lists import objects
 from plimsoll.kube.session.errors import APIError, NotFound, readable
 from plimsoll.kube.session.session import Session
 from plimsoll.policies.conditions import scheduler_name_of
 from plimsoll.preflight.leases import is_renewed, lease_of
 from plimsoll.preflight.policy_conditions import at_work, claims_of, name_of, reason_not_to_adopt
-
-LEASES = "/apis/coordination.k8s.io/v1/leases"
 
 #: Collections of owners that make pods from a template.
 _OWNERS = {
@@ -92,7 +91,9 @@ async def _until_unserved(session: Session, wanted: Release) -> None:
                 f" watchdog, or plimsoll pause {name}"
             )
     name, problem = claims_of(documents).get(scheduler, ("", ""))
-    async for document in objects(session, LEASES, {"fieldSelector": f"metadata.name={wanted.lease}"}):
+    async for document in objects(
+        session, f"{LEASE_GROUP}/leases", {"fieldSelector": f"metadata.name={wanted.lease}"}
+    ):
         if name and not problem and is_renewed(lease_of(document), time.time()):
             where = f"{document['metadata']['namespace']}/{wanted.lease}"
             raise UserError(

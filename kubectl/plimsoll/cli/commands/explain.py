@@ -194,9 +194,8 @@ def _placed_name(options: Options, kind: str, text: str, from_: list[str] | None
     namespace, slash, name = text.rpartition("/")
     if (slash and not namespace) or not name or "/" in namespace:
         raise UserError(f'"{text}" is no {kind}; write NAME, with -n for its namespace, or NAMESPACE/NAME')
-    if namespace and options.namespace and namespace != options.namespace:
-        raise UserError(f'--namespace {options.namespace} contradicts "{text}"; leave one of them out')
-    return namespace or options.namespace or (not from_ and options.where()) or "default", name
+    namespace = options.namespace_of(text, namespace)
+    return namespace or (not from_ and options.where()) or "default", name
 
 
 def _check(operator: str, from_: list[str] | None) -> None:

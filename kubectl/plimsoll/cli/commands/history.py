@@ -63,9 +63,7 @@ def history(
     if pod and subject is None:
         raise UserError(f'"{pod}" is no pod and no owner; write [NAMESPACE/]POD or [NAMESPACE/]KIND/NAME')
     if subject is not None and subject.namespace:
-        if options.namespace and options.namespace != subject.namespace:
-            raise UserError(f'--namespace {options.namespace} contradicts "{pod}"; leave one of them out')
-        namespace = subject.namespace
+        namespace = options.namespace_of(f"{pod}", subject.namespace)
     content = content_from(options, from_, only=(RECORDS,))
     now = content.taken
     selection = RecordSelection(

@@ -17,6 +17,7 @@ from plimsoll.inspection.explanations.planned_room import planned_rooms
 from plimsoll.inspection.explanations.pod_group import GroupExplanation, explain_group
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.counted import agreeing, counted
+from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
 from plimsoll.toolkit.descheduling.disruption_signals import unreadable_cost
 
 #: Facts that only the operator's memory has.
@@ -154,7 +155,7 @@ def _summary(found: PodExplanation, *, is_served: bool) -> list[str]:
         names = ", ".join(found.gates)
         said.append(f"no scheduler tries it before its scheduling {gates} removed: {names}")
     if found.pending is not None:
-        if not is_served and found.scheduler != "default-scheduler":
+        if not is_served and found.scheduler != DEFAULT_SCHEDULER:
             said.append(f'no SchedulingPolicy serves schedulerName "{found.scheduler}"')
         if found.group is not None and found.group.obstacle:
             said.append(found.group.obstacle)

@@ -16,7 +16,6 @@ from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.planning.kept_findings import KeptFindings
 from plimsoll.planning.moves import EvictionPlan, HoldReason
 from plimsoll.planning.planners import begin_upstream_run, make_plan
-from plimsoll.planning.refusal_examples import abridged
 from plimsoll.ports.clock import ComputationFailed, ComputationLost
 from plimsoll.rebalancing.runs import plan_runner
 from plimsoll.rebalancing.runs.degraded_reasons import DegradedReasons
@@ -24,6 +23,7 @@ from plimsoll.rebalancing.runs.inputs import RunInput, RunInputs
 from plimsoll.rebalancing.runs.modes import PlanModes
 from plimsoll.rebalancing.runs.plan_parcel import PlanParcel
 from plimsoll.rebalancing.runs.plan_runner import PlanCalledOff, PlanRunner
+from plimsoll.rebalancing.runs.refusal_examples import abridged
 from plimsoll.rebalancing.runs.statistics import RunStatistics
 from plimsoll.rebalancing.runs.status import RunReports, RunResult, RunTotals
 from plimsoll.rebalancing.runs.upstream_run import UpstreamEnforcement

@@ -30,7 +30,6 @@ from plimsoll.load.summary import LoadSummary
 from plimsoll.model.counted import agreeing, counted
 from plimsoll.model.names import PolicyName
 from plimsoll.planning.moves import EvictionPlan, Refused
-from plimsoll.planning.refusal_examples import examples
 from plimsoll.policies.run_figures import optimisation_status, sentence_of
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import PolicyStatusWriter
@@ -39,6 +38,7 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.rebalancing.records.load_figures import RESOURCES
 from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.rebalancing.runs.refusal_examples import examples
 from plimsoll.records.history import is_victim
 
 

@@ -27,7 +27,6 @@ from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import EvictionPlan, HoldReason, Move
-from plimsoll.planning.refusal_examples import abridged
 from plimsoll.planning.strategy_run import PlanBudget
 from plimsoll.planning.upstream.cycle import EvictionAnswer, EvictionResult
 from plimsoll.planning.upstream.planner import UpstreamRun
@@ -38,6 +37,7 @@ from plimsoll.rebalancing.moves.outcomes import POLICY_CHANGED
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.plan_parcel import PlanParcel
 from plimsoll.rebalancing.runs.plan_runner import PlanCalledOff, PlanRunner
+from plimsoll.rebalancing.runs.refusal_examples import abridged
 from plimsoll.rebalancing.runs.status import RunTotals
 from plimsoll.records.history import DISRUPTION_BUDGET
 from plimsoll.records.record import Record

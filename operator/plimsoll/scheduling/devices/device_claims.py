@@ -20,7 +20,6 @@ from msgspec import Struct, field
 
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.bookings import Booking
-from plimsoll.devices.contested import contested
 from plimsoll.devices.pod_claims import unprepared
 from plimsoll.framework import SUCCESS, ActionType, ClusterEvent, EventResource, PodInfo, Status, error
 from plimsoll.model.columns.cluster import Cluster
@@ -32,6 +31,7 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.resource_claims import ClaimWriter
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.devices.claim_writes import ClaimNotWritten, ClaimWrite, is_reserved_for
+from plimsoll.scheduling.devices.contested import contested
 from plimsoll.scheduling.devices.device_waits import DeviceWaits, WaitOutcome
 from plimsoll.scheduling.devices.extended_claims import ExtendedClaims
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from plimsoll.load.expectations import limits_of, workload_of
 from plimsoll.load.readings import FloatArray
 from plimsoll.load.shares import Settled
-from plimsoll.load.smoothed_readings import SmoothedReadings
 from plimsoll.load.usage_histograms import UsageHistograms
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.usage.smoothed_readings import SmoothedReadings
 
 
 class PodColumns:

@@ -21,16 +21,16 @@ from numpy.typing import NDArray
 
 from plimsoll.load.expectations import SPREAD_UNITS, Basis, Priors, workload_of
 from plimsoll.load.load_book import LoadBook, load_of, peak_of
-from plimsoll.load.pod_columns import PodColumns
 from plimsoll.load.readings import AHEAD_S, NOTHING, PER_COLUMN_UNIT, FloatArray, LoadReadings, LoadSettings
 from plimsoll.load.shares import BASIS, COLUMNS, EXPECTED, PEAK, SPREAD, SUMMED, UNMEASURED, columns_of
-from plimsoll.load.smoothed_readings import SmoothedReadings
 from plimsoll.load.states import LoadState
 from plimsoll.load.usage_histograms import UsageHistograms
 from plimsoll.model.columns.cluster import CPU, MEMORY, Cluster
 from plimsoll.model.columns.columns import BoolArray, IntArray, RowArray
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import PodTemplate
+from plimsoll.usage.pod_columns import PodColumns
+from plimsoll.usage.smoothed_readings import SmoothedReadings
 
 #: Seconds from the start of a pod to the first window that includes its use.
 SHOWS_AFTER_S = 30.0
