@@ -11,7 +11,7 @@ from plimsoll.migration.documents import MigrationError, SourceDocument
 from plimsoll.migration.group_conversion import FORMATS
 from plimsoll.migration.report import FieldChange
 
-WISHES = {
+WISHES: dict[str, dict[str, Any]] = {
     "scheduling.k8s.io": {
         "spec": {
             "schedulingPolicy": {"gang": {"minCount": 4}},
@@ -60,7 +60,7 @@ WISHES = {
 
 def a_group(kind: str) -> dict[str, Any]:
     """A PodGroup that says all that it can."""
-    wishes: dict[str, Any] = WISHES[kind]
+    wishes = WISHES[kind]
     metadata = {"name": "train", "namespace": "lab", "uid": "1", **wishes.get("metadata", {})}
     head = {"apiVersion": FORMATS[kind].versions[0], "kind": "PodGroup"}
     return {**head, "metadata": metadata, "spec": wishes["spec"], "status": {"phase": "Running"}}
