@@ -36,6 +36,7 @@ from plimsoll.app.command import run as plimsoll_run
 from plimsoll.app.settings import Settings
 from plimsoll.cluster.watched_resources import WATCHED
 from plimsoll.kube.usage.credentials import ADDRESSES, TOKEN_FOLDER
+from plimsoll.model.kinds.owned_group import OWNERS
 from plimsoll.version import __version__
 
 if TYPE_CHECKING:
@@ -485,6 +486,15 @@ def test_the_right_to_read_recommended_requests_is_given_to_those_who_ask() -> N
     option = ("--set", "verticalPodAutoscalers=true")
 
     assert grants_with("dry-run", "vertical-pod-autoscalers") - grants("dry-run") == asked
+    assert operators_grants(parsed(templated("", *option))) - grants("dry-run") == asked
+
+
+def test_the_right_to_read_owners_of_groups_is_given_to_those_who_ask() -> None:
+    """By the component and by the chart alike."""
+    asked = {(verb, *reversed(each.resource.split(".", 1))) for each in OWNERS for verb in ("list", "watch")}
+    option = ("--set", "automaticGroups=true")
+
+    assert grants_with("dry-run", "automatic-groups") - grants("dry-run") == asked
     assert operators_grants(parsed(templated("", *option))) - grants("dry-run") == asked
 
 

@@ -61,6 +61,11 @@ def test_those_of_a_dry_run() -> None:
             id="recommended requests",
         ),
         pytest.param(
+            "deploy/components/automatic-groups",
+            lambda: grants_with("enforce", "automatic-groups") - grants("enforce"),
+            id="owners of groups",
+        ),
+        pytest.param(
             "deploy/components/adoption",
             lambda: grants_with("enforce", "adoption") - grants("enforce"),
             id="adoption",

@@ -226,3 +226,30 @@ async def test_a_gang_takes_room_from_pods_of_lower_priority_only_if_it_then_fit
     await until_phase(scene, "two", "Running")
     assert await scene.running(app="low") == []
     assert len((await scene.speaker.request("GET", groups_path(scene))).accepted()["items"]) == 2
+
+
+async def test_the_pods_of_an_indexed_job_form_a_group(scene: Scene) -> None:
+    """Without a PodGroup: the policy says so, and the Job says how many."""
+    await scene.node("n0", cpu="2")
+    spec = {"scheduling": {"schedulerName": scene.scheduler, "groups": {"derive": "Automatic"}}}
+    await scene.until_condition(await scene.policy(spec, "scheduler"), "Ready", "True")
+    template = {
+        "metadata": {"labels": {"app": "train"}},
+        "spec": {**scene.pod_spec(cpu="900m"), "restartPolicy": "Never"},
+    }
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "train"},
+        "spec": {"parallelism": 3, "completions": 3, "completionMode": "Indexed", "template": template},
+    }
+    await scene.make(scene.path("jobs", "/apis/batch/v1"), job)
+    pods = await eventually(lambda: scene.pods(app="train"), lambda found: len(found) == 3)
+
+    said = await message_of(scene, pods[0]["metadata"]["name"], "2 of 3 members fit, 3 must")
+    assert "1 lack a node" in said
+    assert await scene.running(app="train") == []
+
+    await scene.node("n1", cpu="2")
+
+    await eventually(lambda: scene.running(app="train"), lambda found: len(found) == 3)

@@ -10,6 +10,7 @@ import pytest
 from inspection.contents import NOW, a_node_document, a_pod_document, a_policy_document, content_of
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.columns.validation import validate
+from plimsoll.model.kinds.owned_group import NOT_YET
 from plimsoll.simulation.figures import percentile
 from plimsoll.simulation.replay import Replay, ReplaySettings
 from plimsoll.snapshots.saved_fields import DURATION
@@ -254,7 +255,10 @@ def test_runs_know_how_many_members_of_a_group_still_need_a_node() -> None:
     waits, lacks = (replay_of([*nodes, *members, a_group(least)]) for least in (3, 4))
     started = replay_of([*nodes, *members, a_group(1)])
 
-    assert (waits.world.gang_needs(), lacks.world.gang_needs()) == ({"shop/train": 3}, {})
+    assert (waits.world.gang_needs(), lacks.world.gang_needs()) == (
+        {"shop/train": 3},
+        {"shop/train": NOT_YET},
+    )
     assert (started.figures.placements, started.world.gang_needs()) == ([("m-0", "n1")], {"shop/train": 0})
 
 

@@ -48,8 +48,8 @@ SECTIONS: Mapping[str, str] = {
     "Strategies": """
         Strategy StrategyKind StrategyContext UnplacedPods Candidates Candidate Destinations Verdict
         until_closed Bundle Beneficiary Evictor Refusal Prospects Outlook ProspectAttempt Planner
-        Measurements Sample NodeClasses considered_nodes group_key low_to_high PREFER_NO_EVICTION
-        CannotJudgeError""",
+        Measurements Sample NodeClasses considered_nodes group_key is_owned key_of low_to_high NOT_YET
+        PREFER_NO_EVICTION CannotJudgeError""",
     "What a strategy may say of itself": """
         Renewing Complaining Complaint Complaints Gravity Vicinity nodes_near pods_near AsksForGain
         LimitsPlanners SpreadsEvenly EmptiesNodes MovesByLoad""",
@@ -189,6 +189,7 @@ CONSTANTS: Mapping[str, str] = {
     "MEMORY": "The column of memory (bytes).",
     "MIN_SCORE": "0: the lowest score of a node.",
     "PODS": "The column of the number of pods.",
+    "NOT_YET": "In `StrategyContext.gangs`: the group cannot start, for lack of members.",
     "PREFER_NO_EVICTION": "The annotation of pods that are moved after all others.",
     "RowArray": "A numpy array of rows (intp).",
     "SKIP": "The status that lets a plugin be passed over for this pod.",

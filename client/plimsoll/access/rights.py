@@ -17,6 +17,7 @@ from msgspec import Struct
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.model.kinds.owned_group import OWNERS
 from plimsoll.model.kinds.pod_group import CORE
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
@@ -90,6 +91,15 @@ READ_AUTOSCALERS = tuple(
     Right(verb, "autoscaling.k8s.io", "verticalpodautoscalers") for verb in ("list", "watch")
 )
 
+#: The rights to read the owners that stand in the place of PodGroups, by resource.
+READ_OWNERS = {
+    each.resource: tuple(
+        Right(verb, each.api_version.partition("/")[0], each.resource.partition(".")[0])
+        for verb in ("list", "watch")
+    )
+    for each in OWNERS
+}
+
 #: The rights to compare what adopts pods with what policies say.
 ADMISSION = "admissionregistration.k8s.io"
 READ_ADMISSION = tuple(
@@ -123,6 +133,11 @@ OPTIONAL_GRANTS: Grants = (
         frozenset(READ_AUTOSCALERS),
     ),
     ("deploy/base", "rbac.create: true", frozenset(READ_POD_GROUPS)),
+    (
+        "deploy/components/automatic-groups",
+        "automaticGroups: true",
+        frozenset(right for each in READ_OWNERS.values() for right in each),
+    ),
     ("deploy/enforce", "mode: Enforce", frozenset({POD_GROUP_STATUS})),
     ("deploy/components/adoption", "adoption.enabled: true", frozenset(READ_ADMISSION)),
 )

@@ -1,10 +1,12 @@
-"""Indexes pods by PodGroup: members, counts and progress.
+"""Indexes pods by group: members, counts and progress.
+
+A policy may say that the pods of one owner form a group; then the owner stands in the place of a PodGroup.
 
 Observes every event before the other subscribers, so a pod's own arrival counts when its gate is evaluated.
 It holds objects as watched; only the cache knows which pods are assumed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct, field
 
@@ -14,7 +16,16 @@ from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.engine.gangs.placement import lacking_resources
 from plimsoll.framework import Pod
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.kinds.pod_group import CORE, PodGroup, group_key, is_core, resource_of
+from plimsoll.model.kinds.owned_group import (
+    NOT_YET,
+    OwnedGroup,
+    is_owned,
+    key_of,
+    owner_key,
+    title_of,
+    without_object,
+)
+from plimsoll.model.kinds.pod_group import CORE, PodGroup, is_core, resource_of
 from plimsoll.model.kinds.watch_event import (
     ObjectAdded,
     ObjectDeleted,
@@ -25,6 +36,7 @@ from plimsoll.model.kinds.watch_event import (
     WatchEvent,
 )
 from plimsoll.model.quantity import QuantityError, milli, units
+from plimsoll.timing.signal import Signal
 from plimsoll.toolkit.scheduling.topology_levels import GroupRules
 
 
@@ -32,8 +44,8 @@ class Group(Struct):
     """One gang.
 
     Attributes:
-        key: As :func:`plimsoll.model.kinds.pod_group.group_key` has it.
-        object: The PodGroup, None while it does not exist.
+        key: As :func:`plimsoll.model.kinds.owned_group.key_of` has it.
+        object: The PodGroup, or the owner in its form; None while it does not exist.
         members: Pods that name the group, by uid, including ended ones.
         refusal: Why the last start failed, "" if it succeeded or was not tried.
         started_at: When this process last decided to start it, in seconds since the epoch; None if never.
@@ -48,6 +60,11 @@ class Group(Struct):
     started_at: float | None = None
     overdue: bool = False
     present: int = 0
+
+    @property
+    def title(self) -> str:
+        """The group in words: ``PodGroup default/train``, ``Job default/train``."""
+        return title_of(self.key)
 
     @property
     def min_member(self) -> int:
@@ -82,12 +99,14 @@ class Group(Struct):
 
     def obstacle(self) -> str:
         """Why no start can be tried yet, as one sentence for all members; "" if one can."""
+        if self.object is None and is_owned(self.key):
+            return f"waiting for {self.title}: the operator has not read it, or has not the right to"
         if self.object is None:
             seen = " that the operator may read" if is_core(self.key) else ""
             return f"waiting for PodGroup {self.key}: there is no such {resource_of(self.key)}{seen}"
         if self.present < self.min_member:
             return (
-                f"cannot find enough sibling pods of PodGroup {self.key}, whose "
+                f"cannot find enough sibling pods of {self.title}, whose "
                 f"{self.object.spec.least_name} is {self.min_member}"
             )
         return ""
@@ -147,11 +166,17 @@ class Groups(PlacedPodsSubscriber):
 
     Attributes:
         core_version: The version in which the core API's groups are watched, "" for none.
+        deriving: The schedulers whose pods form groups by their owners.
+        derived: Notified when that has been set.
     """
 
     def __init__(self) -> None:
         self.core_version = ""
+        self.deriving: frozenset[str] = frozenset()
+        self.derived = Signal()
         self._groups: dict[str, Group] = {}
+        self._owners: dict[str, PodGroup] = {}
+        self._of_owner: dict[str, set[str]] = {}
         self._key_of: dict[str, str] = {}
 
     def __iter__(self) -> Iterator[Group]:
@@ -162,7 +187,10 @@ class Groups(PlacedPodsSubscriber):
         self.core_version = resource.path.split("/")[-2]
 
     def api_version_of(self, key: str) -> str:
-        """The ``apiVersion`` of the group with this key."""
+        """The ``apiVersion`` of the object of the group with this key."""
+        found = self._groups[key].object if key in self._groups else None
+        if isinstance(found, OwnedGroup):
+            return found.api_version
         return f"{CORE}/{self.core_version}" if is_core(key) else "plimsoll.dev/v1alpha1"
 
     def find(self, key: str) -> Group | None:
@@ -170,9 +198,26 @@ class Groups(PlacedPodsSubscriber):
         return self._groups.get(key)
 
     def of(self, pod: Pod) -> Group | None:
-        """The gang of a pod, None if the pod names none."""
-        key = group_key(pod)
+        """The gang of a pod, None if the pod has none."""
+        key = self.key_of(pod)
         return self._groups.get(key) if key else None
+
+    def key_of(self, pod: Pod) -> str:
+        """The key of the gang of a pod, "" for none."""
+        return key_of(pod, derives=pod.spec.scheduler_name in self.deriving)
+
+    def keys_of(self, found: PodGroup) -> set[str]:
+        """The keys of the gangs that an object is about: an owner may have several, or none."""
+        key = found.group_key
+        return self._of_owner.get(key, set()) if is_owned(key) else {key}
+
+    def derive_for(self, schedulers: frozenset[str], pods: Iterable[Pod]) -> None:
+        """Let the pods of these schedulers form groups by their owners; ``pods`` are all that exist."""
+        before, self.deriving = self.deriving, schedulers
+        self.derived.notify()
+        for pod in pods:
+            if pod.spec.scheduler_name in before ^ schedulers:
+                self._set_member(pod)
 
     def observe(self, event: WatchEvent) -> None:
         """Update the groups after an event."""
@@ -181,6 +226,14 @@ class Groups(PlacedPodsSubscriber):
                 self._set_member(pod)
             case PodDeleted(pod):
                 self._leave(pod.uid)
+            case ObjectAdded(OwnedGroup() as owner) | ObjectUpdated(_, OwnedGroup() as owner):
+                self._owners[owner.group_key] = owner
+                for key in self.keys_of(owner):
+                    self._groups[key].object = owner
+            case ObjectDeleted(OwnedGroup() as owner):
+                self._owners.pop(owner.group_key, None)
+                for key in self.keys_of(owner):
+                    self._groups[key].object = None
             case ObjectAdded(PodGroup() as group) | ObjectUpdated(_, PodGroup() as group):
                 self._groups.setdefault(group.group_key, Group(group.group_key)).object = group
             case ObjectDeleted(PodGroup() as group):
@@ -192,16 +245,16 @@ class Groups(PlacedPodsSubscriber):
     def observe_placed(self, pods: Sequence[Pod]) -> None:
         """Add pods that have nodes."""
         for pod in pods:
-            if pod.uid in self._key_of or group_key(pod):
+            if pod.uid in self._key_of or self.key_of(pod):
                 self._set_member(pod)
 
     def _set_member(self, pod: Pod) -> None:
-        key = group_key(pod)
+        key = self.key_of(pod)
         if self._key_of.get(pod.uid, "") != key:
             self._leave(pod.uid)
         if key:
             self._key_of[pod.uid] = key
-            group = self._groups.setdefault(key, Group(key))
+            group = self._groups.get(key) or self._begin(key)
             old = group.members.get(pod.uid)
             group.present += counts(pod) - (old is not None and counts(old))
             group.members[pod.uid] = pod
@@ -213,9 +266,22 @@ class Groups(PlacedPodsSubscriber):
             group.present -= counts(group.members.pop(uid))
             self._drop_if_empty(group)
 
+    def _begin(self, key: str) -> Group:
+        found = self._groups[key] = Group(key)
+        if is_owned(key):
+            found.object = self._owners.get(owner_key(key)) or without_object(key)
+            self._of_owner.setdefault(owner_key(key), set()).add(key)
+        return found
+
     def _drop_if_empty(self, group: Group) -> None:
-        if group.object is None and not group.members:
-            del self._groups[group.key]
+        if group.members or (group.object is not None and not is_owned(group.key)):
+            return
+        del self._groups[group.key]
+        owner = owner_key(group.key)
+        if is_owned(group.key):
+            self._of_owner[owner].discard(group.key)
+            if not self._of_owner[owner]:
+                del self._of_owner[owner]
 
 
 def placed_members(group: Group, cache: Cache) -> list[Pod]:
@@ -236,7 +302,7 @@ def shortage(group: Group, cluster: Cluster) -> str:
             for name, amount in group.object.spec.min_resources.items()
         }
     except QuantityError as exc:
-        return f"minResources of PodGroup {group.key} cannot be read: {exc}"
+        return f"minResources of {group.title} cannot be read: {exc}"
     own = [cluster.pods[pod.uid] for pod in group.counting() if pod.uid in cluster.pods]
     lacking = lacking_resources(cluster, wanted, own) if wanted else {}
     if not lacking:
@@ -245,18 +311,21 @@ def shortage(group: Group, cluster: Cluster) -> str:
         f"{amount}m of cpu" if name == "cpu" else f"{amount} of {name}"
         for name, amount in sorted(lacking.items())
     )
-    return f"minResources of PodGroup {group.key} are not free: the cluster lacks {amounts}"
+    return f"minResources of {group.title} are not free: the cluster lacks {amounts}"
 
 
 def gang_needs(groups: Groups, cache: Cache) -> dict[str, int]:
     """By PodGroup, the number of members that must get a node together; 0 when it has started.
 
-    Leaves out groups that cannot start for a reason other than room for their members, and those that stay in
-    one topology domain: room elsewhere is of no use to them.
+    ``NOT_YET`` for groups that cannot start for a reason other than room for their members. Leaves out those
+    that stay in one topology domain: room elsewhere is of no use to them.
     """
     needs = {}
     for group in groups:
-        if group.object is None or group.topology_key or group.obstacle() or shortage(group, cache.cluster):
+        if group.topology_key:
+            continue
+        if group.object is None or group.obstacle() or shortage(group, cache.cluster):
+            needs[group.key] = NOT_YET
             continue
         needs[group.key] = max(group.min_member - len(placed_members(group, cache)), 0)
     return needs

@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from plimsoll.model.autoscalers.vertical_pod_autoscaler import VerticalPodAutoscaler
 from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.owned_group import OWNERS
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import CORE, CorePodGroup, PodGroup
 from plimsoll.model.kinds.resource_claim import ResourceClaim
@@ -79,6 +80,12 @@ AUTOSCALERS = WatchedResource(
 CORE_POD_GROUPS = tuple(
     WatchedResource(f"podgroups.{version}.{CORE}", f"/apis/{CORE}/{version}/podgroups", CorePodGroup)
     for version in ("v1beta1", "v1alpha3", "v1alpha2")
+)
+
+#: Owners whose pods form groups, where a policy says so.
+GROUP_OWNERS = tuple(
+    WatchedResource(each.resource, f"/apis/{each.api_version}/{each.resource.partition('.')[0]}", each)
+    for each in OWNERS
 )
 
 #: What many clusters do not have.

@@ -231,6 +231,7 @@ def profile_config(spec: SchedulingSpec, policy: str = "") -> ProfileConfig:
         policy=policy,
         via_eviction=spec.preemption.via_eviction,
         groups=GroupRules(
+            derives=spec.groups.derive == "Automatic",
             levels=spec.groups.topology_levels,
             preferred=spec.groups.preferred_topology or "",
         ),

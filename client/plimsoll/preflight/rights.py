@@ -15,6 +15,7 @@ from plimsoll.access.rights import (
     READ_ADMISSION,
     READ_AUTOSCALERS,
     READ_DEVICES,
+    READ_OWNERS,
     READ_POD_GROUPS,
     Grants,
     Part,
@@ -198,6 +199,9 @@ def wanted_rights(
         yield NeededRight(
             "PodGroups", tuple(map(ReviewedRight, needed)), {}, otherwise="their pods are not placed"
         )
+    if any(_is_deriving(policy) for policy in policies):
+        owners = tuple(ReviewedRight(right) for each in READ_OWNERS.values() for right in each)
+        yield NeededRight("owners of groups", owners, {}, otherwise="their pods wait for them to be read")
     declared = tuple(
         ReviewedRight(Right(verb, each.kind.group(), each.kind.plural), each.kind.in_namespace)
         for each in declared_here()
@@ -209,6 +213,11 @@ def wanted_rights(
         yield NeededRight(
             "recommended requests", tuple(map(ReviewedRight, READ_AUTOSCALERS)), {}, otherwise=LEARNT
         )
+
+
+def _is_deriving(policy: SchedulingPolicy) -> bool:
+    spec = policy.spec.scheduling
+    return spec is not None and spec.groups.derive == "Automatic"
 
 
 def _is_measuring(policy: SchedulingPolicy) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Self
 
 from plimsoll.model.columns.columns import PodIndex
-from plimsoll.model.kinds.gang_marks import CORES, OURS, Gang, gangs_of
+from plimsoll.model.kinds.gang_marks import CORES, OURS, OWNED, Gang, gangs_of
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.names import PodUid
@@ -187,7 +187,7 @@ class GangUnits:
 
 def _least(gang: Gang, objects: ClusterObjects) -> int | None:
     """Number of members that a gang needs; None if all are needed, or if it is not known."""
-    if gang.kind not in (OURS, CORES):
+    if gang.kind not in (OURS, CORES, OWNED):
         return gang.least
     known = objects.pod_groups.get(gang.key)
     if known is None or known.spec.leaves_whole:
@@ -196,6 +196,8 @@ def _least(gang: Gang, objects: ClusterObjects) -> int | None:
 
 
 def _is_loose(gang: Gang, objects: ClusterObjects) -> bool:
-    """Whether no member of a gang needs another, nor its place."""
-    known = objects.pod_groups.get(gang.key) if gang.kind == CORES else None
+    """Whether no member of a gang needs another, nor its place; so if its owner is not read."""
+    known = objects.pod_groups.get(gang.key) if gang.kind in (CORES, OWNED) else None
+    if known is None and gang.kind == OWNED:
+        return True
     return known is not None and known.spec.are_independent and not known.spec.topology_key

@@ -48,12 +48,14 @@ from plimsoll.devices.devices_wanted import DevicesWanted, wanted_devices
 from plimsoll.framework import IntArray, PluginArgs, PodInfo
 from plimsoll.framework.columns import RowArray
 from plimsoll.framework.descheduling import (
+    NOT_YET,
     Planner,
     Strategy,
     StrategyContext,
     StrategyKind,
     Verdict,
-    group_key,
+    is_owned,
+    key_of,
 )
 from plimsoll.framework.descheduling.proposals import Beneficiary, Bundle, Candidate, Candidates
 from plimsoll.toolkit.descheduling.best_fit import BestFit
@@ -156,18 +158,18 @@ class MakeRoomForPending(Strategy):
         members: defaultdict[str, list[PodInfo]] = defaultdict(list)
         for pod in self._sorted(self._pending(context), context):
             if self._needed(pod, context):
-                members[group_key(pod.pod)].append(pod)
-        found = (pods[: context.gangs[key]] for key, pods in members.items() if key in context.gangs)
+                members[key_of(pod.pod, derives=True)].append(pod)
+        found = (pods[: context.gangs[key]] for key, pods in members.items() if context.gangs.get(key, 0) > 0)
         return {
             pods[0]: pods
             for pods in found
-            if len(pods) == context.gangs[group_key(pods[0].pod)] <= MOST_MEMBERS
+            if len(pods) == context.gangs[key_of(pods[0].pod, derives=True)] <= MOST_MEMBERS
         }
 
     def _needed(self, pod: PodInfo, context: StrategyContext) -> bool:
-        """Whether the pod can start only together with others."""
-        key = group_key(pod.pod)
-        return bool(key) and context.gangs.get(key) != 0
+        """Whether the pod can start only together with others; an owner that is unknown forms no group."""
+        key = key_of(pod.pod, derives=True)
+        return bool(key) and context.gangs.get(key, 0 if is_owned(key) else NOT_YET) != 0
 
     def _pending(self, context: StrategyContext) -> Iterator[PodInfo]:
         return (

@@ -23,8 +23,9 @@ from plimsoll.engine.profile import Profile
 from plimsoll.engine.scheduler import Choose, ProfileScheduler
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.owned_group import NOT_YET, key_of, owner_key, title_of, without_object
 from plimsoll.model.kinds.pod import PodStatus
-from plimsoll.model.kinds.pod_group import PodGroup, group_key, resource_of
+from plimsoll.model.kinds.pod_group import PodGroup, resource_of
 from plimsoll.planning.fork_schedulers import placing
 
 #: kube-scheduler's message for pods with scheduling gates.
@@ -207,33 +208,40 @@ class OfflineCluster:
     def gang_needs(self) -> dict[str, int]:
         """By PodGroup, the number of members that must get a node together; 0 when it has started.
 
-        Leaves out groups that have too few members, and those that stay in one topology domain.
+        ``NOT_YET`` for groups that have too few members; leaves out those that stay in one topology domain.
         """
-        if not self._schedulers.groups:
-            return {}
-        waiting = Counter(group_key(pod.pod) for pod in self.waiting.values() if not pod.is_terminating)
-        placed = Counter(group_key(pod.pod) for pod in self.fork.pods.values())
-        placed.update(group_key(pod.pod) for pod in self.ended.values() if _has_succeeded(pod))
-        return {
-            key: max(group.spec.min_member - placed[key], 0)
-            for key, group in self._schedulers.groups.items()
-            if waiting[key] + placed[key] >= group.spec.min_member and not group.spec.topology_key
-        }
+        waiting = Counter(self._key(pod) for pod in self.waiting.values() if not pod.is_terminating)
+        placed = Counter(self._key(pod) for pod in self.fork.pods.values())
+        placed.update(self._key(pod) for pod in self.ended.values() if _has_succeeded(pod))
+        needs: dict[str, int] = {}
+        for key in {*waiting, *placed} - {""}:
+            group = self._group(key)
+            if group is not None and not group.spec.topology_key:
+                least = group.spec.min_member
+                needs[key] = max(least - placed[key], 0) if waiting[key] + placed[key] >= least else NOT_YET
+        return needs
 
     # --------------------------------------------------------------------------------------------------------
 
     def _profile_of(self, pod: PodInfo) -> Profile:
         return self._schedulers.profiles.get(pod.pod.spec.scheduler_name, self._schedulers.forecast)
 
+    def _key(self, pod: PodInfo) -> str:
+        return key_of(pod.pod, derives=self._profile_of(pod).groups.derives)
+
+    def _group(self, key: str) -> PodGroup | None:
+        groups = self._schedulers.groups
+        return groups.get(key) or groups.get(owner_key(key)) or without_object(key)
+
     def _gate(self, pod: PodInfo) -> str:
         """Why the pod is not tried, "" if it is."""
-        group = group_key(pod.pod)
+        group = self._key(pod)
         if pod.pod.spec.scheduling_gates:
             return GATED
         if pod.is_terminating:
             return "the pod is terminating"
-        if group and group not in self._schedulers.groups and self.is_served(pod):
-            return f"waiting for PodGroup {group}: there is no such {resource_of(group)}"
+        if group and self._group(group) is None and self.is_served(pod):
+            return f"waiting for {title_of(group)}: there is no such {resource_of(owner_key(group))}"
         return ""
 
     def _round(self) -> list[OfflinePlacement]:
@@ -241,8 +249,8 @@ class OfflineCluster:
         placed: list[OfflinePlacement] = []
         groups: set[str] = set()
         for pod in self.in_order():
-            group = group_key(pod.pod)
-            if group in self._schedulers.groups and not self._gate(pod):
+            group = self._key(pod)
+            if group and self._group(group) is not None and not self._gate(pod):
                 if group not in groups:
                     groups.add(group)
                     placed += self._start(group)
@@ -279,14 +287,15 @@ class OfflineCluster:
 
     def _start(self, group: str) -> list[OfflinePlacement]:
         """Place the members of a PodGroup together, or none of them."""
-        members = [pod for pod in self.in_order() if group_key(pod.pod) == group and not self._gate(pod)]
+        members = [pod for pod in self.in_order() if self._key(pod) == group and not self._gate(pod)]
         shape = ("PodGroup", group)
         state = (*map(self._state, members), *(pod.uid for pod in members))
         if self._refused.get(shape, (None, None))[0] == state:
             return []
         there = (*self.fork.pods.values(), *filter(_has_succeeded, self.ended.values()))
-        placed = [pod.uid for pod in there if group_key(pod.pod) == group]
-        found = self._schedulers.groups[group]
+        placed = [pod.uid for pod in there if self._key(pod) == group]
+        found = self._group(group)
+        assert found is not None
         spec = found.spec
         needed = max(0, spec.min_member - len(placed))
         pairs = [(pod, self.scheduler_of(pod, preempting=self._preempting)) for pod in members]

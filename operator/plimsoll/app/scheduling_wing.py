@@ -117,6 +117,7 @@ class QueueParts:
         self.explanations = Explanations(ports.statuses, ports.recorder, clock, observer, self._is_waiting)
         explain, gangs = self.explanations.explain, parts.gangs
         self.rights = None if parts.access is None else RightsGate(parts.access, explain)
+        self._groups = None if gangs is None else gangs.groups
         self.gang_gate = None if gangs is None else GangGate(gangs.groups, book, self.explanations)
         gates: list[QueueGate] = [each for each in (self.rights, self.gang_gate) if each is not None]
         self.plugins = QueuePlugins(PrioritySort(NoArgs()), clock, observer, gates, cluster=cluster)
@@ -145,6 +146,10 @@ class QueueParts:
     def serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
         """Set the served profiles."""
         self.served.replace(schedulers)
+        if self._groups is not None:
+            deriving = (name for name, each in schedulers.items() if each.profile.groups.derives)
+            placed = (each.pod for each in self._cache.cluster.pods.values())
+            self._groups.derive_for(frozenset(deriving), (*self._cache.waiting.values(), *placed))
         hints, changed = self.plugins.serve(schedulers)
         self.queue.use(hints, changed, self._clock.monotonic())
         self.plugins.sort_by_profiles()

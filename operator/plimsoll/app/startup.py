@@ -10,6 +10,7 @@ from typing import Any
 from plimsoll.access.rights import BIND, POD_GROUP_STATUS, READ_AUTOSCALERS, READ_POD_GROUPS
 from plimsoll.app.optional_kinds.device_watches import DeviceWatches
 from plimsoll.app.optional_kinds.optional_watch import OptionalWatch
+from plimsoll.app.optional_kinds.owner_watches import OwnerWatches
 from plimsoll.app.optional_kinds.unwatched import FIRST_S
 from plimsoll.app.scheduling_wing import SchedulingWing
 from plimsoll.app.shared_parts import SharedParts
@@ -102,6 +103,7 @@ class Startup:
             "pods of PodGroups of scheduling.k8s.io wait, all others are served",
             parts.groups.watch_core,
         )
+        self._owners = OwnerWatches(parts, leadership, self._ingest)
 
     @property
     def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
@@ -112,6 +114,7 @@ class Startup:
             "devices": self._devices.run(),
             "autoscalers": self._autoscalers.run(),
             "pod groups": self._pod_groups.run(),
+            "owners of groups": self._owners.run(),
         }
 
     async def _mirror(self, reflector: Reflector) -> None:

@@ -144,8 +144,14 @@ class FairShareSpec(Resource):
 
 
 class GroupsSpec(Resource):
-    """Where groups of pods start."""
+    """Which pods start together, and where."""
 
+    derive: Literal["Named", "Automatic"] = Field(
+        default="Named",
+        description="Automatic: the pods of a Job, JobSet, LeaderWorkerSet, RayCluster, training job or "
+        "Spark application form a group without a PodGroup, which needs as many members as their owner "
+        "says. Named: only pods that name a group have one.",
+    )
     topology_levels: Annotated[tuple[LabelKey, ...], Field(max_length=8)] = Field(
         default=(),
         description="Node labels from the widest level to the narrowest, as block, rack, host: a group that "
@@ -181,7 +187,7 @@ class SchedulingSpec(Resource):
         default=None, description="How pods share the cluster; left out, priority and age alone order them."
     )
     groups: GroupsSpec = Field(
-        default=GroupsSpec.model_construct(), description="Where groups of pods start."
+        default=GroupsSpec.model_construct(), description="Which pods start together, and where."
     )
     adopt: AdoptSpec | None = Field(
         default=None,

@@ -35,6 +35,9 @@ from plimsoll.framework.descheduling.strategy import SpreadsEvenly as SpreadsEve
 from plimsoll.framework.descheduling.strategy import Strategy as Strategy
 from plimsoll.framework.descheduling.strategy import StrategyKind as StrategyKind
 from plimsoll.framework.errors import CannotJudgeError as CannotJudgeError
+from plimsoll.model.kinds.owned_group import NOT_YET as NOT_YET
+from plimsoll.model.kinds.owned_group import is_owned as is_owned
+from plimsoll.model.kinds.owned_group import key_of as key_of
 from plimsoll.model.kinds.pod import PodCondition as PodCondition
 from plimsoll.model.kinds.pod_group import group_key as group_key
 from plimsoll.model.priority import PREFER_NO_EVICTION as PREFER_NO_EVICTION

@@ -12,6 +12,7 @@ KEP-4671 (``spec.schedulingGroup``; v1.35 ``spec.workloadRef``).
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from plimsoll.model.kinds.owned_group import TRAINERS, owned_key, title_of
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import CORE, core_key, label_key
 
@@ -30,7 +31,9 @@ class Gang(NamedTuple):
     least: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.key.removeprefix(f'{CORE}/')}"
+        return (
+            title_of(self.key) if self.kind == OWNED else f"{self.kind} {self.key.removeprefix(f'{CORE}/')}"
+        )
 
 
 OURS = "PodGroup"
@@ -38,6 +41,9 @@ OURS = "PodGroup"
 
 CORES = "PodGroup of scheduling.k8s.io"
 """The kind of the core API's groups."""
+
+OWNED = "pods of one owner"
+"""The kind of groups that are read from an owner and have no mark of their own."""
 
 
 class GangMark(NamedTuple):
@@ -96,6 +102,10 @@ def gangs_of(pod: Pod) -> tuple[Gang, ...]:
         found += tuple(_named(LABELS, metadata.labels, pod))
     if not _ANNOTATION_KEYS.isdisjoint(metadata.annotations):
         found += tuple(_named(ANNOTATIONS, metadata.annotations, pod))
+    if metadata.owner_references:
+        key = owned_key(pod)
+        if key.startswith(TRAINERS):
+            found += (Gang(OWNED, key),)
     spec = pod.spec
     if spec.workload_ref is not None and spec.workload_ref.name:
         parts = spec.workload_ref.name, spec.workload_ref.pod_group, spec.workload_ref.pod_group_replica_key

@@ -7,6 +7,7 @@ from typing import Any, Protocol, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from plimsoll.model.kinds.metadata import OwnerReference
+from plimsoll.model.kinds.owned_group import OWNERS
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import CorePodGroup, PodGroup
 from plimsoll.model.kinds.storage import (
@@ -66,6 +67,7 @@ SHELVES: Mapping[type, str] = {
     PodDisruptionBudget: "budgets",
     PodGroup: "pod_groups",
     CorePodGroup: "pod_groups",
+    **dict.fromkeys(OWNERS, "pod_groups"),
     PriorityClass: "priority_classes",
     PersistentVolume: "volumes",
     PersistentVolumeClaim: "claims",
@@ -79,7 +81,7 @@ SHELVES: Mapping[type, str] = {
 
 @dataclass(slots=True)
 class ClusterObjects:
-    """Objects by key: ``name``, or ``namespace/name`` for namespaced kinds; PodGroups by ``group_key``.
+    """Objects by key: ``name``, or ``namespace/name`` for namespaced kinds; groups by ``group_key``.
 
     ``version`` increases with each change, except for budgets, pod groups and autoscalers, which are read
     only for evictions: they have ``budget_version``.

@@ -24,6 +24,9 @@ DEFAULT_TIMEOUT_S = 60
 CORE = "scheduling.k8s.io"
 """The API group of the core API's PodGroups; begins the keys of these."""
 
+OURS = "podgroups.plimsoll.dev"
+"""The resource of our own groups."""
+
 CORE_TIMEOUT_S = 300
 """The same for a group of the core API, which cannot say; kube-scheduler's GangScheduling."""
 
@@ -221,12 +224,12 @@ class CorePodGroup(PodGroup, frozen=True, kw_only=True, rename="camel", gc=False
 
 def resource_of(key: str) -> str:
     """The resource of the group with this key, as kubectl takes it."""
-    return f"podgroups.{CORE if is_core(key) else 'plimsoll.dev'}"
+    return f"podgroups.{CORE}" if is_core(key) else key.split("/")[-3] if key.count("/") > 1 else OURS
 
 
 def is_core(key: str) -> bool:
     """Whether a key is that of a group of the core API."""
-    return key.count("/") > 1
+    return key.startswith(f"{CORE}/")
 
 
 def group_key(pod: Pod) -> str:

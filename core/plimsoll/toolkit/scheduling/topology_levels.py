@@ -22,10 +22,12 @@ class GroupRules(Struct, frozen=True):
     """What a policy says about groups.
 
     Attributes:
+        derives: Whether pods of known owners form groups without naming any.
         levels: Node labels, the widest level first; without them, those of the clouds.
         preferred: The label for groups that state no preference, "" for none.
     """
 
+    derives: bool = False
     levels: tuple[str, ...] = ()
     preferred: str = ""
 

@@ -111,7 +111,7 @@ class GangAttempts:
         vetoes = _veto(members)
         if vetoes:
             text = (
-                f"extender {vetoes} is asked about one pod at a time, and the members of PodGroup {group.key}"
+                f"extender {vetoes} is asked about one pod at a time, and the members of {group.title}"
                 " start together; give them a schedulerName whose policy has no such extender"
             )
             self._reject(group, taken, sentence(self._cache, text), frozenset({PLUGIN}), reason=NOT_READY)
@@ -200,7 +200,7 @@ class GangAttempts:
         for queued in taken:
             queued.costly_count = 0 if error is None else queued.costly_count + 1
         if error is not None:
-            self._observer.failed("an attempt", f"PodGroup {group.key}: {error}")
+            self._observer.failed("an attempt", f"{group.title}: {error}")
             self._reject(group, taken, str(error), frozenset(), reason="SchedulerError")
         return error is not None
 
@@ -329,7 +329,7 @@ class GangAttempts:
         if len(begun) < needed:
             reasons = "; ".join(sorted({status.message for _, _, status in stopped}))
             why = unschedulable(
-                f"{len(begun)} of the {needed} members that PodGroup {group.key} needs may start: {reasons}"
+                f"{len(begun)} of the {needed} members that {group.title} needs may start: {reasons}"
             ).by(PLUGIN)
             stopped += [(queued, attempt, why) for queued, attempt in begun]
         for queued, attempt, status in stopped:

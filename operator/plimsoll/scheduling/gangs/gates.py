@@ -14,7 +14,6 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook, ReservationReason
 from plimsoll.framework import SUCCESS, Pod, PodInfo, Status, unschedulable
-from plimsoll.model.kinds.pod_group import group_key
 from plimsoll.ports.pods import NOT_READY
 from plimsoll.scheduling.conditions import Explanations
 
@@ -53,7 +52,7 @@ class GangGate:
 
     def release(self, pod: Pod) -> None:
         """Forget a pod that is no longer served."""
-        self.forget(group_key(pod), pod.uid)
+        self.forget(self._groups.key_of(pod), pod.uid)
 
     def keeps_room(self, uid: str) -> bool:
         """Whether a member whose binding failed keeps its room until the group releases it."""

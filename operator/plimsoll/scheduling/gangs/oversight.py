@@ -9,7 +9,8 @@ from plimsoll.cluster.ingestion import PlacedPodsSubscriber
 from plimsoll.cluster.pod_groups import Group, Groups, placed_members
 from plimsoll.cluster.reservations import Reservation, ReservationBook, ReservationReason
 from plimsoll.framework import Pod, PodInfo
-from plimsoll.model.kinds.pod_group import DEFAULT_TIMEOUT_S, PodGroup, group_key
+from plimsoll.model.kinds.owned_group import title_of
+from plimsoll.model.kinds.pod_group import DEFAULT_TIMEOUT_S, PodGroup
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.kinds.watch_event import (
     ObjectAdded,
@@ -46,30 +47,31 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
         """Handle an event that the cache has: open gates, and mark groups whose status may change."""
         match event:
             case PodAdded(pod):
-                keys = {group_key(pod)}
+                keys = {self.groups.key_of(pod)}
             case PodUpdated(old, pod):
-                keys = {group_key(old), group_key(pod)}
+                keys = {self.groups.key_of(old), self.groups.key_of(pod)}
             case PodDeleted(pod):
-                self._gate.forget(group_key(pod), pod.uid)
-                keys = {group_key(pod)}
+                self._gate.forget(self.groups.key_of(pod), pod.uid)
+                keys = {self.groups.key_of(pod)}
             case ObjectDeleted(PodGroup() as group):
-                keys = {group.group_key}
+                keys = self.groups.keys_of(group)
             case ObjectAdded(PodGroup() as group):  # its members may have been rejected by one of that name
-                keys = {group.group_key}
-                self._try_again(group.group_key)
+                keys = self.groups.keys_of(group)
+                for key in keys:
+                    self._try_again(key)
             case ObjectUpdated(PodGroup() as before, PodGroup() as group):
-                keys = {group.group_key}
-                if before.spec != group.spec:
-                    self._try_again(group.group_key)
+                keys = self.groups.keys_of(group)
+                for key in keys if before.spec != group.spec else ():
+                    self._try_again(key)
             case _:
                 return
-        for key in keys - {""}:
+        for key in sorted(keys - {""}):
             self._follow(key)
 
     def observe_placed(self, pods: Sequence[Pod]) -> None:
         """Handle added pods that have nodes; the cache has them already."""
         for pod in pods:
-            key = group_key(pod)
+            key = self.groups.key_of(pod)
             if key:
                 self._follow(key)
 
@@ -155,13 +157,13 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
         self.changed(key)
 
     def note(self, group: Group, reason: str, text: str, *, is_warning: bool = False) -> None:
-        """Record an event on a PodGroup."""
-        if group.object is None:
+        """Record an event on a PodGroup, or on the owner that stands in its place."""
+        if group.object is None or not group.object.uid:
             return
         metadata = group.object.metadata
         reference = {
             "apiVersion": self.groups.api_version_of(group.key),
-            "kind": "PodGroup",
+            "kind": title_of(group.key).partition(" ")[0],
             "namespace": metadata.namespace,
             "name": metadata.name,
             "uid": metadata.uid,

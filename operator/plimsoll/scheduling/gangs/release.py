@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Sequence
 
 from plimsoll.framework import Status, unschedulable
+from plimsoll.model.kinds.owned_group import title_of
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.binding.cycle import BindingAttempt
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
@@ -20,7 +21,7 @@ Begun = tuple[QueuedPod, BindingAttempt]
 
 def too_few(group: str, permitted: int, needed: int) -> str:
     """The message when no member starts."""
-    return f"{permitted} of the {needed} members that PodGroup {group} needs were permitted to start"
+    return f"{permitted} of the {needed} members that {title_of(group)} needs were permitted to start"
 
 
 async def release(  # noqa: C901, PLR0912 - one wait for permits, time and members

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from plimsoll.api.schema.conditions import Condition, ConditionStatus, condition, with_condition
 from plimsoll.api.v1alpha1.pod_group import SCHEDULED, GroupPhase, PodGroupResourceStatus
 from plimsoll.cluster.pod_groups import Group, Groups
+from plimsoll.model.kinds.owned_group import is_owned
 from plimsoll.model.kinds.pod_group import PodGroup, is_core
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
@@ -65,7 +66,9 @@ class GroupReports:
         self._written: dict[str, tuple[str, Mapping[str, Any]]] = {}
 
     def touch(self, key: str) -> None:
-        """Mark a group's status as possibly changed."""
+        """Mark a group's status as possibly changed; an owner gets no status of ours."""
+        if is_owned(key):
+            return
         self._due[key] = None
         self._news.set()
 
