@@ -16,10 +16,11 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import ContainerStatus, Pod, PodCondition, ResourceRequirements
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import EvictionPlan, PlanningContext, replacement_of
+from plimsoll.planning.planners import proven_plan
 from plimsoll.strategies.make_room_for_pending import MakeRoomForPending, _cost
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from strategies.builders import a_strategy
-from strategies.making_room import NOW, PROFILE, a_rebalancing, moves_of, plan, planned, served
+from strategies.making_room import NOW, PROFILE, a_rebalancing, moves_of, planned, served
 
 
 def making_room(
@@ -277,7 +278,7 @@ def resized(name: str, *, granted: str, cpu: str, why: str = "Deferred", **kwarg
 def test_a_deferred_resize_gets_its_room(
     pods: list[Pod], args: dict[str, Any], moves: list[str], said: str
 ) -> None:
-    """Node one has 4, and two pods of 1 beside the resized one; node two takes two of them."""
+    """Node one has 4, and two pods of 1 with the resized one; node two takes two of them."""
     found = making_room(NODES, [small("s0", "one"), small("s1", "one"), *pods], args=args)
 
     assert [name for name, *_ in moves_of(found)] == moves
@@ -304,7 +305,7 @@ def test_no_room_is_made_twice_while_moves_off_the_node_are_under_way() -> None:
     cluster = a_cluster(NODES, pods)
     rebalancing = a_rebalancing(a_strategy(MakeRoomForPending))
 
-    found = plan(rebalancing, cluster, PlanningContext(NOW, touched={"one": NOW.timestamp()}))
+    found = proven_plan(rebalancing, cluster, PlanningContext(NOW, touched={"one": NOW.timestamp()}))
 
     assert not found.moves
     assert "moves off or to node one are still under way" in {each.refusal.message for each in found.refused}
