@@ -278,7 +278,7 @@ def resized(name: str, *, granted: str, cpu: str, why: str = "Deferred", **kwarg
 def test_a_deferred_resize_gets_its_room(
     pods: list[Pod], args: dict[str, Any], moves: list[str], said: str
 ) -> None:
-    """Node one has 4, and two pods of 1 next to the resized one; node two takes two of them."""
+    """Node one has 4, and two pods of 1 with the resized one; node two takes two of them."""
     found = making_room(NODES, [small("s0", "one"), small("s1", "one"), *pods], args=args)
 
     assert [name for name, *_ in moves_of(found)] == moves

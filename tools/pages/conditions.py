@@ -21,6 +21,7 @@ SAID_IN: Mapping[str, frozenset[str]] = {
     "policies.profiles": frozenset({"failing"}),
     "rebalancing.runs.degraded_reasons": frozenset({"of", "advice", "look_back"}),
     "rebalancing.runs.scope_review": frozenset({"troubles", "advice"}),
+    "rebalancing.runs.contested_nodes": frozenset({"advice"}),
     "planning.load.load_lines": frozenset({"by_load_conditions"}),
     "scheduling.orphaned_pods": frozenset({"advice"}),
     "scheduling.adoption": frozenset({"look", "_difference"}),
@@ -30,7 +31,7 @@ SAID_IN: Mapping[str, frozenset[str]] = {
 _REASON = re.compile(r"[A-Z][a-z]+[A-Za-z]*")
 
 #: Words that the functions say and that are types of conditions.
-TYPES = frozenset({"Accepted", "Ready", "Degraded", "Overlapping", "Paused", "PodsOrphaned"})
+TYPES = frozenset({"Accepted", "Ready", "Degraded", "Overlapping", "Contested", "Paused", "PodsOrphaned"})
 
 _REJECTED, _DEGRADED = "`Accepted=False`, `Ready=False`, `Degraded=True`", "`Degraded=True`"
 _LAST = "the spec cannot be used; the last accepted one remains in effect"
@@ -149,6 +150,11 @@ MEANINGS: Mapping[str, tuple[str, str, str]] = {
         "`Overlapping=True`",
         "another enforcing policy may move the same pods",
         "separate the scopes, or accept it",
+    ),
+    "AutoscalerEmptiesNodes": (
+        "`Contested=True`",
+        "the policy empties nodes, and an autoscaler was about to remove a node with pods within a day",
+        "let one of them do it: [next to an autoscaler](../rebalancing/autoscalers.md)",
     ),
     "SchedulerNameUnknown": (
         "`PodsOrphaned=True`",

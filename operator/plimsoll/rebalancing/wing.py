@@ -65,6 +65,7 @@ from plimsoll.rebalancing.records.load_forecasts import LoadForecasts
 from plimsoll.rebalancing.records.missed import MissedDeletions
 from plimsoll.rebalancing.records.retention import Retention
 from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.rebalancing.runs.contested_nodes import ContestedNodes
 from plimsoll.rebalancing.runs.degraded_reasons import DegradedReasons
 from plimsoll.rebalancing.runs.inputs import RunInputs
 from plimsoll.rebalancing.runs.modes import PlanModes
@@ -139,7 +140,14 @@ class PolicyParts:
         self.configs = PolicyConfigs(self.policies, registries, cluster.objects, self.breakers, clock)
         scopes = ScopeReviews(self.policies, self.planning, clock)
         self.degraded = DegradedReasons(
-            self.policies, self.breakers, scopes, ports.surges, clock, changed, runtime.conditions
+            self.policies,
+            self.breakers,
+            scopes,
+            ContestedNodes(clock),
+            ports.surges,
+            clock,
+            changed,
+            runtime.conditions,
         )
         next_run = self.timetable.next_run
         self.statistics = RunStatistics(self.policies, next_run, keeper.unfinished, clock, observer)

@@ -112,6 +112,9 @@ LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 EVICTION_IN_PROGRESS = "descheduler.alpha.kubernetes.io/eviction-in-progress"
 REQUEST_EVICT_ONLY = "descheduler.alpha.kubernetes.io/request-evict-only"
 
+#: How long strategies that empty nodes leave a new one unchanged, as cluster-autoscaler does by default.
+STARTING = timedelta(minutes=10)
+
 #: A cost that means never.
 NEVER = 2**31 - 1
 
@@ -335,8 +338,14 @@ def unreadable_cost(annotations: Mapping[str, str]) -> str:
 # -- nodes -----------------------------------------------------------------------------------------------
 
 
-def not_emptied(node: Node) -> str:
-    """The signal for which strategies that empty nodes leave this one unchanged, as a clause; "" for none."""
+def not_emptied(node: Node, now: datetime) -> str:
+    """Why strategies that empty nodes leave this one unchanged, as a clause; "" if they do not.
+
+    A node that has just come is not judged: the pods that it came for may still be on their way.
+    """
+    created = node.metadata.creation_timestamp
+    if created is not None and timedelta() <= now - created < STARTING:
+        return f"it is younger than {STARTING.seconds // 60} minutes"
     annotations, labels = node.metadata.annotations, node.metadata.labels
     for rows, values in ((_NODE_ANNOTATIONS, annotations), (_NODE_LABELS, labels)):
         for signal in rows:
@@ -354,6 +363,12 @@ def removal(node: Node) -> str:
     """Why no pod should be moved to the node, as a clause; "" if nothing removes it."""
     signal = _mark(node)
     return "" if signal is None else f"has the {signal.form} {signal.key}: {_who(signal)}"
+
+
+def removing(node: Node) -> str:
+    """Who is about to remove the node; "" without a mark."""
+    signal = _mark(node)
+    return "" if signal is None else signal.owner
 
 
 def leaving(node: Node) -> Refusal | None:

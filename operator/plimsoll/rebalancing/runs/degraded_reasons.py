@@ -15,6 +15,7 @@ from plimsoll.planning.load.load_lines import NOT_MEASURED, by_load_conditions
 from plimsoll.policies.run_figures import sentence_of
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.runs import plan_runner
+from plimsoll.rebalancing.runs.contested_nodes import ContestedNodes
 from plimsoll.rebalancing.runs.inputs import RunInput
 from plimsoll.rebalancing.runs.policy_configs import Breakers
 from plimsoll.rebalancing.runs.scope_review import ScopeReviews
@@ -37,6 +38,7 @@ class DegradedReasons:
     policies: Mapping[str, SchedulingPolicy]  #: those that rebalance, keyed by name, at any moment
     breakers: Breakers  #: the breakers of their moves
     scopes: ScopeReviews  #: the problems of their scopes
+    contested: ContestedNodes  #: autoscalers that empty the same nodes
     surges: SurgeWay  #: the right that it lacks
     clock: Clock
     changed: Signal  #: notified by breakers and plans; wakes ``run``
@@ -70,7 +72,8 @@ class DegradedReasons:
 
     def advice(self, name: str) -> Mapping[str, tuple[str, str]]:
         """Further conditions of a policy that hold: reason and sentence by type."""
-        stop, found = self.breakers.stop, self.scopes.advice(name)
+        stop = self.breakers.stop
+        found = {**self.scopes.advice(name), **self.contested.advice(name)}
         is_stopped = stop.is_pressed and name in self.policies
         return {PAUSED: (STOPPED, stop.sentence), **found} if is_stopped else found
 
@@ -96,6 +99,7 @@ class DegradedReasons:
         self.breakers.displacements.forget(name)
         self.breakers.planning.call_off(name)
         self.scopes.forget(name)
+        self.contested.forget(name)
 
     # -- runs ----------------------------------------------------------------------------------------
 
@@ -122,6 +126,7 @@ class DegradedReasons:
     ) -> None:
         """Review a policy's scope, and the findings of its run."""
         await self.scopes.look(policy, inputs.rebalancing, inputs.cluster)
+        self.contested.look(policy.metadata.name, inputs.rebalancing, inputs.cluster)
         self.look_back(
             policy.metadata.name,
             inputs.memory,
