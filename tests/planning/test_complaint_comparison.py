@@ -223,7 +223,9 @@ BY_RESTARTS = ("RemovePodsHavingTooManyRestarts", {"podRestartThreshold": 5})
 
 def an_old_pod(name: str = "old", node: str = "n1", **kwargs: Any) -> Pod:
     status = {"containerStatuses": [{"name": "c", "restartCount": 9}], **OLD}
-    return a_replica(name, node, status=status, creationTimestamp="2025-01-01T00:00:00Z", **kwargs)
+    return a_replica(
+        name, node, status=status, metadata={"creationTimestamp": "2025-01-01T00:00:00Z"}, **kwargs
+    )
 
 
 @pytest.mark.parametrize("strategy", [BY_AGE, BY_RESTARTS], ids=lambda each: each[0])

@@ -71,7 +71,9 @@ def test_a_pod_that_changes_is_still_there() -> None:
     scene.leaving.expect(waiting("high"), scene.placed("a"))
 
     pod = a_pod("a", node="n1")
-    scene.leaving.observe(PodUpdated(pod, a_pod("a", node="n1", deletionTimestamp="2026-01-01T00:00:00Z")))
+    scene.leaving.observe(
+        PodUpdated(pod, a_pod("a", node="n1", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}))
+    )
 
     assert scene.active() == []
 

@@ -23,6 +23,7 @@ from plimsoll.framework import (
     unschedulable,
 )
 from plimsoll.framework.descheduling import Candidate, Strategy, StrategyKind
+from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.conformance import FilterPluginConformance, ScorePluginConformance
 from plimsoll.testing.drawn_worlds import LAWFUL
 from plimsoll.testing.strategy_conformance import StrategyConformance
@@ -307,6 +308,13 @@ def test_what_no_operator_would_take_names_the_plugin(plugin: Any, monkeypatch: 
     law = "refusals_are_statuses_with_reasons"
 
     assert plugin.name in broken(FilterPluginConformance, "plugin", plugin, law, monkeypatch)
+
+
+@pytest.mark.parametrize(("builder", "word"), [(a_pod, "terminating"), (a_node, "creationtimestamp")])
+def test_a_builder_refuses_a_word_that_nothing_reads(builder: Any, word: str) -> None:
+    """A misspelt argument, and what a law's `pods` say in the words of another builder."""
+    with pytest.raises(TypeError, match=f"{builder.__name__}.. has no argument '{word}'"):
+        builder("n", **{word: True})
 
 
 def test_hooks_show_a_plugin_what_it_looks_at(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from plimsoll import framework
 from plimsoll.framework import descheduling
+from plimsoll.testing import builders, conformance, strategy_conformance
 
 #: The headings, and the names below each, in the order of the page.
 SECTIONS: Mapping[str, str] = {
@@ -53,12 +54,22 @@ SECTIONS: Mapping[str, str] = {
     "What a strategy may say of itself": """
         Renewing Complaining Complaint Complaints Gravity Vicinity nodes_near pods_near AsksForGain
         LimitsPlanners SpreadsEvenly EmptiesNodes MovesByLoad""",
+    "Tests": """
+        a_pod a_node a_cluster a_snapshot the_info FilterPluginConformance ScorePluginConformance
+        StrategyConformance""",
 }
+
+#: What tests import, of ``plimsoll.testing``.
+TESTING = (
+    *(builders.a_pod, builders.a_node, builders.a_cluster, builders.a_snapshot, builders.the_info),
+    *(conformance.FilterPluginConformance, conformance.ScorePluginConformance),
+    strategy_conformance.StrategyConformance,
+)
 
 INTRODUCTION = (
     "Written by `make docs` from signatures and docstrings: change those. Names below"
-    " [Strategies](#strategies) and after it are in `plimsoll.framework.descheduling`, all others in"
-    " `plimsoll.framework`."
+    " [Strategies](#strategies) and after it are in `plimsoll.framework.descheduling`, those below"
+    " [Tests](#tests) in the modules that they name, all others in `plimsoll.framework`."
     " [Recipes](../recipes-for-plugins.md) show them in use."
 )
 
@@ -80,7 +91,8 @@ ScoreExtensions.NormalizeScore | NormalizingPlugin |
 MaxNodeScore | MAX_SCORE |
 ReservePlugin; PermitPlugin; PostBindPlugin | ReservePlugin | the same names
 PreBindPlugin; BindPlugin | PreBindPlugin | the same names, coroutines
-Handle.IterateOverWaitingPods; GetWaitingPod | WaitingPodsPort | `state.read(WaitingPodsPort).pods`
+Handle.IterateOverWaitingPods; GetWaitingPod | WaitingPodsPort | `for one in state.read(WaitingPodsPort).pods`
+Handle.NominatedPodsForNode | WhatIf | `nominated(row)`, in PostFilter; scores do not see nominations
 Handle.ClientSet; clients of custom resources | WatchedObject | `snapshot.objects.of(…)`
 Handle.SharedInformerFactory() | ClusterObjects | `snapshot.objects.claims` …
 Handle.Activate | PodsToActivate |
@@ -114,7 +126,7 @@ def exported() -> dict[str, Any]:
         name: getattr(module, name)
         for module in (framework, descheduling)
         for name in re.findall(r" as (\w+)$", Path(str(module.__file__)).read_text("utf-8"), re.MULTILINE)
-    }
+    } | {each.__name__: each for each in TESTING}
 
 
 def page() -> str:
@@ -154,6 +166,8 @@ def linked(name: str) -> str:
 def entry(name: str, value: Any, names: Mapping[str, Any]) -> Iterator[str]:
     """The paragraphs of one name."""
     yield f"### {name}"
+    if value in TESTING:
+        yield f"`from {value.__module__} import {name}`"
     if isinstance(value, type) and value.__module__.startswith("plimsoll."):
         above = [each for each in value.__mro__[1:] if each.__module__.startswith("plimsoll.")]
         bases = [linked(each.__name__) for each in above if _is_named(each, names)]
@@ -174,6 +188,9 @@ def entry(name: str, value: Any, names: Mapping[str, Any]) -> Iterator[str]:
     else:
         yield CONSTANTS[name]
 
+
+#: Methods that are called by other signs than their names.
+OPERATORS = ("__iter__", "__getitem__", "__contains__", "__len__")
 
 #: What names that have no docstring are.
 CONSTANTS: Mapping[str, str] = {
@@ -205,10 +222,12 @@ def members_of(kind: type, described: Mapping[str, str]) -> Iterator[str]:
     assert isinstance(tree, ast.ClassDef)
     source = textwrap.dedent(inspect.getsource(kind)).splitlines()
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (
+            not node.name.startswith("_") or node.name in OPERATORS
+        ):
             text, _ = split(inspect.cleandoc(ast.get_docstring(node) or ""))
             form = f"{node.name}{_returns(node)}" if _is_property(node) else signature(node)
-            yield f"- `{form}`: {' '.join(text.split())}"
+            yield f"- `{form}`" + (f": {' '.join(text.split())}" if text else "")
         elif isinstance(node, ast.AnnAssign) or (isinstance(node, ast.Assign) and issubclass(kind, Enum)):
             target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
             name = ast.unparse(target)
@@ -248,7 +267,7 @@ def split(docstring: str) -> tuple[str, dict[str, str]]:
         elif section and line and not line.startswith(" "):
             section = ""
             kept.append(line)
-        elif section in {"Attributes:", "Args:"} and (found := re.match(r"    (\w+): (.*)", line)):
+        elif section in {"Attributes:", "Args:"} and (found := re.match(r"    (\*{0,2}\w+): (.*)", line)):
             name = found[1]
             described[name] = found[2]
         elif section in {"Attributes:", "Args:"} and line.strip():

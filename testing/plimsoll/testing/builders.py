@@ -9,12 +9,15 @@ a_node("n1", cpu="4", taints=["dedicated=gpu:NoSchedule"])
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import SHELVES
-from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod import Pod, PodSpec
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.watched_object import WatchedObject, WatchedObjects, shelf_key
 from plimsoll.model.read_only_dict import sealed
@@ -62,7 +65,11 @@ def a_pod(  # noqa: PLR0913 - a test names only what it is about
         status: As in the API, merged over a running (with a node) or pending status.
         metadata: Further metadata, as in the API.
         **spec: Further fields of the spec, spelled as in the API.
+
+    Raises:
+        TypeError: A name is neither an argument nor such a field.
     """
+    _check_names("a_pod", spec, PodSpec, "a pod's spec has")
     wanted = {
         key: value
         for key, value in {"cpu": cpu, "memory": memory, **(requests or {})}.items()
@@ -133,7 +140,11 @@ def a_node(  # noqa: PLR0913 - a test names only what it is about
         unschedulable: Whether it is cordoned.
         status: Further fields of the status, as in the API.
         **metadata: Further metadata, as in the API.
+
+    Raises:
+        TypeError: A name is neither an argument nor such a field.
     """
+    _check_names("a_node", metadata, ObjectMeta, "metadata has")
     return sealed(
         convert(
             Node,
@@ -152,6 +163,15 @@ def a_node(  # noqa: PLR0913 - a test names only what it is about
             },
         )
     )
+
+
+def _check_names(builder: str, given: Mapping[str, Any], kind: type[msgspec.Struct], holder: str) -> None:
+    """Refuse a misspelt argument, which a builder would take for a field that nothing reads."""
+    known = {each.encode_name for each in msgspec.structs.fields(kind)}
+    if unknown := sorted(given.keys() - known):
+        raise TypeError(
+            f"{builder}() has no argument {unknown[0]!r}, and {holder} no field of this name that is read"
+        )
 
 
 def a_taint(text: str) -> dict[str, str]:
