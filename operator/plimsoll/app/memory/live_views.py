@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from plimsoll.api.schema.conditions import Condition
+from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.app.memory.live_view import (
     LiveCondition,
     LiveNode,
