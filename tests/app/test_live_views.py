@@ -13,7 +13,7 @@ from app.test_explain_endpoint import Reviews, nothing
 from inspection.contents import NOW, a_node_document, a_pod_document
 from plimsoll.api.schema.conditions import Condition, ConditionStatus
 from plimsoll.app.endpoints import Endpoints, serving
-from plimsoll.app.memory import live_page
+from plimsoll.app.memory import live_page, live_views
 from plimsoll.app.memory.caller_gate import CallerGate
 from plimsoll.app.memory.live_page import STREAM, LivePage
 from plimsoll.app.memory.live_views import LiveViews
@@ -37,10 +37,23 @@ class NoPods:
         return ()
 
 
+#: A policy as the API server has it, after a run.
+DOCUMENT = {
+    "metadata": {"name": "tidy"},
+    "spec": {"scheduling": {"schedulerName": "ours"}, "rebalancing": {"mode": "Approve"}, "suspend": True},
+    "status": {
+        "lastRun": {"startTime": "2026-01-31T11:55:00Z", "message": "3 candidates: 1 proposed"},
+        "nextRunTime": "2026-01-31T12:05:00Z",
+        "counts": {"refused": [{"reason": "Budget", "count": 2}]},
+        "totals": {"moved": 5, "returned": 1, "failed": 2},
+    },
+}
+
+
 class OnePolicy:
     """A policy that is ready."""
 
-    def described(self) -> Iterable[tuple[str, tuple[Condition, ...]]]:
+    def described(self) -> Iterable[tuple[dict[str, Any], tuple[Condition, ...]]]:
         ready = Condition(
             type="Ready",
             status=ConditionStatus.TRUE,
@@ -48,7 +61,7 @@ class OnePolicy:
             message="it serves",
             last_transition_time=NOW,
         )
-        yield "tidy", (ready,)
+        yield DOCUMENT, (ready,)
 
 
 def some_views(cache: Cache) -> LiveViews:
@@ -72,7 +85,17 @@ def test_a_stream_receives_what_changed() -> None:
         ("a", 0, True),
         ("b", 0, True),
     ]
-    assert view.policies[0].conditions[0].reason == "Serving"
+    (policy,) = view.policies
+    assert policy.conditions[0].reason == "Serving"
+    assert (policy.policy, policy.mode, policy.scheduler, policy.is_suspended) == (
+        "tidy",
+        "Approve",
+        "ours",
+        True,
+    )
+    assert (policy.last_result, policy.next_run) == ("3 candidates: 1 proposed", "2026-01-31T12:05:00Z")
+    assert (policy.moved, policy.failed) == (5, 3)
+    assert [(each.reason, each.count) for each in policy.refused] == [("Budget", 2)]
     view, seen = views.since(seen)
     assert (view.nodes, view.gone, view.node_count) == ((), (), 2)
 
@@ -84,6 +107,30 @@ def test_a_stream_receives_what_changed() -> None:
     cache.cluster.remove_node("a")
     view, seen = views.since(seen)
     assert (view.nodes, view.gone, view.pod_count) == ((), ("a",), 1)
+
+
+def test_a_policy_without_spec_and_status_is_shown() -> None:
+    """One that was just created, or that only places pods."""
+    found = live_views._policy({"metadata": {"name": "new"}, "spec": {"rebalancing": {}}}, ())
+
+    assert (found.policy, found.mode, found.moved, found.last_run) == ("new", "DryRun", 0, "")
+    assert live_views._policy({"metadata": {"name": "places"}}, ()).mode == ""
+
+
+def test_a_node_has_its_zone_and_the_taints_that_keep_pods_out() -> None:
+    cache = Cache()
+    taints = [
+        {"key": "gpu", "value": "yes", "effect": "NoSchedule"},
+        {"key": "soft", "effect": "PreferNoSchedule"},
+        {"key": "old", "effect": "NoExecute"},
+    ]
+    node = a_node_document("a", taints=taints)
+    node["metadata"]["labels"][live_views.ZONE] = "east"
+    cache.cluster.set_node(convert(Node, node))
+
+    (shown,) = some_views(cache).since({})[0].nodes
+
+    assert (shown.zone, shown.taints) == ("east", ("gpu=yes:NoSchedule", "old:NoExecute"))
 
 
 async def test_streams_are_few_end_by_themselves_and_need_the_right(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,11 +83,11 @@ async def test_people_see_the_operator_and_strangers_nothing(
             logged(driver, "browser")  # the 401 is logged
 
             driver.find_element(By.ID, "token").send_keys(cluster.token, Keys.ENTER)
-            seen(driver, "#status", "1 node, 1 pod")
+            seen(driver, "#status", "1 node · 1 pod placed")
             tile = driver.find_element(By.CSS_SELECTOR, ".tile")
             assert tile.get_attribute("title") == f"{node}: cpu 50 %, memory 0 %, 1 pod"
             seen(driver, "#waiting", f"{scene.name}/big unschedulable")
-            seen(driver, "#conditions", policy)
+            seen(driver, "#rows", policy)
             bad = [
                 (each["id"], each["nodes"][0]["html"])
                 for each in Axe().run(driver)["violations"]
@@ -102,11 +102,11 @@ async def test_people_see_the_operator_and_strangers_nothing(
         with a_browser() as driver:
             await asyncio.to_thread(first, driver)
             await scene.node("large", cpu="8")
-            await asyncio.to_thread(seen, driver, "#status", "2 nodes, 2 pods")
+            await asyncio.to_thread(seen, driver, "#status", "2 nodes · 2 pods placed")
             assert await operator.stop() == 0
             await asyncio.to_thread(seen, driver, "#status", "No answer, trying again")
             operator.start()
-            await asyncio.to_thread(seen, driver, "#status", "2 nodes, 2 pods")
+            await asyncio.to_thread(seen, driver, "#status", "2 nodes · 2 pods placed")
         assert await operator.stop() == 0
 
 

@@ -83,19 +83,19 @@ async def test_the_page_goes_on_at_the_replica_that_is_left(
                     driver.get(f"http://127.0.0.1:{port}/ui")
                     driver.execute_script("window.wasNeverLeft = true")
                     driver.find_element("id", "token").send_keys(cluster.token, "\ue007")
-                    seen(driver, "#status", f"leading as {name}; 1 node")
+                    seen(driver, "#standing", f"leading as {name}")
                     seen(driver, "#waiting", f"{scene.name}/big unschedulable")
                     assert not shown(driver, "#standby")
                     assert not shown(driver, "#ask")
 
                 def second() -> None:
-                    seen(driver, "#status", "standing by")
+                    seen(driver, "#standing", "standing by")
                     seen(driver, "#standby", f"The leader is {name}")
                     seen(driver, "#status", "1 node")
 
                 def third() -> None:
-                    seen(driver, "#status", "leading as ")
-                    assert name not in driver.find_element("id", "status").text
+                    seen(driver, "#standing", "leading as ")
+                    assert name not in driver.find_element("id", "standing").text
                     seen(driver, "#waiting", f"{scene.name}/big unschedulable")
                     assert not shown(driver, "#standby")
                     assert not shown(driver, "#ask")

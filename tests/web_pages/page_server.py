@@ -29,7 +29,7 @@ def serving(view: LiveView) -> Iterator[tuple[str, list[str]]]:
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append(self.path)
-            if self.path == PAGE:
+            if self.path.partition("?")[0] == PAGE:
                 content, policy = live_page()
                 self._begin("text/html; charset=utf-8", {"Content-Security-Policy": policy})
                 self.wfile.write(content.encode())

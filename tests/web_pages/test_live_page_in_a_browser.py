@@ -5,7 +5,7 @@ tests/e2e/test_live_page.py looks at the page of an operator that runs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -19,6 +19,7 @@ from plimsoll.app.memory.live_view import (
     LivePod,
     LivePolicy,
     LiveRecord,
+    LiveRefusal,
     LiveView,
 )
 from plimsoll.model.counted import counted
@@ -51,6 +52,8 @@ def a_record(pod: str, phase: str, *, words: str = "") -> LiveRecord:
         strategy="RemoveDuplicates",
         phase=phase,
         message=words,
+        why="3 pods are on its node",
+        time="2026-01-31T11:56:00Z",
     )
 
 
@@ -60,6 +63,7 @@ def a_view(nodes: Iterable[LiveNode], pods: Iterable[str], *, words: str) -> Liv
     condition = LiveCondition(type="Degraded", status="True", reason="UsageSourceSilent", message=words)
     return LiveView(
         standing="leading as plimsoll-0",
+        time="2026-01-31T12:00:00Z",
         node_count=len(made),
         pod_count=5,
         nodes=made,
@@ -75,7 +79,20 @@ def a_view(nodes: Iterable[LiveNode], pods: Iterable[str], *, words: str) -> Liv
             )
             for each in names
         ),
-        policies=(LivePolicy(policy="tidy", conditions=(condition,)),),
+        reasons={"NodeResourcesFit, TaintToleration": len(names)},
+        policies=(
+            LivePolicy(
+                policy="tidy",
+                mode="Enforce",
+                last_run="2026-01-31T11:57:00Z",
+                next_run="2026-01-31T12:02:00Z",
+                last_result="3 candidates: 1 moved",
+                moved=41,
+                failed=2,
+                refused=(LiveRefusal(reason="Budget", count=2, message=words),),
+                conditions=(condition,),
+            ),
+        ),
         moves=(a_record("shop/web-a", "Evicting"),),
         records=(a_record("shop/web-b", "Settled", words=words),),
     )
@@ -107,7 +124,7 @@ def shown(driver: Chrome, address: str) -> Chrome:
     driver.get(address)
     driver.execute_script("sessionStorage.setItem('token', 'one')")
     driver.refresh()
-    WebDriverWait(driver, 30).until(lambda found: "leading" in found.find_element(By.ID, "status").text)
+    WebDriverWait(driver, 30).until(lambda found: "placed" in found.find_element(By.ID, "status").text)
     return driver
 
 
@@ -134,36 +151,40 @@ def test_its_figures_are_those_of_the_view(driver: Chrome) -> None:
         assert [each.get_attribute("title") for each in driver.find_elements(By.CSS_SELECTOR, ".tile")] == [
             f"{each['node']}: cpu {each['cpuPercent']} %, memory {each['memoryPercent']} %, "
             f"{counted(each['pods'], 'pod')}{'' if each['isOpen'] else ', closed to new pods'}"
-            for each in said["nodes"]
+            for each in sorted(said["nodes"], key=lambda each: str(each["node"]))
         ]
         assert len(driver.find_elements(By.CSS_SELECTOR, ".tile .s21")) == 1
         assert "striped above 100 %" in driver.find_element(By.ID, "nodes").text
-        assert [each.text for each in driver.find_elements(By.CSS_SELECTOR, "#depths li")] == [
-            f"{name}: {count}" for name, count in said["depths"].items()
+        assert [each.text for each in driver.find_elements(By.CSS_SELECTOR, "#reasons li")] == [
+            f"{count} {name}" for name, count in said["reasons"].items()
         ]
         assert rows(driver, "waiting") == [
-            [each["pod"], each["queue"], str(each["attempts"]), "1h2m", ", ".join(each["rejectedBy"])]
+            [each["pod"], each["queue"], "1h2m", str(each["attempts"]), ", ".join(each["rejectedBy"])]
             for each in said["queue"]
         ]
-        (condition,) = said["policies"][0]["conditions"]
-        assert rows(driver, "conditions") == [["tidy", *condition.values()]]
-        for body, name in (("open", "moves"), ("ended", "records")):
-            columns = ("pod", "sourceNode", "targetNode", "phase", "policy", "strategy", "message")
-            assert rows(driver, body) == [[each[column] for column in columns] for each in said[name]]
+        words = "metrics.k8s.io has not answered for 5 minutes"
+        result = f"{words}; 3 candidates: 1 moved; held back: 2 Budget"
+        assert rows(driver, "rows") == [["tidy", "Degraded", "Enforce", "3m ago", "in 2m", "41", "2", result]]
+        why, by = "3 pods are on its node", "tidy (RemoveDuplicates)"
+        assert rows(driver, "ended") == [
+            ["4m ago", "shop/web-a", "old → new-1", "Evicting", why, by],
+            ["4m ago", "shop/web-b", "old → new-1", "Settled", why, by],
+        ]
         assert driver.find_element(By.ID, "status").text == (
-            "leading as plimsoll-0; 5 nodes, 5 pods with a node"
+            "1 policy in trouble\n5 nodes · 5 pods placed · 3 pending · last move 4m ago"
         )
+        assert driver.find_element(By.ID, "standing").text == "· leading as plimsoll-0"
         assert logged(driver, "browser") == []
         assert {each for each in asked if each != "/favicon.ico"} == {"/ui", "/explain/live"}
 
 
-def test_a_standby_shows_neither_queue_nor_moves(driver: Chrome) -> None:
-    """They are the leader's: what a standby has of them is old."""
+def test_a_standby_shows_no_queue(driver: Chrome) -> None:
+    """It is the leader's: what a standby has of it is old."""
     with serving(USUAL.model_copy(update={"standing": "standing by for leading-0_x"})) as (address, _):
         shown(driver, address)
 
         assert driver.find_element(By.ID, "standby").is_displayed()
-        for name, is_shown in (("nodes", True), ("queue", False), ("moves", False), ("records", True)):
+        for name, is_shown in (("nodes", True), ("queue", False), ("moves", True)):
             assert driver.find_element(By.ID, name).is_displayed() == is_shown
             assert bool(driver.find_element(By.CSS_SELECTOR, f'nav a[href="#{name}"]').text) == is_shown
 
@@ -177,6 +198,79 @@ def test_a_long_queue_says_that_it_is_longer(driver: Chrome) -> None:
         assert driver.find_element(By.ID, "more").text == "The first 2 of 203."
 
 
+def test_moves_are_filtered_and_a_filter_is_an_address(driver: Chrome) -> None:
+    """By pod, node, policy or outcome; what matches nothing says how to get back."""
+    with serving(USUAL) as (address, _):
+        shown(driver, address)
+        field = driver.find_element(By.ID, "filter")
+        field.send_keys("settled")
+        assert [each[1] for each in rows(driver, "ended")] == ["shop/web-b"]
+        assert "filter=settled" in driver.current_url
+        field.send_keys("x")
+        assert "Clear the filter" in driver.find_element(By.ID, "ended").text
+
+        shown(driver, f"{address}?filter=web-a")
+        assert [each[1] for each in rows(driver, "ended")] == ["shop/web-a"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"conditions": ()}, "Healthy"),
+        ({"conditions": (("Paused", "True"),)}, "Moves are stopped"),
+        ({"conditions": (("Degraded", "True"),)}, "1 policy in trouble"),
+        ({"conditions": (("Accepted", "False"),)}, "1 policy in trouble"),
+        ({"conditions": (("Degraded", "False"), ("Ready", "True"))}, "Healthy"),
+        ({"conditions": (), "standing": "standing by for a_1"}, "Standby"),
+    ],
+)
+def test_the_first_line_says_whether_all_is_well(
+    driver: Chrome, changes: dict[str, Any], expected: str
+) -> None:
+    """And a stop is told with who and why."""
+    conditions = tuple(
+        LiveCondition(type=kind, status=status, reason="Why", message="stopped by jane (freeze)")
+        for kind, status in changes["conditions"]
+    )
+    policy = USUAL.policies[0].model_copy(update={"conditions": conditions})
+    update = {"policies": (policy,), "standing": changes.get("standing", USUAL.standing)}
+    with serving(USUAL.model_copy(update=update)) as (address, _):
+        shown(driver, address)
+
+        assert driver.find_element(By.CSS_SELECTOR, "#status .chip").text == expected
+        stopped = driver.find_element(By.ID, "stopped")
+        assert stopped.is_displayed() is (expected == "Moves are stopped")
+        assert not stopped.is_displayed() or "by jane (freeze)" in stopped.text
+
+
+def test_what_is_empty_says_the_next_step(driver: Chrome) -> None:
+    bare = USUAL.model_copy(
+        update={"policies": (), "moves": (), "records": (), "queue": (), "reasons": {}, "nodes": ()}
+    )
+    with serving(bare) as (address, _):
+        shown(driver, address)
+
+        assert "kubectl apply" in driver.find_element(By.ID, "rows").text
+        assert "plimsoll plan" in driver.find_element(By.ID, "ended").text
+        assert driver.find_element(By.ID, "waiting").text == "No pod waits."
+        assert driver.find_element(By.ID, "zones").text == "The cluster has no node."
+
+
+def test_nodes_are_grouped_by_zone(driver: Chrome) -> None:
+    """Sorted, one tile of each reached by Tab."""
+    nodes = [
+        a_node(name, place).model_copy(update={"zone": "ba"[place % 2]}) for place, name in enumerate("dcba")
+    ]
+    with serving(USUAL.model_copy(update={"nodes": tuple(nodes)})) as (address, _):
+        shown(driver, address)
+
+        heads = [each.text for each in driver.find_elements(By.CSS_SELECTOR, "#zones h3")]
+        assert heads[0].startswith("Zone a 2 nodes, on average 20 % cpu")
+        tiles = driver.find_elements(By.CSS_SELECTOR, "#zones .tile")
+        assert [each.get_attribute("data-node") for each in tiles] == ["a", "c", "b", "d"]
+        assert [each.get_attribute("tabindex") for each in tiles] == ["0", "-1", "0", "-1"]
+
+
 def test_it_is_used_by_keyboard(driver: Chrome) -> None:
     """Tab reaches the tiles once and the pods; arrows go on from there, Enter explains, Escape returns."""
     with serving(USUAL) as (address, _):
@@ -188,11 +282,11 @@ def test_it_is_used_by_keyboard(driver: Chrome) -> None:
             if reached and element.get_attribute("class") == "skip":
                 break  # once around
             reached.append(element.get_attribute("data-node") or element.get_attribute("data-pod") or "")
-        assert reached.count("old") == 1
+        assert reached.count("new-1") == 1
         assert {"shop/web-big", "shop/job", "shop/web-a", "shop/web-b"} <= set(reached)
-        assert not {"new-1", "new-2", "new-3"} & set(reached)
+        assert not {"old", "new-2", "new-3"} & set(reached)
 
-        tile = driver.find_element(By.CSS_SELECTOR, '.tile[data-node="old"]')
+        tile = driver.find_element(By.CSS_SELECTOR, '.tile[data-node="new-1"]')
         tile.send_keys(Keys.ARROW_RIGHT)
         tile = driver.switch_to.active_element
         tile.send_keys(Keys.END)

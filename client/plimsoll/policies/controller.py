@@ -158,10 +158,10 @@ class PolicyController:
             for each in known.conditions:
                 yield known.name, each.type, each.status == ConditionStatus.TRUE
 
-    def described(self) -> Iterator[tuple[str, tuple[Condition, ...]]]:
-        """For each policy: its name and its conditions."""
+    def described(self) -> Iterator[tuple[Mapping[str, Any], tuple[Condition, ...]]]:
+        """For each policy: its document as last seen, and its conditions."""
         for known in self._known.values():
-            yield known.name, known.conditions
+            yield known.seen, known.conditions
 
     def degradations(self) -> Iterator[tuple[str, str]]:
         """For each degraded policy and reason: the policy's name and the reason."""

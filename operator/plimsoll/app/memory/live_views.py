@@ -1,23 +1,28 @@
 """LiveViews collects the operator's state for an open live page, in the main loop's thread."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from plimsoll.api.schema.conditions import Condition
+from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.app.memory.live_view import (
     LiveCondition,
     LiveNode,
     LivePod,
     LivePolicy,
     LiveRecord,
+    LiveRefusal,
     LiveView,
 )
 from plimsoll.cluster.cache import Cache
 from plimsoll.model.columns.cluster import CPU, MEMORY, PODS
+from plimsoll.model.kinds.node import Node
 from plimsoll.model.names import RecordKey
 from plimsoll.ports.clock import Clock
 from plimsoll.records.record import Record
@@ -26,15 +31,20 @@ from plimsoll.scheduling.queue.queue import SchedulingQueue
 #: Maximum number of waiting pods, of moves, and of ended moves in a view.
 WAITING, MOVES, ENDED = 100, 100, 50
 
-#: A node in a view: number of pods, percent of cpu and of memory, whether it is schedulable.
-NodeRow = tuple[int, int, int, bool]
+#: Maximum number of waiting pods whose reasons are counted, and of reasons that are told.
+COUNTED, REASONS = 5_000, 12
+
+ZONE = "topology.kubernetes.io/zone"
+
+#: A node in a view: pods, percent of cpu and of memory, whether it is schedulable, its zone, its taints.
+NodeRow = tuple[int, int, int, bool, str, tuple[str, ...]]
 
 
 class ConditionSource(Protocol):
-    """Provides the conditions of policies."""
+    """Provides policies and their conditions."""
 
-    def described(self) -> Iterable[tuple[str, tuple[Condition, ...]]]:
-        """For each policy: its name and its conditions."""
+    def described(self) -> Iterable[tuple[Mapping[str, Any], tuple[Condition, ...]]]:
+        """For each policy: its document and its conditions."""
 
 
 @dataclass(frozen=True)
@@ -60,28 +70,27 @@ class LiveViews:
         moves, ended = self._records()
         view = LiveView(
             standing=self.standing(),
+            time=f"{datetime.fromtimestamp(self.clock.now(), UTC):%Y-%m-%dT%H:%M:%SZ}",
             node_count=len(rows),
             pod_count=len(cluster.pods),
             nodes=tuple(
-                LiveNode(node=name, pods=row[0], cpu_percent=row[1], memory_percent=row[2], is_open=row[3])
+                LiveNode(
+                    node=name,
+                    pods=row[0],
+                    cpu_percent=row[1],
+                    memory_percent=row[2],
+                    is_open=row[3],
+                    zone=row[4],
+                    taints=row[5],
+                )
                 for name, row in rows.items()
                 if seen.get(name) != row
             ),
             gone=tuple(name for name in seen if name not in rows),
             depths=dict(self.queue.depths()),
             queue=tuple(self._waiting()),
-            policies=tuple(
-                LivePolicy(
-                    policy=name,
-                    conditions=tuple(
-                        LiveCondition(
-                            type=each.type, status=each.status, reason=each.reason, message=each.message
-                        )
-                        for each in conditions
-                    ),
-                )
-                for name, conditions in self.policies.described()
-            ),
+            reasons=self._reasons(),
+            policies=tuple(_policy(*each) for each in self.policies.described()),
             moves=moves,
             records=ended,
         )
@@ -94,7 +103,14 @@ class LiveViews:
         shares = (100 * requested[:, [CPU, MEMORY]] / allocatable[:, [CPU, MEMORY]]).round().astype(int)
         pods = requested[:, PODS].tolist()
         return {
-            node.name: (pods[row], cpu, memory, node.is_ready and not node.spec.unschedulable)
+            node.name: (
+                pods[row],
+                cpu,
+                memory,
+                node.is_ready and not node.spec.unschedulable,
+                node.metadata.labels.get(ZONE, ""),
+                _taints(node) if node.spec.taints else (),
+            )
             for row, (node, (cpu, memory)) in enumerate(zip(cluster.nodes, shares.tolist(), strict=False))
             if row < count
         }
@@ -110,6 +126,13 @@ class LiveViews:
                 rejected_by=tuple(sorted(each.rejected_by | each.pending_on)),
             )
 
+    def _reasons(self) -> dict[str, int]:
+        counts = Counter(
+            ", ".join(sorted(each.rejected_by | each.pending_on)) or place
+            for place, each in islice(self.queue.listed(), COUNTED)
+        )
+        return dict(counts.most_common(REASONS))
+
     def _records(self) -> tuple[tuple[LiveRecord, ...], tuple[LiveRecord, ...]]:
         """Moves under way, and the latest ended moves."""
         under_way = [each for each in self.records.values() if not each.is_finished]
@@ -119,6 +142,40 @@ class LiveViews:
             reverse=True,
         )
         return tuple(map(_told, under_way[:MOVES])), tuple(map(_told, ended[:ENDED]))
+
+
+def _taints(node: Node) -> tuple[str, ...]:
+    """The taints that keep pods out."""
+    return tuple(
+        f"{each.key}{f'={each.value}' if each.value else ''}:{each.effect}"
+        for each in node.spec.taints
+        if each.effect != "PreferNoSchedule"
+    )
+
+
+def _policy(document: Mapping[str, Any], conditions: tuple[Condition, ...]) -> LivePolicy:
+    spec, status = document.get("spec") or {}, document.get("status") or {}
+    rebalancing = spec.get("rebalancing")
+    last, counts, totals = (status.get(name) or {} for name in ("lastRun", "counts", "totals"))
+    return LivePolicy(
+        policy=str(document["metadata"]["name"]),
+        mode="" if rebalancing is None else str(rebalancing.get("mode") or Mode.DRY_RUN),
+        scheduler=str((spec.get("scheduling") or {}).get("schedulerName") or ""),
+        is_suspended=spec.get("suspend") is True,
+        last_run=str(last.get("startTime") or ""),
+        last_result=str(last.get("message") or last.get("result") or ""),
+        next_run=str(status.get("nextRunTime") or ""),
+        moved=int(totals.get("moved") or 0),
+        failed=int(totals.get("returned") or 0) + int(totals.get("failed") or 0),
+        refused=tuple(
+            LiveRefusal(reason=each["reason"], count=each["count"], message=each.get("message") or "")
+            for each in counts.get("refused") or ()
+        ),
+        conditions=tuple(
+            LiveCondition(type=each.type, status=each.status, reason=each.reason, message=each.message)
+            for each in conditions
+        ),
+    )
 
 
 def _told(record: Record) -> LiveRecord:
@@ -132,4 +189,7 @@ def _told(record: Record) -> LiveRecord:
         strategy=spec.strategy,
         phase=str(record.phase),
         message=status.message or "",
+        why=spec.reason or "",
+        landed_node=(status.replacement.node or "") if status.replacement is not None else "",
+        time=f"{status.transitions[-1].time:%Y-%m-%dT%H:%M:%SZ}" if status.transitions else "",
     )

@@ -22,116 +22,248 @@ class Duration {
   }
 }
 
+// An age in its largest unit, as kubectl has it.
+const brief = (seconds) => {
+  const [unit, size] = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]].find(([, each]) => seconds >= 2 * each) || ["s", 1];
+  return `${Math.floor(seconds / size)}${unit}`;
+};
+
 const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
+const element = (name, text, look) => {
+  const made = document.createElement(name);
+  if (text !== undefined) made.textContent = text;
+  if (look) made.className = look;
+  return made;
+};
+
+// Colour, shape and word say the same.
+const chip = (word, look) => element("span", word, `chip ${look}`);
+
+const LOOKS = { Settled: "good", Returned: "warn", Failed: "bad", Blocked: "warn", Cancelled: "", Predicted: "", Planned: "busy", Evicting: "busy", Evicted: "busy", Surging: "busy" };
+
+let clock = Date.now(); // the operator's, when the view was taken
+
+// A moment as an age, "now" or "in 4m"; the stamp itself is its title.
+function moment(stamp) {
+  const made = element("time", stamp ? "" : "\u2013");
+  if (!stamp) return made;
+  const seconds = Math.round((clock - Date.parse(stamp)) / 1000);
+  made.dateTime = made.title = stamp;
+  made.textContent = seconds < -1 ? `in ${brief(-seconds)}` : seconds < 2 ? "now" : `${brief(seconds)} ago`;
+  return made;
+}
+
+function asked(kind, name) {
+  const button = element("button", name);
+  button.type = "button";
+  button.dataset[kind] = name;
+  return button;
+}
+
 // What a cluster says is put in as text, never as markup.
-function row(cells) {
+function row(body, cells) {
   const line = document.createElement("tr");
+  const heads = byId(body).closest("table").tHead.rows[0].cells;
   for (const [place, cell] of cells.entries()) {
     const field = line.insertCell();
-    if (typeof cell === "number" || cell instanceof Duration) field.className = "number";
-    else if (String(cell).length < 44 && !String(cell).includes(" ")) field.className = "whole";
-    if (place === 0 && String(cell).includes("/")) {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.dataset.pod = cell;
-      button.textContent = cell;
-      field.append(button);
-    } else {
-      field.textContent = cell;
-    }
+    field.dataset.label = heads[place].textContent;
+    if (heads[place].className === "number") field.className = "number";
+    field.append(...(Array.isArray(cell) ? cell : [cell instanceof Node ? cell : String(cell)]));
   }
   return line;
 }
 
-function fill(id, lines, columns) {
+function fill(id, lines, columns, empty) {
   const none = document.createElement("tr");
   const cell = none.insertCell();
   cell.colSpan = columns;
-  cell.textContent = "none";
-  byId(id).replaceChildren(...(lines.length ? lines : [none]));
+  cell.className = "empty";
+  cell.textContent = empty;
+  // A table that says the same is left alone, so that a selection or a focus in it stays.
+  const next = lines.length ? lines : [none];
+  const body = byId(id);
+  const same = body.rows.length === next.length && next.every((line, place) => line.isEqualNode(body.rows[place]));
+  if (!same) body.replaceChildren(...next);
 }
 
 const step = (percent) => (percent > 100 ? 21 : percent > 0 ? Math.max(1, Math.round(percent / 5)) : 0);
 
+// Few nodes have their names and figures in their tiles.
+const NAMED = 60;
+
+// The tiles of a zone, made when its first node comes.
+function group(zone) {
+  const known = [...byId("zones").children].find((each) => each.dataset.zone === zone);
+  if (known) return known;
+  const made = element("section", undefined, "zone");
+  made.dataset.zone = zone;
+  made.append(element("h3"), element("ul", undefined, "tiles"));
+  const later = [...byId("zones").children].find((each) => each.dataset.zone > zone);
+  byId("zones").insertBefore(made, later || null);
+  return made;
+}
+
 function draw(node) {
   const known = nodes.get(node.node);
-  const tile = known || document.createElement("button");
+  const tile = known ? known.tile : document.createElement("button");
   if (!known) {
     tile.type = "button";
-    tile.tabIndex = nodes.size ? -1 : 0;
+    tile.tabIndex = -1;
     tile.dataset.node = node.node;
-    tile.append(document.createElement("i"), document.createElement("i"), document.createElement("span"), document.createElement("span"));
-    nodes.set(node.node, tile);
-    const place = document.createElement("li");
-    place.append(tile);
-    byId("tiles").append(place);
+    tile.append(element("i"), element("i"));
   }
-  const [cpu, memory, name, shares] = tile.children;
-  name.textContent = node.node;
-  shares.textContent = `${node.cpuPercent} %, ${node.memoryPercent} %`;
+  if (!known || known.zone !== node.zone) {
+    const place = tile.parentNode || element("li");
+    place.append(tile);
+    const tiles = group(node.zone).lastChild;
+    const last = tiles.lastChild;
+    const isLast = !last || last.firstChild.dataset.node < node.node;
+    tiles.insertBefore(place, isLast ? null : [...tiles.children].find((each) => each.firstChild.dataset.node > node.node));
+  }
+  nodes.set(node.node, { ...node, tile });
+  const [cpu, memory] = tile.children;
   cpu.className = `s${step(node.cpuPercent)}`;
   memory.className = `s${step(node.memoryPercent)}`;
   tile.className = node.isOpen ? "tile" : "tile closed";
   const closed = node.isOpen ? "" : ", closed to new pods";
-  tile.title = `${node.node}: cpu ${node.cpuPercent} %, memory ${node.memoryPercent} %, ${counted(node.pods, "pod")}${closed}`;
-  tile.setAttribute("aria-label", tile.title);
+  const taints = node.taints.length ? `, taints ${node.taints.join(", ")}` : "";
+  tile.title = `${node.node}: cpu ${node.cpuPercent} %, memory ${node.memoryPercent} %, ${counted(node.pods, "pod")}${closed}${taints}`;
 }
 
-// Few nodes have their names and figures in their tiles.
-const NAMED = 60;
+// The heading of each zone, and one tile in each that Tab reaches.
+function zones() {
+  for (const each of [...byId("zones").children]) {
+    const tiles = [...each.lastChild.querySelectorAll(".tile")];
+    if (!tiles.length) {
+      each.remove();
+      continue;
+    }
+    const held = tiles.map((tile) => nodes.get(tile.dataset.node));
+    const mean = (figure) => Math.round(held.reduce((sum, node) => sum + node[figure], 0) / held.length);
+    const title = each.dataset.zone ? `Zone ${each.dataset.zone}` : "No zone";
+    const closed = held.filter((node) => !node.isOpen).length;
+    each.firstChild.replaceChildren(`${title} `, element("small", `${counted(held.length, "node")}, on average ${mean("cpuPercent")} % cpu and ${mean("memoryPercent")} % memory requested${closed ? `, ${closed} closed` : ""}`));
+    const named = nodes.size <= NAMED;
+    each.lastChild.classList.toggle("named", named);
+    if (!tiles.some((tile) => tile.tabIndex === 0)) tiles[0].tabIndex = 0;
+    for (const [place, tile] of tiles.entries()) {
+      const words = named ? [element("span", held[place].node), element("span", `${held[place].cpuPercent} % cpu, ${held[place].memoryPercent} %`)] : [];
+      if (named || tile.children.length > 2) tile.replaceChildren(tile.children[0], tile.children[1], ...words);
+    }
+  }
+}
 
 // What a replica that does not lead cannot know, and where it is.
 function standby(standing) {
   const leads = standing.startsWith("leading");
   const note = byId("standby");
   note.hidden = leads;
-  for (const id of ["queue", "moves"]) {
-    byId(id).hidden = !leads;
-    document.querySelector(`nav a[href="#${id}"]`).parentNode.hidden = !leads;
-  }
+  byId("queue").hidden = !leads;
+  document.querySelector('nav a[href="#queue"]').parentNode.hidden = !leads;
   if (leads) return;
   const leader = /standing by for (\S+)/.exec(standing);
   const where = leader ? ` The leader is ${leader[1]}; where that is a pod's name, kubectl port-forward pod/${leader[1].split("_")[0]} 8081 reaches its page.` : "";
-  note.textContent = `This replica stands by: queue and moves under way are the leader's, and are not shown here.${where} This page follows by itself when this replica leads.`;
+  note.textContent = `This replica stands by: pending pods and moves under way are the leader's, and are not shown here.${where} This page follows by itself when this replica leads.`;
 }
 
-// A condition that is not as it should be.
-const isTrouble = (condition) => condition.type !== "Paused" && ["Accepted", "Ready"].includes(condition.type) !== (condition.status === "True");
+const condition = (policy, type, status) => policy.conditions.find((each) => each.type === type && each.status === status);
 
-function marked(line, when) {
-  line.classList.toggle("trouble", when);
-  return line;
+// A policy's state: chip and the sentence behind it.
+function state(policy) {
+  const refused = condition(policy, "Accepted", "False");
+  const stopped = condition(policy, "Paused", "True");
+  const unready = condition(policy, "Ready", "False");
+  const degraded = condition(policy, "Degraded", "True");
+  if (refused) return [chip("Not accepted", "bad"), refused.message];
+  if (policy.isSuspended) return [chip("Suspended", "warn"), "spec.suspend is true"];
+  if (stopped) return [chip("Stopped", "warn"), stopped.message];
+  if (degraded) return [chip("Degraded", "bad"), degraded.message];
+  if (unready) return [chip("Not ready", "bad"), unready.message];
+  if (!policy.conditions.length) return [chip("Unseen", ""), "no operator has judged it yet"];
+  return [chip("At work", "good"), ""];
 }
 
-const cells = (each) => [each.pod, each.sourceNode, each.targetNode, each.phase, each.policy, each.strategy, each.message];
+function policyRow(policy) {
+  const [shown, why] = state(policy);
+  const held = policy.refused.slice(0, 3).map((each) => `${each.count} ${each.reason}`).join(", ");
+  const more = policy.refused.length > 3 ? `, and ${policy.refused.length - 3} more reasons` : "";
+  const stay = held && !policy.lastResult.includes("held back") ? `held back: ${held}${more}` : "";
+  const said = [why, policy.lastResult, stay].filter(Boolean).join("; ");
+  const name = element("strong", policy.policy);
+  const serves = policy.scheduler ? ` schedules ${policy.scheduler}` : "";
+  const cell = said || (policy.mode ? "has not run yet" : "places pods, moves none");
+  return row("rows", [[name, element("small", serves, "quiet")], shown, policy.mode || "\u2013", moment(policy.lastRun), moment(policy.nextRun), policy.moved, policy.failed, cell]);
+}
+
+function moveRow(each) {
+  const target = each.landedNode || each.targetNode;
+  const way = element("span", target ? `${each.sourceNode} \u2192 ${target}` : each.sourceNode, "way");
+  const why = LOOKS[each.phase] === "good" || !each.message ? each.why : `${each.why}${each.why ? "; " : ""}${each.message}`;
+  return row("ended", [moment(each.time), asked("pod", each.pod), way, chip(each.phase, LOOKS[each.phase] ?? ""), why, `${each.policy}${each.strategy ? ` (${each.strategy})` : ""}`]);
+}
+
+let moves = []; // the rows' records, so that a filter needs no new view
+
+function showMoves() {
+  const wanted = byId("filter").value.trim().toLowerCase();
+  const kept = moves.filter((each) => !wanted || [each.pod, each.sourceNode, each.targetNode, each.landedNode, each.policy, each.strategy, each.phase, each.why, each.message].join(" ").toLowerCase().includes(wanted));
+  fill("ended", kept.map(moveRow), 6, wanted ? `None of ${counted(moves.length, "move")} matches. Clear the filter to see them.` : "Nothing has been moved yet. plimsoll plan shows what policies would move now, and why pods stay.");
+}
+
+// The answer in a line: is it well, how large is it, what waits, when was something moved last.
+function health(view, waiting) {
+  const leads = view.standing.startsWith("leading");
+  const troubled = view.policies.filter((each) => state(each)[0].classList.contains("bad")).length;
+  const paused = view.policies.map((each) => condition(each, "Paused", "True")).find(Boolean);
+  const [word, look] = !leads ? ["Standby", ""] : troubled ? [`${counted(troubled, "policy").replace("policys", "policies")} in trouble`, "bad"] : paused ? ["Moves are stopped", "warn"] : ["Healthy", "good"];
+  byId("stopped").hidden = !paused;
+  byId("stopped").textContent = paused ? paused.message : "";
+  const parts = [counted(view.nodeCount, "node"), `${counted(view.podCount, "pod")} placed`];
+  if (leads) parts.push(`${waiting} pending`);
+  const last = view.records[0];
+  if (last) parts.push(`last move ${moment(last.time).textContent}`);
+  const shown = [chip(word, look), element("span", parts.join(" \u00b7 "))];
+  const holder = document.createElement("p");
+  holder.append(...shown);
+  if (byId("status").innerHTML !== holder.innerHTML) byId("status").replaceChildren(...shown);
+}
 
 function show(view, isFirst) {
+  byId("content").hidden = false;
+  clock = view.time ? Date.parse(view.time) : Date.now();
   const kept = new Set(view.nodes.map((each) => each.node));
   const gone = isFirst ? [...nodes.keys()].filter((name) => !kept.has(name)) : view.gone;
   for (const name of gone) {
-    nodes.get(name)?.parentNode.remove();
+    nodes.get(name)?.tile.parentNode.remove();
     nodes.delete(name);
   }
-  view.nodes.forEach(draw);
-  if (nodes.size && !document.querySelector('.tile[tabindex="0"]')) nodes.values().next().value.tabIndex = 0;
-  byId("tiles").classList.toggle("named", nodes.size <= NAMED);
+  // Sorted, each new tile is the last of its zone, and none looks for its place among thousands.
+  [...view.nodes].sort((one, other) => (one.node < other.node ? -1 : 1)).forEach(draw);
+  if (view.nodes.length || gone.length) zones();
+  if (!nodes.size) byId("zones").replaceChildren(element("p", "The cluster has no node.", "quiet"));
   standby(view.standing);
-  byId("depths").replaceChildren(...Object.entries(view.depths).map(([name, count]) => {
-    const item = document.createElement("li");
-    item.textContent = `${name}: ${count}`;
+  const waiting = Object.values(view.depths).reduce((sum, count) => sum + count, 0);
+  health(view, waiting);
+  byId("reasons").replaceChildren(...Object.entries(view.reasons).map(([name, count]) => {
+    const item = element("li");
+    item.append(chip(`${count} ${name}`, "warn"));
     return item;
   }));
-  const waiting = Object.values(view.depths).reduce((sum, count) => sum + count, 0);
   byId("more").textContent = waiting > view.queue.length ? `The first ${view.queue.length} of ${waiting}.` : "";
-  fill("waiting", view.queue.map((each) => row([each.pod, each.queue, each.attempts, new Duration(each.waitedSeconds), each.rejectedBy.join(", ")])), 5);
-  fill("conditions", view.policies.flatMap((policy) => policy.conditions.map((each) => marked(row([policy.policy, each.type, each.status, each.reason, each.message]), isTrouble(each)))), 5);
-  fill("open", view.moves.map((each) => row(cells(each))), 7);
-  fill("ended", view.records.map((each) => row(cells(each))), 7);
+  fill("waiting", view.queue.map((each) => row("waiting", [asked("pod", each.pod), each.queue, new Duration(each.waitedSeconds), each.attempts, each.rejectedBy.join(", ") || "\u2013"])), 5, "No pod waits.");
+  fill("rows", view.policies.map(policyRow), 8, "There is no SchedulingPolicy. Begin with one that only predicts: kubectl apply -f examples/rebalance-dry-run.yaml");
+  moves = [...view.moves, ...view.records];
+  showMoves();
+  byId("standing").textContent = `\u00b7 ${view.standing}`;
   document.body.classList.remove("stale");
-  const text = `${view.standing}; ${counted(view.nodeCount, "node")}, ${counted(view.podCount, "pod")} with a node`;
-  if (status.textContent !== text) status.textContent = text;
 }
+
+byId("filter").addEventListener("input", () => {
+  showMoves();
+  history.replaceState(null, "", byId("filter").value ? `?filter=${encodeURIComponent(byId("filter").value)}#moves` : location.pathname);
+});
+byId("filter").value = new URLSearchParams(location.search).get("filter") || "";
 
 const headers = () => ({ Authorization: `Bearer ${token}` });
 
@@ -162,7 +294,7 @@ async function listen(mine) {
         show(JSON.parse(event.slice(6)), isFirst);
         isFirst = false;
       } else {
-        status.textContent = "The operator is busy; what is shown is old.";
+        status.replaceChildren(chip("Old", "warn"), element("span", "The operator is busy; what is shown is old."));
       }
     }
   }
@@ -175,7 +307,7 @@ async function follow() {
       await listen(mine);
     } catch (error) {
       document.body.classList.add("stale");
-      status.textContent = `No answer, trying again: ${error.message.trim()}`;
+      status.replaceChildren(chip("No answer", "bad"), element("span", `No answer, trying again: ${error.message.trim()}`));
       await new Promise((resolve) => { setTimeout(resolve, 2000); });
     }
   }
@@ -216,12 +348,12 @@ document.addEventListener("click", async (event) => {
 function lines(value, indent) {
   return Object.entries(value).map(([name, each]) => {
     const words = name.replace(/([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`);
-    if (each === null || each === "" || (Array.isArray(each) && !each.length)) return `${indent}${words}: none`;
+    if (each === null || each === "" || (Array.isArray(each) && !each.length)) return "";
     if (typeof each === "object") return `${indent}${words}:\n${lines(each, `${indent}  `)}`;
     return `${indent}${words}: ${each}`;
-  }).join("\n");
+  }).filter(Boolean).join("\n");
 }
 
-byId("tiles").addEventListener("keydown", walkTiles);
+byId("zones").addEventListener("keydown", walkTiles);
 
 if (token) follow();
