@@ -192,11 +192,12 @@ def _nodes(scope: dict[str, Any], selectors: Iterable[Given]) -> Iterator[Note]:
     labels: dict[str, Any] = {}
     expressions: list[Any] = []
     for given in selectors:
-        at, selector = _object(given, "nodeSelector")
-        for key, value in (selector.get("matchLabels") or {}).items():
+        chosen = at, selector = _object(given, "nodeSelector")
+        equal_at, equal = _object(chosen, "matchLabels")
+        for key, value in equal.items():
             if labels.setdefault(key, value) != value:
-                raise ConfigurationError(path_text((*at, "matchLabels", key)), "contradicts another selector")
-        expressions += selector.get("matchExpressions") or []
+                raise ConfigurationError(path_text((*equal_at, key)), "contradicts another selector")
+        expressions += [each for _, each in _objects(chosen, "matchExpressions")]
         if selector:
             yield carried(at, "spec.scope.nodeSelector", "All selectors of the file hold.")
     found: dict[str, Any] = {"matchLabels": labels} if labels else {}

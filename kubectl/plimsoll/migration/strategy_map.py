@@ -166,8 +166,10 @@ def _add_profile(found: Rewritten, name: str, params: Mapping[str, Any], boolean
         (found.second_origins if argument in args else origins)[origin] = where
         if argument == "constraints":
             args[argument] = ["DoNotSchedule", "ScheduleAnyway"] if value is True else ["DoNotSchedule"]
-        elif argument == "states" and argument in args:
-            args[argument] = [*args[argument], *value]
+        elif argument == "states":
+            if not isinstance(value, list):
+                raise ConfigurationError(path_text(where), "it is not a list")
+            args[argument] = [*args.get(argument, ()), *value]
         else:
             args[argument] = value
     _add_evictor_args(found, name, params, evictor, profile)
