@@ -1,4 +1,4 @@
-"""Each field of each old format, changed by itself, and how the policies and the report change with it.
+"""Each field of each old format, changed by itself: the policies and the report that follow.
 
 A field is taken from the first case that has it, once with and once without ``--keep-behaviour``. It goes,
 has another value, is there twice, and has a value of another kind: either the file is refused with a
