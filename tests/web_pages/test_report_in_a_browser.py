@@ -60,12 +60,6 @@ WORDS = """
 return [...document.querySelectorAll(arguments[0])].map(each => each.innerText.trim().replace(/\\s+/g, " "));
 """
 #: The words of each cell of some rows, and the maximum and the value of their meters.
-CELLS = "return arguments[0].map(row => [...row.querySelectorAll('td')].map(cell => cell.innerText.trim()));"
-METERS = """
-return arguments[0].flatMap(row => [...row.querySelectorAll("meter")])
-  .map(each => [each.getAttribute("max"), each.getAttribute("value")]);
-"""
-#: What the cells of some rows say, whether in sight or not.
 CONTENTS = "return arguments[0].map(row => [...row.querySelectorAll('td')].map(cell => cell.textContent));"
 
 
