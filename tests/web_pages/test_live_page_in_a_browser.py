@@ -42,7 +42,7 @@ return [...document.querySelectorAll(arguments[0])]
   .map(row => [...row.querySelectorAll("td")].map(cell => cell.textContent));
 """
 
-#: The class of what has the focus, and the node or pod that it stands for.
+#: The class of what has the focus, and the node or pod that it shows.
 FOCUSED = """
 const {className, dataset} = document.activeElement;
 return [className, dataset.node || dataset.pod || ""];
@@ -237,7 +237,7 @@ def test_moves_are_filtered_and_a_filter_is_an_address(driver: Chrome) -> None:
 def test_the_first_line_says_whether_all_is_well(
     driver: Chrome, changes: dict[str, Any], expected: str
 ) -> None:
-    """And a stop is told with who and why."""
+    """And a stop names who and why."""
     conditions = tuple(
         LiveCondition(type=kind, status=status, reason="Why", message="stopped by jane (freeze)")
         for kind, status in changes["conditions"]

@@ -59,7 +59,7 @@ def driver() -> Iterator[Chrome]:
 WORDS = """
 return [...document.querySelectorAll(arguments[0])].map(each => each.innerText.trim().replace(/\\s+/g, " "));
 """
-#: The words of each cell of some rows, and the maximum and the value of their meters.
+#: The text of each cell of some rows.
 CONTENTS = "return arguments[0].map(row => [...row.querySelectorAll('td')].map(cell => cell.textContent));"
 
 

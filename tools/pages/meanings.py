@@ -45,6 +45,7 @@ KEYS: Mapping[str, str] = {
     "plimsoll.dev/policy": "label of a record: the policy that moves the pod",
     "plimsoll.dev/preferred-topology": "annotation of a PodGroup: pods get nodes with few values of it",
     "plimsoll.dev/prometheus-url": "annotation of a Secret: the address that its credentials are sent to",
+    "plimsoll.dev/required-topology": "annotation of the owner of a group: its pods get nodes with one value of it",
     "plimsoll.dev/queue": "label of a pod: the queue of its policy's fair share",
     "plimsoll.dev/replay-seconds": "annotation of a pod: how long it runs in a replay",
     "plimsoll.dev/run": "annotation of a policy: each new value starts a run",
