@@ -46,6 +46,7 @@ from plimsoll.toolkit.scheduling.topology_domains import (
     TopologyDomains,
     TopologyPlacement,
     looks_at_pods,
+    never_fits,
     shape_of,
 )
 
@@ -162,6 +163,9 @@ def _in_a_domain(search: _Search, key: str) -> GangDecision:
     settled = domains.of(search.settled)
     if settled is None or len(settled) > 1:
         return replace(nothing, domain=f"the members that have a node are not in one domain of label {key}")
+    never = "" if settled else never_fits(search.pods, search.cluster, search.needed, key)
+    if never:
+        return replace(nothing, domain=never)
     if search.is_preempting:
         values = domains.by_room()[:MOST_DOMAINS]
     else:

@@ -1,4 +1,4 @@
-"""The commands ``plimsoll explain pod``, ``plimsoll explain node`` and ``plimsoll explain eviction``."""
+"""The commands ``plimsoll explain``: of a pod, a PodGroup, a node and an eviction."""
 
 from typing import Annotated
 
@@ -11,6 +11,7 @@ from plimsoll.commands.parameters import Argument, Option
 from plimsoll.commands.verbs import Verb, VerbGroup
 
 Pod = Annotated[str, Argument(metavar="POD", help="NAME or NAMESPACE/NAME of the pod.")]
+GroupName = Annotated[str, Argument(metavar="PODGROUP", help="NAME or NAMESPACE/NAME of the PodGroup.")]
 Node = Annotated[str, Argument(metavar="NODE", help="Name of the node.")]
 RecordName = Annotated[str, Argument(metavar="RECORD", help="NAME or NAMESPACE/NAME of the Eviction record.")]
 
@@ -63,6 +64,24 @@ def explain_pod(
             update={"operator": memory, "unknown": known_now(answer.unknown, own, why)}
         )
     print_answer(answer, pod_view(answer), options.output)
+
+
+def explain_pod_group(options: Options, group: GroupName, *, from_: From = None) -> None:
+    """Explain why a PodGroup waits, where its members are, and where they would go.
+
+    The scheduler's search is tried on a copy of the cluster, for all members together. Nothing is written.
+    """
+    from plimsoll.cli.views.explain_pod_group import pod_group_view  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.inspection.explanations import pod_group as groups  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.explanations.pod import UnknownObjectError  # noqa: PLC0415 - likewise
+
+    where, name = _placed_name(options, "PodGroup", group, from_)
+    state = state_from(options, from_)
+    answer = groups.explain_pod_group(state, where, name)
+    if answer is None:
+        known = [each.key.rpartition("k8s.io/")[2] for each in state.objects.groups]
+        raise UnknownObjectError("podgroup", f"{where}/{name}", known)
+    print_answer(answer, pod_group_view(answer), options.output)
 
 
 def explain_node(
@@ -130,12 +149,17 @@ VERB = VerbGroup(
     "Answer why a pod is pending, stays, or was moved.",
     (
         Verb("pod", explain_pod, (*SERVER, Flag.NAMESPACE, *OUTPUT), completes="pods"),
+        Verb("podgroup", explain_pod_group, (*SERVER, Flag.NAMESPACE, *OUTPUT), completes="podgroups"),
         Verb("node", explain_node, (*SERVER, *OUTPUT), completes="nodes"),
         Verb("eviction", explain_eviction, (*SERVER, Flag.NAMESPACE, *OUTPUT), completes="records"),
     ),
     {
         "pods": "pod",
         "po": "pod",
+        "podgroups": "podgroup",
+        "podgroups.plimsoll.dev": "podgroup",
+        "podgroups.scheduling.k8s.io": "podgroup",
+        "plpg": "podgroup",
         "nodes": "node",
         "no": "node",
         "evictions": "eviction",
