@@ -40,7 +40,7 @@ from plimsoll.toolkit.devices.gang_claims import GangClaims
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 from plimsoll.toolkit.scheduling.fork_bookings import decide_on_fork
 from plimsoll.toolkit.scheduling.joint_assignment import Patience, assigned
-from plimsoll.toolkit.scheduling.ranks import natural, rank_of
+from plimsoll.toolkit.scheduling.ranks import Rank, natural, rank_of
 from plimsoll.toolkit.scheduling.topology_domains import (
     Filling,
     TopologyDomains,
@@ -82,22 +82,23 @@ def place_together(
         near: The node labels whose values all members should share, the narrowest first; a wider one counts
             where no domain of a narrower one has room for all.
     """
-    is_ranked = bool(within or near)
+    members = tuple(members)
+    ranks = {pod.uid: rank_of(pod.pod) for pod, _ in members} if within or near else {}
     ordered = sorted(
         members,
         key=lambda each: (
             -each[0].priority,
             -each[0].requests.get("cpu", 0),
             -each[0].requests.get("memory", 0),
-            rank_of(each[0].pod) if is_ranked else (),
+            ranks.get(each[0].uid, ()),
         ),
     )
     ours = {pod.uid for pod, _ in ordered} | set(placed)
     settled = [row for row in map(cluster.row_of_pod, placed) if row is not None]
     search = _Search(ordered, cluster, needed, ours, is_preempting, tuple(near), settled)
     found = _in_a_domain(search, within) if within else _placed(search)
-    is_free = is_ranked and not (is_preempting or search.is_nominated)
-    return _by_rank(found, cluster, near) if is_free else found
+    is_free = bool(ranks) and not (is_preempting or search.is_nominated)
+    return _by_rank(found, cluster, near, ranks) if is_free else found
 
 
 class _Search(Struct, frozen=True):
@@ -357,7 +358,9 @@ class _Twins:
             yield value
 
 
-def _by_rank(found: GangDecision, cluster: Cluster, near: Sequence[str]) -> GangDecision:
+def _by_rank(
+    found: GangDecision, cluster: Cluster, near: Sequence[str], ranks: Mapping[str, Rank]
+) -> GangDecision:
     """The same nodes for the same shapes of members, so that neighbours by rank are neighbours.
 
     Members swap places only if nothing but labels, name and uid differs between them, and nothing is bound to
@@ -386,9 +389,7 @@ def _by_rank(found: GangDecision, cluster: Cluster, near: Sequence[str]) -> Gang
             alike.setdefault(key, []).append(position)
     placements = list(found.placements)
     for positions in alike.values():
-        pods = sorted(
-            (found.placements[at].decision.pod for at in positions), key=lambda pod: rank_of(pod.pod)
-        )
+        pods = sorted((found.placements[at].decision.pod for at in positions), key=lambda pod: ranks[pod.uid])
         spots = sorted((found.placements[at] for at in positions), key=spot)
         for at, pod, where in zip(positions, pods, spots, strict=True):
             placements[at] = replace(where, decision=replace(where.decision, pod=pod))

@@ -36,7 +36,7 @@ from plimsoll.framework.status import Status, unresolvable
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import ABSENT, BoolArray, IdArray, IntArray, RowArray
 from plimsoll.model.columns.snapshot import Snapshot
-from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 
 OUTSIDE = "node(s) were outside the topology domain of the pod group"
 
@@ -275,11 +275,19 @@ class Filling:
 def shape_of(pod: PodInfo) -> Hashable:
     """What pods have in common that have room on the same nodes; labels, as of an index, may differ."""
     template = pod.template
-    constraints = None if looks_at_pods(pod) else template.constraints
-    return template if constraints is None else (constraints, tuple(sorted(pod.requests.items())))
+    return template.memo("shape on nodes", lambda: _shape_of(template))
+
+
+def _shape_of(template: PodTemplate) -> Hashable:
+    constraints = None if _looks_at_pods(template) else template.constraints
+    return template if constraints is None else (constraints, tuple(sorted(template.requests.items())))
 
 
 def looks_at_pods(pod: PodInfo) -> bool:
     """Whether a pod's place depends on other pods."""
-    spec = pod.pod.spec
-    return bool(pod.template.terms or pod.template.terms_error or spec.topology_spread_constraints)
+    return pod.template.memo("looks at pods", lambda: _looks_at_pods(pod.template))
+
+
+def _looks_at_pods(template: PodTemplate) -> bool:
+    spec = template.sample.spec
+    return bool(template.terms or template.terms_error or spec.topology_spread_constraints)
