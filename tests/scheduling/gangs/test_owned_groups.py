@@ -168,7 +168,7 @@ KINDS: list[tuple[str, dict[str, Any], list[Pod], int]] = [
     ids=[f"{kind}-{number}" for number, (kind, *_) in enumerate(KINDS)],
 )
 async def test_an_owner_forms_a_group(kind: str, spec: dict[str, Any], pods: list[Pod], needed: int) -> None:
-    """One pod fewer waits, and says for what; none starts before the owner is read; others join one by one."""
+    """One pod fewer waits, and says for what; none before the owner is read; more join one by one."""
     async with gang_scene(groups=DERIVES) as one:
         await one.pods(*pods[: needed - 1])
         assert one.bound == []
