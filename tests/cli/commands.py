@@ -22,6 +22,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "pause": ("rebalance",),
     "resume": ("rebalance",),
     "explain pod": ("shop/web",),
+    "explain podgroup": ("shop/train",),
     "explain node": ("node-1",),
     "explain policy": ("tidy",),
     "explain eviction": ("shop/web-1",),

@@ -25,8 +25,8 @@ def completed(*words: str) -> tuple[list[str], bool]:
 
 def test_verbs_are_completed_with_their_summaries() -> None:
     assert completed("res") == (["resume"], False)
-    assert completed("explain", "") == (["pod", "node", "policy", "eviction"], False)
-    assert completed("-n", "shop", "explain", "po") == (["pod", "policy"], False)
+    assert completed("explain", "") == (["pod", "podgroup", "node", "policy", "eviction"], False)
+    assert completed("-n", "shop", "explain", "po") == (["pod", "podgroup", "policy"], False)
     assert completion.candidates(app, ["pau"])[0] == [
         ("pause", "Stop the moves of all policies, or suspend policies.")
     ]
@@ -102,11 +102,10 @@ def test_names_come_from_the_cluster(roadstead_process: RunningCluster) -> None:
 def test_the_program_speaks_cobras_protocol(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["kubectl_complete-plimsoll", "explain", "pod"])
+    monkeypatch.setattr(sys, "argv", ["kubectl_complete-plimsoll", "explain", "e"])
     completion.main()
-    assert capsys.readouterr().out == (
-        "pod\tExplain why a pod is pending, why it is where it is, or why it was moved.\n:4\n"
-    )
+    text = "Explain a move by its Eviction record: from where, to where, when, why, and how it ended."
+    assert capsys.readouterr().out == f"eviction\t{text}\n:4\n"
 
 
 @pytest.mark.parametrize("shell", SCRIPTS)

@@ -27,6 +27,7 @@ _PATHS = {
     "policies": "/apis/plimsoll.dev/v1alpha1/schedulingpolicies",
     "records": "/apis/plimsoll.dev/v1alpha1/{}evictions",
     "pods": "/api/v1/{}pods",
+    "podgroups": "/apis/plimsoll.dev/v1alpha1/{}podgroups",
     "nodes": "/api/v1/nodes",
     "namespaces": "/api/v1/namespaces",
 }

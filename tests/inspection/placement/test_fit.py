@@ -217,3 +217,57 @@ def test_workloads_fit_when_each_of_them_does() -> None:
     assert not fitted(state, small, large).fits
     assert not fitted(state, large, small).fits
     assert fitted(state, small).fits
+
+
+GPU, RACK = "example.com/gpu", "example.com/rack"
+
+
+@pytest.mark.parametrize(
+    ("replicas", "racks", "question", "fits", "said"),
+    [
+        pytest.param(4, {"a": 4, "b": 3}, {}, True, "", id="in one rack today"),
+        pytest.param(
+            4,
+            {"a": 3, "b": 3},
+            {},
+            False,
+            f"4 members of 8 {GPU} each must fit, and the largest {RACK}, a, holds 3 when it is empty",
+            id="in no rack, ever",
+        ),
+        pytest.param(
+            3, {"a": 3}, {}, False, f"in {RACK} a, the first of 1 to try: 2 of 3 members fit", id="not today"
+        ),
+        pytest.param(3, {"a": 3}, {"preempting": True}, True, "", id="if others go"),
+    ],
+)
+def test_a_group_is_asked_for_one_rack(
+    replicas: int, racks: dict[str, int], question: dict[str, Any], fits: bool, said: str
+) -> None:
+    """Its PodGroup is in the files; in the first rack one node is in use where all would be needed."""
+    nodes = [
+        a_node(f"{rack}{number}", allocatable={GPU: "8", "cpu": "8", "pods": "9"}, labels={RACK: rack})
+        for rack, size in racks.items()
+        for number in range(size)
+    ]
+    in_use = [a_pod("old", node="a0", requests={GPU: "1"})] if len(racks) == 1 else []
+    state = a_state(*nodes, *in_use, PriorityClass(metadata=ObjectMeta(name="high"), value=10))
+    group = {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"minMember": replicas, "topology": {"required": RACK}},
+    }
+    labels = {"plimsoll.dev/pod-group": "g"}
+    container = {"name": "main", "image": "app", "resources": {"limits": {GPU: "8"}}}
+    job = a_workload(
+        "Job", replicas=replicas, labels=labels, containers=[container], priorityClassName="high"
+    )
+
+    answer = fitted(state, group, job, **question)
+
+    (found,) = answer.workloads
+    assert answer.fits == fits
+    assert found.victims == (["default/old"] if question else [])
+    assert (found.obstacle.reason if found.obstacle else "").startswith(said)
+    if fits:
+        assert {share.node[0] for share in found.nodes} == {"a"}

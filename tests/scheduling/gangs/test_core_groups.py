@@ -218,16 +218,33 @@ async def test_a_group_goes_into_one_domain_the_smallest_that_holds_it() -> None
         assert (len(one.bound), places(one)) == (3, ["right"])
 
 
+async def test_a_group_that_no_domain_can_ever_hold_says_so() -> None:
+    """And starts when a node comes into one."""
+    async with gang_scene(nodes=0) as one:
+        await one.see(*racks(a=2, b=1))
+        await one.see(ObjectAdded(a_core_group(least=3, topology=RACK)))
+        await one.pods(*core_members(3))
+        assert one.message("train-0") == (
+            f"3 members of 1000m cpu each must fit, and the largest {RACK}, a, holds 2 when it is empty"
+        )
+
+        await one.see(NodeAdded(a_node("a-9", cpu="1", labels={RACK: "a"})))
+        await one.clock.advance(5)
+
+        assert (len(one.bound), places(one)) == (3, ["a"])
+
+
 async def test_a_group_that_fits_into_no_domain_says_what_the_largest_lacks() -> None:
     """And starts when a node comes into one."""
     async with gang_scene(nodes=0) as one:
-        await one.see(*racks(a=2, b=2))
+        await one.see(*racks(a=3, b=2))
+        await running(one, low("old", "a-2", priority=99))
         await one.see(ObjectAdded(a_core_group(least=3, topology=RACK)))
         await one.pods(*core_members(3))
         assert one.bound == []
         assert one.message("train-0") == (
-            f"in {RACK} a, the first of 1 to try: 2 of 3 members fit, 3 must; 1 lack a node: 0/4 nodes are "
-            "available: 2 Insufficient cpu, 2 node(s) were outside the topology domain of the pod group."
+            f"in {RACK} a, the first of 1 to try: 2 of 3 members fit, 3 must; 1 lack a node: 0/5 nodes are "
+            "available: 2 node(s) were outside the topology domain of the pod group, 3 Insufficient cpu."
         )
 
         await one.see(NodeAdded(a_node("b-9", cpu="1", labels={RACK: "b"})))

@@ -168,7 +168,7 @@ KINDS: list[tuple[str, dict[str, Any], list[Pod], int]] = [
     ids=[f"{kind}-{number}" for number, (kind, *_) in enumerate(KINDS)],
 )
 async def test_an_owner_forms_a_group(kind: str, spec: dict[str, Any], pods: list[Pod], needed: int) -> None:
-    """One pod fewer waits, and says for what; all start together; none starts before the owner is read."""
+    """One pod fewer waits, and says for what; none before the owner is read; more join one by one."""
     async with gang_scene(groups=DERIVES) as one:
         await one.pods(*pods[: needed - 1])
         assert one.bound == []
@@ -177,7 +177,10 @@ async def test_an_owner_forms_a_group(kind: str, spec: dict[str, Any], pods: lis
         assert one.bound == []
         if needed > 1:
             assert f"cannot find enough sibling pods of {kind} default/train" in one.message(pods[0].name)
-        await one.pods(*pods[needed - 1 :])
+        await one.pods(pods[needed - 1])
+        assert len(one.bound) == needed
+
+        await one.pods(*pods[needed:])
 
         assert len(one.bound) == len(pods)
 

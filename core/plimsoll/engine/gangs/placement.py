@@ -32,12 +32,13 @@ from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.gangs.joint_assignment import Patience, assigned
 from plimsoll.engine.gangs.joint_decision import GangDecision, Placement
-from plimsoll.engine.gangs.ranks import natural, rank_of
+from plimsoll.engine.gangs.ranks import Rank, natural, rank_of
 from plimsoll.engine.gangs.topology_domains import (
     Filling,
     TopologyDomains,
     TopologyPlacement,
     looks_at_pods,
+    never_fits,
     shape_of,
 )
 from plimsoll.engine.scheduler import ProfileScheduler
@@ -81,22 +82,23 @@ def place_together(
         near: The node labels whose values all members should share, the narrowest first; a wider one counts
             where no domain of a narrower one has room for all.
     """
-    is_ranked = bool(within or near)
+    members = tuple(members)
+    ranks = {pod.uid: rank_of(pod.pod) for pod, _ in members} if within or near else {}
     ordered = sorted(
         members,
         key=lambda each: (
             -each[0].priority,
             -each[0].requests.get("cpu", 0),
             -each[0].requests.get("memory", 0),
-            rank_of(each[0].pod) if is_ranked else (),
+            ranks.get(each[0].uid, ()),
         ),
     )
     ours = {pod.uid for pod, _ in ordered} | set(placed)
     settled = [row for row in map(cluster.row_of_pod, placed) if row is not None]
     search = _Search(ordered, cluster, needed, ours, is_preempting, tuple(near), settled)
     found = _in_a_domain(search, within) if within else _placed(search)
-    is_free = is_ranked and not (is_preempting or search.is_nominated)
-    return _by_rank(found, cluster, near) if is_free else found
+    is_free = bool(ranks) and not (is_preempting or search.is_nominated)
+    return _by_rank(found, cluster, near, ranks) if is_free else found
 
 
 class _Search(Struct, frozen=True):
@@ -162,6 +164,9 @@ def _in_a_domain(search: _Search, key: str) -> GangDecision:
     settled = domains.of(search.settled)
     if settled is None or len(settled) > 1:
         return replace(nothing, domain=f"the members that have a node are not in one domain of label {key}")
+    never = "" if settled else never_fits(search.pods, search.cluster, search.needed, key)
+    if never:
+        return replace(nothing, domain=never)
     if search.is_preempting:
         values = domains.by_room()[:MOST_DOMAINS]
     else:
@@ -353,7 +358,9 @@ class _Twins:
             yield value
 
 
-def _by_rank(found: GangDecision, cluster: Cluster, near: Sequence[str]) -> GangDecision:
+def _by_rank(
+    found: GangDecision, cluster: Cluster, near: Sequence[str], ranks: Mapping[str, Rank]
+) -> GangDecision:
     """The same nodes for the same shapes of members, so that neighbours by rank are neighbours.
 
     Members swap places only if nothing but labels, name and uid differs between them, and nothing is bound to
@@ -382,9 +389,7 @@ def _by_rank(found: GangDecision, cluster: Cluster, near: Sequence[str]) -> Gang
             alike.setdefault(key, []).append(position)
     placements = list(found.placements)
     for positions in alike.values():
-        pods = sorted(
-            (found.placements[at].decision.pod for at in positions), key=lambda pod: rank_of(pod.pod)
-        )
+        pods = sorted((found.placements[at].decision.pod for at in positions), key=lambda pod: ranks[pod.uid])
         spots = sorted((found.placements[at] for at in positions), key=spot)
         for at, pod, where in zip(positions, pods, spots, strict=True):
             placements[at] = replace(where, decision=replace(where.decision, pod=pod))

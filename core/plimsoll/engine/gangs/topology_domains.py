@@ -36,7 +36,7 @@ from plimsoll.framework.status import Status, unresolvable
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import ABSENT, BoolArray, IdArray, IntArray, RowArray
 from plimsoll.model.columns.snapshot import Snapshot
-from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 
 OUTSIDE = "node(s) were outside the topology domain of the pod group"
 
@@ -183,6 +183,47 @@ class TopologyDomains:
         return [self.values[each] for each in known]
 
 
+def never_fits(members: Sequence[PodInfo], cluster: Cluster, needed: int, key: str = "") -> str:
+    """Why so many members fit on the present nodes not even if these were empty, as a clause; "" if they may.
+
+    Args:
+        members: The members without a node.
+        cluster: It is only read.
+        needed: Number of members that must fit.
+        key: The node label whose value all members share, "" for none.
+    """
+    snapshot = Snapshot(cluster)
+    ids: IdArray = snapshot.label_ids(key) if key else np.zeros(len(cluster), dtype=np.intp)
+    values: Sequence[str] = snapshot.label(key).values if key else ("",)
+    most: IntArray = np.zeros(len(values), dtype=np.int64)
+    rows = np.flatnonzero(ids != ABSENT)
+    if len(members) < needed or not len(rows):
+        return ""
+    counts = Counter(map(shape_of, members))
+    for shape, pod in {shape_of(each): each for each in members}.items():
+        wanted = snapshot.requests_row(pod.requests)
+        axes = np.flatnonzero(wanted > 0)
+        room: IntArray = np.zeros(len(values), dtype=np.int64)
+        np.add.at(room, ids[rows], (snapshot.allocatable[rows][:, axes] // wanted[axes]).min(axis=1))
+        most += np.minimum(room, counts[shape])
+    largest = int(most.argmax())
+    if most[largest] >= needed:
+        return ""
+    place = f"the largest {key}, {values[largest]}," if key else "the nodes together"
+    verb, them = ("holds", "it is") if key else ("hold", "they are")
+    asked = sorted({_asked(each) for each in members})
+    each_of = f" of {asked[0]} each" if len(asked) == 1 else ""
+    return f"{needed} members{each_of} must fit, and {place} {verb} {most[largest]} when {them} empty"
+
+
+def _asked(pod: PodInfo) -> str:
+    """The requests of a pod, for people: extended resources if it has any, else cpu."""
+    devices = {name: amount for name, amount in pod.requests.items() if "/" in name}
+    if devices:
+        return " and ".join(f"{amount} {name}" for name, amount in sorted(devices.items()))
+    return f"{pod.requests.get('cpu', 0)}m cpu"
+
+
 class Filling:
     """The few domains that a group fills one after the other.
 
@@ -234,11 +275,19 @@ class Filling:
 def shape_of(pod: PodInfo) -> Hashable:
     """What pods have in common that have room on the same nodes; labels, as of an index, may differ."""
     template = pod.template
-    constraints = None if looks_at_pods(pod) else template.constraints
-    return template if constraints is None else (constraints, tuple(sorted(pod.requests.items())))
+    return template.memo("shape on nodes", lambda: _shape_of(template))
+
+
+def _shape_of(template: PodTemplate) -> Hashable:
+    constraints = None if _looks_at_pods(template) else template.constraints
+    return template if constraints is None else (constraints, tuple(sorted(template.requests.items())))
 
 
 def looks_at_pods(pod: PodInfo) -> bool:
     """Whether a pod's place depends on other pods."""
-    spec = pod.pod.spec
-    return bool(pod.template.terms or pod.template.terms_error or spec.topology_spread_constraints)
+    return pod.template.memo("looks at pods", lambda: _looks_at_pods(pod.template))
+
+
+def _looks_at_pods(template: PodTemplate) -> bool:
+    spec = template.sample.spec
+    return bool(template.terms or template.terms_error or spec.topology_spread_constraints)

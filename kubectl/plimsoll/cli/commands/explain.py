@@ -1,4 +1,4 @@
-"""The commands ``plimsoll explain``: of a pod or all pending ones, a node, a policy, an eviction."""
+"""The commands ``plimsoll explain``: of a pod or all pending ones, a PodGroup, a node, a policy, an eviction."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +17,7 @@ Pod = Annotated[
     str | None,
     Argument(metavar="POD", help="NAME or NAMESPACE/NAME of the pod; left out, all that are pending."),
 ]
+GroupName = Annotated[str, Argument(metavar="PODGROUP", help="NAME or NAMESPACE/NAME of the PodGroup.")]
 PolicyName = Annotated[str, Argument(metavar="POLICY", help="Name of the SchedulingPolicy.")]
 Node = Annotated[str, Argument(metavar="NODE", help="Name of the node.")]
 RecordName = Annotated[str, Argument(metavar="RECORD", help="NAME or NAMESPACE/NAME of the Eviction record.")]
@@ -86,6 +87,24 @@ def explain_pod(
             update={"operator": memory, "unknown": known_now(answer.unknown, own, why)}
         )
     print_answer(answer, pod_view(answer), options)
+
+
+def explain_pod_group(options: Options, group: GroupName, *, from_: From = None) -> None:
+    """Explain why a PodGroup waits, where its members are, and where they would go.
+
+    The scheduler's search is tried on a copy of the cluster, for all members together. Nothing is written.
+    """
+    from plimsoll.cli.views.explain_pod_group import pod_group_view  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.inspection.explanations import pod_group as groups  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.explanations.pod import UnknownObjectError  # noqa: PLC0415 - likewise
+
+    where, name = _placed_name(options, "PodGroup", group, from_)
+    state = state_from(options, from_)
+    answer = groups.explain_pod_group(state, where, name)
+    if answer is None:
+        known = [each.key.rpartition("k8s.io/")[2] for each in state.objects.groups]
+        raise UnknownObjectError("podgroup", f"{where}/{name}", known)
+    print_answer(answer, pod_group_view(answer), options)
 
 
 def explain_node(
@@ -220,6 +239,7 @@ VERB = VerbGroup(
             (*FORMATS, Format.NAME),
             completes="pods",
         ),
+        Verb("podgroup", explain_pod_group, (*SERVER, Flag.NAMESPACE, *OUTPUT), completes="podgroups"),
         Verb("node", explain_node, (*SERVER, *OUTPUT), completes="nodes"),
         Verb("policy", explain_policy, (*SERVER, *OUTPUT, Flag.WATCH), completes="policies"),
         Verb("eviction", explain_eviction, (*SERVER, Flag.NAMESPACE, *OUTPUT), completes="records"),
@@ -227,6 +247,10 @@ VERB = VerbGroup(
     {
         "pods": "pod",
         "po": "pod",
+        "podgroups": "podgroup",
+        "podgroups.plimsoll.dev": "podgroup",
+        "podgroups.scheduling.k8s.io": "podgroup",
+        "plpg": "podgroup",
         "nodes": "node",
         "no": "node",
         "policies": "policy",

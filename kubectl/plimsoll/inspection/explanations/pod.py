@@ -14,7 +14,7 @@ from plimsoll.inspection.explanations.past_moves import past_moves
 from plimsoll.inspection.explanations.pending_pod import PendingExplanation, explain_pending
 from plimsoll.inspection.explanations.placed_pod import OUT_OF_SCOPE, PlacedExplanation, explain_placed
 from plimsoll.inspection.explanations.planned_room import planned_rooms
-from plimsoll.inspection.explanations.pod_group import GroupExplanation, explain_group
+from plimsoll.inspection.explanations.pod_group import GroupExplanation, explain_group, group_sentence
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.counted import agreeing, counted
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
@@ -96,6 +96,7 @@ def explain_pod(state: ClusterState, namespace: str, name: str) -> PodExplanatio
     unknown = _unknown(state, pod, scheduler, is_served=served is not None)
     if node and row is not None:
         placed = explain_placed(state, scheduler, pod, past_moves(state, pod))
+        group = explain_group(state, pod, scheduler)
     elif not pod.pod.is_terminal and not node:
         pending = explain_pending(scheduler, pod)
         pending = pending.model_copy(update={"helps": [*pending.helps, *planned_rooms(state, pod)]})
@@ -154,6 +155,8 @@ def _summary(found: PodExplanation, *, is_served: bool) -> list[str]:
         gates = agreeing(len(found.gates), "gate is", "gates are")
         names = ", ".join(found.gates)
         said.append(f"no scheduler tries it before its scheduling {gates} removed: {names}")
+    if found.group is not None and found.group.present >= found.group.min_member > 1:
+        said.append(group_sentence(found.group))
     if found.pending is not None:
         if not is_served and found.scheduler != DEFAULT_SCHEDULER:
             said.append(f'no SchedulingPolicy serves schedulerName "{found.scheduler}"')

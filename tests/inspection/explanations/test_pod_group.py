@@ -1,0 +1,121 @@
+"""Explanations of PodGroups: obstacles, places, and the words of members about them."""
+
+from typing import Any
+
+import pytest
+
+from inspection.contents import a_node_document, a_pod_document, a_policy_document, content_of
+from plimsoll.cli.views.explain_pod_group import pod_group_view
+from plimsoll.inspection.explanations.pod import explain_pod
+from plimsoll.inspection.explanations.pod_group import PodGroupExplanation, explain_pod_group
+from plimsoll.inspection.state import ClusterState
+
+Document = dict[str, Any]
+RACK, NEVER = "example.com/rack", "it cannot start on the present nodes:"
+LARGEST = f"the largest {RACK}, a, holds 2 when it is empty"
+TOGETHER = "the nodes together hold 2 when they are empty"
+
+
+def racks(**sizes: int) -> list[Document]:
+    """Nodes with room for one member each."""
+    found = []
+    for rack, size in sizes.items():
+        for number in range(size):
+            node = a_node_document(f"{rack}-{number}", cpu="1")
+            node["metadata"].setdefault("labels", {})[RACK] = rack
+            found.append(node)
+    return found
+
+
+def a_group(least: int, **topology: str) -> Document:
+    """A PodGroup of ours."""
+    metadata = {"name": "train", "namespace": "shop"}
+    return {"kind": "PodGroup", "metadata": metadata, "spec": {"minMember": least, "topology": topology}}
+
+
+def members(count: int, node: str = "") -> list[Document]:
+    """Members, on a node if it is given."""
+    found = []
+    for number in range(count):
+        pod = a_pod_document(f"train-{number}", f"{node}{number}" if node else "", cpu="1")
+        pod["metadata"].setdefault("labels", {})["plimsoll.dev/pod-group"] = "train"
+        found.append(pod)
+    return found
+
+
+def state(*documents: Document) -> ClusterState:
+    """A cluster with a policy."""
+    return ClusterState.of(content_of([a_policy_document(), *documents]))
+
+
+def explained(*documents: Document) -> PodGroupExplanation:
+    """The group of this cluster."""
+    found = explain_pod_group(state(*documents), "shop", "train")
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("documents", "summary"),
+    [
+        pytest.param(
+            [*racks(a=2, b=1), a_group(4, required=RACK), *members(4)],
+            [f"{NEVER} 4 members of 1000m cpu each must fit, and {LARGEST}"],
+            id="no rack can hold it",
+        ),
+        pytest.param(
+            [*racks(a=2), a_group(3), *members(3)],
+            [f"{NEVER} 3 members of 1000m cpu each must fit, and {TOGETHER}"],
+            id="the cluster cannot hold it",
+        ),
+        pytest.param(
+            [*racks(a=3, b=2), a_group(4, preferred=RACK), *members(4)],
+            [
+                "it can start now: 4 of 4 members fit together",
+                f"its members are, or would be, in 2 domains of label {RACK}",
+            ],
+            id="in two racks",
+        ),
+        pytest.param(
+            [*racks(a=3), a_group(3), *members(2)],
+            ["cannot find enough sibling pods of PodGroup shop/train, whose minMember is 3"],
+            id="too few pods",
+        ),
+        pytest.param(
+            [*racks(a=3), *members(2)],
+            ["waiting for PodGroup shop/train: there is no such podgroups.plimsoll.dev"],
+            id="no object",
+        ),
+        pytest.param(
+            [*racks(a=3), a_group(2), *members(2, "a-")],
+            ["all of its 2 members have a node"],
+            id="it runs",
+        ),
+    ],
+)
+def test_the_summary_says_what_stops_it_or_where_it_goes(
+    documents: list[Document], summary: list[str]
+) -> None:
+    assert explained(*documents).summary == summary
+
+
+def test_members_and_domains_say_where_each_would_go() -> None:
+    """By rank; the table of domains counts both those that are and those that would be there."""
+    found = explained(*racks(a=3, b=2), a_group(4, preferred=RACK), *members(4))
+
+    assert [(each.value, each.members, each.would) for each in found.domains] == [("a", 0, 3), ("b", 0, 1)]
+    assert [each.would for each in found.members] == ["a-0", "a-1", "a-2", "b-0"]
+    assert f"Members preferably in one domain of {RACK}" in pod_group_view(found)
+
+
+def test_a_group_that_does_not_exist_has_no_explanation() -> None:
+    assert explain_pod_group(state(), "shop", "train") is None
+
+
+@pytest.mark.parametrize("node", ["", "a-"])
+def test_a_member_speaks_of_its_group_first(node: str) -> None:
+    """Whether it waits or runs."""
+    found = explain_pod(state(*racks(a=2), a_group(2), *members(2, node)), "shop", "train-0")
+
+    placed = "2 have a node" if node else "0 have a node"
+    assert found.summary[0] == (f"it is one of 2 members of PodGroup shop/train, which needs 2; {placed}")
