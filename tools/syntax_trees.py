@@ -28,3 +28,9 @@ def syntax_trees(paths: Iterable[Path]) -> dict[Path, ast.Module]:
 def syntax_tree(path: Path) -> ast.Module:
     """The tree of one module's file."""
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+@cache
+def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """All nodes of a tree that lives as long as the process, such as a module's."""
+    return tuple(ast.walk(tree))

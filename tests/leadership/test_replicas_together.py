@@ -6,6 +6,7 @@ table says.
 """
 
 import asyncio
+import math
 import random
 import re
 from typing import Any
@@ -38,7 +39,7 @@ PACE_S = 0.5
 
 TROUBLES = (
     *("cut", "cut", "silent", "whole", "whole", "hindered", "free", "stand", "stop", "kill", "relabel"),
-    *("deleted", "emptied", "taken", "hiccup", "hiccup"),
+    *("deleted", "emptied", "taken", "hiccup", "hiccup", "unheard"),
 )
 
 AWAY = WriteResult(WriteOutcome.UNKNOWN, "connection refused")
@@ -141,6 +142,8 @@ class Replica:
         self.link = Link(leases, clock)
         self.fence, self.recorder, self.observer = Fence(clock), FakeRecorder(), Observed()
         self.hindrance = ""
+        self.unheard_at = -math.inf
+        self.conflicts = 0
         self.was_led = was_led
         self.wrote_from: float | None = None
         self.wrote_until: float | None = None
@@ -163,6 +166,12 @@ class Replica:
         """Whether a write would pass."""
         return self.fence.seconds_left() > 0
 
+    def writes_unheard(self) -> None:
+        """A write is sent, and its caller stops waiting."""
+        self.fence.begin()
+        self.fence.end(answered=False)
+        self.unheard_at = self.clock.monotonic()
+
     def check(self) -> None:
         """What it says of itself is so."""
         now, led = self.clock.monotonic(), self.wrote_from is not None
@@ -171,6 +180,10 @@ class Replica:
         assert (self.leadership.since is not None) is led
         assert self.recorder.said("LeaderElection") == [f"{self.name} became leader"] * led
         assert self.observer.leads == [False, *([True] * led), *([False] * is_over)]
+        conflicts = sum("modified" in problem for _, problem in self.observer.failures)
+        if self.may_write:
+            assert conflicts == self.conflicts, "a leader whose lease another client wrote reads it first"
+        self.conflicts = conflicts
         holder = self.election.holder
         assert (self.observer.seen or [""])[-1] == holder
         assert all(
@@ -266,10 +279,12 @@ class World:
                 one.link.trouble, one.link.is_silent = None, False
             case "hiccup":
                 await self.hiccup()
-            case "hindered":
-                one.hindrance = HANGS
-            case "free":
-                one.hindrance = ""
+            case "unheard":
+                for each in self.replicas:
+                    if each.may_write:
+                        each.writes_unheard()
+            case "hindered" | "free" as what:
+                one.hindrance = HANGS if what == "hindered" else ""
             case "stand":
                 one.leadership.stand(was_led=one.was_led or bool(self.last_write))
             case "stop":
@@ -323,11 +338,12 @@ class World:
         await self.passes(DRAIN_S + PACE_S)
         assert draining.done()
         await self.ended(one)
-        before = self.leases.lease
+        before, at = self.leases.lease, self.clock.monotonic()
         releasing = asyncio.create_task(one.leadership.release())
         await self.passes(TERMS.request_s + PACE_S)
         assert releasing.done()
-        may_still_write = is_writing and not is_heard
+        is_recent = at - one.unheard_at < TERMS.margin_s
+        may_still_write = is_recent or (is_writing and not is_heard)
         assert not ("" in one.link.written and (one.leadership.since is None or may_still_write))
         if led and is_linked and not one.hindrance and not may_still_write and before is not None:
             assert ("" in one.link.written) is (before.holder == one.name), "it gives away what it holds"

@@ -18,7 +18,7 @@ from trials.starts import some_start
 AROUND = PlanningContext(now=NOW)
 HIGH = ("HighNodeUtilization", {"thresholds": {"cpu": 30}})
 LAWFUL = settings(
-    suppress_health_check=[HealthCheck.too_slow], max_examples=settings.default.max_examples * 3 // 4
+    suppress_health_check=[HealthCheck.too_slow], max_examples=settings.default.max_examples // 3
 )
 
 

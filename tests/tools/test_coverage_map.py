@@ -71,6 +71,7 @@ def test_a_line_is_covered_by_the_files_whose_tests_run_it_in_whatever_process(h
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("COVERAGE", "PLIMSOLL"))
     }
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     environment["PYTHONPATH"] = os.pathsep.join((str(house), str(ROOT / "tests")))
 
     command = [sys.executable, "-m", "coverage", "run", "-m", "pytest", "-q", "-p", "coverage_by_file"]

@@ -252,7 +252,7 @@ def test_the_command_counts(tmp_path: Any) -> None:
 @pytest.mark.parametrize("family", ["mixed", "limits", "invalidpolicies"])
 def test_the_recordings_agree(family: Any) -> None:
     """Decisions of a real descheduler, exactly; ``make vectors`` runs all families, and all cases of each."""
-    cases = [case for case in _recorded(family) if not _is_live(case)][::3]
+    cases = [case for case in _recorded(family) if not _is_live(case)][::6]
 
     assert cases
     assert [(case["id"], each) for case in cases for each in descheduler_replay.differences(case)] == []
@@ -273,11 +273,11 @@ def _is_live(case: Any) -> Any:
 def test_runs_that_evict_decide_as_recorded() -> None:
     """By converted policies through the whole operator, too; a dry run would differ.
 
-    Every third of them: ``make vectors`` runs all.
+    Every sixth of them: ``make vectors`` runs all.
     """
     counted: Any = Counter()
     mismatches = []
-    for case in list(filter(_is_live, _recorded()))[::3]:
+    for case in list(filter(_is_live, _recorded()))[::6]:
         decided = decide(case)
         mismatches += [f"{case['id']} {each}" for each in descheduler_replay.compared(case, decided)]
         counted["all"] += 1
@@ -286,7 +286,7 @@ def test_runs_that_evict_decide_as_recorded() -> None:
         counted["dry run differs"] += bool(list(descheduler_replay.compared(case, dry_run)))
 
     assert mismatches == []
-    assert counted == {"all": 43, "policies": 43, "dry run differs": 8}
+    assert counted == {"all": 22, "policies": 22, "dry run differs": 3}
 
 
 def test_a_policy_that_evicts_otherwise_is_a_difference() -> None:

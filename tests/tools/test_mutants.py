@@ -310,7 +310,9 @@ import os, pytest
 from pathlib import Path
 from mutants.mutant import is_sound, mutants_of
 from mutants.reach import Reach
+from mutants import hunt as hunts
 from mutants.hunt import Hunt, Limits
+hunts.PATIENCE_S = 0.3  # the loop that does not end is waited for several times
 root, path = Path("{root}"), "{path}"
 text = (root / path).read_text()
 wanted = [each for each in mutants_of(path, text) if is_sound(each, text)]

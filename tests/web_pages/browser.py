@@ -26,6 +26,8 @@ needs_chromium = pytest.mark.skipif(
 
 #: Impacts of axe that a page must not have, and its rules whose answers depend on the scheme of colours.
 SERIOUS, OF_COLOURS = {"serious", "critical"}, ("color-contrast",)
+#: Its rules whose answers depend on the width of the window.
+OF_WIDTH = ("color-contrast", "scrollable-region-focusable")
 
 #: Calls back with rule, impact and element of each violation that axe finds.
 JUDGE = """
@@ -46,10 +48,7 @@ _IDLE: list[webdriver.Chrome] = []
 def a_browser(*, width: int = 1200, height: int = 900) -> Iterator[webdriver.Chrome]:
     """A browser with an empty page, whose log of the console is empty; tests have it one after the other."""
     driver = _IDLE.pop() if _IDLE else _started()
-    driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
-    )
+    resized(driver, width, height)
     colour(driver, dark=False)
     yield driver
     # A test that fails keeps it, in whatever state it is in.
@@ -67,6 +66,7 @@ def _started() -> webdriver.Chrome:
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", dict.fromkeys(LOGS, "ALL"))
     driver = webdriver.Chrome(options, Service(DRIVER))
+    driver.set_script_timeout(240)  # a busy machine is slow; the limit of a test ends what never ends
     _STARTED.append(driver)
     return driver
 
@@ -76,6 +76,14 @@ def end_browsers() -> None:
     _IDLE.clear()
     while _STARTED:
         _STARTED.pop().quit()
+
+
+def resized(driver: webdriver.Chrome, width: int, height: int = 900) -> None:
+    """Give the window another size; a page that is open follows."""
+    driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
+    )
 
 
 def colour(driver: webdriver.Chrome, *, dark: bool) -> None:
@@ -97,6 +105,21 @@ def violations(driver: webdriver.Chrome, rules: Sequence[str] = ()) -> list[tupl
     options = {"runOnly": [*rules]} if rules else {}
     found = driver.execute_async_script(JUDGE, options)
     return [(rule, html) for rule, impact, html in found if impact in SERIOUS]
+
+
+def assert_nothing_serious(driver: webdriver.Chrome) -> None:
+    """In both schemes, at the width of a desk and of a phone, where nothing but tables scrolls sideways.
+
+    All rules are asked once, and again those whose answers depend on colours or on the width.
+    """
+    for width, schemes in ((1200, ((False, ()), (True, OF_COLOURS))), (320, ((True, OF_WIDTH),))):
+        resized(driver, width)
+        for dark, rules in schemes:
+            colour(driver, dark=dark)
+            assert violations(driver, rules) == []
+            paper = driver.find_element("tag name", "body").value_of_css_property("background-color")
+            assert paper.startswith("rgba(13," if dark else "rgba(255,")
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= width
 
 
 def logged(driver: webdriver.Chrome, kind: str) -> list[dict[str, Any]]:

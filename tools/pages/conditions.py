@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from pages.vocabulary import Module, modules, table
+from syntax_trees import nodes
 
 #: Functions whose dictionaries, tuples and arguments ``why`` and ``reason`` hold reasons, by module.
 SAID_IN: Mapping[str, frozenset[str]] = {
@@ -231,7 +232,7 @@ def _said(module: Module) -> Sequence[str]:
 
 def _found(module: Module) -> Iterator[str]:
     names = SAID_IN.get(module.name, frozenset())
-    for node in ast.walk(module.tree):
+    for node in nodes(module.tree):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if name in names:
                 yield from _in_function(module, node)

@@ -22,7 +22,7 @@ from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import HoldReason
 from plimsoll.rebalancing.runs.status import DONE
 from plimsoll.toolkit.descheduling.disruption_signals import SIGNALS, Reading
-from syntax_trees import syntax_trees
+from syntax_trees import nodes, syntax_trees
 
 REFUSALS_LEAD = (
     "Why a pod stays where it is: the reasons in `status.counts.refused` of a policy, in `plimsoll plan` and"
@@ -234,7 +234,7 @@ def _calls(module: Module, name: str) -> Sequence[ast.Call]:
 @cache
 def _calls_of(module: Module) -> Mapping[str, Sequence[ast.Call]]:
     found: dict[str, list[ast.Call]] = {}
-    for node in ast.walk(module.tree):
+    for node in nodes(module.tree):
         match node:
             case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)):
                 found.setdefault(called, []).append(node)
@@ -267,7 +267,7 @@ def _constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 def _imported(tree: ast.Module, own: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     known: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             there = own.get(node.module.removeprefix("plimsoll."), {})
             known |= {each.asname or each.name: there[each.name] for each in node.names if each.name in there}

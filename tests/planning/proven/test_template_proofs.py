@@ -142,7 +142,7 @@ def test_refusals_by_template_are_those_of_proofs(line: int) -> None:
     policy, known, moved = a_policy(line), 0, 0
     reasons: set[str] = set()
     surroundings = replace(SURROUNDINGS, memory=MoveHistory(LEFT, NOW.timestamp()))
-    for seed in (1, 3, 4, 5, 7):  # the others have more nodes, and take four fifths of the time
+    for seed in (1, 3, 5):  # the others have more nodes, and take four fifths of the time
         aided, counted = a_plan(Counting, policy, a_start(seed), surroundings)
         unaided, _ = a_plan(Unaided, policy, a_start(seed), surroundings)
         for kind in StrategyKind:

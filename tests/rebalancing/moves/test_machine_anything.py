@@ -285,4 +285,4 @@ class AnyMoves(RuleBasedStateMachine):
 
 
 TestAnyMoves = AnyMoves.TestCase
-TestAnyMoves.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
+TestAnyMoves.settings = settings(max_examples=25, stateful_step_count=60, deadline=None)

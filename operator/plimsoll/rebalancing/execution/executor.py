@@ -281,12 +281,17 @@ class MoveHandlers(Struct, frozen=True):
         self.recorder.record(note)
 
     async def _close_node(self, order: instructions.CloseNode) -> events.Event:
-        succeeded = await self.closed.close(order.node)
-        if not succeeded:
-            self.closed.done([order.node])
+        succeeded = False
+        try:
+            succeeded = await self.closed.close(order.node)
+        finally:
+            if not succeeded:
+                self.closed.done([order.node])
         return events.NodeClosed(order.bundle, succeeded)
 
     async def _node_done(self, order: instructions.NodeDone) -> None:
-        if order.reopen:
-            await self.closed.reopen(order.node)
-        self.closed.done([order.node])
+        try:
+            if order.reopen:
+                await self.closed.reopen(order.node)
+        finally:
+            self.closed.done([order.node])
