@@ -134,3 +134,38 @@ def test_who_empties_nodes_meets_an_autoscaler() -> None:
 
     assert judged(MOVING, karpenter).level is Level.WARNING
     assert judged(ProgramActivity({}, ("moving",), ()), karpenter).level is Level.OK
+
+
+#: As each project's manifests and sources write them.
+LEASES = {
+    "kube-scheduler": "kube-scheduler",
+    "koord-scheduler": "Koordinator",
+    "descheduler": "descheduler",
+    "koord-descheduler": "koord-descheduler",
+    "karpenter-leader-election": "Karpenter",
+    "cluster-autoscaler": "Cluster Autoscaler",
+}
+REPORTERS = {
+    "default-scheduler": "kube-scheduler",
+    "volcano": "Volcano",
+    "yunikorn": "YuniKorn",
+    "koord-scheduler": "Koordinator",
+    "sigs.k8s.io.descheduler": "descheduler",
+    "karpenter": "Karpenter",
+    "cluster-autoscaler": "Cluster Autoscaler",
+}
+
+
+def test_each_program_is_seen_by_its_lease_and_by_its_events() -> None:
+    """And no other by them."""
+    held = Lease(holder="one_1", duration_s=15, acquired=NOW, renewed=NOW, transitions=0, metadata={})
+    by_lease = {
+        name: [each.program.name for each in seen_programs((), {("ns", name): held}, (), NOW)]
+        for name in LEASES
+    }
+    by_events = {
+        name: [each.program.name for each in seen_programs((), {}, (name,), NOW)] for name in REPORTERS
+    }
+
+    assert by_lease == {name: [program] for name, program in LEASES.items()}
+    assert by_events == {name: [program] for name, program in REPORTERS.items()}
