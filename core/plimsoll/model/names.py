@@ -1,4 +1,4 @@
-"""Types of the strings that stand beside one another and must not be mistaken for each other.
+"""Types of the strings that stand next to one another and must not be mistaken for each other.
 
 At run time each is a string; mypy refuses one where another is required, and a plain string where a name is.
 A name is made where it enters: when an object is decoded, or a key is composed.

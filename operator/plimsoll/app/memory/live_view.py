@@ -9,26 +9,26 @@ class LiveNode(AnswerPart):
     """One node; shares are of its allocatable amounts."""
 
     node: str = Field(description="Name of the node.")
-    pods: int = Field(ge=0, description="Pods that are placed or assumed on it.")
-    cpu_percent: int = Field(ge=0, description="Cpu that they request.")
-    memory_percent: int = Field(ge=0, description="Memory that they request.")
-    is_open: bool = Field(description="Whether it is ready and not cordoned.")
+    pods: int = Field(ge=0, description="Pods that are placed or assumed on the node.")
+    cpu_percent: int = Field(ge=0, description="Percentage of cpu that pods on the node request.")
+    memory_percent: int = Field(ge=0, description="Percentage of memory that pods on the node request.")
+    is_open: bool = Field(description="Whether the node is ready and not cordoned.")
 
 
 class LiveCondition(AnswerPart):
     """A condition of a policy."""
 
-    type: str
-    status: str
-    reason: str
-    message: str
+    type: str = Field(description="Type of the condition, such as Ready.")
+    status: str = Field(description="True, False or Unknown.")
+    reason: str = Field(description="Reason of the condition, for programs.")
+    message: str = Field(description="Sentence that explains the condition.")
 
 
 class LivePolicy(AnswerPart):
     """A policy and its conditions."""
 
-    policy: str
-    conditions: tuple[LiveCondition, ...]
+    policy: str = Field(description="Name of the SchedulingPolicy.")
+    conditions: tuple[LiveCondition, ...] = Field(description="Conditions in the status of the policy.")
 
 
 class LiveRecord(AnswerPart):
@@ -36,12 +36,12 @@ class LiveRecord(AnswerPart):
 
     record: str = Field(description="The Eviction record, as namespace/name.")
     pod: str = Field(description="The pod that is moved, as namespace/name.")
-    source_node: str
-    target_node: str
-    policy: str
-    strategy: str
-    phase: str
-    message: str
+    source_node: str = Field(description="Node that the pod was on.")
+    target_node: str = Field(description="Node that is expected for the replacement.")
+    policy: str = Field(description="SchedulingPolicy that decided the move.")
+    strategy: str = Field(description="Strategy that proposed the move.")
+    phase: str = Field(description="Phase of the record, such as Evicting.")
+    message: str = Field(description="Sentence that explains the phase.")
 
 
 class LivePod(AnswerPart):
@@ -49,8 +49,8 @@ class LivePod(AnswerPart):
 
     pod: str = Field(description="The pod, as namespace/name.")
     queue: str = Field(description="active, backoff, unschedulable, gated or in flight.")
-    attempts: int
-    waited_seconds: int
+    attempts: int = Field(description="Number of attempts to schedule the pod.")
+    waited_seconds: int = Field(description="Seconds since the pod was queued first.")
     rejected_by: tuple[str, ...] = Field(description="Plugins that rejected the last attempt.")
 
 
@@ -61,7 +61,7 @@ class LiveView(Answer):
     node_count: int = Field(description="Number of nodes in the cluster.")
     pod_count: int = Field(description="All pods with a node.")
     nodes: tuple[LiveNode, ...] = Field(description="Nodes that changed since the last view of this stream.")
-    gone: tuple[str, ...] = Field(description="Nodes that are gone since then.")
+    gone: tuple[str, ...] = Field(description="Nodes that are gone since the last view of this stream.")
     depths: dict[str, int] = Field(description="Pods by queue.")
     queue: tuple[LivePod, ...] = Field(description="Pods that wait, at most a hundred.")
     policies: tuple[LivePolicy, ...] = Field(description="Every SchedulingPolicy and its conditions.")
