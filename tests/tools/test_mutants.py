@@ -125,7 +125,11 @@ def test_a_mutant_has_the_lines_of_its_module() -> None:
 @pytest.mark.parametrize(
     ("path", "homes"),
     [
-        pytest.param("core/plimsoll/engine/gangs/placement.py", ("tests/engine/",) * 2, id="a package"),
+        pytest.param(
+            "core/plimsoll/engine/gangs/placement.py",
+            ("tests/engine/gangs/", "tests/engine/"),
+            id="a package",
+        ),
         pytest.param("kubectl/plimsoll/cli/views/top.py", ("tests/cli/views/", "tests/cli/"), id="a folder"),
         pytest.param("optimal/plimsoll_optimal/milp.py", ("tests/planning/optimal/",) * 2, id="elsewhere"),
     ],

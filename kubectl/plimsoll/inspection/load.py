@@ -25,7 +25,7 @@ NO_READINGS = "the metrics API has no readings"
 class NodeFigures(AnswerPart):
     """One node."""
 
-    node: str
+    node: str = Field(description="Name of the node.")
     state: str = Field(description="measured, estimated (some pods are not measured), stale or unknown.")
     age_seconds: float | None = Field(default=None, description="Age of the node's latest reading.")
     used: dict[str, float] = Field(description="Percent of allocatable, by resource; empty when unknown.")
@@ -49,7 +49,7 @@ class PodFigures(AnswerPart):
     """One pod that is placed."""
 
     pod: str = Field(description="The pod, as namespace/name.")
-    node: str
+    node: str = Field(description="Node that the pod runs on.")
     cpu_milli: int = Field(description="Cpu that the pod is expected to use, in milli.")
     memory_bytes: int = Field(description="Memory that the pod is expected to use, in bytes.")
     requested: int | None = Field(

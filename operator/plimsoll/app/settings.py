@@ -28,30 +28,49 @@ class Settings(BaseModel):
     kubeconfig: Path | None = Field(
         default=None, description="Path of the kubeconfig file; in-cluster or the default one when None."
     )
-    bind_address: str = "0.0.0.0"  # noqa: S104 - probes and Prometheus connect from outside the pod
-    metrics_port: int = Field(default=8081, ge=0, le=65535, description="0 takes a free port.")
-    health_port: int = Field(default=8080, ge=0, le=65535, description="0 takes a free port.")
-    log_format: Literal["json", "text"] = "json"
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    bind_address: str = Field(
+        default="0.0.0.0",  # noqa: S104 - probes and Prometheus connect from outside the pod
+        description="Address of metrics and probes.",
+    )
+    metrics_port: int = Field(
+        default=8081, ge=0, le=65535, description="Port of the metrics; 0 takes a free port."
+    )
+    health_port: int = Field(default=8080, ge=0, le=65535, description="Port of the probes; 0 opens none.")
+    log_format: Literal["json", "text"] = Field(default="json", description="Format of the log.")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        default="INFO", description="Least level that is logged."
+    )
     seed: int | None = Field(default=None, description="Seed of random numbers; None differs each time.")
     event_loop: Literal["auto", "asyncio"] = Field(
         default="auto",
         description="Event loop of the main thread: auto (uvloop where it is installed) or asyncio.",
     )
-    http_client: Literal["plimsoll", "aiohttp"] = Field(default="plimsoll", description="Sends the writes.")
+    http_client: Literal["plimsoll", "aiohttp"] = Field(
+        default="plimsoll", description="Client that sends the writes."
+    )
     plans: Literal["process", "thread"] = Field(
         default="process",
         description="Where long plans are made: in a fork, or in a thread.",
     )
-    leader_elect: bool = True
+    leader_elect: bool = Field(
+        default=True, description="Whether the process decides and writes only while it holds the Lease."
+    )
     leader_elect_lease_duration: Seconds = Field(
         default=15.0, description="How long others wait after the leader's last renewal, in whole seconds."
     )
-    leader_elect_renew_deadline: Seconds = 10.0
-    leader_elect_retry_period: Seconds = 2.0
-    leader_elect_resource_name: str = Field(default="plimsoll", pattern=NAME)
+    leader_elect_renew_deadline: Seconds = Field(
+        default=10.0, description="How long a leader writes after its last renewal, in seconds."
+    )
+    leader_elect_retry_period: Seconds = Field(
+        default=2.0, description="Seconds between two attempts to get or renew the Lease."
+    )
+    leader_elect_resource_name: str = Field(
+        default="plimsoll", pattern=NAME, description="Name of the Lease."
+    )
     leader_elect_resource_namespace: str = Field(
-        default="", pattern=f"{NAME}|^$", description="The pod's own, or kube-system outside of a cluster."
+        default="",
+        pattern=f"{NAME}|^$",
+        description="Namespace of the Lease; empty: the pod's own, or kube-system outside of a cluster.",
     )
 
     ui: bool = Field(default=False, description="Whether /ui shows the operator to people.")

@@ -88,15 +88,25 @@ class ResourceMeta(Resource):
 
     model_config = ConfigDict(extra="ignore")
 
-    name: str = ""
-    namespace: str | None = None
-    uid: str | None = None
-    resource_version: str | None = None
-    generation: int | None = None
-    labels: dict[str, str] = Field(default={})
-    annotations: dict[str, str] = Field(default={})
-    creation_timestamp: Timestamp | None = None
-    deletion_timestamp: Timestamp | None = None
+    name: str = Field(default="", description="Name of the object, unique for its kind within its namespace.")
+    namespace: str | None = Field(
+        default=None, description="Namespace of the object; absent where objects of the kind have none."
+    )
+    uid: str | None = Field(
+        default=None, description="Identity of the object: one that is made again under its name has another."
+    )
+    resource_version: str | None = Field(
+        default=None, description="Version of the object, for writes that must not undo another."
+    )
+    generation: int | None = Field(default=None, description="Number of times that the spec was changed.")
+    labels: dict[str, str] = Field(default={}, description="Labels by which selectors find the object.")
+    annotations: dict[str, str] = Field(default={}, description="Annotations of people and programs.")
+    creation_timestamp: Timestamp | None = Field(
+        default=None, description="Time at which the object was created."
+    )
+    deletion_timestamp: Timestamp | None = Field(
+        default=None, description="Time from which the object may be gone; absent until it is deleted."
+    )
 
 
 class CustomResource(Resource):
@@ -104,5 +114,9 @@ class CustomResource(Resource):
 
     definition: ClassVar[Definition]
 
-    api_version: Literal["plimsoll.dev/v1alpha1"] = API_VERSION
-    metadata: ResourceMeta = Field(default=ResourceMeta.model_construct())
+    api_version: Literal["plimsoll.dev/v1alpha1"] = Field(
+        default=API_VERSION, description="Group and version of the kind."
+    )
+    metadata: ResourceMeta = Field(
+        default=ResourceMeta.model_construct(), description="Name, labels and annotations of the object."
+    )

@@ -178,7 +178,7 @@ _FINISHED = ", ".join(f"'{phase}'" for phase in FINISHED)
 
 
 class EvictionStatus(Resource):
-    """How far the move has come; written by the operator alone."""
+    """Progress of the move; written by the operator alone."""
 
     transition_rules = (
         TransitionRule(
@@ -287,8 +287,8 @@ class Eviction(CustomResource):
         ),
     )
 
-    kind: Literal["Eviction"] = "Eviction"
-    spec: EvictionSpec = Field(description="What was decided and why; it never changes.")
+    kind: Literal["Eviction"] = Field(default="Eviction", description="Kind of the object.")
+    spec: EvictionSpec = Field(description="The move that was decided, and why; it never changes.")
     status: EvictionStatus | None = Field(
         default=None, description="How far the move has come; written by the operator alone."
     )

@@ -45,7 +45,7 @@ class TopologySpec(Resource):
 
 
 class PodGroupResourceSpec(Resource):
-    """What makes a start."""
+    """Number of members that start together, and how long a start may take."""
 
     min_member: int = Field(
         default=1, ge=1, le=2**31 - 1, description="Pods that must get a node together; fewer never start."
@@ -68,7 +68,7 @@ class PodGroupResourceSpec(Resource):
 
 
 class PodGroupResourceStatus(Resource):
-    """How far it has come; written by the operator alone."""
+    """Progress of the group's start; written by the operator alone."""
 
     phase: GroupPhase | None = Field(default=None, description="How far the group has come.")
     occupied_by: str | None = Field(
@@ -110,8 +110,10 @@ class PodGroupResource(CustomResource):
         selectable_fields=(".status.phase",),
     )
 
-    kind: Literal["PodGroup"] = "PodGroup"
-    spec: PodGroupResourceSpec = Field(description="What makes a start.")
+    kind: Literal["PodGroup"] = Field(default="PodGroup", description="Kind of the object.")
+    spec: PodGroupResourceSpec = Field(
+        description="Number of members that start together, and how long a start may take."
+    )
     status: PodGroupResourceStatus | None = Field(
-        default=None, description="How far it has come; written by the operator alone."
+        default=None, description="Progress of the group's start; written by the operator alone."
     )

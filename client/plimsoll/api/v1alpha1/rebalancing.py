@@ -118,7 +118,7 @@ class RebalancingSpec(Resource):
     mode: Mode = Field(
         default=Mode.DRY_RUN,
         description="DryRun records what would be moved and evicts nothing; Approve records it and waits "
-        "until somebody annotates the record with plimsoll.dev/approved=true; Enforce evicts.",
+        "until a person annotates the record with plimsoll.dev/approved=true; Enforce evicts.",
     )
     planner: PlannerName = Field(
         default=PlannerName.PROVEN,
@@ -127,7 +127,8 @@ class RebalancingSpec(Resource):
         "for the cheapest proven moves to the best placement.",
     )
     optimizer: OptimizerSpec = Field(
-        default=OptimizerSpec.model_construct(), description="What the planner Optimal is asked."
+        default=OptimizerSpec.model_construct(),
+        description="Objective, time limit and price of a move of the planner Optimal.",
     )
     deferred_eviction_timeout_seconds: int = Field(
         default=3600,

@@ -172,7 +172,7 @@ class LastRun(Resource):
 
 
 class SchedulingPolicyStatus(Resource):
-    """How it goes; written by the operator alone."""
+    """Conditions of the policy and figures of its runs; written by the operator alone."""
 
     observed_generation: int | None = Field(
         default=None, ge=0, description="Generation of the spec that this status is about."
@@ -224,8 +224,9 @@ class SchedulingPolicy(CustomResource):
         selectable_fields=(".spec.scheduling.schedulerName", ".spec.rebalancing.mode"),
     )
 
-    kind: Literal["SchedulingPolicy"] = "SchedulingPolicy"
-    spec: SchedulingPolicySpec = Field(description="What the user wants.")
+    kind: Literal["SchedulingPolicy"] = Field(default="SchedulingPolicy", description="Kind of the object.")
+    spec: SchedulingPolicySpec = Field(description="Scheduling and rebalancing as the user wants them.")
     status: SchedulingPolicyStatus | None = Field(
-        default=None, description="How it goes; written by the operator alone."
+        default=None,
+        description="Conditions of the policy and figures of its runs; written by the operator alone.",
     )

@@ -1,4 +1,4 @@
-"""The commands ``plimsoll explain``: of a pod or all pending ones, a PodGroup, a node, a policy, an eviction."""
+"""The commands ``plimsoll explain``: of pods, a PodGroup, a node, a policy, an eviction."""
 
 from typing import TYPE_CHECKING, Annotated
 

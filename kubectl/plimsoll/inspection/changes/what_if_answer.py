@@ -23,18 +23,20 @@ from plimsoll.planning.planners import make_plan
 class RequestedAmounts(AnswerPart):
     """Requests of the pods of a node, or of all nodes, and the allocatable amount."""
 
-    cpu_milli: int
-    cpu_milli_allocatable: int
-    memory_bytes: int
-    memory_bytes_allocatable: int
-    pods: int
-    pods_allocatable: int
+    cpu_milli: int = Field(description="Cpu that pods request, in thousandths of a core.")
+    cpu_milli_allocatable: int = Field(
+        description="Cpu that nodes can give to pods, in thousandths of a core."
+    )
+    memory_bytes: int = Field(description="Memory that pods request, in bytes.")
+    memory_bytes_allocatable: int = Field(description="Memory that nodes can give to pods, in bytes.")
+    pods: int = Field(description="Number of pods.")
+    pods_allocatable: int = Field(description="Number of pods that nodes admit.")
 
 
 class NodeRequests(AnswerPart):
     """A node whose requests change."""
 
-    node: str
+    node: str = Field(description="Name of the node.")
     before: RequestedAmounts | None = Field(description="Null when the node is added.")
     after: RequestedAmounts | None = Field(description="Null when the node is removed.")
 
@@ -42,32 +44,32 @@ class NodeRequests(AnswerPart):
 class PodPlace(AnswerPart):
     """A pod and its node."""
 
-    pod: str
-    node: str
+    pod: str = Field(description="The pod, as namespace/name.")
+    node: str = Field(description="Node that the pod would be on.")
 
 
 class BlockedEviction(AnswerPart):
     """A pod that a drain cannot evict."""
 
-    pod: str
-    node: str
-    reason: str
-    message: str
+    pod: str = Field(description="The pod, as namespace/name.")
+    node: str = Field(description="Node that is drained.")
+    reason: str = Field(description="Reason for which the eviction would be refused, for programs.")
+    message: str = Field(description="Sentence that says why the eviction would be refused.")
 
 
 class ExpectedMove(AnswerPart):
     """A move that a policy would plan."""
 
-    pod: str
-    source_node: str
-    target_node: str
-    strategy: str
+    pod: str = Field(description="The pod, as namespace/name.")
+    source_node: str = Field(description="Node that the pod runs on.")
+    target_node: str = Field(description="Node that the replacement would get.")
+    strategy: str = Field(description="Strategy that would propose the move.")
 
 
 class PolicyMoves(AnswerPart):
     """The moves of a policy."""
 
-    policy: str
+    policy: str = Field(description="Name of the SchedulingPolicy.")
     before: list[ExpectedMove] = Field(
         description="Moves that the policy would plan in the cluster as it is."
     )
@@ -90,8 +92,10 @@ class WhatIfAnswer(Answer):
     gone: list[str] = Field(description="Pods that would end, and that nothing makes again.")
     blocked: list[BlockedEviction] = Field(description="Pods that drains cannot evict.")
     policies: list[PolicyMoves] = Field(description="What each policy would move, by its name.")
-    total_before: RequestedAmounts
-    total_after: RequestedAmounts
+    total_before: RequestedAmounts = Field(
+        description="Requests and room of all nodes in the cluster as it is."
+    )
+    total_after: RequestedAmounts = Field(description="Requests and room of all nodes after the changes.")
     nodes: list[NodeRequests] = Field(description="The nodes whose use changes, sorted by name.")
     notes: list[str] = Field(description="What is not known, or assumed.")
 

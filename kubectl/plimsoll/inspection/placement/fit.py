@@ -57,8 +57,8 @@ class FitQuestion(Struct, frozen=True):
 class NodeShare(AnswerPart):
     """Pods on a node."""
 
-    node: str
-    pods: int
+    node: str = Field(description="Name of the node.")
+    pods: int = Field(description="Number of pods of the workload that fit on the node.")
 
 
 class WorkloadFit(AnswerPart):
@@ -67,7 +67,7 @@ class WorkloadFit(AnswerPart):
     workload: str = Field(description="The workload, as Kind namespace/name.")
     scheduler: str = Field(description="The schedulerName of its pods.")
     policy: str = Field(description="The SchedulingPolicy that serves it; empty when none does.")
-    priority: int
+    priority: int = Field(description="Priority of the pods of the workload.")
     wanted: int | None = Field(description="How many pods should fit; null when the most is asked for.")
     placed: int = Field(description="How many pods fit.")
     limited: bool = Field(description="Whether the search for the most ended at its limit: more may fit.")

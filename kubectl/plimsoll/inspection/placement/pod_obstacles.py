@@ -14,8 +14,8 @@ from plimsoll.offline.cluster import OfflineCluster
 class PluginRefusal(AnswerPart):
     """A reason for which a plugin refuses nodes."""
 
-    plugin: str
-    reason: str
+    plugin: str = Field(description="Plugin that refuses.")
+    reason: str = Field(description="Reason that the plugin gives, as in the message of the pod.")
     nodes: int = Field(
         description="How many nodes it refuses for this reason; 0 when it refuses the pod as a whole."
     )

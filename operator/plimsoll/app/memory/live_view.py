@@ -9,45 +9,53 @@ class LiveNode(AnswerPart):
     """One node; shares are of its allocatable amounts."""
 
     node: str = Field(description="Name of the node.")
-    pods: int = Field(ge=0, description="Pods that are placed or assumed on it.")
-    cpu_percent: int = Field(ge=0, description="Cpu that they request.")
-    memory_percent: int = Field(ge=0, description="Memory that they request.")
-    is_open: bool = Field(description="Whether it is ready and not cordoned.")
-    zone: str = Field(default="", description="Its zone by the label topology.kubernetes.io/zone.")
+    pods: int = Field(ge=0, description="Pods that are placed or assumed on the node.")
+    cpu_percent: int = Field(ge=0, description="Percentage of cpu that pods on the node request.")
+    memory_percent: int = Field(ge=0, description="Percentage of memory that pods on the node request.")
+    is_open: bool = Field(description="Whether the node is ready and not cordoned.")
+    zone: str = Field(default="", description="Zone of the node, by label topology.kubernetes.io/zone.")
     taints: tuple[str, ...] = Field(default=(), description="Taints that keep pods out, as key=value:Effect.")
 
 
 class LiveCondition(AnswerPart):
     """A condition of a policy."""
 
-    type: str
-    status: str
-    reason: str
-    message: str
+    type: str = Field(description="Type of the condition, such as Ready.")
+    status: str = Field(description="True, False or Unknown.")
+    reason: str = Field(description="Reason of the condition, for programs.")
+    message: str = Field(description="Sentence that explains the condition.")
 
 
 class LiveRefusal(AnswerPart):
     """Candidates of the last run that stay for one reason."""
 
-    reason: str
-    count: int
-    message: str
+    reason: str = Field(description="Reason of the refusals, for programs.")
+    count: int = Field(ge=0, description="Number of pods that stay for this reason.")
+    message: str = Field(description="Sentence that explains the reason for one of them.")
 
 
 class LivePolicy(AnswerPart):
     """A policy: what it does, what it has done, and its conditions."""
 
-    policy: str
-    mode: str = Field(default="", description="Mode of its rebalancing; empty without.")
-    scheduler: str = Field(default="", description="The schedulerName that it serves; empty without.")
+    policy: str = Field(description="Name of the SchedulingPolicy.")
+    mode: str = Field(default="", description="Mode of the policy's rebalancing; empty without rebalancing.")
+    scheduler: str = Field(
+        default="", description="The schedulerName that the policy serves; empty if it serves none."
+    )
     is_suspended: bool = Field(default=False, description="Whether spec.suspend is true.")
-    last_run: str = Field(default="", description="When its last run started, RFC 3339; empty before one.")
-    last_result: str = Field(default="", description="What came of it, in a sentence.")
-    next_run: str = Field(default="", description="When it runs next; empty where that is not known.")
-    moved: int = Field(default=0, ge=0, description="Moves that ended well, by the records that are kept.")
-    failed: int = Field(default=0, ge=0, description="Moves that returned or failed.")
-    refused: tuple[LiveRefusal, ...] = Field(default=(), description="Why candidates of the last run stay.")
-    conditions: tuple[LiveCondition, ...]
+    last_run: str = Field(
+        default="", description="Time when the last run started, RFC 3339; empty before the first."
+    )
+    last_result: str = Field(default="", description="Sentence about the result of the last run.")
+    next_run: str = Field(default="", description="Time of the next run, RFC 3339; empty if it is not known.")
+    moved: int = Field(default=0, ge=0, description="Number of kept records of moves that ended well.")
+    failed: int = Field(
+        default=0, ge=0, description="Number of kept records of moves that returned or failed."
+    )
+    refused: tuple[LiveRefusal, ...] = Field(
+        default=(), description="Reasons for which candidates of the last run stay."
+    )
+    conditions: tuple[LiveCondition, ...] = Field(description="Conditions in the status of the policy.")
 
 
 class LiveRecord(AnswerPart):
@@ -55,15 +63,15 @@ class LiveRecord(AnswerPart):
 
     record: str = Field(description="The Eviction record, as namespace/name.")
     pod: str = Field(description="The pod that is moved, as namespace/name.")
-    source_node: str
-    target_node: str
-    policy: str
-    strategy: str
-    phase: str
-    message: str
-    why: str = Field(default="", description="Why the pod is moved, in a sentence.")
-    landed_node: str = Field(default="", description="Where the replacement is; empty until it has a node.")
-    time: str = Field(default="", description="When it came to its phase, RFC 3339.")
+    source_node: str = Field(description="Node that the pod was on.")
+    target_node: str = Field(description="Node that is expected for the replacement.")
+    policy: str = Field(description="SchedulingPolicy that decided the move.")
+    strategy: str = Field(description="Strategy that proposed the move.")
+    phase: str = Field(description="Phase of the record, such as Evicting.")
+    message: str = Field(description="Sentence that explains the phase.")
+    why: str = Field(default="", description="Sentence that says why the pod is moved.")
+    landed_node: str = Field(default="", description="Node of the replacement; empty until it has one.")
+    time: str = Field(default="", description="Time when the record came to its phase, RFC 3339.")
 
 
 class LivePod(AnswerPart):
@@ -71,8 +79,8 @@ class LivePod(AnswerPart):
 
     pod: str = Field(description="The pod, as namespace/name.")
     queue: str = Field(description="active, backoff, unschedulable, gated or in flight.")
-    attempts: int
-    waited_seconds: int
+    attempts: int = Field(description="Number of attempts to schedule the pod.")
+    waited_seconds: int = Field(description="Seconds since the pod was queued first.")
     rejected_by: tuple[str, ...] = Field(description="Plugins that rejected the last attempt.")
 
 
@@ -84,7 +92,7 @@ class LiveView(Answer):
     node_count: int = Field(description="Number of nodes in the cluster.")
     pod_count: int = Field(description="All pods with a node.")
     nodes: tuple[LiveNode, ...] = Field(description="Nodes that changed since the last view of this stream.")
-    gone: tuple[str, ...] = Field(description="Nodes that are gone since then.")
+    gone: tuple[str, ...] = Field(description="Nodes that are gone since the last view of this stream.")
     depths: dict[str, int] = Field(description="Pods by queue.")
     queue: tuple[LivePod, ...] = Field(description="Pods that wait, at most a hundred.")
     reasons: dict[str, int] = Field(
