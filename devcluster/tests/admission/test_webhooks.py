@@ -6,13 +6,21 @@ import asyncio
 import base64
 import contextlib
 import copy
+import datetime as dt
+import ipaddress
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import aiohttp
 import pytest
 from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from roadstead.certificates import Identity, loopback_identity
 from roadstead.cluster import DevCluster
@@ -101,8 +109,8 @@ class Client:
         await self.made(path, {"metadata": {"name": name}, "webhooks": list(hooks)})
 
 
-@pytest.fixture
-async def hooks(identity: Identity) -> AsyncIterator[Hooks]:
+@contextlib.asynccontextmanager
+async def serving(identity: Identity) -> AsyncIterator[Hooks]:
     """A server of webhooks."""
     found = Hooks(identity)
     runner = web.ServerRunner(web.Server(found.handle, access_log=None), shutdown_timeout=0.1)
@@ -111,6 +119,13 @@ async def hooks(identity: Identity) -> AsyncIterator[Hooks]:
     found.port = runner.addresses[0][1]
     yield found
     await runner.cleanup()
+
+
+@pytest.fixture
+async def hooks(identity: Identity) -> AsyncIterator[Hooks]:
+    """A server of webhooks."""
+    async with serving(identity) as found:
+        yield found
 
 
 @pytest.fixture
@@ -543,6 +558,42 @@ async def test_a_server_that_is_not_trusted_or_not_there_is_named(client: Client
         expected = f'Internal error occurred: failed calling webhook "{NAME}": {text}'
         assert (code, refused["message"]) == (500, expected)
         await client.send("DELETE", f"{VALIDATING}/ours-{number}")
+
+
+def issued(folder: Path) -> Identity:
+    """A certificate of loopback by an authority that is not kept, as envtest's."""
+    key, authority = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    now = dt.datetime.now(dt.UTC)
+    subject, issuer = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]) for name in ("leaf", "ca"))
+    builder = x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number())
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    made = (
+        builder.not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .sign(authority, hashes.SHA256())
+    )
+    certificate = made.public_bytes(serialization.Encoding.PEM)
+    plain = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "both.pem").write_bytes(key.private_bytes(*plain) + certificate)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(folder / "both.pem")
+    return Identity(certificate, context)
+
+
+async def test_the_path_of_a_url_is_cleaned(client: Client, hooks: Hooks) -> None:
+    hook = hooks.hook(path="/validate/it")
+    hook["clientConfig"] = hooks.url("//validate//it/")  # as envtest joins host and path
+    await client.configure(VALIDATING, hook)
+    await client.made(CONFIG_MAPS, a_map())
+    assert len(hooks.asked) == 1
+
+
+async def test_a_bundle_may_hold_the_certificate_alone(client: Client, tmp_path: Path) -> None:
+    async with serving(issued(tmp_path)) as hooks:
+        await client.configure(VALIDATING, hooks.hook())
+        await client.made(CONFIG_MAPS, a_map())
+        assert len(hooks.asked) == 1
 
 
 async def test_a_service_is_a_port_on_loopback(client: Client, hooks: Hooks) -> None:

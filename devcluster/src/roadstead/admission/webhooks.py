@@ -11,8 +11,10 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
+import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import orjson
 
@@ -195,11 +197,11 @@ class Webhook:
         """
         hook = self.hook
         client = hook["clientConfig"]
-        url, port = client.get("url") or "", 0
+        url, port = _cleaned(client.get("url") or ""), 0
         version = next(one for one in hook["admissionReviewVersions"] if one in _VERSIONS)
         if (service := client.get("service")) is not None:
             host = f"{service['name']}.{service['namespace']}.svc:{service['port']}"
-            url = f"https://{host}/{(service.get('path') or '').lstrip('/')}"
+            url = _cleaned(f"https://{host}{service.get('path') or ''}")
             port = self._port(service, url)
         shown = {key: value for key, value in request_of(attempt).items() if value != "" or key == "name"}
         if not shown["name"]:
@@ -278,6 +280,13 @@ class Webhook:
             return []
         why = f"received undecodable patch in webhook response: {operations}"
         raise _internal(f'failed calling webhook "{self.hook["name"]}": {why}')
+
+
+def _cleaned(url: str) -> str:
+    """A URL as client-go calls it: without empty steps in the path, which Go's servers redirect."""
+    found = urlsplit(url)
+    path = posixpath.normpath(f"/{found.path.lstrip('/')}")
+    return found._replace(path=path).geturl()
 
 
 def _internal(why: str) -> StatusError:

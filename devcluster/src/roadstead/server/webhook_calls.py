@@ -194,7 +194,10 @@ def _verifying(ca_bundle: str) -> ssl.SSLContext:
         context = ssl.create_default_context(cadata=text)
     except (binascii.Error, UnicodeDecodeError, ssl.SSLError) as error:
         raise ValueError("unable to load root certificates: unable to parse bytes as PEM block") from error
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # Go accepts authorities without key identifiers
+    # As Go: authorities need no key identifiers, and what is in the bundle is trusted, also a server's own
+    # certificate, which is what controller-runtime's envtest writes there.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     return context
 
 
