@@ -106,6 +106,9 @@ def rebalancing_of(
         planner=planner,
         anomaly_rounds=spec.anomaly_rounds,
         surge=spec.surge and planner is not Planner.UPSTREAM,
+        minimum_forecast_hits=None
+        if spec.minimum_forecast_hit_percent is None
+        else spec.minimum_forecast_hit_percent / 100,
         minimum_gain=None if spec.minimum_gain_percent is None else spec.minimum_gain_percent / 100,
         goal=Goal(Objective(optimizer.objective), float(optimizer.time_limit_seconds), optimizer.move_price),
     )
