@@ -133,5 +133,7 @@ class History(Answer):
         default=0, ge=0, description="Moves whose replacement another scheduler has placed."
     )
     forecasts_hit: int = Field(
-        default=0, ge=0, description="Those of them on the expected node, or on one that was as good."
+        default=0,
+        ge=0,
+        description="Moves whose replacement another scheduler placed on the expected node or one as good.",
     )
