@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from plimsoll.api.v1alpha1.eviction import Eviction
+from plimsoll.cli.views.history import history_view
 from plimsoll.inspection.history.answer import History
 from plimsoll.inspection.history.digest import percentile
 from plimsoll.inspection.history.history import history_of
@@ -179,3 +180,19 @@ def test_predictions_moved_nothing() -> None:
 
     assert [each.record for each in found.moves] == ["shop/a"]
     assert found.predictions == 1
+
+
+def test_forecasts_are_counted_by_where_their_replacements_went() -> None:
+    """A move whose target was proven, and one whose replacement has no node, do not count."""
+    found = history(
+        a_record("hit", forecast=True),
+        a_record("as-good", forecast=True, landed="n3", equalTargets=["n3"]),
+        a_record("miss", forecast=True, landed="n4", equalTargets=["n3"]),
+        a_record("proven", landed="n4"),
+        a_record("lost", "Failed", forecast=True),
+    )
+
+    assert (found.forecasts, found.forecasts_hit) == (3, 2)
+    assert history_view(found)[-1] == (
+        "forecasts: of 3 replacements that other schedulers placed, 2 on the expected node, or on one as good"
+    )

@@ -58,6 +58,7 @@ def past_move(record: Record) -> PastMove | None:
         ended=ended_at(record),
         budget=f"{namespace}/{record.status.blocked_by}" if record.status.blocked_by else "",
         target=(landed.node or "") if (landed := record.status.replacement) is not None else "",
+        came_true=record.came_true,
         controller="" if surge is None else workload_key(namespace, owner.uid),
     )
 

@@ -85,6 +85,14 @@ class Record(Struct, frozen=True):
         return self.spec.forecast or self.spec.planner is PlannerName.UPSTREAM
 
     @property
+    def came_true(self) -> bool | None:
+        """Whether the replacement is on the forecast node or one as good; None if nothing is known of it."""
+        landed = self.status.replacement
+        if not self.spec.forecast or self.spec.target_node is None or landed is None or landed.node is None:
+            return None
+        return landed.node in (self.spec.target_node, *self.spec.equal_targets)
+
+    @property
     def is_moving(self) -> bool:
         """Whether the pod leaves, or has been asked to."""
         return self.phase in MOVING

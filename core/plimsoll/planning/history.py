@@ -65,6 +65,7 @@ class PastMove(Struct, frozen=True):
         budget: The PodDisruptionBudget that blocked it (``namespace/name``), or "".
         controller: Key of the pod's controller if that is not the workload: the ReplicaSet of a Deployment
             that surged, or "". Limits from this move hold for both.
+        came_true: For a forecast, whether the replacement went to the expected node or one as good.
     """
 
     policy: str
@@ -77,6 +78,7 @@ class PastMove(Struct, frozen=True):
     budget: str = ""
     target: str = ""
     controller: str = ""
+    came_true: bool | None = None
 
 
 class UnreadyReplacement(Struct, frozen=True):
@@ -113,6 +115,10 @@ _ENDS = {
 }
 
 
+#: Number of forecasts below which their share of hits says nothing.
+FEWEST_FORECASTS = 10
+
+
 class MoveHistory:
     """The past moves as of one moment, and the restrictions that follow.
 
@@ -127,10 +133,13 @@ class MoveHistory:
         self._made: defaultdict[tuple[str, str], list[PastMove]] = defaultdict(list)  # by owner and strategy
         self._left: dict[tuple[str, str, str], float] = {}  # when, by owner, strategy and node
         self._refusals: defaultdict[str, list[float]] = defaultdict(list)  # by budget
+        self._forecasts: defaultdict[str, list[bool]] = defaultdict(list)  # by policy, whether each came true
         for move in sorted(past, key=lambda each: each.ended):
             self._learn(move)
 
     def _learn(self, move: PastMove) -> None:
+        if move.came_true is not None:
+            self._forecasts[move.policy].append(move.came_true)
         if move.fate is MoveOutcome.BLOCKED:
             if move.budget and self._now - move.ended < BUDGET_MEMORY_S:
                 self._refusals[move.budget].append(move.ended)
@@ -148,6 +157,18 @@ class MoveHistory:
                 self._left[*key, move.source] = move.ended
             else:
                 self._fruitless.setdefault(key, []).append(move)
+
+    def distrust(self, policy: str, least: float) -> Refusal | None:
+        """Why a policy makes no more moves whose targets are forecasts: too few came true."""
+        known = self._forecasts[policy]
+        if len(known) < FEWEST_FORECASTS or sum(known) >= least * len(known):
+            return None
+        return Refusal(
+            "ForecastsMiss",
+            f"of {len(known)} replacements that other schedulers placed, {sum(known)} went to the expected"
+            f" node or one as good, fewer than {100 * least:.0f}%; such pods stay until the records of misses"
+            " have expired",
+        )
 
     def held_back(self, owner: str, strategy: str) -> Refusal | None:
         """Why a strategy leaves the owner's pods alone for now, None if it does not."""

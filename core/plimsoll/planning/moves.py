@@ -30,6 +30,10 @@ from plimsoll.toolkit.descheduling.disruption_signals import removal
 SCORE_GAIN = 0.01
 
 
+#: Maximum number of nodes that are recorded as equal to the target of a forecast.
+MOST_EQUALS = 16
+
+
 class Objective(StrEnum):
     """The objective of a plan."""
 
@@ -98,10 +102,13 @@ class PolicyFigures(Struct, frozen=True, kw_only=True):
         minimum_gain_percent: Percentage of the possible maximum by which the target's total must at least
             exceed that of the pod's own node, if that is still feasible. None requires ``SCORE_GAIN`` where
             only the score justifies a move, and no gain where the strategy's complaints decide.
+        minimum_forecast_hit_percent: Percentage of forecasts that must have come true for further ones to be
+            made; None asks for none.
     """
 
     anomaly_rounds: int = 1
     minimum_gain_percent: int | None = None
+    minimum_forecast_hit_percent: int | None = None
 
 
 class RebalancingConfig(PolicyFigures, frozen=True):
@@ -117,6 +124,7 @@ class RebalancingConfig(PolicyFigures, frozen=True):
         planner: The planner's name.
         surge: Whether pods that are protected from eviction are moved by a rollout of their Deployment.
         hold: Why no move is made whatever the plan says, such as a stop; None if moves are made.
+        distrust: Why pods whose targets are forecasts stay for now; None if they may go.
     """
 
     strategies: Sequence[Strategy]
@@ -131,6 +139,7 @@ class RebalancingConfig(PolicyFigures, frozen=True):
     surge: bool = False
     own_evictors: Mapping[int, Sequence[Evictor]] = field(default_factory=dict)
     hold: Refusal | None = None
+    distrust: Refusal | None = None
 
     def held(self, reason: HoldReason, message: str) -> "RebalancingConfig":
         """The same policy, whose moves are all refused; an earlier hold stays."""
@@ -143,10 +152,11 @@ class RebalancingConfig(PolicyFigures, frozen=True):
 
     def rested(self, memory: MoveHistory, policy: str) -> "RebalancingConfig":
         """The same policy while it rests after fruitless moves: no moves for a while, then one."""
-        resting, may_try = memory.rest(policy)
+        least, (resting, may_try) = self.minimum_forecast_hit_percent, memory.rest(policy)
+        known = self if least is None else replace(self, distrust=memory.distrust(policy, least / 100))
         if resting and not may_try:
-            return self.held(HoldReason.RESTING, resting)
-        return self.bounded("rest after fruitless moves", 1) if resting else self
+            return known.held(HoldReason.RESTING, resting)
+        return known.bounded("rest after fruitless moves", 1) if resting else known
 
     def evictors_of(self, position: int) -> tuple[Evictor, ...]:
         """The evictors for the strategy at a position."""
@@ -233,6 +243,7 @@ class Move(Struct, frozen=True):
         surge: The rollout that moves the pod instead of an eviction, or None.
         renews: Whether its purpose is a fresh pod, so that the pod's own node is as good as another.
         load: Its effect on the load of both nodes, for a strategy that moves pods by load.
+        equals: Other nodes with the target's score, sorted, at most ``MOST_EQUALS``; only for forecasts.
     """
 
     pod: PodInfo
@@ -255,6 +266,7 @@ class Move(Struct, frozen=True):
     maximum: int | None = None
     renews: bool = False
     load: LoadChange | None = None
+    equals: tuple[str, ...] = ()
 
 
 class Refused(Struct, frozen=True):

@@ -147,6 +147,11 @@ REASONS: Mapping[str, ReasonMeaning] = MappingProxyType(
         ),
         "PodsWithLocalStorage": ReasonMeaning("the pod has local storage", _EVICTOR),
         "PodsWithPVC": ReasonMeaning("the pod uses a PersistentVolumeClaim", _EVICTOR),
+        "ForecastsMiss": ReasonMeaning(
+            "too few replacements landed where they were expected",
+            "see plimsoll history; lower minimumForecastHitPercent, or adopt the pods",
+            "rebalancing/protected-pods.md",
+        ),
         "PodsWithResourceClaims": ReasonMeaning("the pod uses resource claims", _EVICTOR),
         "PodsWithoutPDB": ReasonMeaning("no PodDisruptionBudget covers the pod", _EVICTOR),
         "PriorityThreshold": ReasonMeaning("its priority reaches the threshold", _EVICTOR),

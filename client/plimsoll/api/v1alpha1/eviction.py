@@ -128,6 +128,10 @@ class EvictionSpec(Resource):
         description="Whether nothing vouches for the target: another scheduler places the replacement, or no "
         "planner proved the place. Such a target is not held.",
     )
+    equal_targets: Annotated[tuple[ObjectName, ...], Field(max_length=16)] = Field(
+        default=(),
+        description="For a forecast: some of the nodes that scored as much as the target.",
+    )
     bundle: BundleReference | None = Field(
         default=None,
         description="The moves that this one stands and falls with; left out for one that stands alone.",

@@ -176,6 +176,14 @@ class RebalancingSpec(Resource):
         "its strategy complains of. Strategies that want a restart, or have an order of targets of their "
         "own, are exempt.",
     )
+    minimum_forecast_hit_percent: int | None = Field(
+        default=None,
+        ge=1,
+        le=100,
+        description="For pods of other schedulers: percent of the replacements that must have landed on the "
+        "expected node, or on one that was as good, by the records that are kept; below that such pods stay. "
+        "Fewer than ten replacements say nothing. Left out, nothing is required.",
+    )
     limits: EvictionLimits = Field(
         default=EvictionLimits.model_construct(), description="Ceilings on the evictions of one run."
     )

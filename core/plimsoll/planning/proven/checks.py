@@ -209,6 +209,13 @@ def load_of_pod(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | Non
     return plan.load.of_source(candidate.strategy, candidate.pod, candidate.node, candidate.workload)
 
 
+def trusted_forecasts(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | None:
+    """Enough earlier forecasts came true, if another scheduler places the replacement."""
+    pod, rebalancing = candidate.pod.pod, plan.rebalancing
+    is_forecast = not pod.is_terminal and pod.spec.scheduler_name not in rebalancing.profiles
+    return rebalancing.distrust if is_forecast else None
+
+
 def known_scheduler(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | None:
     """A scheduler of a policy places the replacement, or an assumed one; and no extender decides about it."""
     pod, rebalancing = candidate.pod, plan.rebalancing
@@ -289,10 +296,13 @@ POD_CHECKS: tuple[Check[CheckedCandidate], ...] = (
     moved_recently,
     load_of_pod,
     known_scheduler,
+    trusted_forecasts,
 )
 
 #: Of these, what keeps the pod whatever limits the run has, for planners that know the rest.
-WITHOUT_LIMITS = tuple(each for each in POD_CHECKS if each not in (limits, load_of_pod, known_scheduler))
+WITHOUT_LIMITS = tuple(
+    each for each in POD_CHECKS if each not in (limits, load_of_pod, known_scheduler, trusted_forecasts)
+)
 
 #: Why the replacement may not go to a node that is feasible for it, as a part of the proof.
 TARGET_CHECKS: tuple[Check[TriedNode], ...] = (left_recently, load_of_target, gain, complaints)

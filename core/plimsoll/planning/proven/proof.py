@@ -18,7 +18,7 @@ from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.columns.admitted_shapes import difference
 from plimsoll.model.kinds.deployment import SURGED
 from plimsoll.planning.complaint_comparison import NEW_COMPLAINT, TOLERANCE, WOULD_MOVE_AGAIN
-from plimsoll.planning.moves import SCORE_GAIN, Move, replacement_of
+from plimsoll.planning.moves import MOST_EQUALS, SCORE_GAIN, Move, replacement_of
 from plimsoll.planning.proven.checks import (
     TARGET_CHECKS,
     TEMPLATE_CHECKS,
@@ -76,6 +76,9 @@ def prove(candidate: CheckedCandidate, plan: PlanBuilder) -> Move | Refusal:
         surge=candidate.surge,
         maximum=maximum,
         load=plan.load.change(strategy, pod, chosen.target),
+        equals=tuple(each for each in ranking.best if each != chosen.target)[:MOST_EQUALS]
+        if is_forecast and chosen.target in ranking.best
+        else (),
     )
 
 

@@ -51,6 +51,10 @@ def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
     view: list[Table | str] = [_headline(answer)]
     for table in tables:
         view += ["", table]
+    if answer.forecasts:
+        placed = f"{counted(answer.forecasts, 'replacement')} that other schedulers placed"
+        landed = f"{answer.forecasts_hit} on the expected node, or on one as good"
+        view += ["", f"forecasts: of {placed}, {landed}"]
     if answer.predictions:
         view += ["", f"left out: {_dry_runs(answer.predictions)}, which moved nothing"]
     return view

@@ -129,6 +129,14 @@ class History(Answer):
     owners: tuple[OwnerMoves, ...] = Field(description="Owners whose pods were moved, most often first.")
     moved_again: tuple[MovedAgain, ...] = Field(description="Pods that were moved shortly after a move.")
     predictions: int = Field(ge=0, description="Records of dry runs, which moved nothing and are left out.")
+    forecasts: int = Field(
+        default=0, ge=0, description="Moves whose replacement another scheduler has placed."
+    )
+    forecasts_hit: int = Field(
+        default=0,
+        ge=0,
+        description="Moves whose replacement another scheduler placed on the expected node or one as good.",
+    )
 
     def names(self) -> list[str]:
         """As ``-o name`` prints the records."""

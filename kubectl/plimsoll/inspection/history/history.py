@@ -29,6 +29,7 @@ def history_of(
     )
     moves = tuple(map(recorded_move, real))
     keys = {record.key for record in real}
+    forecasts = [record.came_true for record in real if record.came_true is not None]
     done = (record for record in everything if record.spec.mode is not Mode.DRY_RUN)
     return History(
         source=source,
@@ -42,4 +43,6 @@ def history_of(
         owners=owners_of(moves),
         moved_again=tuple(each for each in moved_again(done, again_within_s) if each.second in keys),
         predictions=len(chosen) - len(real),
+        forecasts=len(forecasts),
+        forecasts_hit=sum(forecasts),
     )

@@ -40,20 +40,20 @@ class LivePolicy(AnswerPart):
     policy: str = Field(description="Name of the SchedulingPolicy.")
     mode: str = Field(default="", description="Mode of the policy's rebalancing; empty without rebalancing.")
     scheduler: str = Field(
-        default="", description="The schedulerName that the policy serves; empty if it serves none."
+        default="", description="schedulerName that the policy serves; empty if none."
     )
     is_suspended: bool = Field(default=False, description="Whether spec.suspend is true.")
     last_run: str = Field(
-        default="", description="Time when the last run started, RFC 3339; empty before the first."
+        default="", description="Start of the last run, RFC 3339; empty before the first."
     )
     last_result: str = Field(default="", description="Sentence about the result of the last run.")
     next_run: str = Field(default="", description="Time of the next run, RFC 3339; empty if it is not known.")
     moved: int = Field(default=0, ge=0, description="Number of kept records of moves that ended well.")
     failed: int = Field(
-        default=0, ge=0, description="Number of kept records of moves that returned or failed."
+        default=0, ge=0, description="Number of kept records of failed or returned moves."
     )
     refused: tuple[LiveRefusal, ...] = Field(
-        default=(), description="Reasons for which candidates of the last run stay."
+        default=(), description="Reasons why candidates of the last run stay."
     )
     conditions: tuple[LiveCondition, ...] = Field(description="Conditions in the status of the policy.")
 

@@ -59,6 +59,7 @@ def spec_of(move: Move, policy: PolicyName, mode: Mode) -> EvictionSpec:
         gain_maximum=move.maximum if move.gain is not None else None,
         purpose=Purpose.RESTART if move.renews else Purpose.MOVE,
         forecast=move.is_forecast,
+        equal_targets=move.equals,
         bundle=_bundle_of(move),
         gain=move.gain,
         surge=surge_reference(move.surge),
