@@ -49,7 +49,7 @@ class WaitingKind(AnswerPart):
     message: str = Field(description="Why, in a sentence.")
 
 
-class WaitingPods(Answer):
+class PendingOverview(Answer):
     """The pods without a node, and why they have none."""
 
     namespace: str = Field(description="The namespace; empty for all.")
@@ -61,7 +61,7 @@ class WaitingPods(Answer):
         return [f"pod/{each.example.partition('/')[2]}" for each in self.kinds]
 
 
-def explain_waiting(state: ClusterState, namespace: str = "") -> WaitingPods:
+def explain_waiting(state: ClusterState, namespace: str = "") -> PendingOverview:
     """Why the pods of a namespace are pending, "" for all namespaces.
 
     Raises:
@@ -82,7 +82,7 @@ def explain_waiting(state: ClusterState, namespace: str = "") -> WaitingPods:
         for (workload, waits_for, message), found in grouped.items()
     ]
     kinds.sort(key=lambda each: (-(each.waited_seconds or 0), each.workload))
-    return WaitingPods(namespace=namespace, summary=_summary(kinds, namespace), kinds=kinds)
+    return PendingOverview(namespace=namespace, summary=_summary(kinds, namespace), kinds=kinds)
 
 
 def _kind(

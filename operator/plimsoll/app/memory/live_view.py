@@ -13,7 +13,7 @@ class LiveNode(AnswerPart):
     cpu_percent: int = Field(ge=0, description="Cpu that they request.")
     memory_percent: int = Field(ge=0, description="Memory that they request.")
     is_open: bool = Field(description="Whether it is ready and not cordoned.")
-    zone: str = Field(default="", description="Its zone by the label topology.kubernetes.io/zone.")
+    zone: str = Field(default="", description="Zone of the node, by the label topology.kubernetes.io/zone.")
     taints: tuple[str, ...] = Field(default=(), description="Taints that keep pods out, as key=value:Effect.")
 
 
@@ -90,6 +90,6 @@ class LiveView(Answer):
     reasons: dict[str, int] = Field(
         default={}, description="Waiting pods by the plugins that rejected them, the most frequent first."
     )
-    policies: tuple[LivePolicy, ...] = Field(description="Every SchedulingPolicy.")
+    policies: tuple[LivePolicy, ...] = Field(description="SchedulingPolicies of the cluster, all of them.")
     moves: tuple[LiveRecord, ...] = Field(description="Moves that are under way, at most a hundred.")
     records: tuple[LiveRecord, ...] = Field(description="Moves that ended last, at most fifty.")
