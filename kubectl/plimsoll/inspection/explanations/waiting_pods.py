@@ -81,7 +81,7 @@ def explain_waiting(state: ClusterState, namespace: str = "") -> PendingOverview
         _kind(state, workload, found, waits_for, message)
         for (workload, waits_for, message), found in grouped.items()
     ]
-    kinds.sort(key=lambda each: (-(each.waited_seconds or 0), each.workload))
+    kinds.sort(key=lambda each: (-((each.waited_seconds or 0) // 60), each.workload))  # in whole minutes
     return PendingOverview(namespace=namespace, summary=_summary(kinds, namespace), kinds=kinds)
 
 
