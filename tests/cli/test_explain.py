@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from cli.commands import say
-from cli.explain_scene import saved
+from cli.explain_scene import alone, saved
 from cli.golden_files import check
 from cli.planning_scenes import a_rebalancing, a_record_document, crowded, past, scheduled
 from cli.planning_scenes import saved as moves_saved
-from inspection.contents import a_policy_document
+from inspection.contents import a_node_document, a_pod_document, a_policy_document, content_of
+from plimsoll.snapshots.file import save
 
 FORMS = ("table", "wide", "json", "yaml")
 
@@ -188,3 +189,19 @@ def test_a_policy_whose_scope_excludes_the_pod_says_so_first(tmp_path: Path) -> 
     text = "policy rebalance (Enforce): leaves it alone: namespace shop is out of the policy's scope"
     assert answered["summary"][0] == text
     assert [each["outcome"] for each in answered["placed"]["policies"]] == ["OutOfScope"]
+
+
+def test_a_node_with_many_pods_lists_those_first_that_stop_a_drain(tmp_path: Path) -> None:
+    """Twenty of them, with how many there are; -o wide lists all."""
+    pods = [a_pod_document(f"web-{each:02}", "node-1", cpu="10m") for each in range(25)]
+    last = alone(a_pod_document("zz-alone", "node-1", cpu="10m"))
+    file = tmp_path / "many.json.gz"
+    save(content_of([a_node_document("node-1"), a_node_document("node-2"), *pods, last]), file)
+
+    short = say("explain", "node", "node-1", "--from", str(file)).out.splitlines()
+    whole = say("explain", "node", "node-1", "--from", str(file), "-o", "wide").out
+
+    title = short.index("20 of 26 pods; -o wide lists all:")
+    assert short[title + 2].startswith("shop/zz-alone   Blocked")
+    assert [*short, ""].index("", title) == title + 22
+    assert whole.count("shop/web-") == 25

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll.pages.page_parts import STYLE, asset
 from website.built import far_questions, faults, read
 from website.pages import START, all_pages, children, linked, outline, parts
 from website.questions import CLICKS, distances, questions
@@ -32,6 +33,25 @@ def pages(tmp_path: Path) -> Path:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     return tmp_path
+
+
+def test_the_site_has_the_colours_of_the_other_pages() -> None:
+    """By light and by dark; the site, the live page and reports are one product."""
+    ours = asset(STYLE)
+    site = (ROOT / "tools/website/static/tokens.css").read_text(encoding="utf-8")
+    named = {
+        "background-primary": "paper",
+        "background-secondary": "panel",
+        "background-border": "line",
+        "foreground-primary": "ink",
+        "foreground-secondary": "quiet",
+        "brand-primary": "accent",
+        "brand-content": "accent",
+    }
+
+    for theirs, token in named.items():
+        light, dark = re.findall(rf"--{token}: (#\w+);", ours)
+        assert re.findall(rf"--color-{theirs}: (#\w+);", site) == [light, dark, dark], token
 
 
 def test_every_page_has_its_place_once() -> None:

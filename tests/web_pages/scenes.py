@@ -76,7 +76,7 @@ def a_hostile_page(folder: Path) -> Path:
         "leftOut": 0,
     }
     texts = dict.fromkeys(names, SCRIPT)
-    report = Report(SCRIPT, IMAGE, LONG, SCRIPT, [section], texts, [(SCRIPT, IMAGE)], index)
+    report = Report(SCRIPT, IMAGE, LONG, SCRIPT, [section], texts, [(SCRIPT, IMAGE)], index, IMAGE)
     page.write_text(report.html())
     return page
 

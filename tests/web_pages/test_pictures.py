@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.commands import say
-from cli.planning_scenes import a_rebalancing, crowded, past, scheduled
+from cli.planning_scenes import a_rebalancing, crowded, past, policies, scheduled
 from inspection.contents import a_node_document, a_pod_document, content_of
+from plimsoll.cli.reports import _command, _source
 from plimsoll.inspection.picture import PicturedNode, picture_of
 from plimsoll.inspection.state import ClusterState
 from plimsoll.web_pages.heat_map import OVER, STEPS, Changes, HeatMap, Tile, heat_maps, step_of
@@ -72,6 +73,39 @@ def test_pods_whose_scheduler_nothing_runs_are_in_no_tile_of_those_that_would_fi
     assert "would find a place" not in text
     assert "pods without a place 1" in text
     assert 'no scheduler is known that serves schedulerName "plimsol"' in text
+
+
+@pytest.mark.parametrize("command", ["plan", "history", "whatif"])
+def test_a_page_can_be_mailed(tmp_path: Path, command: str) -> None:
+    """Its verdict is a sentence, its figures are three, and neither folders nor addresses are in it."""
+    more = ("--drain", "old") if command == "whatif" else ()
+    page = report_of(tmp_path, command, *crowded(), *policies(), *past(), more=more).read_text()
+
+    (verdict,) = re.findall(r'<p class="verdict">([^<]+)</p>', page)
+    assert re.search(r"[a-z] [a-z]", verdict)
+    assert page.count("<dd>") == 3
+    assert str(tmp_path) not in page
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("https://10.0.0.1:6443", "a live cluster"),
+        ("/home/jane/cluster.plimsoll", "cluster.plimsoll"),
+        ("/home/jane/a.json and 2 more", "a.json and 2 more"),
+    ],
+)
+def test_a_source_has_neither_folder_nor_address(source: str, shown: str) -> None:
+    assert _source(source) == shown
+
+
+def test_a_command_leaves_out_what_names_a_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "new.yaml"
+    file.write_text("")
+    words = ["--kubeconfig", "/home/jane/config", "-f", str(file), "--context=prod", f"--against={file}"]
+    monkeypatch.setattr("sys.argv", ["/opt/bin/plimsoll", "plan", *words, "--report", "/tmp/page.html"])
+
+    assert _command() == "plimsoll plan -f new.yaml --against=new.yaml"
 
 
 def test_a_map_has_what_changes_what_comes_and_what_goes() -> None:

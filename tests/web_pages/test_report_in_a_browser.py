@@ -111,6 +111,10 @@ def test_the_numbers_are_those_of_the_json(driver: Chrome, page: Path) -> None:
     }
     assert changed
     assert changed <= {*labels}
+    refused = sum(group["pods"] for plan in said["policies"] for group in plan["refused"])
+    assert texts(driver, ".figures dd") == ["1", "29.5 → 21.2", str(refused)]
+    verdict = driver.find_element(By.CSS_SELECTOR, ".verdict").text
+    assert verdict == "1 pod would move off 1 node, by tidy (Enforce)."
 
 
 def test_refusals_of_a_replay_are_those_of_its_json(driver: Chrome, replayed: Path) -> None:
@@ -198,9 +202,9 @@ def test_a_phone_shows_before_and_after_in_one_line(page: Path) -> None:
     """A figure that is broken at its arrow reads as two."""
     with a_browser(width=320) as driver:
         opened(driver, page)
-        cells = driver.find_elements(By.XPATH, "//td[contains(., '->')]")
+        cells = driver.find_elements(By.XPATH, "//td[contains(., '→')]")
 
-        assert "62.5 -> 50.0" in [each.text for each in cells]
+        assert "62.5 → 50.0" in [each.text for each in cells]
         assert [each.text for each in cells if driver.execute_script(LINES, each) > 1] == []
 
 
@@ -232,7 +236,7 @@ def test_a_click_explains_and_escape_returns(driver: Chrome, page: Path) -> None
     """A moved pod, a pod that waits, and a node."""
     opened(driver, page)
     for name, words in (
-        ("shop/web-b", "Pod shop/web-b: Running on node old"),
+        ("shop/web-b", "Pod shop/web-b: node new-1 would suit it better"),
         ("shop/web-big", "Insufficient cpu"),
         ("old", "62.5 % of its cpu"),
     ):

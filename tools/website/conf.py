@@ -25,7 +25,7 @@ html_show_copyright = False
 html_last_updated_fmt = None
 html_theme_options = {"top_of_page_buttons": [], "navigation_with_keys": True}
 html_static_path = ["static"]
-html_css_files = ["narrow.css"]
+html_css_files = ["narrow.css", "tokens.css"]
 
 #: A summary would be fetched from the page that was found, which a browser refuses to a page in a folder.
 html_show_search_summary = False

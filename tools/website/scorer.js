@@ -1,13 +1,15 @@
-// Points of a page that the search finds: decisions, measurements and changes come after what readers use.
-const BEHIND = /^(adr|benchmarks|project\/changelog)/;
+// Points of a page that the search finds: what readers do and ask comes before what explains it, and decisions,
+// measurements and changes come last. A title that is the question counts most.
+const BEHIND = /^(adr|benchmarks|project\/changelog|reference|metrics|queueing)/;
+const BEFORE = /^(how-to|everyday-questions|questions|tutorial|install|cli)/;
 var Scorer = {
-  score: (result) => result[4] - (BEHIND.test(result[0]) ? 100 : 0),
+  score: (result) => result[4] - (BEHIND.test(result[0]) ? 100 : 0) + (BEFORE.test(result[0]) ? 20 : 0),
   objNameMatch: 11,
   objPartialMatch: 6,
   objPrio: { 0: 15, 1: 5, 2: -5 },
   objPrioDefault: 0,
-  title: 15,
-  partialTitle: 7,
+  title: 60,
+  partialTitle: 25,
   term: 5,
   partialTerm: 2,
 };

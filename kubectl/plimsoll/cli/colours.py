@@ -8,31 +8,11 @@ import os
 import sys
 from enum import StrEnum
 
-HEADING, FIRST = "2", "1"
-_GOOD, _DOUBTFUL, _BAD = "32", "33", "31"
+from plimsoll.inspection.state_words import STATE_WORDS, News
 
-#: The words of columns that show a status, by what they mean for the reader.
-_WORDS = {
-    **dict.fromkeys(("ok", "Settled", "Leaves", "measured", "Succeeded", "True"), _GOOD),
-    **dict.fromkeys(
-        (
-            "warning",
-            "Returned",
-            "Cancelled",
-            "estimated",
-            "stale",
-            "Planned",
-            "Approved",
-            "Evicting",
-            "Evicted",
-            "Surging",
-        ),
-        _DOUBTFUL,
-    ),
-    **dict.fromkeys(
-        ("error", "Failed", "Blocked", "NoPlace", "unknown", "Invalid", "TimedOut", "False"), _BAD
-    ),
-}
+HEADING, FIRST = "2", "1"
+
+_TONES = {News.GOOD: "32", News.DOUBTFUL: "33", News.BAD: "31"}
 
 
 class When(StrEnum):
@@ -52,7 +32,7 @@ def is_coloured(when: str) -> bool:
 
 def tone_of(word: str) -> str:
     """The colour of a status; "" for one that is neither good nor bad."""
-    return _WORDS.get(word, "")
+    return _TONES[STATE_WORDS[word]] if word in STATE_WORDS else ""
 
 
 def painted(text: str, tone: str) -> str:

@@ -1,5 +1,6 @@
 """Writes reports: answers of commands as a web page in one file (``--report FILE``)."""
 
+import re
 import shlex
 import sys
 from collections import defaultdict
@@ -64,21 +65,22 @@ def plan_report(answer: "Plan", state: "ClusterState") -> "Report":
             maps=heat_maps(picture, _changes(plan)) if plan.moves else (),
             arrows=move_arrows((each.source_node, each.target_node or "?") for each in plan.moves),
         )
-        for plan in answer.policies
+        for plan in sorted(answer.policies, key=lambda each: not each.moves)
     ]
     if answer.comparison is not None:
         sections.append(ReportSection("Comparison", _body([*comparison_view(answer.comparison)])))
     if not answer.moves:
-        sections.insert(0, ReportSection("Cluster", ["no moves"], maps=heat_maps(picture, {})))
+        sections.insert(0, ReportSection("Cluster", ["The cluster as it is."], maps=heat_maps(picture, {})))
     moved = [each.pod for plan in answer.policies for each in plan.moves]
     return Report(
         title="What policies would move",
-        source=answer.source,
+        source=_source(answer.source),
         taken=f"{answer.taken:%Y-%m-%dT%H:%M:%SZ}",
         command=_command(),
         sections=[*sections, *_waiting(picture)],
         explanations=_explanations(state, picture, moved),
-        figures=[*_figures(picture), ("moves", f"{answer.moves}")],
+        verdict=_planned(answer),
+        figures=_plan_figures(answer, picture),
         pods=pod_index(
             state, answer.policies, {node.node for each in answer.policies for node in each.nodes}
         ),
@@ -98,19 +100,24 @@ def what_if_report(answer: "WhatIfAnswer", state: "ClusterState") -> "Report":
     told = [(resource, "requests") for resource in COLUMNS]
     return Report(
         title="What changes if the cluster changes",
-        source=state.content.source,
+        source=_source(state.content.source),
         taken=f"{state.time:%Y-%m-%dT%H:%M:%SZ}",
         command=_command(),
         sections=[
             ReportSection(
                 "Result",
-                _body(what_if_view(answer, wide=True)),
+                _body(what_if_view(answer, wide=True)[1:]),
                 maps=heat_maps(picture, _changed_nodes(answer), only=told),
             ),
             *_waiting(picture),
         ],
         explanations=_explanations(state, picture, []),
-        figures=_figures(picture),
+        verdict=f"{answer.summary[:1].upper()}{answer.summary[1:]}.",
+        figures=[
+            ("pods that find a place", f"{len(answer.placed) + len(answer.released):,}"),
+            ("pods without a place then", f"{len(answer.pending):,}"),
+            ("pods that cannot be drained", f"{len(answer.blocked):,}"),
+        ],
         pods=pod_index(state, (), {each.node for each in answer.nodes}),
     )
 
@@ -150,7 +157,7 @@ def replay_report(answer: "ReplayReport") -> "Report":
     ]
     return Report(
         title="What a replay came to",
-        source=answer.source,
+        source=_source(answer.source),
         taken="",
         command=_command(),
         sections=[
@@ -198,41 +205,111 @@ def _refused(tables: Sequence[Table]) -> "list[ReportSection]":
 
 def history_report(answer: "History") -> "Report":
     """The page of ``plimsoll history``: arrows between nodes, and all tables."""
-    from plimsoll.cli.views.history import history_view  # noqa: PLC0415 - for pages alone
+    from plimsoll.cli.views.history import BAD, history_view  # noqa: PLC0415 - for pages alone
+    from plimsoll.inspection.history.answer import PastMoveOutcome  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.move_arrows import move_arrows  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.report import Report, ReportSection  # noqa: PLC0415 - likewise
 
+    verdict, *tables = history_view(answer, wide=True)
+    ended_well = sum(each.outcome is PastMoveOutcome.SETTLED for each in answer.moves)
+    ended_badly = sum(each.outcome in BAD for each in answer.moves)
     landed = [(each.source_node, each.landed_node) for each in answer.moves if each.landed_node is not None]
     return Report(
         title="What moved",
-        source=answer.source,
+        source=_source(answer.source),
         taken=f"until {answer.until:%Y-%m-%dT%H:%M:%SZ}",
         command=_command(),
-        sections=[ReportSection("Moves", _body(history_view(answer, wide=True)), arrows=move_arrows(landed))],
+        verdict=str(verdict),
+        figures=[
+            ("moves", f"{len(answer.moves):,}"),
+            ("ended well", f"{ended_well:,}"),
+            ("returned, failed or blocked", f"{ended_badly:,}"),
+        ]
+        if answer.moves
+        else [],
+        sections=[ReportSection("Moves", _body(tables, wide=False), arrows=move_arrows(landed))],
         explanations={each.pod: each.message for each in answer.moves if each.message},
     )
 
 
 def _command() -> str:
-    return printable(shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]))
+    """The command, without what is of this machine alone: folders, and the options that name a server."""
+    words = iter(sys.argv[1:])
+    kept = [Path(sys.argv[0]).name]
+    for word in words:
+        flag, equals, value = word.partition("=")
+        if flag in _OF_THIS_MACHINE:
+            if not equals:
+                next(words, None)
+        elif equals and flag.startswith("--"):
+            kept.append(f"{flag}={_without_folder(value)}")
+        else:
+            kept.append(_without_folder(word))
+    return printable(shlex.join(kept))
 
 
-def _body(view: View) -> "list[ReportTable | str]":
-    return [part if isinstance(part, str) else _table(part) for part in view]
+#: Options with a value that says nothing to readers of a page.
+_OF_THIS_MACHINE = {"--kubeconfig", "--context", "--operator", "--report"}
 
 
-def _table(table: Table) -> "ReportTable":
-    """The table without its empty columns."""
+def _without_folder(word: str) -> str:
+    """The name of an existing file; any other word as it is."""
+    return Path(word).name if "/" in word and Path(word).exists() else word
+
+
+def _source(source: str) -> str:
+    """Where an answer was read, without the address of a server and the folder of a file."""
+    if re.match(r"\w+://", source):
+        return "a live cluster"
+    name, more, rest = source.partition(" and ")
+    return f"{Path(name).name}{more}{rest}"
+
+
+def _planned(answer: "Plan") -> str:
+    """The moves of the policies in a sentence."""
+    moving = [each for each in answer.policies if each.moves]
+    if not moving:
+        return f"No pod would be moved now by {counted(len(answer.policies), 'policy', 'policies')}."
+    nodes = {move.source_node for each in moving for move in each.moves}
+    names = ", ".join(f"{each.policy} ({each.mode})" for each in moving)
+    return f"{counted(answer.moves, 'pod')} would move off {counted(len(nodes), 'node')}, by {names}."
+
+
+def _plan_figures(answer: "Plan", picture: "ClusterPicture") -> list[tuple[str, str]]:
+    """Moves, what they are good for, and what keeps more pods where they are, or pods that wait."""
+    found = [("moves", f"{answer.moves:,}")]
+    spread = [each for plan in answer.policies if plan.moves for each in plan.spread]
+    if spread:
+        first = spread[0]
+        title = f"imbalance of {first.resource}, points: before → after"
+        found.append((title, f"{first.before:g} → {first.after:g}"))
+    else:
+        found.append(("pods without a place", f"{sum(len(each.pods) for each in picture.waiting):,}"))
+    held = sum(each.pods for plan in answer.policies for each in plan.refused)
+    return [*found, ("pods held back", f"{held:,}")]
+
+
+def _body(view: View, *, wide: bool = True) -> "list[ReportTable | str]":
+    return [part if isinstance(part, str) else _table(part, wide=wide) for part in view]
+
+
+def _table(table: Table, *, wide: bool = True) -> "ReportTable":
+    """The table without its empty columns, and without those that are for ``-o wide`` unless ``wide``."""
     from plimsoll.web_pages.report import ReportTable  # noqa: PLC0415 - for pages alone
 
     columns = [each if isinstance(each, Column) else Column(each) for each in table.columns]
     rows = [["" if cell is None else printable(str(cell)) for cell in row] for row in table.rows]
-    kept = [place for place in range(len(columns)) if any(row[place] for row in rows)]
+    kept = [
+        place
+        for place, column in enumerate(columns)
+        if (wide or not column.wide) and any(row[place] for row in rows)
+    ]
     return ReportTable(
         title=table.title.rstrip(":"),
         headings=[columns[place].heading for place in kept],
         numeric=frozenset(shown for shown, place in enumerate(kept) if columns[place].right),
         rows=[[row[place] for place in kept] for row in rows],
+        states=frozenset(shown for shown, place in enumerate(kept) if columns[place].status),
     )
 
 
@@ -273,19 +350,7 @@ def _waiting(picture: "ClusterPicture") -> "list[ReportSection]":
     return [ReportSection(f"Pods without a place: {count}", waiting=groups)]
 
 
-def _figures(picture: "ClusterPicture") -> list[tuple[str, str]]:
-    """The cluster's key figures."""
-    found = [
-        ("nodes", len(picture.nodes)),
-        ("pods with a node", picture.pods),
-        ("pods without a place", sum(len(each.pods) for each in picture.waiting)),
-        ("budgets that allow no disruption", picture.spent_budgets),
-    ]
-    if picture.placeable:
-        found.insert(2, ("pods that wait and would find a place", picture.placeable))
-    return [(name, f"{count:,}") for name, count in found]
-
-
+        sections.insert(0, ReportSection("Cluster", ["The cluster as it is."], maps=heat_maps(picture, {})))
 def _explanations(
     state: "ClusterState", picture: "ClusterPicture", moved: Iterable[str]
 ) -> Mapping[str, str]:

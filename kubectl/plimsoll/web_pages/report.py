@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from plimsoll.inspection.state_words import STATE_WORDS
 from plimsoll.web_pages.heat_map import HeatMap
 from plimsoll.web_pages.html_page import rendered
 from plimsoll.web_pages.move_arrows import MoveArrows
@@ -21,12 +22,14 @@ class ReportTable(Struct, frozen=True):
         title: "" for none.
         numeric: Indices of the columns that are aligned to the right.
         rows: Text of each cell.
+        states: Indices of the columns whose words are good or bad news.
     """
 
     title: str
     headings: Sequence[str]
     numeric: frozenset[int]
     rows: Sequence[Sequence[str]]
+    states: frozenset[int] = frozenset()
 
 
 class PodsForReason(Struct, frozen=True):
@@ -60,10 +63,12 @@ class Report(Struct, frozen=True):
     """The page.
 
     Attributes:
-        command: The command line that gives the same answer.
-        figures: Key figures: names and numbers.
+        source: Where it was read, without paths and addresses: a page is mailed.
+        command: The command line that gives the same answer, likewise.
+        figures: The three figures that matter: names and numbers.
         explanations: Texts keyed by node name, or by namespace/name of a pod.
         pods: The index of placed pods (``web_pages.pod_index``); may be empty.
+        verdict: The answer in a sentence.
     """
 
     title: str
@@ -74,9 +79,12 @@ class Report(Struct, frozen=True):
     explanations: Mapping[str, str] = field(default_factory=dict)
     figures: Sequence[tuple[str, str]] = ()
     pods: Mapping[str, Any] = field(default_factory=dict)
+    verdict: str = ""
 
     def html(self) -> str:
         """The page as HTML."""
         explained = {*self.explanations, *(row[0] for row in self.pods.get("pods", ()))}
         data = {"explanations": dict(self.explanations), "index": dict(self.pods)}
-        return rendered("report.html", {"report": self, "explained": explained, "data": data})
+        return rendered(
+            "report.html", {"report": self, "explained": explained, "data": data, "look": STATE_WORDS}
+        )

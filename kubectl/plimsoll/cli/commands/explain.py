@@ -128,7 +128,7 @@ def explain_node(
         answer = answer.model_copy(
             update={"operator": memory, "unknown": known_now(answer.unknown, (nodes.MEMORY_UNKNOWN,), why)}
         )
-    print_answer(answer, node_view(answer), options)
+    print_answer(answer, node_view(answer, wide=options.output == Format.WIDE), options)
 
 
 def explain_eviction(options: Options, record: RecordName, *, from_: From = None) -> None:

@@ -6,8 +6,14 @@ from plimsoll.cli.views.explain_pod import headed, room_lines, unknown_lines
 from plimsoll.inspection.explanations.node import NodeExplanation, NodePolicyView, ResourceUse
 from plimsoll.model.amounts import amount_text
 
+#: Number of pods listed, those that a drain does not move first; ``-o wide`` lists all.
+PODS = 20
 
-def node_view(answer: NodeExplanation) -> View:
+#: What stops a drain comes first.
+_FIRST = ("Blocked", "NoPlace")
+
+
+def node_view(answer: NodeExplanation, *, wide: bool = False) -> View:
     """The summary, then tables; unknown facts come last."""
     view: list[Table | str] = [*headed(f"Node {answer.name}", answer.summary)]
     if answer.taints:
@@ -25,10 +31,16 @@ def node_view(answer: NodeExplanation) -> View:
         policies = [(each.policy, each.mode, _classes(each), _plans(each)) for each in answer.policies]
         view += ["", Table(("POLICY", "MODE", "CLASS", "NEXT RUN"), policies, folds=True)]
     if answer.pods:
-        pods = [(each.pod, each.outcome, each.text) for each in answer.pods]
-        view += ["", Table(("POD", Column("DRAINED", status=True), "WHERE OR WHY"), pods, folds=True)]
+        found = sorted(answer.pods, key=lambda each: each.outcome not in _FIRST)
+        shown = found if wide else found[:PODS]
+        left = len(found) - len(shown)
+        title = f"{len(shown)} of {len(found)} pods; -o wide lists all:" if left else ""
+        pods = [(each.pod, each.outcome, each.text) for each in shown]
+        columns_of_pods = ("POD", Column("DRAINED", status=True), "WHERE OR WHY")
+        view += ["", Table(columns_of_pods, pods, folds=True, title=title)]
     protected = [(each.pod, each.protection) for each in answer.pods if each.protection]
     if protected:
+        protected = protected if wide else protected[:PODS]
         view += ["", Table(("POD", "LEFT ALONE BY POLICIES"), protected, folds=True)]
     if answer.operator is not None:
         assumed = ", ".join(answer.operator.assumed) or "none"

@@ -8,7 +8,7 @@ from plimsoll.inspection.explanations.past_moves import PastMoveOfOwner, age_tex
 from plimsoll.inspection.explanations.pending_pod import PendingExplanation
 from plimsoll.inspection.explanations.placed_pod import PlacedExplanation
 from plimsoll.inspection.explanations.pod import PodExplanation
-from plimsoll.inspection.explanations.waiting_pods import WaitingPods
+from plimsoll.inspection.explanations.waiting_pods import PendingOverview
 from plimsoll.inspection.refusal_reasons import next_step
 from plimsoll.model.counted import counted
 
@@ -47,7 +47,7 @@ def headed(subject: str, summary: list[str]) -> list[str]:
     return [f"{subject}: {first}", *others]
 
 
-def waiting_view(answer: WaitingPods, *, wide: bool = False) -> View:
+def waiting_view(answer: PendingOverview, *, wide: bool = False) -> View:
     """Pending pods by owner and reason, the longest waiting first."""
     columns = (
         "WORKLOAD",

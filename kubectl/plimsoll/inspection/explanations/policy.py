@@ -37,7 +37,7 @@ class PolicyExplanation(Answer):
     name: str = Field(description="Name of the SchedulingPolicy.")
     acts: bool = Field(description="Whether it places pods, or evicts or proposes pods to be moved, now.")
     summary: list[str] = Field(description="The answer in a few sentences.")
-    conditions: list[PolicyConditionView] = Field(description="Its conditions, as the operator wrote them.")
+    conditions: list[PolicyConditionView] = Field(description="Conditions of the policy, from its status.")
 
 
 def explain_policy(state: ClusterState, name: str) -> PolicyExplanation:

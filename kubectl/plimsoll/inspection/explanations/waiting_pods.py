@@ -49,7 +49,7 @@ class WaitingKind(AnswerPart):
     message: str = Field(description="Why, in a sentence.")
 
 
-class WaitingPods(Answer):
+class PendingOverview(Answer):
     """The pods without a node, and why they have none."""
 
     namespace: str = Field(description="The namespace; empty for all.")
@@ -61,7 +61,7 @@ class WaitingPods(Answer):
         return [f"pod/{each.example.partition('/')[2]}" for each in self.kinds]
 
 
-def explain_waiting(state: ClusterState, namespace: str = "") -> WaitingPods:
+def explain_waiting(state: ClusterState, namespace: str = "") -> PendingOverview:
     """Why the pods of a namespace are pending, "" for all namespaces.
 
     Raises:
@@ -81,8 +81,8 @@ def explain_waiting(state: ClusterState, namespace: str = "") -> WaitingPods:
         _kind(state, workload, found, waits_for, message)
         for (workload, waits_for, message), found in grouped.items()
     ]
-    kinds.sort(key=lambda each: (-(each.waited_seconds or 0), each.workload))
-    return WaitingPods(namespace=namespace, summary=_summary(kinds, namespace), kinds=kinds)
+    kinds.sort(key=lambda each: (-((each.waited_seconds or 0) // 60), each.workload))  # in whole minutes
+    return PendingOverview(namespace=namespace, summary=_summary(kinds, namespace), kinds=kinds)
 
 
 def _kind(

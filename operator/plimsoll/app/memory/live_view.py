@@ -39,19 +39,13 @@ class LivePolicy(AnswerPart):
 
     policy: str = Field(description="Name of the SchedulingPolicy.")
     mode: str = Field(default="", description="Mode of the policy's rebalancing; empty without rebalancing.")
-    scheduler: str = Field(
-        default="", description="schedulerName that the policy serves; empty if none."
-    )
+    scheduler: str = Field(default="", description="schedulerName that the policy serves; empty if none.")
     is_suspended: bool = Field(default=False, description="Whether spec.suspend is true.")
-    last_run: str = Field(
-        default="", description="Start of the last run, RFC 3339; empty before the first."
-    )
+    last_run: str = Field(default="", description="Start of the last run, RFC 3339; empty before the first.")
     last_result: str = Field(default="", description="Sentence about the result of the last run.")
     next_run: str = Field(default="", description="Time of the next run, RFC 3339; empty if it is not known.")
     moved: int = Field(default=0, ge=0, description="Number of kept records of moves that ended well.")
-    failed: int = Field(
-        default=0, ge=0, description="Number of kept records of failed or returned moves."
-    )
+    failed: int = Field(default=0, ge=0, description="Number of kept records of failed or returned moves.")
     refused: tuple[LiveRefusal, ...] = Field(
         default=(), description="Reasons why candidates of the last run stay."
     )
@@ -98,6 +92,6 @@ class LiveView(Answer):
     reasons: dict[str, int] = Field(
         default={}, description="Waiting pods by the plugins that rejected them, the most frequent first."
     )
-    policies: tuple[LivePolicy, ...] = Field(description="Every SchedulingPolicy.")
+    policies: tuple[LivePolicy, ...] = Field(description="SchedulingPolicies of the cluster, all of them.")
     moves: tuple[LiveRecord, ...] = Field(description="Moves that are under way, at most a hundred.")
     records: tuple[LiveRecord, ...] = Field(description="Moves that ended last, at most fifty.")
