@@ -11,7 +11,7 @@ import asyncio
 from typing import Any
 
 #: Seconds until a connection will never end, on a machine with other work, and between two looks.
-PATIENCE_S, PACE_S = 20.0, 0.002
+PATIENCE_S, PACE_S = 120.0, 0.002
 
 
 class LeftOpenError(AssertionError):

@@ -30,7 +30,6 @@ LISTED = re.compile(
 
 pytestmark = [
     pytest.mark.slow,  # controllers are given time to do nothing more
-    pytest.mark.timeout(280),
     pytest.mark.skipif(
         not TOOL.exists(),
         reason="recorded answers of an API server 1.36 were not compared, for ../shared/vectors/apiserver is "

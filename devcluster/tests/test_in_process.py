@@ -159,7 +159,7 @@ async def test_reset_returns_to_the_start(cluster: DevCluster) -> None:
     api.patch("nodes", None, "node-0001", {"spec": {"unschedulable": True}})
     api.delete("nodes", None, "node-0002")
     api.patch("namespaces", None, "default", {"metadata": {"labels": {"changed": "yes"}}})
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while len(api.list("pods", "test")) < 2:  # noqa: ASYNC110 - the store announces to subscribers only
             await asyncio.sleep(0.01)
 

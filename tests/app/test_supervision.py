@@ -52,7 +52,7 @@ async def test_a_task_that_has_ended_makes_the_process_unready_and_broken(
 
     one.begin("other", for_ever())
     one.begin("watch of pods", work())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         await one.until_one_ends(asyncio.Event())
 
     said = {"raises": "the list is broken", "returns": "without an error", "is cancelled": "cancelled"}[how]
@@ -68,7 +68,7 @@ async def test_a_failure_that_is_no_task_of_ours_ends_the_process(
     one, _, _ = scene
     one.begin("decisions", for_ever())
     one.fail("Watcher for schedulingpolicies has failed: no such luck")
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         await one.until_one_ends(asyncio.Event())
 
     assert one.problem() == "Watcher for schedulingpolicies has failed: no such luck"
@@ -118,7 +118,7 @@ async def test_a_process_that_does_not_end_in_time_is_ended(
     one.end()
     assert one.unready() == "ending"
     assert one.problem() == ""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while not ended:  # noqa: ASYNC110 - a thread's doing
             await asyncio.sleep(0.01)
     assert ended == [1]

@@ -159,7 +159,7 @@ def test_the_pages_have_the_words_that_kubectl_prints(
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     page = (ROOT / "docs" / "cli" / "convert.md").read_text()
     guide = " ".join((ROOT / "docs" / "for-kube-scheduler-users.md").read_text().split())

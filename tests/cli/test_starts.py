@@ -74,7 +74,7 @@ def imported(*words: str) -> set[str]:
     """The heavy packages that are there at the end of a command."""
     command = [sys.executable, "-c", PROBE, *words]
     told = subprocess.run(
-        command, check=False, capture_output=True, text=True, timeout=60
+        command, check=False, capture_output=True, text=True, timeout=300
     ).stderr.splitlines()
     assert "plimsoll.cli" in told, told
     return {name for name, module in HEAVY.items() if module in told}

@@ -63,9 +63,13 @@ def test_each_alert_fires_when_it_should_and_not_before(rules: Path) -> None:
 def test_a_rule_that_is_changed_fails_its_case(rules: Path) -> None:
     """The cases can tell."""
     rules.write_text(rules.read_text(encoding="utf-8").replace("> 400", "> 4000"), encoding="utf-8")
+    cases = rules.parent / CASES.name
+    document = yaml.safe_load(cases.read_text(encoding="utf-8"))
+    document["tests"] = [each for each in document["tests"] if "PlimsollWatchStale" in str(each)]
+    cases.write_text(yaml.safe_dump(document), encoding="utf-8")
 
     with pytest.raises(AssertionError, match="PlimsollWatchStale"):
-        run("promtool", "test", "rules", str(rules.parent / CASES.name))
+        run("promtool", "test", "rules", str(cases))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=NAMES)

@@ -37,7 +37,6 @@ SYSTEM = ("etc/ld.so.cache", "etc/nsswitch.conf", "etc/ssl/certs/ca-certificates
 
 pytestmark = [
     pytest.mark.slow,  # assembles the image's files
-    pytest.mark.timeout(600),
 ]
 
 

@@ -325,7 +325,7 @@ def test_kubectl_apply_prints_the_warning(start_roadstead: StartRoadstead, tmp_p
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
+            timeout=300,
         )
 
     wrong = tmp_path / "wrong.yaml"

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.slow,  # builds five distributions twice, and installs one
-    pytest.mark.timeout(900),
 ]
 
 VERSION = __version__

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from e2e.polls import eventually
+from e2e.polls import PATIENCE_S, eventually
 from e2e.speaker import TABLE
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ async def status_of(scene: Scene, name: str) -> Obj:
     return status
 
 
-async def until_phase(scene: Scene, name: str, phase: str, within_s: float = 60) -> Obj:
+async def until_phase(scene: Scene, name: str, phase: str, within_s: float = PATIENCE_S) -> Obj:
     """Wait until a PodGroup is in a phase; its status then."""
     return await eventually(
         lambda: status_of(scene, name), lambda status: status.get("phase") == phase, within_s

@@ -22,7 +22,7 @@ from deploy.container import Container, restricted
 from forked import WORKER, Forked
 
 #: Seconds to start, and to end.
-READY_S, END_S = 90.0, 30.0
+READY_S, END_S = 300.0, 120.0
 
 #: Ports of each worker: below those that Linux gives to sockets that ask for any.
 LOWEST_PORT, PORTS, WORKERS = 16_000, 1_000, 16
@@ -104,7 +104,7 @@ class Operator:
         """Status and body of one of its endpoints; 0 without an answer."""
         url = f"http://127.0.0.1:{port or self.metrics_port}{path}"
         try:
-            with urllib.request.urlopen(url, timeout=5) as response:
+            with urllib.request.urlopen(url, timeout=60) as response:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as exc:
             return exc.code, exc.read().decode()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: Seconds until something will never happen, on a machine with other work: most of it takes less than one.
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 #: Seconds between two looks: a long wait leaves the processors to what is awaited.
 FIRST_PACE_S, LAST_PACE_S, GROWTH = 0.02, 0.25, 1.3
 

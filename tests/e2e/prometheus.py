@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: How often it scrapes; as often as a short story needs.
 INTERVAL = "500ms"
-END_S = 15.0
+END_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)

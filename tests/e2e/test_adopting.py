@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from e2e.operator_process import Operator
     from roadstead.pytest_plugin import StartRoadstead
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e]
 
 PAGE = (ROOT / "docs/how-to/adopt-pods.md").read_text(encoding="utf-8")
 BEFORE, _, AFTER = PAGE.partition("$ kill -9 OPERATOR")

@@ -60,7 +60,7 @@ async def test_the_page_names_every_task_of_an_operator(start_roadstead: StartRo
             return running(others)
 
         try:
-            found = await eventually(names, lambda found: found == set(rows()), within_s=20)
+            found = await eventually(names, lambda found: found == set(rows()))
         finally:
             await operator.supervision.cancel()
             await operator.extenders.retain(())

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.e2e
 
 #: Seconds until a policy must have converged.
-REST_S = 120.0
+REST_S = 300.0
 
 #: For owners of one pod, which the default evictor protects.
 SINGLE_PODS_TOO: Obj = {"evictor": {"minReplicas": 1}}

@@ -103,7 +103,7 @@ async def test_bindings_fail_in_the_middle_and_all_get_bound(guarded: StartGuard
         await scene.scheduling()
         await a_gang(scene, "train", 100, cpu="900m")
 
-        status = await until_phase(scene, "train", "Running", within_s=150)
+        status = await until_phase(scene, "train", "Running")
         assert (status["running"], status["scheduled"]) == (100, 100)
         assert max(Counter(await bound(scene, "train")).values()) == 2
         assert await operator.stop() == 0

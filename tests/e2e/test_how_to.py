@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from e2e.speaker import Speaker
     from roadstead.pytest_plugin import StartRoadstead
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e]
 
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs/how-to").glob("*.md"))}
 OF_THEIR_OWN = {"adopt-pods"}  # executed by a test of their own

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.slow,  # a whole life of an installation
-    pytest.mark.timeout(900),
 ]
 
 Obj = dict[str, Any]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e, needs_chromium]
 
 #: Seconds that a page gets to show something, on a busy machine.
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 
 
 def seen(driver: Chrome, selector: str, text: str) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from roadstead.pytest_plugin import StartRoadstead
 
 #: The lease of a killed leader expires after 15 s by design.
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, needs_chromium, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, needs_chromium]
 
 
 @asynccontextmanager

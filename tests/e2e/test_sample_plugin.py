@@ -31,7 +31,7 @@ def install(target: Path) -> None:
     """Install the sample into a folder, as pip installs it into an environment."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]
     command += ["--no-deps", "--no-build-isolation", "--target", str(target), str(SAMPLE)]
-    subprocess.run(command, check=True, timeout=50)
+    subprocess.run(command, check=True, timeout=300)
 
 
 def install_broken(target: Path) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from e2e.scene import Obj
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 

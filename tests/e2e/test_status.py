@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.e2e
 
 #: Seconds within which an operator that was killed runs again: until then its lease must end.
-RESTART_S = 120.0
+RESTART_S = 300.0
 
 
 def row(operator: Operator, name: str) -> list[str]:

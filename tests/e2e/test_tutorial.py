@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.slow,  # a cluster and an operator, each an interpreter of its own
-    pytest.mark.timeout(600),
 ]
 
 PAGE = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")

@@ -86,7 +86,7 @@ class Sink:
 
     async def until(self, expected: Any) -> None:
         """Wait until exactly this was emitted."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while len(self.told) < len(expected):
                 self._more.clear()
                 await self._more.wait()
@@ -164,7 +164,7 @@ async def test_a_long_list_is_taken_in_slices(told: tuple[ToldServer, Session]) 
         observer=RememberingObserver(),
     )
     tasks = [asyncio.create_task(others()), asyncio.create_task(reflector.run())]
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while sum(batches) <= pages * of:  # noqa: ASYNC110 - others take their turns
             await asyncio.sleep(0.01)
     for task in tasks:
@@ -194,7 +194,7 @@ async def test_a_burst_of_a_watch_is_taken_in_slices(told: tuple[ToldServer, Ses
         observer=RememberingObserver(),
     )
     task = asyncio.create_task(reflector.run())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while sum(batches) < 1001:  # noqa: ASYNC110 - likewise
             await asyncio.sleep(0.01)
     task.cancel()
@@ -419,7 +419,7 @@ async def test_a_broken_stream_is_taken_up_after_a_pause(told: tuple[ToldServer,
 
     async with reflecting(session, clock=clock) as sink:
         await sink.until(["+a", "synced pods", "+b"])
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while len(server.requests) < 3:
                 await clock.advance(1)
                 await asyncio.sleep(0.01)
@@ -437,7 +437,7 @@ async def test_a_collection_that_is_not_served_counts_as_empty(told: tuple[ToldS
 
 async def until_asked(server: ToldServer, clock: FakeClock, requests: int) -> None:
     """Let back-offs pass until so many requests were made."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while len(server.requests) < requests:
             await clock.advance(1)
             await asyncio.sleep(0.01)
@@ -445,7 +445,7 @@ async def until_asked(server: ToldServer, clock: FakeClock, requests: int) -> No
 
 async def requests_stay(server: ToldServer, count: int) -> None:
     """Wait until so many requests were made; no other one follows."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while len(server.requests) < count:  # noqa: ASYNC110 - the server takes its turns
             await asyncio.sleep(0.01)
     await asyncio.sleep(0.2)

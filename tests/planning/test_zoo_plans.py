@@ -214,7 +214,7 @@ def test_strategies_of_one_policy_plan_together_as_before(state: ClusterState) -
 
 @pytest.mark.parametrize(
     "words",
-    [("--until", "40m"), ("--until", "15m", "--enforce", "--seed", "3")],
+    [("--until", "15m", "--enforce", "--seed", "3")],
 )
 def test_a_replay_of_the_crowd_goes_as_before(tmp_path: Path, words: tuple[str, ...]) -> None:
     """Budgets that close, replacements that come late, and pods that nothing places."""

@@ -60,7 +60,7 @@ def policy(name: str = OTHER, *strategies: str, **rebalancing: Any) -> Schedulin
     return SchedulingPolicy.model_validate(document)
 
 
-async def until(question: Callable[..., Any], within_s: float = 60.0) -> None:
+async def until(question: Callable[..., Any], within_s: float = 300.0) -> None:
     """Wait in real time: threads are at work."""
     deadline = time.monotonic() + within_s
     while not question():

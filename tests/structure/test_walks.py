@@ -84,7 +84,7 @@ async def policys_walk() -> Walk:
         await settled()
         scene.wing.rebalancers.timetable.hasten(POLICY, timedelta())
         with Walk(passive=POLICY_PASSIVE, fronts=POLICY_FRONTS, apart=(), first=1_000_000) as walk:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(300):
                 while not scene.phases or scene.phases[0][-1] != "Evicted":
                     await settled()
             ingestion.apply([PodDeleted(old), PodAdded(waiting), PodUpdated(waiting, placed)])

@@ -74,7 +74,7 @@ def test_a_command_ends_with_what_a_program_has_started(tmp_path: Any, number: A
     """A signal is passed on; one that cannot be caught ends both."""
     config = tmp_path / "config"
     one = subprocess.Popen([NURSERY.commands / "roadstead", "--kubeconfig", str(config)])
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not config.exists():
         assert time.monotonic() < deadline
         time.sleep(0.02)

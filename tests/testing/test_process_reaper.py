@@ -57,7 +57,7 @@ def is_running(process: int) -> bool:
         return False
 
 
-def until(condition: Callable[..., Any], within_s: float = 60.0) -> bool:
+def until(condition: Callable[..., Any], within_s: float = 300.0) -> bool:
     """Wait for it; whether it came to be."""
     deadline = time.monotonic() + within_s
     while not condition():

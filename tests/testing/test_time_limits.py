@@ -125,7 +125,7 @@ def run(folder: Path, *options: str) -> tuple[int, str]:
         env={**os.environ, "PYTHONPATH": str(TESTS), "COLUMNS": "200"},
         capture_output=True,
         text=True,
-        timeout=250,
+        timeout=800,
         check=False,
     )
     return done.returncode, done.stdout + done.stderr

@@ -63,7 +63,7 @@ def run(folder: Path, *options: str) -> tuple[int, str]:
         env={**os.environ, "PYTHONPATH": str(TESTS), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
     return done.returncode, done.stdout + done.stderr

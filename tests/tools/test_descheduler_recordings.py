@@ -268,7 +268,6 @@ def _is_live(case: Any) -> Any:
     return case.get("evictionMode") == "terminate" or case.get("evictionErrors")
 
 
-@pytest.mark.timeout(300)
 @needs_recordings("descheduler")
 def test_runs_that_evict_decide_as_recorded() -> None:
     """By converted policies through the whole operator, too; a dry run would differ.

@@ -353,7 +353,7 @@ def test_mutants_are_tried_in_forks_of_a_session(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=300,
     )
     found = dict(each.split(" | ") for each in done.stdout.splitlines() if " | " in each)
     assert found["7 return (self.room <= wanted)"].startswith("caught tests/cluster/test_book.py::test_has")

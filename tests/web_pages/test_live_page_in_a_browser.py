@@ -136,7 +136,7 @@ def shown(driver: Chrome, address: str) -> Chrome:
     driver.get(address)
     driver.execute_script("sessionStorage.setItem('token', 'one')")
     driver.refresh()
-    WebDriverWait(driver, 30).until(lambda found: "placed" in found.find_element(By.ID, "status").text)
+    WebDriverWait(driver, 300).until(lambda found: "placed" in found.find_element(By.ID, "status").text)
     return driver
 
 
@@ -306,7 +306,7 @@ def test_it_is_used_by_keyboard(driver: Chrome) -> None:
         dialog = driver.find_element(By.TAG_NAME, "dialog")
         assert dialog.is_displayed()
         assert dialog.find_element(By.TAG_NAME, "h2").text == "over-12"
-        WebDriverWait(driver, 30).until(
+        WebDriverWait(driver, 300).until(
             lambda _: "attempts made: 3" in dialog.find_element(By.TAG_NAME, "pre").text
         )
         dialog.send_keys(Keys.ESCAPE)
@@ -332,7 +332,7 @@ def test_names_that_are_markup_are_inert(driver: Chrome) -> None:
                 if each.get_attribute("data-pod") == f"shop/{name}"
             )
             button.click()
-            WebDriverWait(driver, 30).until(expected.text_to_be_present_in_element(PRE, "<b>it</b>"))
+            WebDriverWait(driver, 300).until(expected.text_to_be_present_in_element(PRE, "<b>it</b>"))
             assert driver.find_element(By.CSS_SELECTOR, "dialog h2").text == f"shop/{name}"
             driver.find_element(By.TAG_NAME, "dialog").send_keys(Keys.ESCAPE)
 

@@ -166,7 +166,7 @@ def said(cluster: RunningCluster, command: str) -> tuple[bool, str]:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     return done.returncode == 0, done.stdout + done.stderr
 

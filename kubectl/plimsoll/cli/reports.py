@@ -350,7 +350,6 @@ def _waiting(picture: "ClusterPicture") -> "list[ReportSection]":
     return [ReportSection(f"Pods without a place: {count}", waiting=groups)]
 
 
-        sections.insert(0, ReportSection("Cluster", ["The cluster as it is."], maps=heat_maps(picture, {})))
 def _explanations(
     state: "ClusterState", picture: "ClusterPicture", moved: Iterable[str]
 ) -> Mapping[str, str]:

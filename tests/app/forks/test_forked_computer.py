@@ -160,7 +160,9 @@ def test_a_child_keeps_no_connection_open() -> None:
 def test_a_child_ends_with_the_operator() -> None:
     """However that ends: the output, which the child holds as well, comes to its end."""
     command = [sys.executable, "-c", DIES]
-    assert subprocess.run(command, timeout=30, check=False, capture_output=True).returncode == -signal.SIGKILL
+    assert (
+        subprocess.run(command, timeout=300, check=False, capture_output=True).returncode == -signal.SIGKILL
+    )
 
 
 async def test_without_room_no_process_is_forked(monkeypatch: pytest.MonkeyPatch) -> None:

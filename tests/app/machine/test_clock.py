@@ -48,4 +48,4 @@ async def test_the_lock_changes_hands_more_often_while_a_thread_computes() -> No
 
 def test_a_computation_that_hangs_does_not_keep_the_process() -> None:
     """SIGTERM ends the operator, whatever a plugin does."""
-    assert subprocess.run([sys.executable, "-c", HANGS], timeout=30, check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", HANGS], timeout=300, check=False).returncode == 0

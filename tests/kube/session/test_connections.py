@@ -107,7 +107,7 @@ async def post(
 
 
 async def until(done: Callable[..., Any]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while not done():  # noqa: ASYNC110 - a server has no event for it
             await asyncio.sleep(0.005)
 

@@ -50,7 +50,7 @@ async def test_every_slot_is_given_back(large: Stage) -> None:
 
     large.binder.before = watch
     await large.pods(*burst(3 * BINDINGS))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         while len(large.recorder.said("Scheduled")) < 3 * BINDINGS:  # noqa: ASYNC110 - nothing notifies
             await asyncio.sleep(0)
 

@@ -405,7 +405,7 @@ async def test_a_binding_that_an_extender_leaves_unanswered_may_happen_yet(
         one.fence.open(began + 0.05)
 
     await one.pods(ours("a"))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while one.fence.under_way or not one.extenders.asked:  # noqa: ASYNC110 - the limit is the loop's
             await asyncio.sleep(0.005)
 
