@@ -123,7 +123,7 @@ class World:
         admission: Mapping[str, str] | None = None,
     ) -> None:
         self._admission = dict(admission or {})
-        self._clock = FakeClock(datetime.fromisoformat(now).timestamp())
+        self._clock = FakeClock(0.0, ahead_s=datetime.fromisoformat(now).timestamp())
         self._observer = RememberingObserver()
         self._documents: dict[tuple[str, str], Document] = {}
         self._happened: dict[str, Any] = {}

@@ -37,7 +37,7 @@ async def test_the_condition_is_merged_by_its_type(told: tuple[ToldServer, Sessi
         "status": "False",
         "reason": "Unschedulable",
         "message": "0/1 nodes are available: 1 node(s) full.",
-        "lastTransitionTime": "1970-01-12T13:46:40Z",
+        "lastTransitionTime": "1970-03-11T10:40:00Z",
         "observedGeneration": 4,
     }
     assert "nominatedNodeName" not in body["status"]

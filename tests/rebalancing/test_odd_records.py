@@ -64,7 +64,7 @@ def test_a_record_that_cannot_be_read_is_named_in_a_sentence(document: dict[str,
 def test_a_phase_is_reached_no_later_than_clocks_may_differ(created: float, ahead: tuple[float, ...]) -> None:
     """A clock that was hours ahead wrote it: a refused record would leave a move without an end."""
     latest = max(NOW, created) + SKEW_S
-    clock = FakeClock(NOW)
+    clock = FakeClock(0.0, ahead_s=NOW)
     store = EvictionRecordStore(FakeRecords(), clock, Skipped())
     times = [datetime.fromtimestamp(latest + each, UTC) for each in ahead]
     transitions = [

@@ -173,7 +173,9 @@ async def test_a_budget_that_opens_during_a_run_is_a_share_of_the_scope_as_well(
     }
     policy = a_policy(scope={"namespaces": {"include": ["default"]}}, limits={**FREE, "budgets": [budget]})
     async with scene.running(policy):
-        scene.evictor.when_done = lambda _: setattr(scene.clock, "time", opening.timestamp())
+        scene.evictor.when_done = lambda _: setattr(
+            scene.clock, "time", opening.timestamp() - scene.clock.ahead_s
+        )
         await scene.run()
 
     assert len(scene.evictor.evicted) == 1

@@ -65,6 +65,19 @@ GROUPS = (
     Group((Feature.EVICTED_VICTIMS, Feature.LONG_GOODBYES), (), range(8, 40, 8)),
     Group((Feature.APPROVALS, Feature.SLOW_STARTS), _SUCCEEDED, range(14, 16), 240.0),
     Group((Feature.DEVICES,), (FaultKind.AT_CLAIM_STATUS,), range(1, 5)),
+    Group((Feature.BUNDLES,), _REFUSED, range(1, 3), 120.0),  # closes and openings of nodes among them
+    Group(
+        (Feature.DEVICES, Feature.GANGS),
+        (FaultKind.UNAUTHORIZED, FaultKind.AT_CLAIM_STATUS, FaultKind.REPLICA_KILLED),
+        range(1, 2),
+        120.0,
+    ),
+    Group(
+        (Feature.PROFILES, Feature.GANGS, Feature.PLANS),
+        (FaultKind.UNAUTHORIZED, FaultKind.REPLICA_KILLED),
+        range(1, 2),
+        120.0,
+    ),
     Group((), (FaultKind.LEASE_MEDDLED,), range(1, 21), 120.0),
     Group((), (FaultKind.LEASE_MEDDLED, FaultKind.REPLICA_KILLED), range(1, 9)),
     Group((), _REFUSED, range(1, 5), 120.0),

@@ -7,19 +7,31 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class FakeClock:
-    """A clock that stands still until a test advances it."""
+#: Seconds by which a wall clock is ahead of the monotonic one, unless a test says otherwise.
+AHEAD_S = 5_000_000.0
 
-    def __init__(self, now: float = 1_000_000.0) -> None:
+
+class FakeClock:
+    """A clock that stands still until a test advances it.
+
+    Its wall clock is far ahead of its monotonic one, as on any machine, so that a mix-up of both shows.
+
+    Attributes:
+        time: The monotonic time in seconds.
+        ahead_s: The seconds that the wall clock shows on top.
+    """
+
+    def __init__(self, now: float = 1_000_000.0, *, ahead_s: float = AHEAD_S) -> None:
         self.time = now
+        self.ahead_s = ahead_s
         self._sleepers: list[tuple[float, asyncio.Future[None]]] = []
 
     def now(self) -> float:
         """Seconds since the epoch."""
-        return self.time
+        return self.time + self.ahead_s
 
     def monotonic(self) -> float:
-        """The same time, in seconds."""
+        """Seconds since a moment of the past."""
         return self.time
 
     async def sleep(self, seconds: float) -> None:
