@@ -47,6 +47,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import BoolArray, RowArray
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.gang_members import GangMembers, GangUnit, GangUnits
+from plimsoll.model.names import PodUid
 from plimsoll.model.read_only_dict import NO_ENTRIES
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
@@ -359,7 +360,7 @@ class _Twins:
 
 
 def _by_rank(
-    found: GangDecision, cluster: Cluster, near: Sequence[str], ranks: Mapping[str, Rank]
+    found: GangDecision, cluster: Cluster, near: Sequence[str], ranks: Mapping[PodUid, Rank]
 ) -> GangDecision:
     """The same nodes for the same shapes of members, so that neighbours by rank are neighbours.
 

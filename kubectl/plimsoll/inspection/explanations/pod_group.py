@@ -1,6 +1,7 @@
 """Explains a PodGroup: its members and their nodes, the number that fit together now, and its obstacle."""
 
 from collections import Counter
+from collections.abc import Mapping
 
 from pydantic import Field
 
@@ -15,6 +16,7 @@ from plimsoll.framework import Pod, PodInfo
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.counted import agreeing, counted
 from plimsoll.model.kinds.pod_group import CORE
+from plimsoll.model.names import PodUid
 
 #: The node of a member without one.
 NONE = ""
@@ -167,7 +169,7 @@ def _node_of(state: ClusterState, pod: Pod) -> str:
 
 
 def _domains(
-    state: ClusterState, group: Group, labels: list[str], would: dict[str, str]
+    state: ClusterState, group: Group, labels: list[str], would: Mapping[PodUid, str]
 ) -> list[DomainMembers]:
     """Where members are, by label."""
     found = []

@@ -31,7 +31,7 @@ from plimsoll.scheduling.queue.queue import SchedulingQueue
 #: Maximum number of waiting pods, of moves, and of ended moves in a view.
 WAITING, MOVES, ENDED = 100, 100, 50
 
-#: Maximum number of waiting pods whose reasons are counted, and of reasons in the view.
+#: Maximum number of waiting pods whose reasons are counted, and of reasons in a view.
 COUNTED, REASONS = 5_000, 12
 
 ZONE = "topology.kubernetes.io/zone"

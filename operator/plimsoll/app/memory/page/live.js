@@ -216,7 +216,7 @@ function health(view, waiting) {
   const leads = view.standing.startsWith("leading");
   const troubled = view.policies.filter((each) => state(each)[0].classList.contains("bad")).length;
   const paused = view.policies.map((each) => condition(each, "Paused", "True")).find(Boolean);
-  const [word, look] = !leads ? ["Standby", ""] : troubled ? [`${troubled} ${troubled === 1 ? "policy" : "policies"} in trouble`, "bad"] : paused ? ["Moves are stopped", "warn"] : ["Healthy", "good"];
+  const [word, look] = !leads ? ["Standby", ""] : troubled ? [`${troubled === 1 ? "1 policy" : `${troubled} policies`} in trouble`, "bad"] : paused ? ["Moves are stopped", "warn"] : ["Healthy", "good"];
   byId("stopped").hidden = !paused;
   byId("stopped").textContent = paused ? paused.message : "";
   const parts = [counted(view.nodeCount, "node"), `${counted(view.podCount, "pod")} placed`];
