@@ -113,7 +113,7 @@ def explain_pod_group(state: ClusterState, namespace: str, name: str) -> PodGrou
                 pod=each.name,
                 phase=each.status.phase or "Pending",
                 node=_node_of(state, each),
-                would=would.get(each.uid, NONE),
+                would=would.get(PodUid(each.uid), NONE),
             )
             for each in members
         ],
