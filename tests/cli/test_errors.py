@@ -27,7 +27,7 @@ SPEAKING = [
 ]
 
 #: Commands that answer from pods and nodes alone.
-WITHOUT_POLICIES = (("explain", "pod"), ("explain", "node"))
+WITHOUT_POLICIES = (("explain", "pod"), ("explain", "podgroup"), ("explain", "node"))
 
 every_command = pytest.mark.parametrize("words", SPEAKING)
 

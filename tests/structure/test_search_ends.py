@@ -35,7 +35,7 @@ SEARCHES = {
         "planning/optimal/test_neighbourhoods.py::test_the_search_for_an_order_ends_with_its_time"
     ),
     "engine/gangs/joint_assignment._search": (
-        "engine/test_gang_topology.py::test_a_joint_search_ends_with_its_patience"
+        "engine/gangs/test_topology_domains.py::test_a_joint_search_ends_with_its_patience"
     ),
     "engine/gangs/placement._anywhere": (
         "scheduling/gangs/test_devices.py::test_a_gang_tries_a_bounded_number_of_places"

@@ -13,9 +13,9 @@ from plimsoll.model.amounts import amount_text
 class NamespaceShare(AnswerPart):
     """What the placed pods of a namespace request."""
 
-    namespace: str
-    pods: int = Field(ge=0, description="Pods with a node.")
-    pending: int = Field(ge=0, description="Pods without one.")
+    namespace: str = Field(description="Name of the namespace.")
+    pods: int = Field(ge=0, description="Pods of the namespace with a node.")
+    pending: int = Field(ge=0, description="Pods of the namespace without a node.")
     requested: dict[str, int] = Field(description="Amount by resource, cpu in milli.")
     percent: dict[str, float] = Field(description="Share of what all nodes can allocate, by resource.")
 

@@ -39,7 +39,7 @@ class DomainMembers(AnswerPart):
     """Members in one topology domain."""
 
     label: str = Field(description="The node label.")
-    value: str = Field(description="Its value; empty for nodes without the label.")
+    value: str = Field(description="Value of the label; empty for nodes without the label.")
     members: int = Field(description="Members with a node there.")
     would: int = Field(description="Members without a node that would get one there now.")
 
@@ -49,7 +49,7 @@ class MemberPlace(AnswerPart):
 
     pod: str = Field(description="Name of the pod.")
     phase: str = Field(description="Phase of the pod, from status.phase.")
-    node: str = Field(description="Its node; empty without one.")
+    node: str = Field(description="Node of the member; empty without one.")
     would: str = Field(description="The node that it would get now; empty if it has one or gets none.")
 
 

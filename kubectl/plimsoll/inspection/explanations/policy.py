@@ -25,10 +25,10 @@ _DEEDS = {
 class PolicyConditionView(AnswerPart):
     """One condition of its status."""
 
-    type: str
-    status: str
-    reason: str
-    message: str
+    type: str = Field(description="Type of the condition, such as Ready.")
+    status: str = Field(description="True, False or Unknown.")
+    reason: str = Field(description="Reason of the condition, for programs.")
+    message: str = Field(description="Sentence that explains the condition.")
 
 
 class PolicyExplanation(Answer):
