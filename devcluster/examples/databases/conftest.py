@@ -23,7 +23,7 @@ def operator(roadstead_process, tmp_path_factory):
         # The operator creates these as soon as its server of webhooks listens.
         for kind in ("mutating", "validating"):
             configured = f"{kind}webhookconfigurations/databases.example.com"
-            roadstead_process.wait_for(configured, until=lambda one: one["webhooks"], timeout_s=60)
+            roadstead_process.wait_for(configured, until=lambda one: one.get("webhooks"), timeout_s=60)
         yield roadstead_process
         for kind in ("mutating", "validating"):
             roadstead_process.delete(f"{kind}webhookconfigurations/databases.example.com")
