@@ -78,7 +78,7 @@ def optimal_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plan
     wishes = wishes_of(free, cluster, context, known=frozenset() if loads is None else loads.known)
     left_alone = {node for _, node in context.too_early}
     if goal.objective is Objective.FEWEST_NODES:
-        left_alone |= {node.name for node in cluster.nodes if not_emptied(node, context.now)}
+        left_alone |= {node.name for node in cluster.nodes if not_emptied(node)}
     setting = ProblemEncoding.of(free, builder, wishes, seeds, left_alone, loads)
     judge = _Judge(free, cluster, context, setting)
     before, seeded = judge.value(()), judge.value(seeds)

@@ -173,10 +173,10 @@ async def test_what_others_do_to_records_is_noticed(tmp_path: Path) -> None:
         meta = ObjectMeta(name="r", namespace="a", annotations={APPROVED: "false"})
         record: Any = WatchedRecord(metadata=meta)
         mine: Any = SimpleNamespace(spec=SimpleNamespace(policy="p"))
-        known["a/r"] = mine
+        known.put(mine)
         records._sink([ObjectAdded(record), Synced("evictions")])
         assert approvals.take_over("a/r") is False
 
         records._sink([ObjectDeleted(record)])
         assert approvals.take_over("a/r") is None
-        assert known == {}
+        assert dict(known) == {}

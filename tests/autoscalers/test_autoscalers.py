@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from autoscalers.player import CLUSTER_AUTOSCALER, KARPENTER, POLICY, Autoscaled
 from plimsoll.strategies.consolidate_nodes import ConsolidateNodes
 from plimsoll.testing.builders import a_node, a_pod
 from strategies.builders import a_strategy
-from strategies.making_room import NOW, planned
+from strategies.making_room import planned
 
 
 def a_policy() -> dict[str, Any]:
@@ -80,20 +79,6 @@ def test_headroom_of_pause_pods_stays(busy: str, moves: int) -> None:
         a_pod("busy", cpu=busy, node="full", owner="ReplicaSet/busy"),
         a_pod("web", cpu="1", node="little", owner="ReplicaSet/web"),
         a_pod("pause", cpu="1", node="little", owner="ReplicaSet/pause", priority=-10),
-    ]
-    strategy = a_strategy(ConsolidateNodes, thresholds={"cpu": 50}, headroomPercent=0)
-
-    assert len(planned(strategy, nodes, pods).moves) == moves
-
-
-@pytest.mark.parametrize(("age_s", "moves"), [(599, 0), (600, 1)])
-def test_a_node_that_has_just_come_is_not_emptied(age_s: int, moves: int) -> None:
-    """The pods that it came for may still be on their way."""
-    created = (NOW - timedelta(seconds=age_s)).isoformat()
-    nodes = [a_node("full", cpu="4"), a_node("new", cpu="4", creationTimestamp=created)]
-    pods = [
-        a_pod("busy", cpu="3", node="full", owner="ReplicaSet/busy"),
-        a_pod("web", cpu="1", node="new", owner="ReplicaSet/web"),
     ]
     strategy = a_strategy(ConsolidateNodes, thresholds={"cpu": 50}, headroomPercent=0)
 

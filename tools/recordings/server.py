@@ -106,7 +106,7 @@ class RecordedServer:
         self._now = now
         self._refusing = refusing
         self._terminates = terminates
-        self._clock = ImpatientClock(now.timestamp())
+        self._clock = ImpatientClock(now.timestamp(), ahead_s=0)
         self._keeper = EvictionRecordStore(FakeRecords(), self._clock, Observer())
         self._accepted: list[Evicted] = []
         self._timer = _ImpatientTimer(self._clock, Observer())

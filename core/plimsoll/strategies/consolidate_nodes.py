@@ -19,15 +19,13 @@ strategies and from the peak that moves by load keep.
 Edges: pods of DaemonSets and static pods stay; terminating pods do not count; a single pod that is protected,
 or has no place, keeps its node unchanged. Nodes in use are those with pods that could leave: an empty node is
 no target, nor is one with the taint ``plimsoll.dev/consolidating``. A node with an annotation or label that
-forbids autoscalers to remove it (``docs/reference/signals.md``) is left unchanged, and so is one that is
-younger than ten minutes. The limits of the policy
+forbids autoscalers to remove it (``docs/reference/signals.md``) is left unchanged. The limits of the policy
 apply, except ``perNode``. Pods of one owner leave one after another, each when the previous pod's replacement
 is Ready.
 Source: our own; descheduler's issues 725 and 1461 request it.
 Differs: there is nothing upstream to differ from; planner Proven only.
 """
 
-from datetime import datetime
 from typing import Annotated, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -112,14 +110,12 @@ class ConsolidateNodes(Strategy):
             if not is_closed(each.node) and any(map(_may_leave, context.placed(each.name)))
         }
         uses = self._device_uses(context)
-        sources = [
-            each for each in found if each.name in targets and self._is_source(each, uses, context.now)
-        ]
+        sources = [each for each in found if each.name in targets and self._is_source(each, uses)]
         sources.sort(key=lambda each: (max(*self._shares(each), *_percents(each.node, uses), 0.0), each.name))
         context.remarks += [
-            f"node {each.name} is not emptied: {not_emptied(each.node, context.now)}"
+            f"node {each.name} is not emptied: {not_emptied(each.node)}"
             for each in found
-            if each.name in targets and not_emptied(each.node, context.now)
+            if each.name in targets and not_emptied(each.node)
         ][:REMARKS]
         emptied, filled = 0, set[str]()
         for source in sources:
@@ -142,7 +138,7 @@ class ConsolidateNodes(Strategy):
         return {
             Complaint(f"node {each.name} is little used and not empty"): 1.0
             for each in self._usage.some(nodes_near(context, near), context)
-            if self._is_source(each, uses, context.now) and any(map(_may_leave, context.placed(each.name)))
+            if self._is_source(each, uses) and any(map(_may_leave, context.placed(each.name)))
         }
 
     def to_be_emptied(self, context: StrategyContext, near: Vicinity) -> frozenset[str]:
@@ -150,13 +146,13 @@ class ConsolidateNodes(Strategy):
         found, uses = set(), self._device_uses(context)
         for each in self._usage.some(nodes_near(context, near), context):
             leaving = [pod for pod in context.placed(each.name) if _may_leave(pod)]
-            if leaving and self._is_source(each, uses, context.now) and all(map(context.may_go, leaving)):
+            if leaving and self._is_source(each, uses) and all(map(context.may_go, leaving)):
                 found.add(each.name)
         return frozenset(found)
 
-    def _is_source(self, usage: NodeUsage, uses: DeviceUses, now: datetime) -> bool:
+    def _is_source(self, usage: NodeUsage, uses: DeviceUses) -> bool:
         return (
-            not not_emptied(usage.node, now)
+            not not_emptied(usage.node)
             and all(usage.percent.get(name, 0.0) <= line for name, line in self.args.thresholds.items())
             and all(use.percent(usage.node) <= line for use, line in uses)
         )

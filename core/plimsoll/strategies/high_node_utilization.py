@@ -123,9 +123,9 @@ class HighNodeUtilization(Strategy):
         )
         if not context.is_exact:
             context.remarks += [
-                f"node {each.name} is not emptied: {not_emptied(each.node, context.now)}"
+                f"node {each.name} is not emptied: {not_emptied(each.node)}"
                 for each in nodes
-                if self._is_under(each) and not_emptied(each.node, context.now)
+                if self._is_under(each) and not_emptied(each.node)
             ][:REMARKS]
         idle = why_idle(sources, nodes, self.args.number_of_nodes)
         if idle or not destinations:
@@ -213,7 +213,7 @@ class HighNodeUtilization(Strategy):
 
     def _is_source(self, usage: NodeUsage, context: StrategyContext) -> bool:
         """Whether the node is under-used and may be emptied; for planner Upstream every node may."""
-        return self._is_under(usage) and (context.is_exact or not not_emptied(usage.node, context.now))
+        return self._is_under(usage) and (context.is_exact or not not_emptied(usage.node))
 
     def _is_under(self, usage: NodeUsage, margin: float = 0.0) -> bool:
         lines = self.args.thresholds

@@ -27,6 +27,7 @@ The order of the checks::
                        moved_recently           it does not replace a pod that has just moved
                        load_of_pod              by load: it is measured, and its owner's share is not used up
                        known_scheduler          a known scheduler places the replacement
+                       trusted_forecasts        enough earlier forecasts came true, if it is another scheduler
     of each target     left_recently            its owner has not just left that node
                        load_of_target           the node stays below its threshold
                        gain                     the scheduler's score rises enough

@@ -112,9 +112,6 @@ LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 EVICTION_IN_PROGRESS = "descheduler.alpha.kubernetes.io/eviction-in-progress"
 REQUEST_EVICT_ONLY = "descheduler.alpha.kubernetes.io/request-evict-only"
 
-#: How long strategies that empty nodes leave a new one unchanged, as cluster-autoscaler does by default.
-STARTING = timedelta(minutes=10)
-
 #: A cost that means never.
 NEVER = 2**31 - 1
 
@@ -190,9 +187,9 @@ SIGNALS: tuple[DisruptionSignal, ...] = (
 OUR_PREFIX = "plimsoll.dev/"
 OUR_KEYS = frozenset(
     {
-        "approved", "bundle", "consolidating", "evict", "from-node", "gpu-milli", "in-work", "owner-kind",
-        "owner-name", "pause-reason", "paused-by", "pod-group", "policy", "prometheus-url", "queue",
-        "replay-seconds", "run", "stop", "strategy", "surged",
+        "approved", "bundle", "consolidating", "evict", "from-node", "in-work", "owner-kind", "owner-name",
+        "pause-reason", "paused-by", "pod-group", "policy", "preferred-topology", "prometheus-url", "queue",
+        "replay-seconds", "required-topology", "run", "stop", "strategy", "surged",
     }
 )  # fmt: skip
 """Our keys of annotations, labels and taints, without the prefix: docs/reference/keys.md describes them."""
@@ -338,14 +335,8 @@ def unreadable_cost(annotations: Mapping[str, str]) -> str:
 # -- nodes -----------------------------------------------------------------------------------------------
 
 
-def not_emptied(node: Node, now: datetime) -> str:
-    """Why strategies that empty nodes leave this one unchanged, as a clause; "" if they do not.
-
-    A node that has just come is not judged: the pods that it came for may still be on their way.
-    """
-    created = node.metadata.creation_timestamp
-    if created is not None and timedelta() <= now - created < STARTING:
-        return f"it is younger than {STARTING.seconds // 60} minutes"
+def not_emptied(node: Node) -> str:
+    """Why strategies that empty nodes leave this one unchanged, as a clause; "" if they do not."""
     annotations, labels = node.metadata.annotations, node.metadata.labels
     for rows, values in ((_NODE_ANNOTATIONS, annotations), (_NODE_LABELS, labels)):
         for signal in rows:

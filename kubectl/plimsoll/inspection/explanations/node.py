@@ -1,7 +1,5 @@
 """Explains a node: its utilization, the pods that could leave it, and obstacles to emptying it."""
 
-from datetime import UTC, datetime
-
 from pydantic import Field
 
 from plimsoll.answers.answer import Answer, AnswerPart
@@ -114,7 +112,7 @@ def explain_node(state: ClusterState, name: str) -> NodeExplanation:
         can_drain=not any(each.outcome == "Blocked" for each in pods),
         unknown=_unknown(state, name),
     )
-    return found.model_copy(update={"summary": [*_summary(found), *_signals(node, state.now)]})
+    return found.model_copy(update={"summary": [*_summary(found), *_signals(node)]})
 
 
 def _taint(key: str, value: str, effect: str) -> str:
@@ -197,9 +195,9 @@ def _unknown(state: ClusterState, name: str) -> list[str]:
     return [*memory, f"actual usage: {usage.problem or 'metrics.k8s.io has no reading of the node'}"]
 
 
-def _signals(node: Node, now: float) -> list[str]:
+def _signals(node: Node) -> list[str]:
     """What others have written on the node, and what Plimsoll does at it."""
-    marks = removal(node), not_emptied(node, datetime.fromtimestamp(now, UTC))
+    marks = removal(node), not_emptied(node)
     return [
         f"{said}{mark}"
         for said, mark in zip(("no pod is moved to it: it ", "it is not emptied: "), marks, strict=True)
