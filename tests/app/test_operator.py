@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from plimsoll.api.v1alpha1.annotations import APPROVED
+from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.app.machine.loop_thread import LoopThread
 from plimsoll.app.machine.machine import Machine
 from plimsoll.app.operator import HANGS_S, Operator
@@ -172,7 +173,8 @@ async def test_what_others_do_to_records_is_noticed(tmp_path: Path) -> None:
         approvals, known = operator.rebalancing.approvals, operator.rebalancing.keeper.known
         meta = ObjectMeta(name="r", namespace="a", annotations={APPROVED: "false"})
         record: Any = WatchedRecord(metadata=meta)
-        mine: Any = SimpleNamespace(spec=SimpleNamespace(policy="p"))
+        spec = SimpleNamespace(policy="p", strategy="RemoveDuplicates")
+        mine: Any = SimpleNamespace(key="a/r", spec=spec, phase=Phase.PLANNED, is_finished=False, uid="")
         known.put(mine)
         records._sink([ObjectAdded(record), Synced("evictions")])
         assert approvals.take_over("a/r") is False

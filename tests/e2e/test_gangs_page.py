@@ -59,12 +59,21 @@ async def test_the_worked_example(
     async with speaking(cluster.kubeconfig) as speaker:
         await define(speaker)
         operator = start_operator(cluster.kubeconfig)
+        made: set[str] = set()
         for block in blocks("yaml"):
             if "scheduling.k8s.io/" in block:
                 continue  # played by test_core_groups
             for document in yaml.safe_load_all(block):
-                path = COLLECTIONS[document["kind"]]
-                (await speaker.request("POST", path, document, fieldValidation="Strict")).accepted()
+                path, name = COLLECTIONS[document["kind"]], document["metadata"]["name"]
+                place = f"{path}/{name}"
+                if place in made:  # a variant of what the example has: it is judged only
+                    answer = await speaker.request(
+                        "PATCH", place, document, sends=MERGE, fieldValidation="Strict", dryRun="All"
+                    )
+                else:
+                    answer = await speaker.request("POST", path, document, fieldValidation="Strict")
+                answer.accepted()
+                made.add(place)
 
         async def said() -> str:
             status = (await speaker.request("GET", GROUP)).accepted().get("status", {})
