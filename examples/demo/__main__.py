@@ -28,6 +28,7 @@ from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from .balance import could_run, moved_again
 from .client import Client
 from .devices import GPUS, TRAINING
+from .installation import install_kinds
 from .inventory import Inventory, TraceError, from_statistics, from_trace
 from .processes import Process, ProcessError
 from .scenario import Scenario, Story
@@ -97,21 +98,22 @@ async def _processes(
         ) as cluster:
             console.print("- Starting a development cluster")
             await cluster.until_exists(kubeconfig, READY_S)
-            console.print("- Starting the operator")
-            async with (
-                _connected(kubeconfig) as client,
-                Process(
+            async with _connected(kubeconfig) as client:
+                # An operator that finds no PodGroups places nothing until it looks again, after a minute.
+                console.print("- Installing Plimsoll's custom resources")
+                await install_kinds(client)
+                console.print("- Starting the operator")
+                async with Process(
                     home / "operator.log",
                     *("plimsoll", "run", "--kubeconfig", str(kubeconfig), "--bind-address", "127.0.0.1"),
                     *("--metrics-port", "0", "--health-port", "0"),
-                ) as operator,
-            ):
+                ) as operator:
 
-                def alive() -> None:
-                    cluster.check()
-                    operator.check()
+                    def alive() -> None:
+                        cluster.check()
+                        operator.check()
 
-                yield client, kubeconfig, alive
+                    yield client, kubeconfig, alive
 
 
 def _end_by_signal() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .balance import Balance, balance
 from .client import Client, Obj
-from .installation import example, install_kinds, install_scheduler
+from .installation import example, install_scheduler
 from .inventory import NAMESPACE, Inventory, priority_class_manifests
 from .screen import Screen, move_table, node_table
 
@@ -107,9 +107,7 @@ class Scenario:
         self._alive = alive
 
     async def build(self) -> None:
-        """Install the CRDs, the scheduling policy, the nodes and the namespace."""
-        self.screen.say("- Installing Plimsoll's custom resources")
-        await install_kinds(self.client)
+        """Install the scheduling policy and the nodes."""
         self.screen.say(f"- Creating {len(self.inventory.nodes)} nodes")
         await self.client.create_all(priority_class_manifests())
         await self.client.create_all(self.inventory.nodes)

@@ -19,7 +19,7 @@ from .devices import (
     training_manifests,
     twice,
 )
-from .installation import example, install_kinds, install_scheduler
+from .installation import example, install_scheduler
 from .inventory import NAMESPACE
 from .scenario import OPEN_PHASES, BudgetWatch
 from .screen import Screen, gpu_table, move_table
@@ -112,9 +112,7 @@ class TrainingScenario:
             await asyncio.gather(*watches, return_exceptions=True)
 
     async def build(self) -> None:
-        """Install Plimsoll, and wait until the driver has published the GPUs."""
-        self.screen.say("- Installing Plimsoll's custom resources")
-        await install_kinds(self.client)
+        """Install the scheduling policy, and wait until the driver has published the GPUs."""
         self.screen.say("- Applying a SchedulingPolicy, waiting until the operator serves it")
         await install_scheduler(self.client, self.examples, self._alive)
         self.screen.say(f"- Waiting for the driver of the GPUs of {NODES} nodes")

@@ -23,7 +23,7 @@ def operator(roadstead_process, tmp_path_factory):
         # The operator creates these as soon as its server of webhooks listens.
         for kind in ("mutating", "validating"):
             configured = f"{kind}webhookconfigurations/databases.example.com"
-            roadstead_process.wait_for(configured, until=lambda one: one.get("webhooks"), timeout_s=60)
+            roadstead_process.wait_for(configured, until=lambda one: one.get("webhooks"), timeout_s=240)
         yield roadstead_process
         for kind in ("mutating", "validating"):
             roadstead_process.delete(f"{kind}webhookconfigurations/databases.example.com")
@@ -45,10 +45,10 @@ class Namespace:
         return self.wait(f"databases/{name}", condition="Ready")
 
     def wait(self, reference, **until):
-        return self.cluster.wait_for(reference, self.name, timeout_s=60, **until)
+        return self.cluster.wait_for(reference, self.name, timeout_s=240, **until)
 
     def gone(self, reference):
-        self.cluster.wait_for_deletion(reference, self.name, timeout_s=60)
+        self.cluster.wait_for_deletion(reference, self.name, timeout_s=240)
 
     def get(self, reference):
         return self.cluster.get(reference, self.name)
