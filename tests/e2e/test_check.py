@@ -245,7 +245,7 @@ async def test_rights_on_devices(start_roadstead: StartRoadstead, tmp_path: Path
 
     (noted,) = [line for line in without.lines("ok", "rights") if line.startswith("devices")]
     assert "the cluster has neither devices nor claims; before it has some, apply deploy/" in noted
-    assert "What grants" not in without.out
+    assert "What grants" not in without.out, without.out
     (finding,) = lacking.lines("warning", "rights")
     assert finding.startswith(f"devices {ACCOUNT} may not use deviceclasses.resource.k8s.io (list, watch), ")
     assert finding.endswith(

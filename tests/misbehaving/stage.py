@@ -132,11 +132,13 @@ def played(
         patch.setattr(extensions.load, "__defaults__", (installed,))
         patch.setattr(composition, "IN_TREE", (*IN_TREE, *plugins))
         patch.setattr(composition, "STRATEGIES", (*STRATEGIES, *strategies))
+        extensions.declared_here.cache_clear()
         loop = VirtualLoop(Random(7))
         try:
             loop.run_until_complete(_told(loop, story))
         finally:
             loop.close()
+            extensions.declared_here.cache_clear()  # later tests have no such packages
 
 
 async def _told(loop: VirtualLoop, story: Callable[[Stage], Awaitable[None]]) -> None:
