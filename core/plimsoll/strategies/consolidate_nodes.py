@@ -260,8 +260,12 @@ def _percents(node: Node, uses: DeviceUses) -> list[float]:
     return [use.percent(node) for use, _ in uses]
 
 
+def goes_with_its_node(pod: PodInfo) -> bool:
+    """Whether the pod runs where its node is and nowhere else: a DaemonSet's, or a static one's mirror."""
+    metadata = pod.pod.metadata
+    return MIRROR in metadata.annotations or metadata.has_owner_of("DaemonSet", "Node")
+
+
 def _may_leave(pod: PodInfo) -> bool:
     """Whether the pod counts; DaemonSet pods and static pods stay, others are terminating."""
-    metadata = pod.pod.metadata
-    kept = MIRROR in metadata.annotations or metadata.has_owner_of("DaemonSet", "Node")
-    return not kept and not pod.is_terminating and not pod.pod.is_terminal
+    return not goes_with_its_node(pod) and not pod.is_terminating and not pod.pod.is_terminal

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
-from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.strategy import empties_nodes
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.counted import counted
 from plimsoll.planning.moves import Objective, RebalancingConfig
 from plimsoll.ports.clock import Clock
-from plimsoll.strategies.consolidate_nodes import MIRROR
+from plimsoll.strategies.consolidate_nodes import goes_with_its_node
 from plimsoll.toolkit.descheduling.disruption_signals import removing
 
 #: Condition and reason of policies that empty nodes next to an autoscaler that does the same.
@@ -55,7 +54,7 @@ class ContestedNodes:
             owner = removing(node) if rebalancing.nodes.matches(node.labels) else ""
             if owner not in REMEDIES:
                 continue
-            pods = sum(map(_may_leave, cluster.pods_on(row)))
+            pods = sum(not goes_with_its_node(pod) for pod in cluster.pods_on(row))
             if pods:
                 self._seen[policy] = _Sighting(self.clock.monotonic(), owner, node.name, pods)
                 return
@@ -75,11 +74,6 @@ class ContestedNodes:
             " strategies that empty nodes from this policy"
         )
         return {CONTESTED: (AUTOSCALER, said)}
-
-
-def _may_leave(pod: PodInfo) -> bool:
-    metadata = pod.pod.metadata
-    return MIRROR not in metadata.annotations and not metadata.has_owner_of("DaemonSet", "Node")
 
 
 def empties(rebalancing: RebalancingConfig) -> bool:
