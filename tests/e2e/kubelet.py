@@ -67,7 +67,11 @@ class Kubelets:
     _started: int = 0
 
     async def register(self, name: str) -> None:
-        """Say of a node that it is ready, now and from now on."""
+        """Say of a node that it is ready, now and from now on, and take up pods that it has already.
+
+        A node may get pods before it is ready: without the admission plugin that taints new nodes, schedulers
+        see nothing against it.
+        """
         node = (await self.speaker.request("GET", f"/api/v1/nodes/{name}")).accepted()
         number = len(self._kubelets)
         status = registered(node, number, time.time())
@@ -75,6 +79,7 @@ class Kubelets:
         path = f"/api/v1/nodes/{name}/status"
         (await self.speaker.request("PATCH", path, {"status": status}, sends=STRATEGIC)).accepted()
         self.speaker.begin(self._beat(node))
+        await self._take_up(name)
 
     @property
     def _pods(self) -> str:
@@ -87,6 +92,10 @@ class Kubelets:
     async def come_back(self, name: str) -> None:
         """Take up the pods that waited, and all that follow."""
         self._kubelets[name] = self._away.pop(name)
+        await self._take_up(name)
+
+    async def _take_up(self, name: str) -> None:
+        """Look at the pods of a node that were bound before anybody listened."""
         listed = await self.speaker.request("GET", self._pods)
         for pod in listed.accepted()["items"]:
             if pod["spec"].get("nodeName") == name:

@@ -94,8 +94,9 @@ class Scene:
         allocatable: Mapping[str, str] | None = None,
         runs_pods: bool = True,
         readies_pods: bool = True,
+        is_up: bool = True,
     ) -> str:
-        """Add a node and wait until it is ready; its name."""
+        """Add a node and wait until it is ready; its name. One that is not up has no kubelet yet."""
         name = f"{self.name}-{suffix}"
         room = {"cpu": cpu, "memory": "16Gi", "pods": "50", **(allocatable or {})}
         document = {
@@ -112,7 +113,9 @@ class Scene:
         status = {"status": {"capacity": room, "allocatable": room}}
         path = f"/api/v1/nodes/{name}"
         (await self.speaker.request("PATCH", f"{path}/status", status, sends=MERGE)).accepted()
-        await self._kubelets.register(name)
+        if not is_up:
+            return name
+        await self.start_kubelet(name)
 
         async def not_ready() -> list[str]:
             taints = (await self.speaker.request("GET", path)).accepted()["spec"].get("taints", ())
@@ -124,6 +127,10 @@ class Scene:
         if not runs_pods:
             self._kubelets.leave(name)
         return name
+
+    async def start_kubelet(self, name: str) -> None:
+        """Let a node speak from now on."""
+        await self._kubelets.register(name)
 
     async def run_pods_of(self, node: str) -> None:
         """A node whose pods waited takes them up."""

@@ -42,6 +42,16 @@ async def test_the_smallest_policy_places_pods(scene: Scene) -> None:
     assert len(await scene.until_running(2)) == 2
 
 
+async def test_a_pod_that_was_bound_before_its_kubelet_spoke_runs(scene: Scene) -> None:
+    """So it is with a scheduler that sees a new node before the test has made it ready."""
+    node = await scene.node("a", is_up=False)
+    await scene.pod("early", nodeName=node)
+
+    await scene.start_kubelet(node)
+
+    assert await scene.until_running(1) == [node]
+
+
 async def test_a_pod_that_fits_nowhere_gets_a_reason_and_is_placed_when_a_node_comes(scene: Scene) -> None:
     """In kube-scheduler's words, with every node accounted for."""
     await scene.node("small", cpu="1")
