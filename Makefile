@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors headlamp bench bench-e2e bench-one-object bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race whole-groups shared-rules pictures
+.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race whole-groups shared-rules pictures
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -247,13 +247,6 @@ $(SITE): docs/requirements.lock
 	.site/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r docs/requirements.lock
 	@touch $@
 
-headlamp: contrib/headlamp/node_modules ## contrib/headlamp: lint, types, unit tests and the built plugin in contrib/headlamp/dist (needs node 20.11 or newer, and npm's registry once)
-	cd contrib/headlamp && npm run lint && npm run tsc && CI=true npm test && npm run build && cp package.json dist/
-
-contrib/headlamp/node_modules: contrib/headlamp/package-lock.json
-	cd contrib/headlamp && npm ci
-	@touch $@
-
 presubmit: lint test site ## what CI runs, and mutants of the packages that differ from main: formatting, lint, types, layers, the whole test suite, the site
 	$(MAKE) mutants SINCE=$(SINCE) COUNT=8 SEED=$$(date +%Y%m%d) ARGS="--files 30"
 
@@ -288,4 +281,4 @@ lock: $(STAMP) ## renew the lock files (needs uv on the PATH: pip install uv): o
 	$(LOCKING) --upgrade docs/requirements.in -o docs/requirements.lock
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .tools .site contrib/headlamp/node_modules contrib/headlamp/dist dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .demo .fuzzing
+	rm -rf $(VENV) .tools .site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .demo .fuzzing

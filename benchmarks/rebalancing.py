@@ -36,13 +36,13 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.kept_findings import KeptFindings
 from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.moves import EvictionPlan, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.proven.planner import revalidate
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
+from plimsoll.rebalancing.runs.kept_findings import KeptFindings
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.testing.builders import a_node, a_pod
 

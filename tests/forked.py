@@ -66,10 +66,6 @@ PRELOADED = (
     "plimsoll_optimal.spread_repair",
     "plimsoll.planning.upstream.planner",
     "plimsoll.scheduling.extenders.client",
-    "kubernetes_asyncio.client.api.apps_v1_api",
-    "kubernetes_asyncio.client.api.authentication_v1_api",
-    "kubernetes_asyncio.client.api.authorization_v1_api",
-    "kubernetes_asyncio.client.api.core_v1_api",
     "roadstead.cluster",
 )
 

@@ -60,7 +60,6 @@ POLICY_FRONTS = {
     "engine": "engine.scheduler",
     "engine.cache": "engine.scheduler",
     "engine.kernel": "engine.scheduler",
-    "engine.extenders": "engine.scheduler",
     "planning": "planning.planners",
     "planning.load": "planning.proven.planner",
     "planning.proven": "planning.proven.planner",

@@ -34,7 +34,7 @@ async def test_they_are_listed_page_by_page(told: tuple[ToldServer, Session]) ->
     paths = [path for _, path, _, _ in server.requests]
     assert paths == [
         "/apis/apps/v1/deployments?limit=500",
-        "/apis/apps/v1/deployments?continue=more&limit=500",
+        "/apis/apps/v1/deployments?limit=500&continue=more",
     ]
 
 

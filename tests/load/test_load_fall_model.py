@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.load.load_book import LoadBook
-from plimsoll.load.load_fall import DEAD_BAND, CoolingNodes
 from plimsoll.load.shares import PEAK
 from plimsoll.load.states import LoadState
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.scheduling.queue.cooled_nodes import DEAD_BAND, CoolingNodes
 from plimsoll.testing.builders import a_node
 
 CORE, GIB = 10**9, 2**30

@@ -18,12 +18,13 @@ from plimsoll.framework.selectors import selector_of_labels
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.pod_counts import PodClass, PodCounts
 from plimsoll.model.kinds.pod import ContainerStatus, PodCondition, PodStatus
-from plimsoll.planning.kept_findings import KEPT, KeptFindings
 from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.moves import PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
+from plimsoll.planning.proven.plan_builder import KEPT
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
+from plimsoll.rebalancing.runs.kept_findings import KeptFindings
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.testing.builders import a_node, a_pod
 from trials.rounds import USUAL

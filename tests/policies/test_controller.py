@@ -12,7 +12,7 @@ from engine.toys import Fifo
 from plimsoll.access.rights import BIND, EVICT, Access
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.engine.attempt import schedule
-from plimsoll.engine.extenders.extender import Extender
+from plimsoll.engine.extender import Extender
 from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.profile import Enabled, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler

@@ -7,10 +7,10 @@ import numpy as np
 from plimsoll.cluster.cache import Cache
 from plimsoll.engine.profile import Enabled
 from plimsoll.load.load_book import LoadBook
-from plimsoll.load.load_fall import CoolingNodes
 from plimsoll.load.states import LoadState
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded
 from plimsoll.ports.usage import UsageReading
+from plimsoll.scheduling.queue.cooled_nodes import CoolingNodes
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     FakeClock,

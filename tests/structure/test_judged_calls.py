@@ -36,10 +36,10 @@ OTHERS: dict[str, set[str]] = {
     "app/memory/live_page.py": {"self.gate", "response"},
     "commands/parameters.py": {"inspect"},
     "cluster/ingestion.py": {"self.cache"},
-    "engine/attempt.py": {"extended"},
+    "scheduling/extenders/steps.py": {"extended"},
     "engine/cache/compiled_totals.py": {"points"},
     "engine/cache/template.py": {"self._scores"},
-    "engine/consultation.py": {"nomination.search"},
+    "scheduling/extenders/consultation.py": {"nomination.search"},
     "engine/scheduler.py": {"cache"},
     "framework/capabilities.py": {"plugin"},  # called by the queue, which judges
     "framework/descheduling/pod_indexes.py": {"lookup"},

@@ -6,7 +6,7 @@ from pathlib import Path
 _SUFFIXES = frozenset((".py", ".md", ".yaml", ".yml", ".toml", ".tpl", ".sh"))
 _NAMES = frozenset(("Makefile", "Dockerfile", "run", "NOTES.txt"))
 #: Folders that hold nothing of ours, or what a program wrote.
-_SKIPPED = frozenset(("__pycache__", "dist", "build", "node_modules"))
+_SKIPPED = frozenset(("__pycache__", "dist", "build"))
 _HIDDEN = frozenset((".ci", ".github", ".pre-commit-config.yaml"))
 
 

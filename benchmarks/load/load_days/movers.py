@@ -29,12 +29,12 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Taint
 from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove
 from plimsoll.planning.limits import Ceiling, Limits
-from plimsoll.planning.load.over_used_rounds import OverUsedRounds
 from plimsoll.planning.moves import EvictionPlan, Goal, Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import ask_again, make_plan
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.records.over_used_rounds import OverUsedRounds
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.testing.fakes import FakeMeter
 from plimsoll.usage.load_feed import LoadFeed

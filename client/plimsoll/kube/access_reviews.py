@@ -1,19 +1,39 @@
 """Reviews the rights of the current token and of callers, and maps requests to the rights that they use."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
-from kubernetes_asyncio import client
+import msgspec
 from msgspec import Struct
 
 from plimsoll.access.rights import Access, Right
-from plimsoll.kube.session.errors import APIError
+from plimsoll.kube.session.errors import APIError, Unavailable
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.session.typed_client import TypedClient
 
 #: Timeout of one review in seconds: a review at start-up must not delay the start for long.
 TIMEOUT_S = 5.0
 
+_AUTHORIZATION, _AUTHENTICATION = "/apis/authorization.k8s.io/v1", "/apis/authentication.k8s.io/v1"
+
+T = TypeVar("T")
+
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class _Access(Struct):
+    allowed: bool
+
+
+class _User(Struct):
+    username: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] | None = None
+
+
+class _Token(Struct):
+    authenticated: bool = False
+    user: _User | None = None
+    audiences: tuple[str, ...] | None = None
 
 
 class AccessReviews:
@@ -25,7 +45,7 @@ class AccessReviews:
     """
 
     def __init__(self, session: Session) -> None:
-        self._reviews = client.AuthorizationV1Api(TypedClient(session))
+        self._session = session
 
     async def review(self, right: Right, namespace: str) -> bool | None:
         """Whether a right is granted; None when the server did not respond."""
@@ -40,11 +60,8 @@ class AccessReviews:
         Raises:
             APIError: The server refused the review, or did not respond.
         """
-        spec = client.V1SelfSubjectAccessReviewSpec(resource_attributes=_attributes(right, namespace, name))
-        answer = await self._reviews.create_self_subject_access_review(
-            client.V1SelfSubjectAccessReview(spec=spec), _request_timeout=TIMEOUT_S
-        )
-        return _allowed(answer.status)
+        spec = {"resourceAttributes": _attributes(right, namespace, name)}
+        return await _access(self._session, "selfsubjectaccessreviews", spec)
 
 
 class SubjectReviews:
@@ -55,19 +72,15 @@ class SubjectReviews:
     """
 
     def __init__(self, session: Session, user: str, groups: Sequence[str]) -> None:
-        self._reviews = client.AuthorizationV1Api(TypedClient(session))
+        self._session = session
         self._user = user
         self._groups = list(groups)
 
     async def answer(self, right: Right, namespace: str, name: str = "") -> bool | None:
         """The same as :meth:`AccessReviews.answer`, for the user."""
-        spec = client.V1SubjectAccessReviewSpec(
-            user=self._user, groups=self._groups, resource_attributes=_attributes(right, namespace, name)
-        )
-        answer = await self._reviews.create_subject_access_review(
-            client.V1SubjectAccessReview(spec=spec), _request_timeout=TIMEOUT_S
-        )
-        return _allowed(answer.status)
+        attributes = _attributes(right, namespace, name)
+        spec = {"user": self._user, "groups": self._groups, "resourceAttributes": attributes}
+        return await _access(self._session, "subjectaccessreviews", spec)
 
 
 class Caller(Struct, frozen=True):
@@ -86,9 +99,7 @@ class CallerReviews:
     """
 
     def __init__(self, session: Session) -> None:
-        typed = TypedClient(session)
-        self._tokens = client.AuthenticationV1Api(typed)
-        self._reviews = client.AuthorizationV1Api(typed)
+        self._session = session
 
     async def caller(self, token: str, audience: str = "") -> Caller | None:
         """The user of a token; None when the API server rejects it, or it is not for the audience.
@@ -100,21 +111,13 @@ class CallerReviews:
         Raises:
             APIError: The server refused the review, or did not respond.
         """
-        audiences = [audience] if audience else None
-        review = client.V1TokenReview(spec=client.V1TokenReviewSpec(token=token, audiences=audiences))
-        answer = await self._tokens.create_token_review(review, _request_timeout=TIMEOUT_S)
-        status: client.V1TokenReviewStatus | None = answer.status  # the client's stub declares it required
+        spec = {"token": token, **({"audiences": [audience]} if audience else {})}
+        status = await _status(self._session, f"{_AUTHENTICATION}/tokenreviews", spec, _Token)
         if status is None or not status.authenticated or status.user is None:
             return None
         if audience and audience not in (status.audiences or ()):  # the server does not support audiences
             return None
-        user: dict[str, object] = status.user.to_dict()
-        groups = user["groups"]
-        return Caller(
-            str(user["username"] or ""),
-            str(user["uid"] or ""),
-            tuple(map(str, groups)) if isinstance(groups, list) else (),
-        )
+        return Caller(status.user.username, status.user.uid, status.user.groups or ())
 
     async def may_get(self, caller: Caller, path: str) -> bool:
         """Whether a caller may get a non-resource path.
@@ -122,34 +125,44 @@ class CallerReviews:
         Raises:
             APIError: The server refused the review, or did not respond.
         """
-        spec = client.V1SubjectAccessReviewSpec(
-            user=caller.user,
-            uid=caller.uid or None,
-            groups=list(caller.groups),
-            non_resource_attributes=client.V1NonResourceAttributes(path=path, verb="get"),
-        )
-        answer = await self._reviews.create_subject_access_review(
-            client.V1SubjectAccessReview(spec=spec), _request_timeout=TIMEOUT_S
-        )
-        status: client.V1SubjectAccessReviewStatus | None = answer.status  # as above
-        return status is not None and bool(status.allowed)
+        spec = {
+            "user": caller.user,
+            "uid": caller.uid,
+            "groups": caller.groups,
+            "nonResourceAttributes": {"path": path, "verb": "get"},
+        }
+        return bool(await _access(self._session, "subjectaccessreviews", spec))
 
 
-def _attributes(right: Right, namespace: str, name: str) -> client.V1ResourceAttributes:
-    resource, _, subresource = right.resource.partition("/")
-    return client.V1ResourceAttributes(
-        verb=right.verb,
-        group=right.group,
-        resource=resource,
-        subresource=subresource or None,
-        namespace=namespace or None,
-        name=name or None,
-    )
-
-
-def _allowed(status: client.V1SubjectAccessReviewStatus | None) -> bool | None:
-    """The result of a review; None without a status, which the client's stub does not declare as optional."""
+async def _access(session: Session, resource: str, spec: Mapping[str, Any]) -> bool | None:
+    """The result of an access review; None when the answer has none."""
+    status = await _status(session, f"{_AUTHORIZATION}/{resource}", spec, _Access)
     return None if status is None else status.allowed
+
+
+async def _status(session: Session, path: str, spec: Mapping[str, Any], kind: type[T]) -> T | None:
+    """The status of a review; None when the answer has none.
+
+    Raises:
+        APIError: The server refused the review, or did not respond with a review.
+    """
+    answer = await session.object("POST", path, {"spec": spec}, timeout_s=TIMEOUT_S)
+    try:
+        return msgspec.convert(answer.get("status"), kind | None)
+    except msgspec.ValidationError as exc:
+        raise Unavailable(f"POST {path}", message=f"the answer cannot be read: {exc}") from exc
+
+
+def _attributes(right: Right, namespace: str, name: str) -> Mapping[str, str]:
+    """The object of a review in the API's form, without empty parts."""
+    resource, _, subresource = right.resource.partition("/")
+    found = {
+        "resource": resource,
+        "subresource": subresource,
+        "namespace": namespace,
+        "name": name,
+    }
+    return {"verb": right.verb, "group": right.group} | {key: each for key, each in found.items() if each}
 
 
 def right_of(method: str, path: str) -> tuple[Right, str]:

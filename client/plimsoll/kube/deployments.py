@@ -1,17 +1,16 @@
 """Reads Deployments, and writes the mark that starts a rollout of their pod template."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
-from kubernetes_asyncio import client
 
-from plimsoll.kube.session.errors import APIError, answer_of, answered
+from plimsoll.kube.session.errors import APIError, answer_of
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.session.typed_client import TypedClient, content_of
 from plimsoll.model.decoding import DecodeError, decode
 from plimsoll.model.kinds.deployment import SURGED, Deployment
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+
+PATH = "/apis/apps/v1/deployments"
 
 #: Deployments per page of a list: a few megabytes.
 PAGE = 500
@@ -33,17 +32,16 @@ class DeploymentRollouts:
     """Reads Deployments on demand, caches none, and starts their rollouts."""
 
     def __init__(self, session: Session) -> None:
-        self._apps = client.AppsV1Api(TypedClient(session))
+        self._session = session
 
     async def list(self) -> tuple[WriteResult, Sequence[Deployment]]:
         """All Deployments, page by page; templates are kept only for those with one replica."""
         found: list[Deployment] = []
-        options: dict[str, Any] = {"limit": PAGE, "_request_timeout": TIMEOUT_S, "_preload_content": False}
+        params = {"limit": str(PAGE)}
         while True:
             try:
-                page = decode(
-                    _Page, await content_of(self._apps.list_deployment_for_all_namespaces(**options))
-                )
+                content = await self._session.request("GET", PATH, params=params, timeout_s=TIMEOUT_S)
+                page = decode(_Page, content)
                 found += [_slim(decode(Deployment, item)) for item in page.items]
             except APIError as exc:
                 return answer_of(exc), ()
@@ -51,13 +49,13 @@ class DeploymentRollouts:
                 return WriteResult(WriteOutcome.UNKNOWN, str(exc)), ()
             if not page.metadata.token:
                 return WriteResult(WriteOutcome.DONE), found
-            options["_continue"] = page.metadata.token
+            params["continue"] = page.metadata.token
 
     async def read(self, namespace: str, name: str) -> tuple[WriteResult, Deployment | None]:
         """One Deployment; None with GONE when it does not exist."""
-        call = self._apps.read_namespaced_deployment(name, namespace, _preload_content=False)
         try:
-            return WriteResult(WriteOutcome.DONE), decode(Deployment, await content_of(call))
+            content = await self._session.request("GET", _path(namespace, name))
+            return WriteResult(WriteOutcome.DONE), decode(Deployment, content)
         except APIError as exc:
             return answer_of(exc), None
         except DecodeError as exc:
@@ -70,11 +68,11 @@ class DeploymentRollouts:
             "metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version},
             "spec": {"template": {"metadata": {"annotations": {SURGED: mark}}}},
         }
-        return await answered(
-            self._apps.patch_namespaced_deployment(
-                metadata.name, metadata.namespace, body, _preload_content=False
-            )
-        )
+        return await self._session.merge(_path(metadata.namespace, metadata.name), body)
+
+
+def _path(namespace: str, name: str) -> str:
+    return f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}"
 
 
 def _slim(deployment: Deployment) -> Deployment:

@@ -3,13 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-import orjson
-from kubernetes_asyncio import client
-
 from plimsoll.kube.pods import timestamp
 from plimsoll.kube.session.errors import APIError, Conflict, answer_of, readable
-from plimsoll.kube.session.session import Session
-from plimsoll.kube.session.typed_client import TypedClient, content_of
+from plimsoll.kube.session.session import MERGE_PATCH, Session
 from plimsoll.model.taints import CONSOLIDATING
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.writes import WriteOutcome, WriteResult
@@ -24,7 +20,7 @@ class NodeTainter:
     """Sets and removes our taint; other taints stay as they are."""
 
     def __init__(self, session: Session, clock: Clock) -> None:
-        self._core = client.CoreV1Api(TypedClient(session))
+        self._session = session
         self._clock = clock
 
     async def close(self, node: str) -> WriteResult:
@@ -42,20 +38,18 @@ class NodeTainter:
 
     async def _change(self, node: str, changed: Callable[[Taints], Taints]) -> WriteResult:
         """Write the changed list of taints, unless the node has changed since it was read."""
-        answer = WriteResult(WriteOutcome.CONFLICT)
+        answer, path = WriteResult(WriteOutcome.CONFLICT), f"/api/v1/nodes/{node}"
         for _ in range(TRIES):
             try:
-                # Read as raw JSON: the models would drop fields of taints that they do not know.
-                content = await content_of(self._core.read_node(node, _preload_content=False))
-                with readable(f"GET /api/v1/nodes/{node}"):
-                    present = orjson.loads(content)
+                present = await self._session.object("GET", path)
+                with readable(f"GET {path}"):
                     taints: Taints = present["spec"].get("taints") or []
                     wanted = changed([each for each in taints if each["key"] != CONSOLIDATING])
                     version = present["metadata"]["resourceVersion"]
                 if wanted == taints:
                     return WriteResult(WriteOutcome.DONE)
                 body = {"metadata": {"resourceVersion": version}, "spec": {"taints": wanted}}
-                await self._core.patch_node(node, body, _preload_content=False)
+                await self._session.request("PATCH", path, body, content_type=MERGE_PATCH)
             except Conflict as exc:
                 answer = answer_of(exc)
             except APIError as exc:

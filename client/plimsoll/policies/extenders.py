@@ -1,7 +1,7 @@
 """Translates a policy's extenders for the engine."""
 
 from plimsoll.api.v1alpha1.extender import ExtenderSpec
-from plimsoll.engine.extenders.extender import Extender
+from plimsoll.engine.extender import Extender
 
 
 def extender_of(spec: ExtenderSpec) -> Extender:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from plimsoll.engine.extenders.extender import Extender
+from plimsoll.engine.extender import Extender
 from plimsoll.engine.plugin_reach import (
     Capabilities,
     Stages,

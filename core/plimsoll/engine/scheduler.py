@@ -18,7 +18,7 @@ from plimsoll.engine.cache.filter_results import EXCLUDED, FEASIBLE
 from plimsoll.engine.cache.template import TemplateCache
 from plimsoll.engine.cache.templates import TemplateCaches
 from plimsoll.engine.decision import AttemptOutcome, Decision, Evaluation, Ranking
-from plimsoll.engine.extenders.extender import EXTENDER
+from plimsoll.engine.extender import EXTENDER
 from plimsoll.engine.kernel.library import KERNEL, Kernel
 from plimsoll.engine.nominated_requests import NominatedRequestsCache
 from plimsoll.engine.nominator import Nominator

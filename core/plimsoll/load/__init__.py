@@ -13,8 +13,8 @@ The book:
     :mod:`~plimsoll.load.used_columns` are its columns.
 
 Answers:
-    :mod:`~plimsoll.load.load_change` is what a move does to two nodes, :mod:`~plimsoll.load.load_fall` which
-    nodes have become less loaded, and :mod:`~plimsoll.load.summary` describes the whole cluster.
+    :mod:`~plimsoll.load.load_change` is what a move does to two nodes, :mod:`~plimsoll.load.load_fall` says
+    of which nodes the load has fallen, and :mod:`~plimsoll.load.summary` describes the whole cluster.
 
 ``plimsoll.usage`` reads the sources, smooths what they measured and updates the book,
 ``plimsoll.planning.load`` decides what load means for moves, and the plugin ``plimsoll.plugins.node_load``

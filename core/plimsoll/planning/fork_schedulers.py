@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from plimsoll.engine.decision import Ranking
-from plimsoll.engine.extenders.extender import Extender, interested
+from plimsoll.engine.extender import Extender, interested
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError, PodInfo

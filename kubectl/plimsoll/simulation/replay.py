@@ -24,7 +24,6 @@ from plimsoll.offline.cluster import OfflineCluster
 from plimsoll.planning import context
 from plimsoll.planning.context import RATE_S, PlanningFacts, SentMove, under_way
 from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove, UnreadyReplacement
-from plimsoll.planning.load.over_used_rounds import OverUsedRounds
 from plimsoll.planning.moves import (
     EvictionPlan,
     HoldReason,
@@ -37,6 +36,7 @@ from plimsoll.planning.moves import (
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.surges import Deployments
 from plimsoll.policies.schedule import FIRST_RUN, next_time
+from plimsoll.records.over_used_rounds import OverUsedRounds
 from plimsoll.simulation.figures import Figures, sample
 from plimsoll.simulation.owners import Budgets, replacement
 from plimsoll.simulation.refusals import count_end, count_run

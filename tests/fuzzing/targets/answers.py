@@ -7,11 +7,11 @@ from functools import partial
 from fuzzing.target import Broken, Target, kind_of, outcome
 from fuzzing.targets.servers import checked
 from plimsoll.api.v1alpha1.prometheus import NodeQuerySpec
-from plimsoll.engine.extenders.asks import NodeDocuments, filter_ask, prioritize_ask
-from plimsoll.engine.extenders.extender import Extender
+from plimsoll.engine.extender import Extender
 from plimsoll.kube.usage.prometheus import _vector
 from plimsoll.load.readings import CPU, LARGEST
-from plimsoll.model.kinds import extender_wire as wire
+from plimsoll.scheduling.extenders import wire
+from plimsoll.scheduling.extenders.asks import NodeDocuments, filter_ask, prioritize_ask
 from plimsoll.testing.builders import a_node
 from plimsoll.usage.queried_usage import node_usage, pod_usage
 
@@ -81,7 +81,7 @@ TARGETS = (
     ),
     Target(
         "extenders",
-        "model.kinds.extender_wire, engine.extenders.asks",
+        "scheduling.extenders.wire, scheduling.extenders.asks",
         "answers of HTTP extenders",
         extenders,
         lambda: [

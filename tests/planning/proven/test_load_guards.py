@@ -10,8 +10,8 @@ from planning.proven.test_load_lines import a_world, by_load, measured, planned,
 from plimsoll.framework.descheduling.measurements import NodeClasses
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove
-from plimsoll.planning.load.over_used_rounds import OverUsedRounds
 from plimsoll.planning.moves import EvictionPlan, workload_of
+from plimsoll.records.over_used_rounds import OverUsedRounds
 from plimsoll.usage.load_keeper import LoadKeeper
 
 HOT = ([2_000] * 4, [100])

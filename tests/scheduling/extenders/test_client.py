@@ -10,7 +10,6 @@ import pytest
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.app.scheduling_wing import GangParts
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.engine.attempt import schedule_steps
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import ConfigurationError, Registry
@@ -26,6 +25,7 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.extenders import client
 from plimsoll.scheduling.extenders.client import TURNS, ExtenderClient, endpoint_of
 from plimsoll.scheduling.extenders.health import FAILURES, PAUSE_S
+from plimsoll.scheduling.extenders.steps import schedule_steps
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     FakeClock,

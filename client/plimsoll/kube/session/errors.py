@@ -14,12 +14,12 @@
     └── Unconfigured        nothing was sent: there is no usable kubeconfig or service account
 """
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from plimsoll.framework.errors import PlimsollError
-from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 #: Maximum of a server's ``Retry-After``, in seconds.
 LONGEST_WAIT_S = 3600.0
@@ -152,15 +152,6 @@ def error_of(attempt: str, status: int, answer: dict[str, Any]) -> APIError:
         str(answer.get("message", "")),
         details if isinstance(details, dict) else None,
     )
-
-
-async def answered(write: Awaitable[object]) -> WriteResult:
-    """Await a write and return its outcome."""
-    try:
-        await write
-    except APIError as exc:
-        return answer_of(exc)
-    return DONE
 
 
 def answer_of(exc: APIError) -> WriteResult:

@@ -1,8 +1,6 @@
 """A session with one API server: kubernetes-asyncio provides address, TLS and credentials, a transport sends.
 
-The generated client reads kubeconfigs and tokens. Its typed APIs send their requests through this session
-(:mod:`plimsoll.kube.session.typed_client`). Hot paths avoid its models, which take 0.27 ms per pod
-(docs/adr/0001).
+The generated client reads kubeconfigs and tokens; its models would take 0.27 ms per pod (docs/adr/0001).
 """
 
 import copy

@@ -26,7 +26,7 @@ for Jobs, which it starts one by one, and for JobSets, which it starts job by jo
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import msgspec
 from msgspec.structs import force_setattr, replace
@@ -270,110 +270,42 @@ class OwnedGroup(PodGroup, frozen=True, kw_only=True, rename="camel", gc=False):
         return f"{self.resource}/{self.key}"
 
 
-class JobGroup(OwnedGroup, frozen=True, kw_only=True, rename="camel", gc=False):
-    """The pods of a Job."""
-
-    resource: ClassVar = "jobs.batch"
-    api_version: ClassVar = "batch/v1"
-    kind: ClassVar = "Job"
-    spec: JobSpec = JobSpec()
-
-
-class JobSetGroup(OwnedGroup, frozen=True, kw_only=True, rename="camel", gc=False):
-    """The pods of a JobSet."""
-
-    resource: ClassVar = "jobsets.jobset.x-k8s.io"
-    api_version: ClassVar = "jobset.x-k8s.io/v1alpha2"
-    kind: ClassVar = "JobSet"
-    spec: JobSetSpec = JobSetSpec()
-
-
-class LeaderWorkerGroup(OwnedGroup, frozen=True, kw_only=True, rename="camel", gc=False):
-    """The pods of one group of a LeaderWorkerSet."""
-
-    resource: ClassVar = "leaderworkersets.leaderworkerset.x-k8s.io"
-    api_version: ClassVar = "leaderworkerset.x-k8s.io/v1"
-    kind: ClassVar = "LeaderWorkerSet"
-    spec: LeaderWorkerSetSpec = LeaderWorkerSetSpec()
-
-
-class RayGroup(OwnedGroup, frozen=True, kw_only=True, rename="camel", gc=False):
-    """The pods of a RayCluster."""
-
-    resource: ClassVar = "rayclusters.ray.io"
-    api_version: ClassVar = "ray.io/v1"
-    kind: ClassVar = "RayCluster"
-    spec: RayClusterSpec = RayClusterSpec()
-
-
-class TrainingGroup(OwnedGroup, frozen=True, kw_only=True, rename="camel", gc=False):
-    """The pods of a training job."""
-
-    spec: TrainingSpec = TrainingSpec()
-
-
-class PyTorchGroup(TrainingGroup, frozen=True, kw_only=True, rename="camel", gc=False):
-    """The pods of a PyTorchJob."""
-
-    resource: ClassVar = "pytorchjobs.kubeflow.org"
-    api_version: ClassVar = "kubeflow.org/v1"
-    kind: ClassVar = "PyTorchJob"
-
-
-class TensorFlowGroup(TrainingGroup, frozen=True, kw_only=True, rename="camel", gc=False):
-    """The pods of a TFJob."""
-
-    resource: ClassVar = "tfjobs.kubeflow.org"
-    api_version: ClassVar = "kubeflow.org/v1"
-    kind: ClassVar = "TFJob"
-
-
-class XGBoostGroup(TrainingGroup, frozen=True, kw_only=True, rename="camel", gc=False):
-    """The pods of an XGBoostJob."""
-
-    resource: ClassVar = "xgboostjobs.kubeflow.org"
-    api_version: ClassVar = "kubeflow.org/v1"
-    kind: ClassVar = "XGBoostJob"
-
-
-class PaddleGroup(TrainingGroup, frozen=True, kw_only=True, rename="camel", gc=False):
-    """The pods of a PaddleJob."""
-
-    resource: ClassVar = "paddlejobs.kubeflow.org"
-    api_version: ClassVar = "kubeflow.org/v1"
-    kind: ClassVar = "PaddleJob"
-
-
-class JaxGroup(TrainingGroup, frozen=True, kw_only=True, rename="camel", gc=False):
-    """The pods of a JAXJob."""
-
-    resource: ClassVar = "jaxjobs.kubeflow.org"
-    api_version: ClassVar = "kubeflow.org/v1"
-    kind: ClassVar = "JAXJob"
-
-
-class MpiGroup(TrainingGroup, frozen=True, kw_only=True, rename="camel", gc=False):
-    """The pods of an MPIJob."""
-
-    resource: ClassVar = "mpijobs.kubeflow.org"
-    api_version: ClassVar = "kubeflow.org/v2beta1"
-    kind: ClassVar = "MPIJob"
+def _owner(api_version: str, kind: str, spec: OwnerSpec) -> type[OwnedGroup]:
+    """The owners of one kind; ``spec`` is that of an object that says nothing."""
+    names = {
+        "resource": f"{kind.lower()}s.{api_version.partition('/')[0]}",
+        "api_version": api_version,
+        "kind": kind,
+    }
+    made = msgspec.defstruct(
+        f"{kind}Group",
+        [("spec", type(spec), spec)],
+        bases=(OwnedGroup,),
+        namespace=names,
+        module=__name__,
+        frozen=True,
+        kw_only=True,
+        rename="camel",
+        gc=False,
+    )
+    return cast("type[OwnedGroup]", made)
 
 
 OWNERS: tuple[type[OwnedGroup], ...] = (
-    JobGroup,
-    JobSetGroup,
-    LeaderWorkerGroup,
-    RayGroup,
-    PyTorchGroup,
-    TensorFlowGroup,
-    XGBoostGroup,
-    PaddleGroup,
-    JaxGroup,
-    MpiGroup,
+    _owner("batch/v1", "Job", JobSpec()),
+    _owner("jobset.x-k8s.io/v1alpha2", "JobSet", JobSetSpec()),
+    _owner("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", LeaderWorkerSetSpec()),
+    _owner("ray.io/v1", "RayCluster", RayClusterSpec()),
+    _owner("kubeflow.org/v1", "PyTorchJob", TrainingSpec()),
+    _owner("kubeflow.org/v1", "TFJob", TrainingSpec()),
+    _owner("kubeflow.org/v1", "XGBoostJob", TrainingSpec()),
+    _owner("kubeflow.org/v1", "PaddleJob", TrainingSpec()),
+    _owner("kubeflow.org/v1", "JAXJob", TrainingSpec()),
+    _owner("kubeflow.org/v2beta1", "MPIJob", TrainingSpec()),
 )
-"""The owners whose objects are read."""
+"""The owners whose objects are read, each a class of its own."""
 
+_RESOURCE = {each.kind: each.resource for each in OWNERS}
 _BY_REFERENCE = {(each.kind, each.api_version.partition("/")[0]): each.resource for each in OWNERS}
 _RESOURCES = frozenset((*(each.resource for each in OWNERS), SPARK))
 
@@ -386,14 +318,14 @@ class Member(NamedTuple):
 
 
 BY_LABEL = (
-    Member((JOBSET,), JobSetGroup.resource),
-    Member((LWS, LWS_GROUP), LeaderWorkerGroup.resource),
-    Member((RAY,), RayGroup.resource),
+    Member((JOBSET,), _RESOURCE["JobSet"]),
+    Member((LWS, LWS_GROUP), _RESOURCE["LeaderWorkerSet"]),
+    Member((RAY,), _RESOURCE["RayCluster"]),
     Member((SPARK,), SPARK),
 )
 """Owners that are not the controllers of all of their pods."""
 
-TRAINERS = tuple(f"{each.resource}/" for each in OWNERS if each not in (JobSetGroup, LeaderWorkerGroup))
+TRAINERS = tuple(f"{each.resource}/" for each in OWNERS if each.kind not in ("JobSet", "LeaderWorkerSet"))
 """Prefixes of the keys of groups whose pods say by no mark that they need one another."""
 
 _MARKS = frozenset(each.labels[0] for each in BY_LABEL)
@@ -411,7 +343,7 @@ def owned_key(pod: Pod) -> str:
     if owner is None:
         return ""
     if owner.kind == "Job" and labels.get(KUBEFLOW_ROLE) == "launcher" and labels.get(KUBEFLOW_JOB):
-        return f"{MpiGroup.resource}/{pod.namespace}/{labels[KUBEFLOW_JOB]}"
+        return f"{_RESOURCE['MPIJob']}/{pod.namespace}/{labels[KUBEFLOW_JOB]}"
     resource = _BY_REFERENCE.get((owner.kind, owner.api_version.partition("/")[0]))
     return f"{resource}/{pod.namespace}/{owner.name}" if resource else ""
 

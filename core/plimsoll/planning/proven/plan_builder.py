@@ -17,7 +17,14 @@ from plimsoll.devices.fork_devices import follow_devices
 from plimsoll.framework.descheduling.complaints import Complaining
 from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
 from plimsoll.framework.descheduling.measurements import Planner
-from plimsoll.framework.descheduling.pod_indexes import UnplacedPods
+from plimsoll.framework.descheduling.pod_indexes import (
+    MemberCounts,
+    OwnerCounts,
+    PodsByOwner,
+    PodsByTemplate,
+    ReadyCounts,
+    UnplacedPods,
+)
 from plimsoll.framework.descheduling.strategy import (
     AsksForGain,
     MendsSpread,
@@ -29,12 +36,13 @@ from plimsoll.framework.descheduling.strategy import (
 )
 from plimsoll.model.columns.admitted_shapes import AdmittedShapes
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import PodIndex
+from plimsoll.model.gang_members import GangMembers
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.aftermath import shifted
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.complaint_comparison import ComplaintComparison, ComplaintWatcher
 from plimsoll.planning.fork_schedulers import ForkSchedulers
-from plimsoll.planning.kept_findings import KEPT
 from plimsoll.planning.limits import NO_CEILING, Limits, Tally
 from plimsoll.planning.load.load_guards import LoadGuards, scores_by_load
 from plimsoll.planning.load.load_lines import LoadLines
@@ -54,6 +62,17 @@ from plimsoll.planning.surges import Surging
 
 #: For plans that only search for what would be possible.
 UNLIMITED = Limits(per_workload=NO_CEILING)
+
+#: Pod indexes that strategies and evictors read; none of them depends on rows.
+KEPT: tuple[type[PodIndex], ...] = (
+    AdmittedShapes,
+    MemberCounts,
+    OwnerCounts,
+    ReadyCounts,
+    PodsByOwner,
+    PodsByTemplate,
+    GangMembers,
+)
 
 
 class StrategyTraits(Struct, frozen=True):

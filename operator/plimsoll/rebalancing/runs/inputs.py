@@ -12,7 +12,6 @@ from plimsoll.framework.descheduling.measurements import Measurements, Planner
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.context import touched_nodes
 from plimsoll.planning.history import MoveHistory
-from plimsoll.planning.load.over_used_rounds import OverUsedRounds
 from plimsoll.planning.moves import EvictionPlan, PlanningContext, RebalancingConfig
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.execution.executor import MoveExecutor
@@ -22,6 +21,7 @@ from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.policy_configs import PolicyConfigs
 from plimsoll.rebalancing.ways import SurgeWay
 from plimsoll.records.history import memory_of, sent_moves
+from plimsoll.records.over_used_rounds import OverUsedRounds
 from plimsoll.usage.sources import UsageCollector
 
 

@@ -13,13 +13,13 @@ from functools import partial
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework.descheduling.measurements import Planner
-from plimsoll.planning.kept_findings import KeptFindings
 from plimsoll.planning.moves import EvictionPlan, HoldReason
 from plimsoll.planning.planners import begin_upstream_run, make_plan
 from plimsoll.ports.clock import ComputationFailed, ComputationLost
 from plimsoll.rebalancing.runs import plan_runner
 from plimsoll.rebalancing.runs.degraded_reasons import DegradedReasons
 from plimsoll.rebalancing.runs.inputs import RunInput, RunInputs
+from plimsoll.rebalancing.runs.kept_findings import KeptFindings
 from plimsoll.rebalancing.runs.modes import PlanModes
 from plimsoll.rebalancing.runs.plan_parcel import PlanParcel
 from plimsoll.rebalancing.runs.plan_runner import PlanCalledOff, PlanRunner

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from plimsoll.engine.decision import AttemptOutcome
-from plimsoll.engine.extenders.extender import interested
+from plimsoll.engine.extender import interested
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo
 from plimsoll.policies.served_profiles import ServedProfiles

@@ -19,10 +19,8 @@ from msgspec import Struct
 from plimsoll.api.schema.fields import duration_s
 from plimsoll.api.v1alpha1.extender import LONGEST_TIMEOUT_S, ExtenderSpec, ExtenderTLS
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
-from plimsoll.engine.attempt import schedule_steps
 from plimsoll.engine.decision import AttemptOutcome, Decision
-from plimsoll.engine.extenders.asks import Ask, Failure, NodeDocuments, bind_ask
-from plimsoll.engine.extenders.extender import EXTENDER, Extender, interested
+from plimsoll.engine.extender import EXTENDER, Extender, interested
 from plimsoll.engine.plugin_calls import BUDGET_S, METER, UNBOUNDED, OverBudgetError
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.scheduler import ProfileScheduler
@@ -38,7 +36,6 @@ from plimsoll.framework import (
     error,
 )
 from plimsoll.leadership.fence import Fence
-from plimsoll.model.kinds import extender_wire as wire
 from plimsoll.policies.extenders import extender_of
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.extenders import Endpoint, ExtenderPort, TLSSettings
@@ -46,7 +43,10 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodReader
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.scheduling.binding.pipeline import BindingHook
+from plimsoll.scheduling.extenders import wire
+from plimsoll.scheduling.extenders.asks import Ask, Failure, NodeDocuments, bind_ask
 from plimsoll.scheduling.extenders.health import ExtenderHealth
+from plimsoll.scheduling.extenders.steps import schedule_steps
 from plimsoll.timing.priority_semaphore import PrioritySemaphore
 from plimsoll.timing.signal import Signal
 

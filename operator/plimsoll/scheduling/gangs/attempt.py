@@ -24,7 +24,7 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Group, shortage
 from plimsoll.devices.book import DeviceBook
 from plimsoll.engine.decision import AttemptOutcome
-from plimsoll.engine.extenders.extender import interested
+from plimsoll.engine.extender import interested
 from plimsoll.engine.gangs.joint_decision import GangDecision
 from plimsoll.engine.gangs.placement import place_together
 from plimsoll.engine.plugin_calls import GANG_BUDGET_S, METER, UNBOUNDED, OverBudgetError

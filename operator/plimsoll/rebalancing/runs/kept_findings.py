@@ -9,30 +9,11 @@ comparing identities within these finds the pods (docs/adr/0029-kept-findings.md
 from collections.abc import Iterable, Mapping
 from threading import Lock
 
-from plimsoll.framework.descheduling.pod_indexes import (
-    MemberCounts,
-    OwnerCounts,
-    PodsByOwner,
-    PodsByTemplate,
-    ReadyCounts,
-)
-from plimsoll.model.columns.admitted_shapes import AdmittedShapes
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PodIndex
 from plimsoll.model.columns.pod_counts import PodCounts
-from plimsoll.model.gang_members import GangMembers
 from plimsoll.model.kinds.pod_info import PodInfo
-
-#: Pod indexes that strategies and evictors read; none of them depends on rows.
-KEPT: tuple[type[PodIndex], ...] = (
-    AdmittedShapes,
-    MemberCounts,
-    OwnerCounts,
-    ReadyCounts,
-    PodsByOwner,
-    PodsByTemplate,
-    GangMembers,
-)
+from plimsoll.planning.proven.plan_builder import KEPT
 
 #: Pod indexes of the engine, by row, that proofs need and that are slow to build. A cluster that never placed
 #: a pod that needs one lacks it.

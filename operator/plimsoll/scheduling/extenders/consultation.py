@@ -1,6 +1,6 @@
 """Consults the extenders of one attempt: yields the requests, and folds the responses.
 
-Part of :mod:`plimsoll.engine.attempt`, which decides what a response is worth after the cluster has changed.
+:mod:`plimsoll.scheduling.extenders.steps` decides what a response is worth after the cluster has changed.
 
 Source: kube-scheduler v1.36, ``schedule_one.go`` (findNodesThatPassExtenders, prioritizeNodes) and
 ``framework/preemption`` (callExtenders).
@@ -14,7 +14,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from plimsoll.engine.decision import Decision
-from plimsoll.engine.extenders.asks import (
+from plimsoll.engine.extender import Extender
+from plimsoll.framework import Code, Nomination, PodInfo, Status, unresolvable, unschedulable
+from plimsoll.framework.extension_points import PreemptionCandidate
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import RowArray
+from plimsoll.model.gang_members import GangMembers
+from plimsoll.scheduling.extenders.asks import (
     Ask,
     Failure,
     NodeDocuments,
@@ -22,13 +28,7 @@ from plimsoll.engine.extenders.asks import (
     preempt_ask,
     prioritize_ask,
 )
-from plimsoll.engine.extenders.extender import Extender
-from plimsoll.framework import Code, Nomination, PodInfo, Status, unresolvable, unschedulable
-from plimsoll.framework.extension_points import PreemptionCandidate
-from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.columns import RowArray
-from plimsoll.model.gang_members import GangMembers
-from plimsoll.model.kinds.extender_wire import FilterAnswer
+from plimsoll.scheduling.extenders.wire import FilterAnswer
 from plimsoll.toolkit.scheduling.victims import VictimsFound
 
 #: Maximum number of candidates in a request, the best ones; upstream searches at least as many.

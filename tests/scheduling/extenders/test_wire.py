@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.kinds import extender_wire as wire
-from plimsoll.model.kinds.extender_wire import AnswerError, MetaVictims, ReportedError
+from plimsoll.scheduling.extenders import wire
+from plimsoll.scheduling.extenders.wire import AnswerError, MetaVictims, ReportedError
 from plimsoll.testing.builders import a_node, a_pod
 
 POD = b'{"metadata":{"name":"web"}}'

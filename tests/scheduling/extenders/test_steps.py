@@ -8,16 +8,17 @@ import pytest
 from msgspec.structs import replace
 
 from planning.builders import SURROUNDINGS, Named, a_rebalancing
-from plimsoll.engine.attempt import ROUNDS, schedule, schedule_steps
+from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome
-from plimsoll.engine.extenders.asks import Failure, NodeDocuments
-from plimsoll.engine.extenders.extender import EXTENDER, Extender, interested
+from plimsoll.engine.extender import EXTENDER, Extender, interested
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
-from plimsoll.model.kinds.extender_wire import AnswerError
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.scheduling.extenders.asks import Failure, NodeDocuments
+from plimsoll.scheduling.extenders.steps import ROUNDS, schedule_steps
+from plimsoll.scheduling.extenders.wire import AnswerError
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 FILTER = Extender("http://f", filter_verb="filter", node_cache_capable=True)

@@ -10,10 +10,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from plimsoll.engine.extenders.extender import Extender
+from plimsoll.engine.extender import Extender
 from plimsoll.framework import Node, PodInfo
 from plimsoll.framework.extension_points import PreemptionCandidate
-from plimsoll.model.kinds import extender_wire as wire
+from plimsoll.scheduling.extenders import wire
 
 #: Points of our scale for one point of an extender's: 100 to 10.
 SCALE = 10

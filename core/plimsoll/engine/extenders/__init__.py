@@ -1,1 +1,0 @@
-"""Requests to extenders, and the effects of their responses."""
