@@ -108,6 +108,23 @@ async def test_the_delay_of_the_loops_is_reported(scene: tuple[Supervision, Fake
     assert "its main loop was up to 2.5 s late" in one.pressure()
 
 
+async def test_the_worst_delay_of_the_last_half_minute_is_named(
+    scene: tuple[Supervision, FakeClock, list[Any]],
+) -> None:
+    """Of several the longest, as long as it is not older; a beat on time hides none."""
+    one, clock, _ = scene
+    task = asyncio.create_task(one.beat())
+    await clock.advance(BEAT_S)
+    said = []
+    for late_s in (5.0, 2.0, 0.0, 18.0, 0.0, 0.0, 40.0):
+        clock.time += late_s
+        await clock.advance(BEAT_S)
+        said.append(one.pressure().partition("was up to ")[2].partition(" s late")[0])
+    task.cancel()
+
+    assert said[:4] == ["4.5", "4.5", "4.5", "17.5"]
+
+
 async def test_a_process_that_does_not_end_in_time_is_ended(
     scene: tuple[Supervision, FakeClock, list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

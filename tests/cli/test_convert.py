@@ -80,6 +80,19 @@ def test_the_report_fits_a_terminal_of_80_columns() -> None:
     assert all(each.sentence in text for each in converted.report)
 
 
+def test_the_report_is_a_table_where_the_longest_line_fits() -> None:
+    """By one column more or less, and where some of its lines would fit."""
+    documents = read_documents("policy.yaml", POLICY.encode())
+    converted = convert_documents(documents, CHECKS, PLUGINS, keep_behaviour=False)
+    table = list(report_lines(converted, wide=False, width=None))
+    lengths = sorted({len(line) for line in table})
+
+    tables = [list(report_lines(converted, wide=False, width=width)) == table for width in lengths]
+
+    assert len(lengths) > 2
+    assert tables == [False] * (len(lengths) - 1) + [True]
+
+
 @pytest.mark.parametrize("width", [None, 80])
 def test_names_of_a_file_cannot_steer_the_terminal(width: int | None) -> None:
     """They are shown with their control characters escaped."""

@@ -103,6 +103,7 @@ async def scheduling(batches: list[list[Any]]) -> Any:
         list(scene.cache.waiting),
         (queue, scene.queue.depths(), scene.queue.listens),
         {group.key: (list(group.members), group.present) for group in scene.groups},
+        sorted(scene.reports._due),
         (list(orphans.pending), sorted(orphans.seen)),
         sorted(scene.observer.skipped),
         scene.observer.failures,
@@ -127,8 +128,11 @@ async def rebalancing(batches: list[list[Any]]) -> Any:
 
 #: Pods on one node.
 ROW = [a_pod(f"p{number}", node="n0") for number in range(FEWEST)]
+#: The last of them is a member of a gang.
+WITH_A_MEMBER = [*ROW[1:], a_pod("p0", node="n0", labels={GROUP_LABEL: "gang"})]
 
 
+@example([[PodAdded(each) for each in WITH_A_MEMBER]])
 @example([[PodAdded(a_pod("p3", schedulerName="s"))], [PodAdded(each) for each in ROW]])
 @settings(max_examples=30)
 @given(st.lists(st.one_of(rows, others), max_size=8))

@@ -102,7 +102,7 @@ def test_sets_merge_as_upstream(plugins: dict[str, Any], filters: list[str], wei
             {"score": PluginSet((Enabled("Pool"),))},
             {},
             "spec.scheduling.plugins.score.enabled[0].name",
-            "has no score",
+            'plugin "Pool" has no score; it has filter',
             id="not-at-this-point",
         ),
         pytest.param(

@@ -29,6 +29,10 @@ PLURALS = {
     "ResourceClaim": "resourceclaims",
 }
 
+#: The version and the name of PodGroups of the core API.
+CORE_VERSION = "scheduling.k8s.io/v1alpha2"
+CORE = "podgroups.v1alpha2.scheduling.k8s.io"
+
 Document = dict[str, Any]
 
 
@@ -36,7 +40,8 @@ def content_of(documents: Iterable[Document], taken: datetime = NOW) -> Snapshot
     """A snapshot of these objects."""
     objects: defaultdict[str, list[bytes]] = defaultdict(list)
     for each in documents:
-        objects[PLURALS[each["kind"]]].append(json.dumps(each).encode())
+        plural = CORE if each.get("apiVersion") == CORE_VERSION else PLURALS[each["kind"]]
+        objects[plural].append(json.dumps(each).encode())
     return SnapshotContent(taken.timestamp(), "a test", objects)
 
 

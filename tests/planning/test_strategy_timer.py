@@ -1,18 +1,24 @@
 """All planners time strategies with an injected clock."""
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from planning.builders import SURROUNDINGS, Named, a_rebalancing
+from plimsoll.framework import PluginError
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Candidate
 from plimsoll.planning.planners import make_plan
-from plimsoll.planning.strategy_run import TIMER, StrategyTimer
+from plimsoll.planning.strategy_run import BUDGET, PLAN_BUDGET_S, TIMER, PlanBudget, StrategyTimer
+from plimsoll.strategies.consolidate_nodes import ConsolidateNodes
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.fakes import FakeClock
+from strategies.builders import a_strategy
 
 
 class Slow(Named):
@@ -71,3 +77,31 @@ def test_a_strategy_that_another_one_causes_to_run_is_part_of_its_time() -> None
         clock.time += 8
 
     assert timer.seconds == {"outer": 3, "inner": 12}
+
+
+@given(st.lists(st.lists(st.integers(0, 60), max_size=4), max_size=5))
+def test_the_calls_of_a_plan_share_one_budget(calls: list[list[int]]) -> None:
+    """Whatever passes between two calls is not the plan's; who asks after all is used is given up."""
+    clock, strategy = [1_000_000.0], a_strategy(ConsolidateNodes)
+    budget, used, given_up = PlanBudget(lambda: clock[0]), 0.0, []
+
+    def made(steps: list[int]) -> None:
+        nonlocal used
+        for step in steps:
+            clock[0] += step
+            used += step
+            try:
+                budget.ask(strategy)
+            except PluginError:
+                given_up.append(True)
+            else:
+                given_up.append(False)
+            assert given_up[-1] is (used > PLAN_BUDGET_S)
+            assert BUDGET.get() is budget
+
+    for steps in calls:
+        budget.within(functools.partial(made, steps))
+        assert BUDGET.get() is None
+        clock[0] += 500
+
+    assert budget.used_s == used == sum(map(sum, calls))

@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from planning.load_worlds import AROUND, MEASURED, LoadWorld, a_policy
+from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.planners import make_plan
 from plimsoll.testing.builders import a_node
@@ -26,6 +28,17 @@ def reasons(made: EvictionPlan) -> set[str]:
 
 def requesting(**amounts: int) -> dict[str, int]:
     return {name.replace("_", "-"): amount for name, amount in amounts.items()}
+
+
+@pytest.mark.parametrize("planner", Planner)
+@pytest.mark.parametrize(("strategy", "by_load"), [(LOW, True), (("ConsolidateNodes", {}), False)])
+def test_a_plan_by_load_says_what_nodes_use(planner: Planner, strategy: Any, by_load: bool) -> None:
+    """Upstream does not plan by the load book, and says nothing by it."""
+    world = LoadWorld([[8_500], [100]])
+    made = make_plan(replace(a_policy(strategy), planner=planner), world.cluster, AROUND)
+
+    says = by_load and planner is not Planner.UPSTREAM
+    assert (made.load is not None, made.hot) == (says, ("n0",) if says else ())
 
 
 def test_nodes_are_consolidated_onto_cool_ones() -> None:

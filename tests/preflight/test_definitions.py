@@ -1,28 +1,33 @@
 """Installed CustomResourceDefinitions against those of this version."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import pytest
 
 from plimsoll.api.crds import crd
 from plimsoll.api.v1alpha1 import KINDS
+from plimsoll.api.v1alpha1.eviction import Eviction
+from plimsoll.api.v1alpha1.pod_group import PodGroupResource
 from plimsoll.kube.access_reviews import right_of
-from plimsoll.preflight.definitions import judged_definitions, names
+from plimsoll.preflight.definitions import _changed, _missing, judged_definitions, names
 from plimsoll.preflight.findings import Finding, Level, Unread
 
 Obj = dict[str, Any]
 POLICIES = "schedulingpolicies.plimsoll.dev"
 
 
+@cache
+def _generated() -> dict[str, Obj]:
+    conditions = [{"type": "NamesAccepted", "status": "True"}, {"type": "Established", "status": "True"}]
+    return {kind.definition.name: {**crd(kind), "status": {"conditions": conditions}} for kind in KINDS}
+
+
 def installed() -> dict[str, Obj]:
     """All of ours, as a server has them."""
-    conditions = [{"type": "NamesAccepted", "status": "True"}, {"type": "Established", "status": "True"}]
-    return {
-        kind.definition.name: copy.deepcopy({**crd(kind), "status": {"conditions": conditions}})
-        for kind in KINDS
-    }
+    return copy.deepcopy(_generated())
 
 
 def schema(document: Obj) -> Obj:
@@ -163,3 +168,32 @@ def test_those_that_are_missing_may_be_left_out() -> None:
 
     assert POLICIES not in {each.subject for each in told}
     assert "customresourcedefinitions" in {each.subject for each in unread}
+
+
+def _parts(at: Obj, path: str = "") -> Iterator[tuple[Obj, str, str]]:
+    """Each part of a schema: what holds it, its key there, and its path if it is a field."""
+    for name, part in at.get("properties", {}).items():
+        here = f"{path}.{name}" if path else name
+        yield at["properties"], name, here
+        yield from _parts(part, here)
+    for key, mark in (("items", "[]"), ("additionalProperties", ".*")):
+        if isinstance(at.get(key), dict):
+            yield at, key, ""
+            yield from _parts(at[key], path + mark)
+
+
+@pytest.mark.parametrize("kind", [Eviction, PodGroupResource], ids=lambda kind: kind.definition.plural)
+def test_whatever_part_is_missing_on_one_side_is_named_by_its_path(kind: Any) -> None:
+    """Fields at any depth, some thirty a kind; a side that says nothing of items or other keys lacks none."""
+    wanted = crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    there = copy.deepcopy(wanted)
+    parts = list(_parts(there))
+    for holder, key, path in parts[:: len(parts) // 30 + 1]:
+        part = holder.pop(key)
+        missing = [path] if "." in path or path in ("spec", "status") else []
+        assert list(_missing(wanted, there)) == missing, (key, path)
+        assert list(_missing(there, wanted)) == []
+        assert list(_changed(wanted, there)) == list(_changed(there, wanted)) == []
+        holder[key] = part
+
+    assert {key for _, key, _ in parts} >= {"spec", "metadata"}

@@ -57,6 +57,9 @@ REACHED: dict[str, Any] = {"address": "https://k", "proxy": "http://proxy:1"}
         ),
         pytest.param((FORBIDDEN, ME), {"version": UNKNOWN, "user": "jane"}, id="no version"),
         pytest.param((Unauthorized("x", 401, ""),), {"status": 401, "message": ""}, id="wrong credentials"),
+        pytest.param(
+            (Unauthorized("x", 401, "Expired"),), {"status": 401, "message": "Expired"}, id="a reason alone"
+        ),
         pytest.param(({},), {"message": "/version has no gitVersion"}, id="another server"),
         pytest.param(({"message": "a\n" + "b " * 99},), {"message": "a" + " b" * 49}, id="its message"),
         pytest.param(
@@ -205,6 +208,12 @@ CHOSEN, SELF, ANY = (
             service_account("ops", "default", "the account of pod ops/plimsoll-1"),
         ),
         (a_survey(leases=HELD), ANY, (APIError("x", 404, "gone"),), None),
+        (
+            a_survey(leases=HELD | {("b", "plimsoll"): LEASE}),
+            ANY,
+            (APIError("x", 404, "gone"), {}),
+            service_account("ops", "default", "the account of pod ops/plimsoll-1"),
+        ),
         (a_survey(), ANY, (), None),
     ],
 )

@@ -93,6 +93,15 @@ def answers(denied: set[ReviewedRight], *policies: SchedulingPolicy) -> dict[Rev
     return {one: one not in denied for one in asked(*policies)}
 
 
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_several_policies_need_what_each_of_them_needs(first: int) -> None:
+    """In any order: no policy makes a right of another one superfluous."""
+    measuring = policy("measuring", rebalancing={"metricsProviders": [{"source": "KubernetesMetrics"}]})
+    each = [ENFORCING, PLACING, measuring]
+
+    assert asked(*each[first:], *each[:first]) >= asked(ENFORCING) | asked(PLACING) | asked(measuring)
+
+
 def test_what_stops_a_part_is_an_error_and_the_rest_a_warning() -> None:
     """Each policy says what it lacks, with the manifest."""
     denied = {ReviewedRight(EVICT), ReviewedRight(TAINT[1]), ReviewedRight(PREEMPT)}

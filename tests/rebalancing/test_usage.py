@@ -10,6 +10,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.testing.builders import a_node
 from plimsoll.testing.fakes import FakeClock, FakeMeter, RememberingObserver, settled
 from plimsoll.usage.load_feed import LoadFeed
 from plimsoll.usage.queried_sources import QueriedSources
@@ -186,18 +187,31 @@ async def test_a_node_is_not_judged_by_a_reading_from_before_a_move() -> None:
 
 
 async def test_a_query_says_nothing_of_a_node_shortly_after_a_move() -> None:
-    """Over what time it averages is not known."""
+    """Over what time it averages is not known: neither the strategy's own query, nor the provider's."""
     clock, meter = FakeClock(), FakeMeter()
     collector = a_collector(meter, clock)
-    meter.samples = [Sample({"instance": "n1"}, 0.9), Sample({"instance": "n2"}, 0.1)]
-    touched = {"n1": clock.now()}
+    names, touched = ("n1", "n2"), {"n1": clock.now()}
+    cluster = {name: a_node(name) for name in names}
+    own, shared = a_spec(BY_QUERY, PROMETHEUS), a_spec(BY_QUERIES, QUERIES)
 
-    before = await collector.measure(a_spec(BY_QUERY, PROMETHEUS), {}, touched)
+    async def measured() -> list[list[str]]:
+        now = clock.now()
+        meter.vectors = {
+            "load": [Sample({"instance": name}, 0.5) for name in names],
+            "node_cpu": [Sample({"node": name}, 1.0, now) for name in names],
+            "node_io": [Sample({"node": name}, 0.1, now) for name in names],
+        }
+        by_own = await collector.measure(own, cluster, touched)
+        by_shared = await collector.measure(shared, cluster, touched)
+        samples = (by_own.samples or {})["load"]
+        return [[each.labels["instance"] for each in samples], sorted(by_shared.queried or {})]
+
+    before = await measured()
     await clock.advance(STALE_S)
-    after = await collector.measure(a_spec(BY_QUERY, PROMETHEUS), {}, touched)
+    after = await measured()
 
-    assert [each.labels["instance"] for each in (before.samples or {})["load"]] == ["n2"]
-    assert [each.labels["instance"] for each in (after.samples or {})["load"]] == ["n1", "n2"]
+    assert before == [["n2"], ["n2"]]
+    assert after == [["n1", "n2"], ["n1", "n2"]]
 
 
 async def test_a_move_is_not_repeated_for_the_load_that_it_took_away() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 from devices.builders import DRIVER, a_class, a_device, a_slice, fill
 from planning.device_worlds import a_made_claim, a_user
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.devices_wanted import wanted_devices
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.resource_claim import ResourceClaim
@@ -13,7 +14,7 @@ from plimsoll.strategies.consolidate_nodes import ConsolidateNodes
 from plimsoll.strategies.defragment_resource import DefragmentResource
 from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
 from plimsoll.testing.builders import a_cluster, a_node
-from strategies.builders import a_strategy
+from strategies.builders import a_context, a_strategy
 from strategies.making_room import moves_of, planned, served
 
 
@@ -87,6 +88,30 @@ def test_room_is_made_in_one_link_group() -> None:
     )
 
     assert moves_of(found) == [("z", "b", "a")]
+
+
+def test_nodes_that_lack_fewer_devices_are_looked_at_first() -> None:
+    """By the devices that may be allocated: an incomplete pool gives none, and lacks none."""
+    free = {"a": 0, "b": 1, "c": 2, "d": 1, "e": 2}
+    context = a_context([a_node(name) for name in free])
+    book = context.cluster.objects.ledger(DeviceBook)
+    sizes = {name: 1 if name == "d" else 2 for name in free}
+    slices = [
+        a_slice(name, [a_device(f"d{at}", attributes={"link": {"int": at}}) for at in range(size)])
+        for name, size in sizes.items()
+    ]
+    part = {"name": "e-part", "generation": 1, "resourceSliceCount": 2}
+    fill(book, [*slices, a_slice("e", [a_device("d0")], name="e-part", pool=part)])
+    for name in "ab":
+        taken = [f"d{at}" for at in range(2 - free[name])]
+        book.set_claim(a_made_claim(f"on-{name}", name, taken, count=len(taken)))
+    book.set_claim(a_made_claim("in-part", "e-part", ["d0"]))
+    pod = waiting(context.cluster, 2, constraints=[{"matchAttribute": f"{DRIVER}/link"}])
+
+    wanted = wanted_devices(context.cluster.templates.info(pod), context)
+
+    assert wanted is not None
+    assert [context.cluster.nodes[row].name for row in wanted.rows(context)] == ["c", "e", "b", "a"]
 
 
 def test_nothing_moves_where_it_would_not_be_enough() -> None:

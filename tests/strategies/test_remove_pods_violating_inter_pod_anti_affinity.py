@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.strategies.remove_pods_violating_inter_pod_anti_affinity import (
@@ -123,15 +125,20 @@ def test_rules_of_several_labels_and_of_none() -> None:
     assert moved([a_replica("p1", affinity=any_foo), rival]) == ["p1"]
 
 
-def test_a_selector_that_means_nothing_is_no_rule() -> None:
-    """Upstream passes over a term whose selector cannot be parsed."""
-    term = {
-        "topologyKey": REGION,
-        "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Bogus"}]},
-    }
-    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+@pytest.mark.parametrize(
+    ("operators", "goes"),
+    [(["Bogus"], []), (["Exists", "Bogus"], ["p1"]), (["Bogus", "Exists"], [])],
+    ids=["alone", "after a rule", "before a rule"],
+)
+def test_a_selector_that_means_nothing_ends_the_rules(operators: list[str], goes: list[str]) -> None:
+    """Upstream looks at no term from the one on whose selector cannot be parsed."""
+    terms = [
+        {"topologyKey": REGION, "labelSelector": {"matchExpressions": [{"key": "a", "operator": operator}]}}
+        for operator in operators
+    ]
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
-    assert moved([a_replica("p1", affinity=affinity), a_replica("p2")]) == []
+    assert moved([a_replica("p1", affinity=affinity), a_replica("p2", labels={"a": "b"})]) == goes
 
 
 COST = "controller.kubernetes.io/pod-deletion-cost"

@@ -1,6 +1,9 @@
 """Slots in flight: each is given to one holder, and a waiter for one comes before a waiter for several."""
 
 import asyncio
+from collections.abc import Callable
+
+import pytest
 
 from plimsoll.testing.fakes import settled
 from plimsoll.timing.slots import Slots
@@ -33,6 +36,41 @@ async def test_one_free_slot_is_enough_after_a_moment() -> None:
     await several
 
     assert not slots.are_taken
+
+
+@pytest.mark.parametrize("end", ["enough", "called off"])
+async def test_the_patience_of_one_wait_ends_no_later_one(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first wait ended before its moment was over; the second has a moment of its own."""
+    loop, later = asyncio.get_running_loop(), list[tuple[asyncio.Handle, Callable[[], None]]]()
+
+    def call_later(_: float, call: Callable[[], None]) -> asyncio.Handle:
+        later.append((asyncio.Handle(call, (), loop), call))
+        return later[-1][0]
+
+    monkeypatch.setattr(loop, "call_later", call_later)
+    slots = Slots(0)
+    waits = []
+    for _ in range(2):
+        waits.append(asyncio.create_task(slots.until_free(2)))
+        await settled()
+        slots.release()
+        if len(waits) == 1:
+            if end == "enough":
+                slots.release()
+                slots.take()
+            else:
+                waits[0].cancel()
+            await settled()
+            slots.take()
+
+    (first, end_first), (second, end_second) = later
+    if not first.cancelled():
+        end_first()
+    await settled()
+    assert (waits[0].done(), waits[1].done(), second.cancelled()) == (True, False, False)
+    end_second()
+    await waits[1]
+    assert second.cancelled()
 
 
 async def test_a_slot_of_a_cancelled_waiter_is_handed_on() -> None:

@@ -320,8 +320,9 @@ def test_tests_run_in_a_copy_of_the_tree(tree: Any, tmp_path_factory: Any) -> No
     """The checkout stays as it is, and what is not committed yet is tested, too."""
     (tree / NEAR).parent.mkdir(parents=True)
     (tree / NEAR).write_text(
-        "from plimsoll.cluster.book import Book\n\ndef test_room():\n    book = Book()\n    book.left = 3\n"
-        "    book.count()\n    assert book.left == 0\n"
+        "import pytest\n\nfrom plimsoll.cluster.book import Book\n\n"
+        "@pytest.mark.parametrize('text', ['a - b :: [c d]'])\ndef test_room(text):\n    book = Book()\n"
+        "    book.left = 3\n    book.count()\n    assert book.left == 0\n"
     )
     for package in ("plimsoll", "plimsoll/cluster"):
         (tree / "client" / package / "__init__.py").touch()
@@ -335,8 +336,10 @@ def test_tests_run_in_a_copy_of_the_tree(tree: Any, tmp_path_factory: Any) -> No
     assert not (scratch.folder / "long.log").exists()
     with scratch.with_fault(fault, Place(PATH, 14)):
         assert (tree / PATH).read_text() == BOOK
-        assert scratch.failing(NEAR, cap_s=30) == f"{NEAR}::test_room"
-    assert scratch.failing(NEAR, cap_s=30) == ""
+        found = scratch.failing(NEAR, cap_s=30)
+        assert found == f"{NEAR}::test_room[a - b :: [c d]]"
+        assert scratch.failing(found, cap_s=30) == found
+    assert scratch.failing(found, cap_s=30) == ""
 
 
 def test_the_list_that_is_kept_spans_the_product() -> None:

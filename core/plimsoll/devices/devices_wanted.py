@@ -7,7 +7,7 @@ import numpy as np
 
 from plimsoll.devices.allocator import first_found
 from plimsoll.devices.book import DeviceBook
-from plimsoll.devices.device_blocks import usable_devices
+from plimsoll.devices.device_blocks import open_devices, usable_devices
 from plimsoll.devices.pod_devices import PodDevices, pod_devices
 from plimsoll.devices.requests import MissingClassError
 from plimsoll.devices.search_limits import STEPS_A_SECOND
@@ -47,8 +47,7 @@ class DevicesWanted:
             least = sum(each.least for each in self._devices.wanted(row))
             pools = book.slices.pools_of(context.cluster.nodes[row])
             if least and least <= usable_devices(pools):
-                taken = sum(book.taken.is_consumed(each.id) for pool in pools for each in pool.devices)
-                missing = max(least - (usable_devices(pools) - taken), 0)
+                missing = max(least - open_devices(pools, book.taken), 0)
                 if self._codes[row] or self.deficit(row, context).any():
                     found.append((missing, name, row))
         return [row for _, _, row in sorted(found)[:MOST_NODES]]

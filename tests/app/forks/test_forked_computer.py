@@ -64,6 +64,19 @@ async def test_an_answer_and_a_failure_come_back() -> None:
     assert is_gone(int(pid))
 
 
+async def test_a_child_keeps_what_it_may_write_to() -> None:
+    """Standard output and error are the operator's; all else that was open leads nowhere."""
+    with socket.socket() as other:
+        numbers = (1, 2, other.fileno())
+
+        def look() -> bytes:
+            return "\n".join(str(Path(f"/proc/self/fd/{each}").readlink()) for each in numbers).encode()
+
+        ours, theirs = look(), await ForkedComputer().compute(look)
+
+    assert theirs.split(b"\n") == [*ours.split(b"\n")[:2], b"/dev/null"]
+
+
 async def test_a_child_answers_one_question_after_the_other() -> None:
     """With what it has learned from those before; a question that it cannot answer does not end it."""
     heard: list[bytes] = []

@@ -8,6 +8,7 @@ from inspection.contents import NOW, a_node_document, a_pod_document, a_policy_d
 from plimsoll.inspection.explanations.node import NodePolicyView, explain_node
 from plimsoll.inspection.explanations.placed_pod import ScoredNode
 from plimsoll.inspection.explanations.pod import explain_pod
+from plimsoll.inspection.load import node_loads
 from plimsoll.inspection.state import ClusterState
 from plimsoll.ports.usage import UsageReading
 from plimsoll.snapshots.content import UsageContent
@@ -69,6 +70,18 @@ def scored(state: ClusterState, pod: str) -> dict[str, ScoredNode]:
     found = explain_pod(state, "shop", pod).placed
     assert found is not None
     return {each.node: each for each in found.scores}
+
+
+def test_nodes_say_how_old_their_readings_are() -> None:
+    """By the state's own clock; one that there is not has no age."""
+    ages = {"a": 0.0, "b": 0.4, "c": 399.96}
+    content = replace(
+        content_of([policy(), *(a_node_document(name) for name in "abcd")]),
+        usage=UsageContent([reading(name, 1.0, age) for name, age in ages.items()], []),
+    )
+    found = {each.node: each.age_seconds for each in node_loads(ClusterState.of(content)).nodes}
+
+    assert found == {"a": 0.0, "b": 0.4, "c": 400.0, "d": None}
 
 
 def test_a_placed_pod_says_what_each_node_would_use_with_it() -> None:

@@ -125,3 +125,21 @@ def test_a_pod_whose_claim_does_not_exist_has_no_nearest_miss() -> None:
     misses = nearest_misses(Examination(ProfileScheduler(PROFILE, cluster), cluster.templates.info(pod)))
 
     assert misses == []
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 9])
+def test_so_many_misses_are_shown_each_of_another_kind(limit: int) -> None:
+    """The nearest of each set of plugins that refuse, as long as there are more."""
+    nodes = (
+        a_node("short", cpu="3880m"),
+        a_node("shorter", cpu="3"),
+        a_node("tainted", cpu="8", taints=["dedicated=gpu:NoSchedule"]),
+        a_node("both", cpu="3900m", taints=["dedicated=gpu:NoSchedule"]),
+        a_node("closed", cpu="8", unschedulable=True),
+    )
+    cluster = a_cluster(nodes)
+    examination = Examination(ProfileScheduler(PROFILE, cluster), cluster.templates.info(a_pod(cpu="4")))
+
+    misses = [each.node for each in nearest_misses(examination, limit)]
+
+    assert misses == ["short", "closed", "tainted", "both"][:limit]

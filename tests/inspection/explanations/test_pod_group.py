@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from inspection.contents import a_node_document, a_pod_document, a_policy_document, content_of
+from inspection.contents import CORE_VERSION, a_node_document, a_pod_document, a_policy_document, content_of
 from plimsoll.cli.views.explain_pod_group import pod_group_view
 from plimsoll.inspection.explanations.pod import explain_pod
 from plimsoll.inspection.explanations.pod_group import PodGroupExplanation, explain_pod_group
@@ -106,6 +106,32 @@ def test_members_and_domains_say_where_each_would_go() -> None:
     assert [(each.value, each.members, each.would) for each in found.domains] == [("a", 0, 3), ("b", 0, 1)]
     assert [each.would for each in found.members] == ["a-0", "a-1", "a-2", "b-0"]
     assert f"Members preferably in one domain of {RACK}" in pod_group_view(found)
+
+
+@pytest.mark.parametrize("has_core", [True, False])
+@pytest.mark.parametrize("has_ours", [True, False])
+@pytest.mark.parametrize("members_of", ["core", "ours", "both"])
+def test_of_two_groups_of_a_name_the_one_that_exists_is_explained(
+    has_core: bool, has_ours: bool, members_of: str
+) -> None:
+    """That of the core API if both do, and if neither does the one whose pods are there."""
+    documents = racks(a=3)
+    if has_core:
+        documents.append({**a_group(2), "apiVersion": CORE_VERSION})
+        documents[-1]["spec"] = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    if has_ours:
+        documents.append(a_group(2))
+    for pod, side in zip(members(2), ("core", "ours"), strict=True):
+        if members_of in (side, "both"):
+            if side == "core":
+                del pod["metadata"]["labels"]["plimsoll.dev/pod-group"]
+                pod["spec"]["schedulingGroup"] = {"podGroupName": "train"}
+            documents.append(pod)
+
+    found = explained(*documents)
+
+    is_core = has_core or (not has_ours and members_of != "ours")
+    assert found.api_group == ("scheduling.k8s.io" if is_core else "plimsoll.dev")
 
 
 def test_a_group_that_does_not_exist_has_no_explanation() -> None:

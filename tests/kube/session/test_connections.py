@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.kube.session.connections import Wire, _Connection
+from plimsoll.kube.session.connections import HEADS, Wire, _Connection
 from plimsoll.kube.session.response_parser import FRAMING_BYTES, Response
 
 OK = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
@@ -276,6 +276,21 @@ async def test_what_must_not_be_sent_is_not_even_after_a_wait_for_a_connection()
         with pytest.raises(ConnectionAbortedError):
             await second
         assert len(server.requests) == 1
+
+
+async def test_heads_are_kept_for_requests_alike_and_not_for_ever() -> None:
+    """Tokens are replaced: each request has its own, and old ones do not add up."""
+    async with wired() as (_, wire):
+        heads, most = [], 0
+        for number in range(3 * HEADS):
+            headers = {"Authorization": f"Bearer {number}"}
+            head = wire._head(headers)
+            heads.append(wire._head(dict(headers)) is head)
+            assert f"Authorization: Bearer {number}\r\n".encode() in head
+            most = max(most, len(wire._heads))
+
+    assert all(heads)
+    assert most == HEADS
 
 
 async def test_a_header_of_two_lines_is_not_sent() -> None:

@@ -11,13 +11,14 @@ import sys
 import threading
 from typing import TYPE_CHECKING, cast
 
+import aiohttp
 import pytest
 import yaml
 
 from plimsoll.cli.callers.pod_proxy import ask_pod
 from plimsoll.kube.session.credentials import loader
 from plimsoll.kube.session.http_client import opened_client
-from plimsoll.kube.session.http_transport import HTTPTransport
+from plimsoll.kube.session.http_transport import HTTPTransport, tls_of
 from plimsoll.kube.session.session import Session, connected
 from roadstead.certificates import loopback_identity
 
@@ -97,6 +98,52 @@ async def test_a_command_that_is_broken_off_leaves_no_socket(
 
     gc.collect()  # it would find the socket
     assert heard.is_set()
+
+
+async def test_no_socket_outlives_the_client_however_far_it_has_come(
+    deaf: tuple[Path, threading.Event],
+) -> None:
+    """One was refused, one waits for the server's part of TLS, one for an answer."""
+    kubeconfig, heard = deaf
+    made: list[socket.socket] = []
+
+    def make(family: int, kind: int, protocol: int) -> socket.socket:
+        made.append(one := socket.socket(family, kind, protocol))
+        return one
+
+    hello = asyncio.Event()
+
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        hello.set()
+        await reader.read()
+        writer.close()
+
+    loaded = await loader(kubeconfig)()
+    (cluster,) = yaml.safe_load(kubeconfig.read_text())["clusters"]
+    with socket.socket() as refusing:
+        refusing.bind(("127.0.0.1", 0))
+        refused = refusing.getsockname()[1]
+        silent = await asyncio.start_server(greet, "127.0.0.1", 0)
+        async with opened_client(tls_of(loaded.configuration), has_proxies=False, make_socket=make) as client:
+            with pytest.raises(aiohttp.ClientConnectionError):
+                await client.get(f"https://127.0.0.1:{refused}/")
+            asking = [
+                asyncio.ensure_future(client.get(f"{server}/"))
+                for server in (
+                    cluster["cluster"]["server"],
+                    f"https://127.0.0.1:{silent.sockets[0].getsockname()[1]}",
+                )
+            ]
+            await asyncio.to_thread(heard.wait, 60)
+            await hello.wait()
+        open_still = [each.fileno() >= 0 for each in made]
+        ends = await asyncio.gather(*asking, return_exceptions=True)
+        silent.close()
+
+    assert len(made) >= 3
+    assert not any(open_still)
+    assert all(isinstance(each, aiohttp.ClientError) for each in ends)
 
 
 async def test_a_watch_whose_other_end_is_gone_ends(

@@ -296,8 +296,8 @@ def test_records_are_taken_over_in_order() -> None:
 RECORDS = st.builds(
     found,
     st.sampled_from([None, *Phase]),
-    st.sampled_from([STANDS, LEAVES, GONE]),
-    st.sampled_from(["Sent", "Requested", "TakingBack", "Accepted", "Left", "anything"]),
+    st.sampled_from([STANDS, replace(STANDS, in_progress=True), LEAVES, GONE]),
+    st.sampled_from(["Sent", "Requested", "TakingBack", "Accepted", "Deferred", "Left", "anything"]),
     rollout=st.none()
     | st.builds(
         rollout,

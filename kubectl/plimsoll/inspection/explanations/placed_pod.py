@@ -16,6 +16,7 @@ from plimsoll.inspection.refusal_reasons import remedy_of
 from plimsoll.inspection.state import ClusterState
 from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.counted import counted
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.context import SETTLING_S
 from plimsoll.planning.moves import (
@@ -275,5 +276,5 @@ def _settling(state: ClusterState, context: PlanningContext, pod: PodInfo) -> li
         default=state.now,
     )
     left = max(1, round((ended + SETTLING_S - state.now) / 60))
-    text = f"it replaces a pod that was moved within the hour, and stays for {left} more minutes"
+    text = f"it replaces a pod that was moved within the hour, and stays for {counted(left, 'more minute')}"
     return [_hold("MovedRecently", text)]
