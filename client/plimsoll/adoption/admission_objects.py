@@ -1,4 +1,4 @@
-"""Writes the admission objects of a policy with ``spec.scheduling.adopt``.
+"""Decides which pods a policy adopts: the admission objects of ``spec.scheduling.adopt``.
 
 A MutatingAdmissionPolicy sets ``spec.schedulerName`` of new pods. Its parameter is the SchedulingPolicy
 itself: pods are adopted while that exists, is not suspended, still says ``adopt``, and has the condition

@@ -1,4 +1,4 @@
-"""Reads SchedulingPolicies: working parts, names that nearly match, conditions written earlier."""
+"""Words the conditions of SchedulingPolicies: what works (Ready), names that nearly match, earlier conditions."""
 
 import difflib
 from collections.abc import Iterable, Mapping

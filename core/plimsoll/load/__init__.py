@@ -1,4 +1,4 @@
-"""Decides what nodes and pods are expected to use, in one book for both wings (docs/adr/0034-real-load.md).
+"""Sums up what nodes and pods are expected to use, in one book for both wings (docs/adr/0034-real-load.md).
 
 Readings:
     :mod:`~plimsoll.load.readings` are what one source measured, and the settings by which they are judged:
@@ -16,7 +16,8 @@ Answers:
     :mod:`~plimsoll.load.load_change` is what a move does to two nodes, :mod:`~plimsoll.load.load_fall` says
     of which nodes the load has fallen, and :mod:`~plimsoll.load.summary` describes the whole cluster.
 
-``plimsoll.usage`` reads the sources, smooths what they measured and updates the book,
+``plimsoll.usage`` reads the sources, decides which readings are fresh (its ``load_keeper``) and updates the
+book,
 ``plimsoll.planning.load`` decides what load means for moves, and the plugin ``plimsoll.plugins.node_load``
 what it means for placement.
 """

@@ -1,4 +1,4 @@
-"""Decides on nodes for several pods together, on a fork: for as many as are needed, or for none.
+"""Chooses topology domain and nodes for several pods together, on a fork: for as many as needed, or for none.
 
 The pods go through the ordinary cycle in turn on a copy of the cluster that is then thrown away; each sees
 the earlier ones as placed. Nothing is assumed here. The caller assumes all placements of a feasible decision

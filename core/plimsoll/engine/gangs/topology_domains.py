@@ -1,4 +1,4 @@
-"""Topology domains: the nodes with one value of a label, in the order in which a group tries or fills them.
+"""Orders topology domains, the nodes with one value of a label: a group tries or fills them in this order.
 
 A group is placed in one domain. Domains with room for all of its members go first, the smallest room first,
 so that large domains stay whole for large groups; then those with room for the most members. Room is counted

@@ -1,4 +1,6 @@
-"""Thresholds and the choice of pods, shared by LowNodeUtilization and HighNodeUtilization.
+"""Judges thresholds as arguments, and chooses the pods that leave, for Low- and HighNodeUtilization.
+
+Which nodes are over- or under-used is decided in the strategies themselves.
 
 Formula, for each candidate of a source node::
 

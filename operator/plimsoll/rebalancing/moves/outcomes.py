@@ -1,4 +1,6 @@
-"""Outcomes that several ways of moving pods share: the pod leaves, its replacement, the end.
+"""Names how moves end, in all ways of moving pods: phase, reason and message that close a record.
+
+What a replacement has come to is decided before, in :mod:`plimsoll.rebalancing.moves.sightings`.
 
 Each function is a transition, or adds to the step of a transition that calls it. A landing has the phase,
 reason and message that close the record of a move.

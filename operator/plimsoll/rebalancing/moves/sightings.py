@@ -1,4 +1,4 @@
-"""Finds the replacements of moved pods: turns watch events into events of moves.
+"""Finds the replacements of moved pods, and decides whether each is seen, running, ready or returned.
 
 A replacement is a pod of the same controller that did not exist when its predecessor's eviction was sent.
 Each is credited to one move only, the one that waits longest. A credited pod that fails, is terminating or
