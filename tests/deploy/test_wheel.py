@@ -9,12 +9,14 @@ import sys
 import tomllib
 import zipfile
 from email import message_from_bytes
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
+from built_once import built_once
 from deploy.installation import here, link, required
 from deploy.released import FIRST, released
 from plimsoll.version import __version__
@@ -42,10 +44,29 @@ def released_wheel(name: str) -> Path:
     return found
 
 
+@cache
+def opened() -> Path:
+    """The files of each wheel, in a folder of its name: what one test compiles there serves all others."""
+
+    def build(folder: Path) -> None:
+        for wheel in (released() / FIRST).glob("*.whl"):
+            zipfile.ZipFile(wheel).extractall(folder / wheel.name.partition("-")[0])
+
+    return built_once("wheels", {"release": released().name.encode()}, build)
+
+
 def unpacked(folder: Path, *names: str) -> Path:
-    """A folder with nothing but these wheels and what they require."""
+    """A folder with nothing but these wheels and what they require, by links.
+
+    Parts of a namespace are linked one by one, as several wheels have some.
+    """
     for name in names:
-        zipfile.ZipFile(released_wheel(name)).extractall(folder)
+        for top in (opened() / name).iterdir():
+            is_namespace = top.is_dir() and top.suffix != ".dist-info" and not (top / "__init__.py").exists()
+            for each in top.iterdir() if is_namespace else (top,):
+                target = folder / each.relative_to(opened() / name)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.symlink_to(each)
     link(required([*metadata.distributions(path=[str(folder)])]), folder)
     return folder
 
