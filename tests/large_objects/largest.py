@@ -56,6 +56,22 @@ WORDS = {
 #: The same by type and field.
 WORDS_OF = {("V1Toleration", "operator"): "Equal"}
 
+#: Elements of lists and maps that an API server accepts: resource.k8s.io/v1 of Kubernetes v1.36, types.go.
+MOST_ELEMENTS = {
+    "requests": 32,
+    "constraints": 32,
+    "config": 32,
+    "firstAvailable": 8,
+    "selectors": 32,
+    "tolerations": 16,
+    "devices": 128,
+    "sharedCounters": 8,
+    "counters": 32,
+    "consumesCounters": 2,
+    "results": 32,
+    "reservedFor": 256,
+}
+
 #: Types with many fields of which an element needs only some.
 SLIM = {
     "V1NodeSelectorTerm": {"matchExpressions"},
