@@ -241,3 +241,16 @@ def test_parts_are_looked_through_when_twice_as_many_are_there(monkeypatch: pyte
         assert len(parts) <= 2 * 4103 + 1
     assert looks[3:] == [8207, 1025, 1025]
     assert len(parts) <= 1025
+
+
+def test_the_many_small_parts_of_an_object_that_has_gone_are_dropped_although_none_is_new() -> None:
+    """A node's images are shared one by one."""
+    parts: EqualParts[dict[str, str]] = EqualParts()
+    held = [parts.shared({"image": str(number)}) for number in range(5000)]
+    del held
+    usual = parts.shared({"image": "usual"})
+    for _ in range(20_000):
+        parts.shared({"image": "usual"})
+
+    assert len(parts) == 1
+    assert parts.shared({"image": "usual"}) is usual

@@ -7,6 +7,7 @@ object (a volume with two sources), the object is larger than any that it accept
 
 import json
 import types
+from collections.abc import Callable, Iterator
 from collections.abc import Mapping as Map
 from functools import cache
 from itertools import count
@@ -54,6 +55,22 @@ WORDS = {
 
 #: The same by type and field.
 WORDS_OF = {("V1Toleration", "operator"): "Equal"}
+
+#: Elements of lists and maps that an API server accepts: resource.k8s.io/v1 of Kubernetes v1.36, types.go.
+MOST_ELEMENTS = {
+    "requests": 32,
+    "constraints": 32,
+    "config": 32,
+    "firstAvailable": 8,
+    "selectors": 32,
+    "tolerations": 16,
+    "devices": 128,
+    "sharedCounters": 8,
+    "counters": 32,
+    "consumesCounters": 2,
+    "results": 32,
+    "reservedFor": 256,
+}
 
 #: Types with many fields of which an element needs only some.
 SLIM = {
@@ -110,15 +127,13 @@ class Writer:
     def _many(self, node: Node, model: Any, name: str, size: int) -> Any:
         if isinstance(node, Array):
             inner, known = self._below(node, model, ELEMENT)
-            one = self._value(inner, known, name, 0, many=True)
-            number = max(1, size // (len(json.dumps(one, separators=(",", ":"))) + 1))
-            return [self._value(inner, known, name, 0, many=True) for _ in range(number)]
+            values = iter(lambda: self._value(inner, known, name, 0, many=True), None)
+            return list(_until(size, values, lambda one: one))
         if isinstance(node, Mapping):
             size = min(size, MOST_ANNOTATIONS) if name == "annotations" else size
             inner, known = self._below(node, model, ELEMENT)
-            value = self._value(inner, known, name, 0)
-            each = len(json.dumps({self._key(): value}, separators=(",", ":"))) - 1
-            return {self._key(): self._value(inner, known, name, 0) for _ in range(max(1, size // each))}
+            entries = iter(lambda: (self._key(), self._value(inner, known, name, 0)), None)
+            return dict(_until(size, entries, lambda entry: dict([entry])))
         return "x" * size
 
     def _below(self, node: Node, model: Any, step: str) -> tuple[Node, Any]:
@@ -177,6 +192,15 @@ class Writer:
 
     def _key(self) -> str:
         return f"{self._prefix}.io/{next(self._numbers)}"
+
+
+def _until(size: int, made: Iterator[Any], written: Callable[[Any], Any]) -> Iterator[Any]:
+    """As many of these as fit into so many bytes of JSON, one at least."""
+    for each in made:
+        yield each
+        size -= len(json.dumps(written(each), separators=(",", ":"))) + 1
+        if size <= 0:
+            return
 
 
 def _types(model: Any) -> list[Any]:

@@ -108,7 +108,7 @@ def a_column_per_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def a_cache_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TermCounts, "_sweep", lambda _: None)
+    monkeypatch.setattr(TermCounts, "_drop", lambda *_: None)
 
 
 def a_quadratic_loop(monkeypatch: pytest.MonkeyPatch) -> None:

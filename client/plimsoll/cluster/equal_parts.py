@@ -39,6 +39,7 @@ class EqualParts(Generic[PartT]):
     def __init__(self) -> None:
         self._parts: dict[bytes, _Part[PartT]] = {}
         self._sweep_at = _FIRST_SWEEP
+        self._calls = 0  #: since the latest sweep
         self._heavy: deque[bytes] = deque()
 
     def __len__(self) -> int:
@@ -53,6 +54,9 @@ class EqualParts(Generic[PartT]):
         """
         if self._heavy:
             self._look_at_one()
+        self._calls += 1
+        if self._calls > 2 * self._sweep_at:  # also if none is new: those of a large object that has gone
+            self.sweep()
         key = _ENCODER.encode(value)
         size = len(key)
         if size > _LONG:
@@ -68,7 +72,11 @@ class EqualParts(Generic[PartT]):
         return found.value
 
     def sweep(self) -> None:
-        """Drop values that no object refers to; the next sweep comes when twice as many are kept."""
+        """Drop values that no object refers to; the next sweep comes when twice as many are kept.
+
+        Where none is new it comes after four times as many calls.
+        """
+        self._calls = 0
         self._parts = {key: part for key, part in self._parts.items() if getrefcount(part.witness) > _UNUSED}
         self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._parts))
 

@@ -4,7 +4,8 @@ Pods of one owner share their labels and amounts, so a plugin that changed one w
 change it for all. It is a dict, because that is what msgspec encodes and what costs least to read.
 """
 
-from typing import Any, Never, TypeVar
+from types import NoneType, UnionType
+from typing import Annotated, Any, Never, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
@@ -41,6 +42,9 @@ LARGE = 256
 #: A map without entries: the default of every map of a kind.
 NO_ENTRIES: ReadOnlyDict[Any, Any] = ReadOnlyDict()
 
+#: Types of values without maps.
+_PLAIN = frozenset((str, int, bool, float, NoneType, Ellipsis))
+
 #: By struct class, its fields that may contain maps.
 _FIELDS: dict[type, tuple[str, ...]] = {}
 
@@ -57,7 +61,8 @@ def sealed(value: T) -> T:
         if any(part is not each for part, each in zip(parts, found, strict=True)):
             found = parts
     elif isinstance(value, msgspec.Struct):
-        for name in _FIELDS.get(kind) or _fields_of(kind):
+        fields = _FIELDS.get(kind)
+        for name in _fields_of(kind) if fields is None else fields:
             part = getattr(value, name)
             whole = sealed(part)
             if whole is not part:
@@ -67,7 +72,22 @@ def sealed(value: T) -> T:
 
 
 def _fields_of(kind: type) -> tuple[str, ...]:
-    """The fields of a struct class that may contain maps: not texts and numbers."""
+    """The fields of a struct class that may contain maps, at whatever depth."""
     fields = msgspec.structs.fields(kind)
-    _FIELDS[kind] = tuple([each.name for each in fields if each.type not in (str, int, bool, float)])
+    _FIELDS[kind] = tuple([each.name for each in fields if _may_hold_maps(each.type, frozenset((kind,)))])
     return _FIELDS[kind]
+
+
+def _may_hold_maps(kind: Any, within: frozenset[type]) -> bool:
+    """Whether a value of that type, below structs of these classes, may be a map or contain one."""
+    if kind in within or kind in _PLAIN:
+        return False
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        fields = msgspec.structs.fields(kind)
+        return any(_may_hold_maps(each.type, within | {kind}) for each in fields)
+    origin = get_origin(kind)
+    if origin is Annotated:
+        return _may_hold_maps(get_args(kind)[0], within)
+    if origin in (Union, UnionType, tuple):
+        return any(_may_hold_maps(each, within) for each in get_args(kind))
+    return True

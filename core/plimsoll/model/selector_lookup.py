@@ -37,6 +37,15 @@ class SelectorLookup(Generic[T]):
         if not pairs and not selector.matches_nothing:
             self._free[item] = None
 
+    def discard(self, selector: Selector, item: T) -> None:
+        """Remove an item that was added with that selector."""
+        for pair in anchor(selector):
+            filed = self._anchored[pair]
+            filed.pop(item, None)
+            if not filed:
+                del self._anchored[pair]
+        self._free.pop(item, None)
+
     def candidates(self, labels: Mapping[str, str]) -> Iterator[T]:
         """Each item whose selector may match; the caller must evaluate it."""
         yield from self._free

@@ -24,9 +24,9 @@ from plimsoll.model.read_only_dict import NO_ENTRIES
 NAME_FIELD = "metadata.name"
 """The one field that ``matchFields`` may name."""
 
-#: Number of compiled selectors, and of terms, that are kept; and of requirements and values in the largest of
-#: them.
-MOST_KEPT, LARGEST_KEPT = 2_048, 16
+#: Number of compiled selectors, and of terms, that are kept; of requirements and values in the largest of
+#: them; and of terms in the largest list whose terms are kept.
+MOST_KEPT, LARGEST_KEPT, FEW_TERMS = 2_048, 16, 16
 
 
 class LabelSelectorRequirement(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -217,8 +217,12 @@ NOTHING = Selector(matches_nothing=True)
 EVERYTHING = Selector()
 
 
-def compile_selector(selector: LabelSelector | None) -> Selector:
+def compile_selector(selector: LabelSelector | None, *, among: int = 1) -> Selector:
     """Compile a label selector; ``None`` selects nothing, an empty one everything.
+
+    Args:
+        selector: As written.
+        among: Number of selectors that its object has in one list: one of many is not kept for others.
 
     Raises:
         SelectorError: a requirement means nothing.
@@ -226,7 +230,7 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
     if selector is None:
         return NOTHING
     labels = selector.match_labels
-    if len(labels) <= LARGEST_KEPT and _are_few(selector.match_expressions):
+    if among <= FEW_TERMS and _are_few(selector.match_expressions, besides=len(labels)):
         return _kept(tuple(sorted(labels.items())), selector.match_expressions)
     return Selector((*_equal_to(labels), *_of_expressions(selector.match_expressions)))
 
@@ -236,10 +240,9 @@ def selector_of_labels(labels: Mapping[str, str]) -> Selector:
     return EVERYTHING.and_equal(labels)
 
 
-def _are_few(expressions: Sequence[LabelSelectorRequirement]) -> bool:
-    return len(expressions) <= LARGEST_KEPT and all(
-        len(expression.values) <= LARGEST_KEPT for expression in expressions
-    )
+def _are_few(expressions: Sequence[LabelSelectorRequirement], besides: int = 0) -> bool:
+    most = LARGEST_KEPT - besides
+    return len(expressions) <= most and sum([len(each.values) or 1 for each in expressions]) <= most
 
 
 def _compiled(
@@ -293,9 +296,12 @@ class NodeTerm(Struct, frozen=True):
         return all(requirement.matches(labels) for requirement in self.requirements)
 
 
-def compile_node_term(term: NodeSelectorTerm, where: str = "") -> NodeTerm:
-    """Compile a node selector term; a malformed one carries its error, at ``where``, and matches nothing."""
-    is_kept = _are_few(term.match_expressions) and _are_few(term.match_fields)
+def compile_node_term(term: NodeSelectorTerm, where: str = "", *, among: int = 1) -> NodeTerm:
+    """Compile a node selector term; a malformed one carries its error, at ``where``, and matches nothing.
+
+    One ``among`` many terms of an object is not kept for others.
+    """
+    is_kept = among <= FEW_TERMS and _are_few(term.match_expressions) and _are_few(term.match_fields)
     return (_kept_node_term if is_kept else _compile_node_term)(term, where)
 
 
@@ -369,6 +375,7 @@ def compile_node_matcher(
 
 def compile_node_terms(selector: NodeSelector) -> tuple[NodeTerm, ...]:
     """Compile the terms of a node selector, each with its index as its path."""
+    terms = selector.node_selector_terms
     return tuple(
-        compile_node_term(term, f"[{index}]") for index, term in enumerate(selector.node_selector_terms)
+        [compile_node_term(term, f"[{index}]", among=len(terms)) for index, term in enumerate(terms)]
     )

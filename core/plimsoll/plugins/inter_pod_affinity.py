@@ -139,7 +139,8 @@ class InterPodAffinity(
             terms += tuple([(key, index.of(pods)) for key, pods in own.anti_affinity])
         domains = _domains_with(terms, snapshot)
         if own.affinity is not None:
-            near = [(key, index.of(own.affinity).sums(key, snapshot)) for key in own.affinity_keys]
+            all_near = index.of(own.affinity)
+            near = [(key, all_near.sums(key, snapshot)) for key in own.affinity_keys]
             said.append(any(each.occupied for _, each in near))
             domains += near
         for key, each in domains:

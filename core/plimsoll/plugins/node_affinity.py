@@ -164,7 +164,7 @@ class NodeAffinity(
         """Sum of the weights of the matching terms, shape (N,)."""
         points = fwk.all_feasible(snapshot)
         for weight, term in (*_preferred(pod), *self._added):
-            points += weight * term_nodes(term, snapshot)
+            np.add(points, weight, out=points, where=term_nodes(term, snapshot))
         return points
 
     def normalize(self, state: fwk.CycleState, pod: fwk.PodInfo, scores: fwk.IntArray) -> fwk.IntArray:
@@ -210,9 +210,10 @@ def _preferred(pod: fwk.PodInfo) -> tuple[tuple[int, NodeTerm], ...]:
 
 def _weighted(preferred: tuple[PreferredSchedulingTerm, ...]) -> tuple[tuple[int, NodeTerm], ...]:
     """Weights and compiled terms, without terms that cannot add weight."""
+    among = len(preferred)
     weighted = [
-        (each.weight, compile_node_term(each.preference, f"[{index}]"))
+        (each.weight, compile_node_term(each.preference, f"[{index}]", among=among))
         for index, each in enumerate(preferred)
         if each.weight
     ]
-    return tuple((weight, term) for weight, term in weighted if not term.is_empty)
+    return tuple([(weight, term) for weight, term in weighted if not term.is_empty])

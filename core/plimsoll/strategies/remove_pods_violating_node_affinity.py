@@ -190,7 +190,10 @@ def _destinations(kind: str, pod: PodInfo, node: Node, context: StrategyContext)
 
 
 def _compiled(affinity: NodeAffinityTerms) -> Preferences:
-    return tuple((each.weight, compile_node_term(each.preference)) for each in affinity.preferred)
+    among = len(affinity.preferred)
+    return tuple(
+        [(each.weight, compile_node_term(each.preference, among=among)) for each in affinity.preferred]
+    )
 
 
 def _weight(preferences: Preferences, node: Node) -> int:

@@ -64,6 +64,8 @@ def requirement_nodes(requirement: Requirement, snapshot: Snapshot) -> BoolArray
         case "In" | "NotIn":
             # A value that no node has would be found as ABSENT and match the nodes without the label.
             known = [found for value in requirement.values if (found := label.find(value)) != ABSENT]
+            if not known:
+                return np.full(len(ids), requirement.operator == "NotIn")
             within: BoolArray = ids == known[0] if len(known) == 1 else np.isin(ids, known)
             return within if requirement.operator == "In" else ~within
         case _:

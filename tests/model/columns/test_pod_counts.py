@@ -19,6 +19,7 @@ from plimsoll.model.selectors import LabelSelector, LabelSelectorRequirement, Se
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 ZONE = "zone"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 APPS = ("web", "db")
 SELECTORS = (
     compile_selector(LabelSelector(match_labels={"app": "web"})),
@@ -237,3 +238,27 @@ def test_counts_are_the_same_with_and_without_a_column(steps: list[tuple[str, in
     for kept, truth in [*left, (counts, expected)]:
         assert kept.total == truth.total()
         assert {row: count for row, count in enumerate(kept.column.tolist()) if count} == +truth
+
+
+def test_the_terms_of_a_large_pod_go_with_it() -> None:
+    """A term that other pods have as well stays, and is counted on."""
+    shared = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "web"}}}
+    large = {**shared, "namespaces": [f"namespace-{number}" for number in range(5_000)]}
+    pods = [
+        a_pod(name, node="n0", affinity={"podAntiAffinity": {REQUIRED: terms}})
+        for name, terms in (("small", [shared]), ("large", [shared, large]))
+    ]
+    cluster = a_cluster([a_node("n0", labels={ZONE: "a"})])
+    terms = cluster.index(TermCounts)
+    infos = [cluster.templates.info(pod) for pod in pods]
+    for info in infos:
+        terms.add(info, 0)
+    assert [count.total for count in terms._counted.values()] == [2, 1]
+
+    terms.remove(infos[1], 0)
+
+    assert [count.total for count in terms._counted.values()] == [1]
+    assert list(terms._lookup.candidates({"app": "web"})) == list(terms._counted)
+    terms.remove(infos[0], 0)
+    terms.add(infos[1], 0)
+    assert [count.total for count in terms._counted.values()] == [1, 1]

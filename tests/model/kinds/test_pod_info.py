@@ -54,3 +54,22 @@ def test_requests_are_those_of_the_status_whether_or_not_it_grants_the_spec(
 
     assert info.requests == bounded(existing(pod))
     assert info.nonzero_cpu_milli == nonzero_existing(pod)["cpu"]
+
+
+def test_a_template_keeps_of_its_first_pod_only_what_decides() -> None:
+    """It may live on with other pods of its shape when the first, with a megabyte of the rest, has gone."""
+    templates = Templates()
+    owners = [{"apiVersion": "v1", "kind": "ConfigMap", "name": f"o{n}", "uid": str(n)} for n in range(17)]
+    first = a_pod(
+        "first",
+        metadata={"annotations": {"note": "x" * 1000}, "ownerReferences": owners},
+        volumes=[{"name": f"v{number}", "secret": {"secretName": "s"}} for number in range(17)],
+        status={"containerStatuses": [{"name": "main"}]},
+    )
+    assert (len(first.metadata.owner_references), len(first.spec.volumes)) == (17, 17)
+
+    sample = templates.info(first).template.sample
+
+    assert [*sample.metadata.annotations, *sample.metadata.owner_references] == []
+    assert [*sample.spec.volumes, *sample.status.container_statuses] == []
+    assert templates.info(first).template is templates.info(first).template

@@ -26,6 +26,7 @@ from plimsoll.model.kinds.requests import (
     nonzero_existing,
     unreadable,
 )
+from plimsoll.model.selectors import is_label_key
 
 MIB = 1024 * 1024
 
@@ -235,6 +236,19 @@ def test_what_does_not_fit_64_bits_is_upstreams(
 def test_scalar_resources_are_known_by_their_names(name: str, extended: bool, scalar: bool) -> None:
     """Extended ones have a domain outside kubernetes.io; huge pages and attachable volumes count too."""
     assert (is_extended(name), is_scalar(name)) == (extended, scalar)
+
+
+@given(
+    st.one_of(
+        st.text(alphabet="aZ1-._/\n", max_size=10),
+        st.builds("{}/{}".format, st.text("ab.", min_size=235, max_size=250), st.text("c-", max_size=66)),
+    )
+)
+def test_an_extended_resource_is_one_whose_quota_has_a_qualified_name(name: str) -> None:
+    """As upstream says it: ``requests.`` before the name makes the key of a label."""
+    is_divided = name.count("/") == 1 and not name.startswith(("/", "requests."))
+
+    assert is_extended(name) == (is_divided and is_label_key(f"requests.{name}"))
 
 
 @given(st.lists(wide, min_size=1, max_size=3), st.sampled_from(["1", "250m", "3Gi"]))

@@ -92,7 +92,9 @@ class TermCounts(PodIndex):
             for counts in self._counts_of(pod.template):
                 counts.add(row, -1)
                 self._unused += not counts.total
-            if self._unused > FEWEST_UNUSED and self._unused * 2 > len(self._counted):
+            if pod.template.is_heavy:
+                self._drop(pod.template.terms)
+            elif self._unused > FEWEST_UNUSED and self._unused * 2 > len(self._counted):
                 self._sweep()
 
     def move_row(self, source: int, target: int) -> None:
@@ -132,6 +134,18 @@ class TermCounts(PodIndex):
                 self._lookup.add(term.selector, term)
                 self._generation += 1
             yield counts
+
+    def _drop(self, terms: Iterable[PodTerm]) -> None:
+        """Drop those of these terms that no pod has any more."""
+        for term in terms:
+            counts = self._counted.get(term)
+            if counts is not None and not counts.total:
+                del self._counted[term]
+                self._lookup.discard(term.selector, term)
+                self._unused -= 1
+        self._generation += 1
+        self._of_template = {}
+        self._concerning = {}
 
     def _sweep(self) -> None:
         """Drop the terms that no pod has any more."""

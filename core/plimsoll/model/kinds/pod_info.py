@@ -26,6 +26,7 @@ from plimsoll.model.kinds.requests import (
     fit_score,
     grants_the_spec,
     incoming,
+    is_scalar,
     names_all,
     nonzero_existing,
     unreadable,
@@ -45,6 +46,9 @@ NO_AMOUNTS = ResourceRequirements()
 #: The resources that have a minimum in scores.
 WITH_MINIMUM = ("cpu", "memory")
 
+#: Owners or volumes above which a template keeps only those that decide.
+FEW_PARTS = 16
+
 #: A request above this (a pebibyte) makes its node's sums be computed exactly rather than by addition.
 LARGE_REQUEST = 2**50
 
@@ -53,7 +57,8 @@ class PodTemplate(msgspec.Struct, frozen=True, eq=False, weakref=True, kw_only=T
     """The common part of all pods of one shape. Compare by identity: equal shapes are the same object.
 
     Attributes:
-        sample: Some pod of this shape; read its spec, never its name, uid or status.
+        sample: Some pod of this shape, without what decides nothing; read its spec, never its name, uid or
+            status.
         owner: The controlling owner reference, or None.
         requests: Effective requests of a pod to be scheduled: cpu in milli, the rest in units.
         score_requests: Requests for NodeResourcesFit's score: 100m and 200 MiB for containers that name none.
@@ -188,7 +193,7 @@ def template_of(pod: Pod, signature: bytes, *, is_heavy: bool = False) -> PodTem
         score_requests = requests
         nonzero_requests = {name: requests.get(name, 0) for name in WITH_MINIMUM}
     else:
-        score_requests = bounded(fit_score(pod))
+        score_requests = bounded(fit_score(pod, lambda name: name in requests or is_scalar(name)))
         plain = msgspec.structs.replace(pod, status=PodStatus())
         nonzero_requests = bounded(nonzero_existing(plain))
     terms: tuple[PodTerm, ...] = ()
@@ -198,7 +203,7 @@ def template_of(pod: Pod, signature: bytes, *, is_heavy: bool = False) -> PodTem
     except SelectorError as exc:
         terms_error = str(exc)
     return PodTemplate(
-        sample=pod,
+        sample=_sample(pod),
         signature=signature,
         namespace=pod.namespace,
         labels=pod.labels,
@@ -211,6 +216,30 @@ def template_of(pod: Pod, signature: bytes, *, is_heavy: bool = False) -> PodTem
         terms_error=terms_error,
         is_heavy=is_heavy,
         _memo={},
+    )
+
+
+def _sample(pod: Pod) -> Pod:
+    """The pod without annotations and status, and without owners and volumes that decide nothing if many.
+
+    A template may live on when its first pod has gone.
+    """
+    metadata, spec = pod.metadata, pod.spec
+    owners = metadata.owner_references
+    if len(owners) > FEW_PARTS:
+        owners = () if metadata.controller is None else (metadata.controller,)
+    if len(spec.volumes) > FEW_PARTS:
+        spec = msgspec.structs.replace(spec, volumes=deciding_volumes(spec))
+    return Pod(
+        metadata=ObjectMeta(
+            name=metadata.name,
+            namespace=metadata.namespace,
+            uid=metadata.uid,
+            labels=metadata.labels,
+            owner_references=owners,
+        ),
+        spec=spec,
+        status=PodStatus(resource_claim_statuses=pod.status.resource_claim_statuses),
     )
 
 
@@ -264,7 +293,7 @@ class Templates:
                 template = self._by_signature[signature] = template_of(
                     pod, signature, is_heavy=len(shape) > HEAVY_BYTES
                 )
-                if not has_own_claims(pod):
+                if not has_own_claims(pod) and parts == parts_of(template.sample):
                     self._by_parts[parts] = template
         return info_of(pod, template, stands_in_for)
 

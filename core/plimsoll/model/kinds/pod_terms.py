@@ -63,28 +63,23 @@ def compile_terms(affinity: Affinity | None, namespace: str) -> tuple[PodTerm, .
     """
     if affinity is None:
         return ()
-    terms: list[PodTerm] = []
-    if affinity.pod_affinity is not None:
-        terms += [
-            _compile(TermKind.REQUIRED_AFFINITY, term, namespace) for term in affinity.pod_affinity.required
+    near, far = affinity.pod_affinity, affinity.pod_anti_affinity
+    written: list[tuple[TermKind, PodAffinityTerm, int]] = []
+    if near is not None:
+        written += [(TermKind.REQUIRED_AFFINITY, term, 0) for term in near.required]
+        written += [
+            (TermKind.PREFERRED_AFFINITY, each.pod_affinity_term, each.weight) for each in near.preferred
         ]
-        terms += [
-            _compile(TermKind.PREFERRED_AFFINITY, each.pod_affinity_term, namespace, each.weight)
-            for each in affinity.pod_affinity.preferred
+    if far is not None:
+        written += [(TermKind.REQUIRED_ANTI_AFFINITY, term, 0) for term in far.required]
+        written += [
+            (TermKind.PREFERRED_ANTI_AFFINITY, each.pod_affinity_term, each.weight) for each in far.preferred
         ]
-    if affinity.pod_anti_affinity is not None:
-        terms += [
-            _compile(TermKind.REQUIRED_ANTI_AFFINITY, term, namespace)
-            for term in affinity.pod_anti_affinity.required
-        ]
-        terms += [
-            _compile(TermKind.PREFERRED_ANTI_AFFINITY, each.pod_affinity_term, namespace, each.weight)
-            for each in affinity.pod_anti_affinity.preferred
-        ]
-    return tuple(terms)
+    among = len(written)
+    return tuple([_compile(kind, term, namespace, weight, among) for kind, term, weight in written])
 
 
-def _compile(kind: TermKind, term: PodAffinityTerm, namespace: str, weight: int = 0) -> PodTerm:
+def _compile(kind: TermKind, term: PodAffinityTerm, namespace: str, weight: int, among: int) -> PodTerm:
     names = frozenset(term.namespaces)
     if not names and term.namespace_selector is None:
         names = frozenset((namespace,))
@@ -94,7 +89,7 @@ def _compile(kind: TermKind, term: PodAffinityTerm, namespace: str, weight: int 
         namespaces=names,
         namespace_selector=None
         if term.namespace_selector is None
-        else compile_selector(term.namespace_selector),
-        selector=compile_selector(term.label_selector),
+        else compile_selector(term.namespace_selector, among=among),
+        selector=compile_selector(term.label_selector, among=among),
         weight=weight,
     )

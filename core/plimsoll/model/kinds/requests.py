@@ -33,7 +33,6 @@ from plimsoll.model.quantity import (
     scaled,
 )
 from plimsoll.model.read_only_dict import ReadOnlyDict
-from plimsoll.model.selectors import is_label_key
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -52,7 +51,12 @@ DEFERRED, INFEASIBLE = "Deferred", "Infeasible"
 
 _NATIVE = frozenset((CPU, MEMORY, EPHEMERAL_STORAGE))
 _LEAST = {CPU: DEFAULT_CPU_MILLI * 10**6, MEMORY: DEFAULT_MEMORY_BYTES * 10**9}
-_EXTENDED_NAME = re.compile(r"[^/]+/[^/]+")
+#: The domain and the name of an extended resource; each character is read once, for there may be 75,000.
+_EXTENDED_NAME = re.compile(
+    r"([a-z0-9]++(?:-++[a-z0-9]++)*+(?:\.[a-z0-9]++(?:-++[a-z0-9]++)*+)*+)"
+    r"/[A-Za-z0-9]++(?:[-_.]++[A-Za-z0-9]++)*+"
+)
+_LONGEST_DOMAIN, _LONGEST_NAME = 253 - len("requests."), 63
 
 Nanos = dict[str, int]
 Number = TypeVar("Number", int, Amount)
@@ -61,14 +65,21 @@ Read = Callable[[QuantityValue], Number]
 
 def bounded(requests: Mapping[str, int]) -> ReadOnlyDict[str, int]:
     """Each amount within 0..LARGEST_AMOUNT."""
+    amounts = requests.values()
+    if min(amounts, default=0) >= 0 and max(amounts, default=0) <= LARGEST_AMOUNT:
+        return ReadOnlyDict(requests)
     return ReadOnlyDict({name: max(0, min(amount, LARGEST_AMOUNT)) for name, amount in requests.items()})
 
 
 def is_extended(name: str) -> bool:
     """Whether the name is an extended resource's: ``domain/name`` outside ``kubernetes.io``."""
-    if "kubernetes.io/" in name or name.startswith("requests.") or not _EXTENDED_NAME.fullmatch(name):
+    if "kubernetes.io/" in name or name.startswith("requests."):
         return False
-    return is_label_key(f"requests.{name}")
+    found = _EXTENDED_NAME.fullmatch(name)
+    if found is None:
+        return False
+    domain = found.end(1)
+    return domain <= _LONGEST_DOMAIN and len(name) - domain - 1 <= _LONGEST_NAME
 
 
 def is_scalar(name: str) -> bool:
@@ -157,9 +168,14 @@ def nonzero_existing(pod: Pod) -> dict[str, int]:
     return {name: total.get(name, 0) for name in (CPU, MEMORY)}
 
 
-def fit_score(pod: Pod) -> dict[str, int]:
-    """Requests of a pod to be placed as NodeResourcesFit scores it: with defaults, pod level ignored."""
-    return _integers(pod, least=_LEAST, pod_level=False)
+def fit_score(pod: Pod, of: Callable[[str], bool] = is_scalar) -> dict[str, int]:
+    """Requests of a pod to be placed as NodeResourcesFit scores it: with defaults, pod level ignored.
+
+    Args:
+        pod: The pod.
+        of: Tells which names of other than native resources count.
+    """
+    return _integers(pod, least=_LEAST, pod_level=False, of=of)
 
 
 def unreadable(pod: Pod) -> Iterator[str]:

@@ -110,9 +110,10 @@ def _lacking(pod: PodInfo, node: Node, context: StrategyContext) -> str:
 
 def _terms(pod: PodInfo) -> tuple[AntiAffinityTerm, ...]:
     terms = []
-    for term in pod.template.sample.spec.required_anti_affinity:
+    written = pod.template.sample.spec.required_anti_affinity
+    for term in written:
         try:
-            selector = compile_selector(term.label_selector)
+            selector = compile_selector(term.label_selector, among=len(written))
         except SelectorError:
             break
         namespaces = frozenset(term.namespaces or (pod.namespace,))

@@ -138,19 +138,19 @@ def constraints_of(plugin: SpreadsPods, template: PodTemplate, objects: ClusterO
 def own_constraints(template: PodTemplate, own: Iterable[TopologySpreadConstraint]) -> Constraints:
     """The constraints in a template's pod spec, or the error of one that cannot be parsed."""
     try:
-        pairs = [(each, selector_of(each, template.labels)) for each in own]
+        pairs = [(each, selector_of(each, template.labels, len(own))) for each in own]
     except SelectorError as exc:
         return Constraints(problem=str(exc))
     return compiled(template, pairs, all_keys_required=True)
 
 
-def selector_of(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> Selector:
-    """The pods that a constraint counts for a pod with these labels.
+def selector_of(constraint: TopologySpreadConstraint, labels: Mapping[str, str], among: int = 1) -> Selector:
+    """The pods that a constraint, ``among`` as many of its pod, counts for a pod with these labels.
 
     Raises:
         SelectorError: The selector is invalid.
     """
-    return compile_selector(constraint.label_selector).and_equal(
+    return compile_selector(constraint.label_selector, among=among).and_equal(
         {key: labels[key] for key in constraint.match_label_keys if key in labels}
     )
 
