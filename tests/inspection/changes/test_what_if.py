@@ -142,6 +142,21 @@ def test_an_added_node_takes_what_waits_and_its_daemon_pod_first() -> None:
     assert answer.nodes[0].after.cpu_milli == 2000  # type: ignore[union-attr]
 
 
+def test_a_node_of_the_most_common_kind_is_of_the_cluster_as_it_was() -> None:
+    """Nodes that were added before do not make their kind more common."""
+    state = a_state(a_node("small", cpu="1"), a_node("large-1", cpu="8"), a_node("large-2", cpu="8"))
+    added = [AddNode("a", "small"), AddNode("b", "small"), AddNode("c"), AddNode("d", "a")]
+
+    answer = what_if(state, added)
+
+    assert {each.node: each.after and each.after.cpu_milli for each in answer.nodes} == {
+        "a": 1000,
+        "b": 1000,
+        "c": 8000,
+        "d": 1000,
+    }
+
+
 def test_changes_are_made_in_their_order() -> None:
     """Cordoned first, the node takes nothing; scaled first, it does."""
     state = a_state(a_node("n1"), web(0, "n1"))
