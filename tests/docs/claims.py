@@ -15,6 +15,7 @@ PAGES = (
     "docs/metrics.md",
     "docs/preemption.md",
     "docs/rebalancing.md",
+    *(f"docs/rebalancing/{each.name}" for each in sorted((ROOT / "docs/rebalancing").glob("*.md"))),
 )
 WORDS = re.compile(r"(?<!-)(?<!the )(?<!The )\b(only|never)\b")
 #: Words by which a sentence is known.

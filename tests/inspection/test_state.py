@@ -3,6 +3,7 @@
 import pytest
 
 from inspection.contents import a_node_document, a_pod_document, a_policy_document, content_of
+from plimsoll.inspection.namespace_shares import namespace_shares
 from plimsoll.inspection.state import ClusterState
 from plimsoll.planning.moves import workload_of
 from plimsoll.planning.planners import make_plan
@@ -110,3 +111,41 @@ def test_what_cannot_be_read_is_said() -> None:
 
     assert [(each.resource, each.name) for each in state.objects.skipped] == [("pods", "shop/odd")]
     assert len(state.cluster.pods) == 2
+
+
+@pytest.mark.parametrize("scheduler", ["plimsoll", "another"])
+def test_only_nominations_of_schedulers_that_are_served_here_hold_room(scheduler: str) -> None:
+    """As in the operator: whom another scheduler nominates has no room of ours."""
+    pod = a_pod_document("web-3", schedulerName=scheduler)
+    pod["status"]["nominatedNodeName"] = "b"
+    state = ClusterState.of(content_of([*drifted(), pod]))
+
+    held = set(state.book.nominator.by_node)
+
+    assert held == ({"b"} if scheduler == "plimsoll" else set())
+
+
+@pytest.mark.parametrize("resource", ["cpu", "memory", "example.com/gpu"])
+def test_namespaces_have_the_share_of_the_cluster_that_their_placed_pods_request(resource: str) -> None:
+    """Added up by hand: two nodes of 4 cpu and 8Gi; what waits is counted apart."""
+    amounts = {"red": [("a", 1000), ("b", 500), ("", 2000)], "blue": [("a", 3000)], "green": [("", 250)]}
+    pods = [
+        a_pod_document(f"{name}-{number}", node, cpu=f"{cpu}m", namespace=name)
+        for name, some in amounts.items()
+        for number, (node, cpu) in enumerate(some)
+    ]
+    content = content_of([a_node_document("a"), a_node_document("b"), a_policy_document(), *pods])
+
+    found = namespace_shares(ClusterState.of(content), resource)
+
+    order = ["blue", "red", "green"] if resource == "cpu" else ["red", "blue", "green"]
+    assert [each.namespace for each in found.namespaces] == order
+    for each in found.namespaces:
+        placed = [cpu for node, cpu in amounts[each.namespace] if node]
+        assert (each.pods, each.pending) == (len(placed), len(amounts[each.namespace]) - len(placed))
+        assert each.requested["cpu"] == sum(placed)
+        assert each.percent["cpu"] == round(sum(placed) / 80, 1)
+        assert each.requested[resource] == (sum(placed) if resource == "cpu" else 0)
+        assert each.percent[resource] == (round(sum(placed) / 80, 1) if resource == "cpu" else 0.0)
+    said = "namespace blue requests most cpu: 37.5 % of all 8; all together 56.2 %"
+    assert found.summary == (said if resource == "cpu" else f"no namespace requests {resource}")

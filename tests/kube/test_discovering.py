@@ -57,7 +57,9 @@ async def serve(tmp_path: Path) -> AsyncIterator[Any]:
         pytest.param(
             {
                 "/apis/lifecycle.k8s.io": {"versions": [{"groupVersion": "lifecycle.k8s.io/v1alpha1"}]},
-                "/apis/lifecycle.k8s.io/v1alpha1": {"resources": [{"name": "evictions"}]},
+                "/apis/lifecycle.k8s.io/v1alpha1": {
+                    "resources": [{"name": "evictionrequests"}, {"name": "evictions"}]
+                },
             },
             "evictions.lifecycle.k8s.io/v1alpha1",
             id="kubernetes-1.37-with-the-gate-on",

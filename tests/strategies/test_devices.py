@@ -2,8 +2,11 @@
 
 from typing import Any
 
-from devices.builders import DRIVER, a_class, a_device, a_slice, fill
-from planning.device_worlds import a_made_claim, a_user
+import pytest
+from msgspec.structs import replace
+
+from devices.builders import DRIVER, a_claim, a_class, a_device, a_slice, fill
+from planning.device_worlds import a_made_claim, a_user, an_allocation
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.devices_wanted import wanted_devices
 from plimsoll.framework.descheduling.strategy import Strategy
@@ -112,6 +115,22 @@ def test_nodes_that_lack_fewer_devices_are_looked_at_first() -> None:
 
     assert wanted is not None
     assert [context.cluster.nodes[row].name for row in wanted.rows(context)] == ["c", "e", "b", "a"]
+
+
+@pytest.mark.parametrize("users", ["x", "xy"])
+def test_a_pod_that_shares_its_devices_is_not_moved_for_them(users: str) -> None:
+    """One user of a device leaves it to the job; two of one claim stay, though b has a device for both."""
+    cluster = running(linked({"a": 2, "b": 1}), x=("a", ["d0"]))
+    if users == "xy":
+        cluster.place(cluster.templates.info(a_user("y", "a", claim="x-gpu", owner="ReplicaSet/y")), "a")
+        shared = a_claim("x-gpu", status=an_allocation("a", ["d0"], users))
+        cluster.objects.ledger(DeviceBook).set_claim(
+            replace(a_made_claim("x", "a", ["d0"]), status=shared.status)
+        )
+
+    moves = moves_of(a_plan(MAKE_ROOM, cluster, waiting(cluster, 2)))
+
+    assert moves == ([("x", "a", "b")] if users == "x" else [])
 
 
 def test_nothing_moves_where_it_would_not_be_enough() -> None:

@@ -142,6 +142,17 @@ def test_an_added_node_takes_what_waits_and_its_daemon_pod_first() -> None:
     assert answer.nodes[0].after.cpu_milli == 2000  # type: ignore[union-attr]
 
 
+def test_a_node_of_the_most_common_kind_is_of_the_cluster_as_it_was() -> None:
+    """Nodes that were added before do not make their kind more common."""
+    large = [a_node(name, cpu="8") for name in ("large-1", "large-2")]
+    full = [web(number, node.name, cpu="8") for number, node in enumerate(large)]
+    state = a_state(a_node("small", cpu="1"), *large, *full, web(2, cpu="7"))
+
+    answer = what_if(state, [AddNode("a", "small"), AddNode("b", "small"), AddNode("c"), AddNode("d", "a")])
+
+    assert [(each.pod, each.node) for each in answer.released] == [("default/web-2", "c")]
+
+
 def test_changes_are_made_in_their_order() -> None:
     """Cordoned first, the node takes nothing; scaled first, it does."""
     state = a_state(a_node("n1"), web(0, "n1"))
