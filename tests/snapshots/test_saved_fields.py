@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
+from plimsoll.cluster.watched_resources import GROUP_OWNERS
 from plimsoll.model.decoding import decode
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.snapshots.cluster_reader import PATHS
@@ -166,7 +167,8 @@ def test_a_field_of_a_wrong_type_is_left_out_with_what_it_holds() -> None:
 
 def test_every_collection_that_is_read_can_be_saved() -> None:
     """From a live cluster, into a file."""
-    assert {POLICIES, RECORDS, *KINDS} == PATHS.keys()
+    owners = {each.name for each in GROUP_OWNERS}
+    assert {POLICIES, RECORDS, *KINDS} == PATHS.keys() | owners
 
 
 def test_a_field_that_admits_anything_must_be_narrowed() -> None:
