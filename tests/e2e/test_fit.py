@@ -93,7 +93,7 @@ async def test_a_job_gets_the_rack_that_fit_names(scene: Scene, defined: Path, t
     spec = {"scheduling": {"schedulerName": scene.scheduler, "groups": {"derive": "Automatic"}}}
     await scene.until_condition(await scene.policy(spec, "scheduler"), "Ready", "True")
     template = {"metadata": {}, "spec": {**scene.pod_spec(cpu="900m"), "restartPolicy": "Never"}}
-    job = {
+    job: Obj = {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
