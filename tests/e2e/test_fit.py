@@ -11,6 +11,7 @@ import pytest
 
 from cli.commands import say
 from e2e.polls import eventually
+from plimsoll.snapshots.reader import read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,3 +83,36 @@ async def test_a_deployment_gets_the_places_that_fit_names(
         assert nodes == {each["node"]: each["pods"] for each in said["nodes"]}
         assert messages == ({said["obstacle"]["message"]} if code else set())
     assert said["placed"] == 6
+
+
+async def test_a_job_gets_the_rack_that_fit_names(scene: Scene, defined: Path, tmp_path: Path) -> None:
+    """As the group that the policy derives, in the larger rack; then no rack is left, and fit says so."""
+    rack = "example.com/rack"
+    for suffix in ("a0", "b0", "b1"):
+        await scene.node(suffix, cpu="2", labels={rack: f"{scene.name}-{suffix[0]}"})
+    spec = {"scheduling": {"schedulerName": scene.scheduler, "groups": {"derive": "Automatic"}}}
+    await scene.until_condition(await scene.policy(spec, "scheduler"), "Ready", "True")
+    template = {"metadata": {}, "spec": {**scene.pod_spec(cpu="900m"), "restartPolicy": "Never"}}
+    job: Obj = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": "train",
+            "namespace": scene.name,
+            "annotations": {"plimsoll.dev/required-topology": rack},
+        },
+        "spec": {"parallelism": 4, "completions": 4, "completionMode": "Indexed", "template": template},
+    }
+
+    code, said = await fitted(job, defined, tmp_path)
+    await scene.make(scene.path("jobs", "/apis/batch/v1"), job)
+    nodes = await scene.until_running(4)
+    later, none = await fitted({**job, "metadata": {**job["metadata"], "name": "more"}}, defined, tmp_path)
+    file = tmp_path / "cluster.json.gz"
+    await asyncio.to_thread(say, "snapshot", "save", str(file), "--kubeconfig", str(defined))
+
+    assert (code, said["group"]) == (0, f"Job {scene.name}/train")
+    assert said["domains"] == [{"label": rack, "value": f"{scene.name}-b", "pods": 4}]
+    assert Counter(nodes) == {each["node"]: each["pods"] for each in said["nodes"]}
+    assert (later, none["placed"], none["domains"]) == (2, 0, [])
+    assert len(read([file]).objects["jobs.batch"]) == 1

@@ -22,6 +22,7 @@ PLURALS = {
     "PodDisruptionBudget": "poddisruptionbudgets",
     "PriorityClass": "priorityclasses",
     "PodGroup": "podgroups",
+    "JobGroup": "jobs.batch",
     "SchedulingPolicy": "schedulingpolicies",
     "Eviction": "evictions",
     "DeviceClass": "deviceclasses",

@@ -6,7 +6,9 @@ import msgspec
 import pytest
 
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
+from plimsoll.cluster.watched_resources import GROUP_OWNERS
 from plimsoll.model.decoding import decode
+from plimsoll.model.kinds.owned_group import JobSetGroup
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.snapshots.cluster_reader import PATHS
 from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS
@@ -164,9 +166,26 @@ def test_a_field_of_a_wrong_type_is_left_out_with_what_it_holds() -> None:
     assert decode(Pod, kept).name == "a"
 
 
+def test_a_saved_owner_forms_the_same_group() -> None:
+    """A JobSet of two jobs, of which one waits for the other, in one rack; no more of that is kept."""
+    pods = {"template": {"spec": {"parallelism": 3}}}
+    jobs = [{"name": "a", **pods}, {"name": "b", "dependsOn": [{"name": "secret"}], **pods}]
+    wishes = {f"plimsoll.dev/{each}-topology": each for each in ("required", "preferred")}
+    document = {"metadata": {"name": "x", "annotations": wishes}, "spec": {"replicatedJobs": jobs}}
+    wire = msgspec.json.encode(document)
+
+    kept = trimmed(JobSetGroup.resource, wire)
+
+    before, after = decode(JobSetGroup, wire).spec, decode(JobSetGroup, kept).spec
+    assert after.min_member == before.min_member == 3
+    assert (after.topology.required, after.topology.preferred) == ("required", "preferred")
+    assert b"secret" not in kept
+
+
 def test_every_collection_that_is_read_can_be_saved() -> None:
     """From a live cluster, into a file."""
-    assert {POLICIES, RECORDS, *KINDS} == PATHS.keys()
+    owners = {each.name for each in GROUP_OWNERS}
+    assert {POLICIES, RECORDS, *KINDS} == PATHS.keys() | owners
 
 
 def test_a_field_that_admits_anything_must_be_narrowed() -> None:

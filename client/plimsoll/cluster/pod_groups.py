@@ -182,6 +182,11 @@ class Groups(PlacedPodsSubscriber):
     def __iter__(self) -> Iterator[Group]:
         return iter(list(self._groups.values()))
 
+    @property
+    def owners(self) -> Iterable[PodGroup]:
+        """The owners that stand in the place of PodGroups, where a policy says so."""
+        return self._owners.values()
+
     def watch_core(self, resource: WatchedResource) -> None:
         """Note the version in which the core API's groups are watched."""
         self.core_version = resource.path.split("/")[-2]

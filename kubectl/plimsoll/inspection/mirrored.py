@@ -14,7 +14,7 @@ from plimsoll.cluster.ingestion import Ingestion, Mirror
 from plimsoll.cluster.listed_objects import event_of, read_object
 from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.cluster.watched_resources import DEVICES, OPTIONAL, WATCHED
+from plimsoll.cluster.watched_resources import DEVICES, GROUP_OWNERS, OPTIONAL, WATCHED
 from plimsoll.devices.book import DeviceBook
 from plimsoll.framework.field_errors import field_errors, summary
 from plimsoll.load.readings import LoadSettings
@@ -103,7 +103,7 @@ class MirroredObjects:
 
     def _take(self, content: SnapshotContent, ingestion: Ingestion, skipping: _Skipping) -> None:
         """Read the objects of all kinds."""
-        for resource in (*WATCHED, *OPTIONAL, *declared_here()):
+        for resource in (*WATCHED, *OPTIONAL, *GROUP_OWNERS, *declared_here()):
             for document in content.objects.get(resource.name, ()):
                 value, name, problems = read_object(resource.kind, document)
                 for problem in problems:

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
+from plimsoll.engine.gangs.joint_decision import GangDecision
 from plimsoll.engine.gangs.placement import place_together
 from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.profile import Profile
@@ -112,6 +113,7 @@ class OfflineCluster:
         #: when each waiting pod began to wait, in seconds since the epoch, and its number among all that did
         self._arrivals: dict[str, tuple[float, int]] = {}
         self._arrived = self._freed = 0
+        self._within: dict[str, str] = {}  #: by group, a label that its members share, whatever it says
         self._pods_matter = False  #: whether a pod of this round may fit when another one is placed
         self._victims: dict[str, tuple[PodInfo, ...]] = {}
         #: what was refused, with the state of the cluster at that time
@@ -198,6 +200,37 @@ class OfflineCluster:
     def is_served(self, pod: PodInfo) -> bool:
         """Whether a policy serves the pod's scheduler; otherwise its placement is a forecast."""
         return pod.pod.spec.scheduler_name in self._schedulers.profiles
+
+    def group_of(self, pod: PodInfo) -> tuple[str, PodGroup | None]:
+        """The key of the pod's group, "" for none, and the group, None if it is not known."""
+        key = self._key(pod)
+        return key, self._group(key) if key else None
+
+    def keep_within(self, key: str, label: str) -> None:
+        """Place the members of a group on nodes that share the value of a label, whatever the group says."""
+        self._within[key] = label
+
+    def required_label_of(self, pod: PodInfo) -> str:
+        """The node label whose value the members of the pod's group share, "" for none."""
+        key, group = self.group_of(pod)
+        return "" if group is None else self._domain_of(key, group)
+
+    def labels_of(self, pod: PodInfo) -> tuple[str, ...]:
+        """The node labels whose value the members of the pod's group share, or should: the required first."""
+        group = self.group_of(pod)[1]
+        if group is None:
+            return ()
+        labels = (self.required_label_of(pod), *self._profile_of(pod).groups.near(group))
+        return tuple(dict.fromkeys(filter(None, labels)))
+
+    def victims_for(self, key: str) -> list[PodInfo]:
+        """The pods whose room the waiting members of a group would take by preemption; they stay."""
+        group = self._group(key)
+        members = [pod for pod in self.in_order() if self._key(pod) == key and not self._gate(pod)]
+        if group is None or not members:
+            return []
+        joint = self._together(key, group, members, preempting=True)
+        return [victim for each in joint.placements for victim in each.victims] if joint.is_feasible else []
 
     # -- what planners read ----------------------------------------------------------------------------------
 
@@ -292,26 +325,13 @@ class OfflineCluster:
         state = (*map(self._state, members), *(pod.uid for pod in members))
         if self._refused.get(shape, (None, None))[0] == state:
             return []
-        there = (*self.fork.pods.values(), *filter(_has_succeeded, self.ended.values()))
-        placed = [pod.uid for pod in there if self._key(pod) == group]
         found = self._group(group)
         assert found is not None
-        spec = found.spec
-        needed = max(0, spec.min_member - len(placed))
-        pairs = [(pod, self.scheduler_of(pod, preempting=self._preempting)) for pod in members]
-        joint = place_together(
-            pairs,
-            self.fork,
-            needed,
-            is_preempting=self._preempting,
-            placed=placed,
-            within=spec.topology_key,
-            near=self._profile_of(members[0]).groups.near(found),
-        )
+        joint = self._together(group, found, members, preempting=self._preempting)
         for each in joint.refused:
             self.refusals[each.pod.uid] = each
         if not joint.is_feasible:
-            message = joint.message(len(placed))
+            message = joint.message(len(self._placed(group)))
             for pod in members:
                 self.refusals[pod.uid] = Decision(pod, AttemptOutcome.UNSCHEDULABLE, message=message)
         if not joint.is_feasible or not joint.placements:
@@ -321,6 +341,30 @@ class OfflineCluster:
             self._victims[one.decision.pod.uid] = one.victims
             self._leave(one.victims)
         return [self._put(one.decision.pod, one.node, one.decision.ties or 1) for one in joint.placements]
+
+    def _placed(self, key: str) -> list[str]:
+        """The members of a group that have a node or have succeeded, by uid."""
+        there = (*self.fork.pods.values(), *filter(_has_succeeded, self.ended.values()))
+        return [pod.uid for pod in there if self._key(pod) == key]
+
+    def _domain_of(self, key: str, group: PodGroup) -> str:
+        """The node label whose value the members share, "" for none."""
+        return self._within.get(key, group.spec.topology_key)
+
+    def _together(
+        self, key: str, group: PodGroup, members: list[PodInfo], *, preempting: bool
+    ) -> GangDecision:
+        """The decision about the waiting members of a group."""
+        placed = self._placed(key)
+        return place_together(
+            [(pod, self.scheduler_of(pod, preempting=preempting)) for pod in members],
+            self.fork,
+            max(0, group.spec.min_member - len(placed)),
+            is_preempting=preempting,
+            placed=placed,
+            within=self._domain_of(key, group),
+            near=self._profile_of(members[0]).groups.near(group),
+        )
 
     def _state(self, pod: PodInfo) -> _Shape:
         """What a refused pod waits for to change: rooms that become free, or any pod that is placed."""

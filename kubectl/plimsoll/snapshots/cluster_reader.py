@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
-from plimsoll.cluster.watched_resources import OPTIONAL, WATCHED
+from plimsoll.cluster.watched_resources import GROUP_OWNERS, OPTIONAL, WATCHED
 from plimsoll.kube.custom_resources import GROUP
 from plimsoll.kube.session.errors import APIError, NotFound
 from plimsoll.kube.session.session import Session
@@ -60,6 +60,7 @@ async def read_cluster(
 ) -> SnapshotContent:
     """List all collections that decisions read, or ``only`` some, by plural; usage is not read.
 
+    Owners of pods are read where a policy derives groups from them.
     A collection that does not exist or may not be read is left out and named in ``missing``.
 
     Raises:
@@ -86,8 +87,34 @@ async def read_cluster(
             if exc.status == 0 or name in essential:
                 raise
             missing[name] = exc.message or str(exc)
+    if not only and any(map(_derives, objects.get(POLICIES, ()))):
+        await _read_owners(session, progress, objects, missing)
     usage = UsageContent() if only else await _usage(session)
     return SnapshotContent(taken, session.address, objects, usage, missing)
+
+
+async def _read_owners(
+    session: Session, progress: ReadProgress, objects: dict[str, list[bytes]], missing: dict[str, str]
+) -> None:
+    """Add the owners from which groups are derived, of those kinds that the server has."""
+    for owner in GROUP_OWNERS:
+        try:
+            objects[owner.name] = await _read(session, owner.name, owner.path, progress, "")
+        except NotFound:
+            continue
+        except APIError as exc:
+            if exc.status == 0:
+                raise
+            missing[owner.name] = exc.message or str(exc)
+
+
+def _derives(policy: bytes) -> bool:
+    """Whether a policy derives groups from the owners of pods, which are read only then."""
+    try:
+        found = msgspec.json.decode(policy)["spec"]["scheduling"]["groups"]["derive"]
+    except (msgspec.MsgspecError, KeyError, TypeError):
+        return False
+    return bool(found == "Automatic")
 
 
 async def _read(session: Session, name: str, path: str, progress: ReadProgress, selector: str) -> list[bytes]:

@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 import yaml
 
-from plimsoll.cluster.watched_resources import CORE_POD_GROUPS
+from plimsoll.cluster.watched_resources import CORE_POD_GROUPS, GROUP_OWNERS
 from plimsoll.model.kinds.metadata import ApiObject
+from plimsoll.model.kinds.owned_group import OWNERS
 from plimsoll.model.kinds.pod_group import CORE
 from plimsoll.model.quantity import nanos
 from plimsoll.policies.extensions import declared_here
@@ -35,6 +36,7 @@ _GROUPS = {
 _GROUP_OF = {kind: group for group, kinds in _GROUPS.items() for kind in kinds}
 _PLURALS = {
     **{(_GROUP_OF.get(kind.__name__, ""), kind.__name__): plural for plural, kind in KINDS.items()},
+    **{(each.api_version.partition("/")[0], each.kind): each.resource for each in OWNERS},
     (CORE, "PodGroup"): CORE_POD_GROUPS[0].name,
     ("plimsoll.dev", "SchedulingPolicy"): POLICIES,
     ("plimsoll.dev", "Eviction"): RECORDS,
@@ -61,6 +63,9 @@ _DEEPEST = 100
 _SHOWN = 200
 
 _NOT_THERE = "the files have none"
+
+#: Collections whose absence is not reported: they count only where a policy derives groups.
+_UNREPORTED = frozenset(resource.name for resource in GROUP_OWNERS)
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -126,7 +131,8 @@ class Dump:
                 + (f" (only {others})" if others else "")
                 + "; kubectl get nodes,pods -A -o json prints some",
             )
-        absent = {plural: _NOT_THERE for plural in (*KINDS, POLICIES, RECORDS) if plural not in self._objects}
+        known = {*self._objects, *_UNREPORTED}
+        absent = {plural: _NOT_THERE for plural in (*KINDS, POLICIES, RECORDS) if plural not in known}
         usage = UsageContent(
             tuple(self._readings["NodeMetrics"]),
             tuple(self._readings["PodMetrics"]),

@@ -14,12 +14,14 @@ from typing import Any, Union, get_args, get_origin
 import msgspec
 
 from plimsoll.api.v1alpha1.annotations import APPROVED, PAUSE_REASON, PAUSED_BY, STOP
-from plimsoll.cluster.watched_resources import OPTIONAL, WATCHED
+from plimsoll.cluster.watched_resources import GROUP_OWNERS, OPTIONAL, WATCHED
 from plimsoll.devices.extended_resources import ANNOTATION as EXTENDED
 from plimsoll.model.decoding import DecodeError, decode_in_part
 from plimsoll.model.kinds.deployment import SURGED, Deployment, DeploymentSpec
 from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.owned_group import REQUIRED_TOPOLOGY, ReplicatedJob
 from plimsoll.model.kinds.pod import PodSpec
+from plimsoll.model.kinds.pod_group import PREFERRED_TOPOLOGY
 from plimsoll.model.kinds.resource_claim import AllocatedDevices, DeviceClaim
 from plimsoll.model.kinds.resource_slice import DeviceClassSpec
 from plimsoll.model.kinds.volume_claims import (
@@ -51,6 +53,8 @@ ANNOTATIONS = tuple(
             STOP,
             PAUSED_BY,
             PAUSE_REASON,
+            PREFERRED_TOPOLOGY,
+            REQUIRED_TOPOLOGY,
             SURGED,
             default_evictor.MIRROR,
             default_evictor.SOURCE,
@@ -61,7 +65,7 @@ ANNOTATIONS = tuple(
 
 #: The model type of each collection, by plural.
 KINDS: Mapping[str, type] = {
-    **{each.name: each.kind for each in (*WATCHED, *OPTIONAL)},
+    **{each.name: each.kind for each in (*WATCHED, *OPTIONAL, *GROUP_OWNERS)},
     DEPLOYMENTS: Deployment,
 }
 
@@ -75,6 +79,10 @@ class _Configuration(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
     """Replaces the opaque configuration of devices, which no decision reads and which may hold secrets."""
 
     requests: tuple[str, ...] = ()
+
+
+class _Dependency(msgspec.Struct, frozen=True):
+    """Replaces a Job on which another one of its JobSet depends: that there is one is all that counts."""
 
 
 class _PodTemplate(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -99,6 +107,7 @@ _Annotations = msgspec.defstruct(
 NARROWED: Mapping[tuple[type, str], Any] = {
     (ObjectMeta, "annotations"): _Annotations,
     (DeploymentSpec, "template"): _PodTemplate,
+    (ReplicatedJob, "depends_on"): tuple[_Dependency, ...],
     (DeviceClaim, "config"): tuple[_Configuration, ...],
     (AllocatedDevices, "config"): tuple[_Configuration, ...],
     (DeviceClassSpec, "config"): tuple[_Configuration, ...],

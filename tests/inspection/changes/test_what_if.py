@@ -230,6 +230,23 @@ def test_manifests_bring_nodes_workloads_and_the_rest() -> None:
     assert "ReplicaSet default/web has 1 pod already: a rollout is not simulated" in answer.notes
 
 
+def test_a_new_job_starts_as_the_group_that_its_policy_derives() -> None:
+    """Three indexes on two nodes of one pod each: none starts; a third node, and all do."""
+    policy = {
+        "metadata": {"name": "p"},
+        "spec": {"scheduling": {"schedulerName": "mine", "groups": {"derive": "Automatic"}}},
+    }
+    state = a_state(a_node("n1", cpu="1"), a_node("n2", cpu="1"), policies=[policy])
+    spec = {"completionMode": "Indexed", "completions": 3, "parallelism": 3}
+    found = manifests(state, a_workload("Job", "train", spec=spec, schedulerName="mine"))
+
+    without = what_if(state, [ApplyManifests(found)])
+    with_it = what_if(state, [AddNode("n3", "n1"), ApplyManifests(found)])
+
+    assert places(without) == {}
+    assert sorted(places(with_it).values()) == ["n1", "n2", "n3"]
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [

@@ -12,6 +12,7 @@ from inspection.forked_states import a_state, a_workload, manifests, shares
 from plimsoll.inspection.manifests.pod_defaults import ManifestError
 from plimsoll.inspection.placement.fit import FitQuestion, fit
 from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.owned_group import JobGroup, JobSpec
 from plimsoll.model.kinds.pod_group import PodGroup, PodGroupSpec
 from plimsoll.model.kinds.workload import PriorityClass
 from plimsoll.testing.builders import a_node, a_pod
@@ -271,3 +272,135 @@ def test_a_group_is_asked_for_one_rack(
     assert (found.obstacle.reason if found.obstacle else "").startswith(said)
     if fits:
         assert {share.node[0] for share in found.nodes} == {"a"}
+
+
+RACK = "example.com/rack"
+DERIVING = {
+    "metadata": {"name": "p"},
+    "spec": {"scheduling": {"schedulerName": "mine", "groups": {"derive": "Automatic"}}},
+}
+INDEXED = {"completionMode": "Indexed", "completions": 4, "parallelism": 4}
+
+
+def racks(*sizes: int, cpu: str = "2") -> list[Any]:
+    """Racks r0, r1 and so on, with so many nodes of two members each."""
+    return [
+        a_node(f"r{rack}-{number}", cpu=cpu, labels={RACK: f"r{rack}"})
+        for rack, size in enumerate(sizes)
+        for number in range(size)
+    ]
+
+
+def a_job(spec: dict[str, Any] | None = None, name: str = "train", **pod: Any) -> dict[str, Any]:
+    """An Indexed Job of four pods."""
+    return a_workload("Job", name, spec=INDEXED if spec is None else spec, schedulerName="mine", **pod)
+
+
+@pytest.mark.parametrize(
+    ("spec", "question", "placed", "group", "domains"),
+    [
+        pytest.param(INDEXED, {}, 4, "Job default/train", {}, id="a gang that fits"),
+        pytest.param(INDEXED, {"replicas": 7}, 0, "Job default/train", {}, id="one pod too many: none"),
+        pytest.param({"parallelism": 7}, {}, 6, "", {}, id="pods that are independent: what fits"),
+        pytest.param(INDEXED, {"within": RACK}, 4, "Job default/train", {"r1": 4}, id="in one rack"),
+        pytest.param(
+            INDEXED, {"within": RACK, "replicas": 5}, 0, "Job default/train", {}, id="not in one rack"
+        ),
+        pytest.param(
+            {"parallelism": 5},
+            {"within": RACK},
+            4,
+            "Job default/train",
+            {"r1": 4},
+            id="independent, one rack",
+        ),
+    ],
+)
+def test_a_job_fits_as_the_group_that_a_policy_derives(
+    spec: dict[str, Any], question: dict[str, Any], placed: int, group: str, domains: dict[str, int]
+) -> None:
+    """Racks with room for two and for four."""
+    state = a_state(*racks(1, 2), policies=[DERIVING])
+
+    (one,) = fitted(state, a_job(spec), **question).workloads
+
+    assert (one.placed, one.group) == (placed, group)
+    assert {each.value: each.pods for each in one.domains} == domains
+    assert (one.obstacle is None) == (placed == one.wanted)
+
+
+def test_a_group_that_does_not_fit_names_all_that_would_have_to_go() -> None:
+    """Both pods of the rack that needs the fewest; with --preempt they go."""
+    low = [a_pod(f"low-{at}", cpu="2", node=f"r1-{at}", priority=0, metadata=OLD) for at in range(2)]
+    state = a_state(*racks(1, 2), *low, policies=[DERIVING])
+    job = a_job(priorityClassName="system-cluster-critical")
+
+    told, done = fitted(state, job, within=RACK), fitted(state, job, within=RACK, preempting=True)
+
+    assert (told.fits, told.workloads[0].placed, told.workloads[0].never) == (False, 0, "")
+    assert told.workloads[0].would_preempt == ["default/low-0", "default/low-1"]
+    assert (done.fits, done.workloads[0].victims) == (True, ["default/low-0", "default/low-1"])
+    assert [(each.value, each.pods) for each in done.workloads[0].domains] == [("r1", 4)]
+
+
+def test_a_group_that_no_rack_can_ever_hold_says_so_and_asks_nobody_to_go() -> None:
+    """The largest rack has room for four of six."""
+    low = a_pod("low", cpu="2", node="r1-0", priority=0, metadata=OLD)
+    state = a_state(*racks(1, 2), low, policies=[DERIVING])
+    job = a_job(priorityClassName="system-cluster-critical")
+
+    (one,) = fitted(state, job, within=RACK, replicas=6).workloads
+
+    assert "the largest example.com/rack, r1, holds 4 when it is empty" in one.never
+    assert one.would_preempt == []
+
+
+def test_a_job_says_itself_that_it_needs_one_rack() -> None:
+    """By its annotation; --within for another label goes first."""
+    state = a_state(*racks(1, 2), policies=[DERIVING])
+    job = a_job({**INDEXED, "parallelism": 5, "completions": 5})
+    job["metadata"]["annotations"] = {"plimsoll.dev/required-topology": RACK}
+
+    assert [each.placed for each in fitted(state, job).workloads] == [0]
+    assert [each.placed for each in fitted(state, job, within="kubernetes.io/os").workloads] == [0]
+    assert [each.placed for each in fitted(state, job, replicas=4).workloads] == [4]
+
+
+def test_a_waiting_job_of_the_cluster_starts_as_a_group_first() -> None:
+    """Its owner is read from the cluster: three of three wait, come first, and leave room for three."""
+    owner = JobGroup(
+        metadata=ObjectMeta(name="early", namespace="default", uid="u"),
+        spec=JobSpec(parallelism=3, completions=3, completion_mode="Indexed"),
+    )
+    reference = {"apiVersion": "batch/v1", "kind": "Job", "name": "early", "uid": "u", "controller": True}
+    early = [
+        a_pod(f"early-{at}", cpu="1", schedulerName="mine", metadata={**OLD, "ownerReferences": [reference]})
+        for at in range(3)
+    ]
+    state = a_state(*racks(1, 2), owner, *early, policies=[DERIVING])
+
+    answer, unread = (
+        fitted(state, a_job()),
+        fitted(a_state(*racks(1, 2), *early, policies=[DERIVING]), a_job()),
+    )
+
+    assert (answer.waiting_placed, answer.workloads[0].placed) == (3, 0)
+    assert (unread.waiting_placed, unread.workloads[0].placed) == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("question", "kind", "problem"),
+    [
+        ({"maximum": True}, "Job", "--max does not apply to Job default/train: its pods start together"),
+        ({"within": RACK}, "Deployment", "--within does not apply to Deployment default/train"),
+    ],
+)
+def test_what_does_not_apply_to_groups_or_to_others_is_refused(
+    question: dict[str, Any], kind: str, problem: str
+) -> None:
+    """With what to do instead."""
+    state = a_state(*racks(1), policies=[DERIVING])
+    workload = a_job() if kind == "Job" else a_workload(kind, "train", schedulerName="mine")
+
+    with pytest.raises(ManifestError, match=problem):
+        fitted(state, workload, **question)

@@ -20,10 +20,18 @@ Replicas = Annotated[int | None, Option(minimum=0, help="How many pods, instead 
 Maximum = Annotated[bool, Option("--max", help="Find how many pods fit at most.")]
 Most = Annotated[int, Option(minimum=1, help="Where --max ends its search.")]
 Alone = Annotated[bool, Option("--alone", help="Leave out the pods that are pending already.")]
+Within = Annotated[
+    str,
+    Option(
+        metavar="LABEL",
+        help="A node label whose value the pods of a group must share, such as that of the rack, whatever the"
+        " group says.",
+    ),
+]
 Preempt = Annotated[bool, Option("--preempt", help="Let the pods preempt others of lower priority.")]
 
 
-def fit(
+def fit(  # noqa: PLR0913 - one parameter per option
     options: Options,
     *,
     files: Files,
@@ -32,11 +40,13 @@ def fit(
     most: Most = 10_000,
     alone: Alone = False,
     preempt: Preempt = False,
+    within: Within = "",
     from_: From = None,
 ) -> None:
     """Say how many pods of workloads fit, where, and what stops more.
 
-    The pods are placed on a copy of the cluster, behind those that are pending already. Nothing is written.
+    The pods are placed on a copy of the cluster, behind those that are pending already. Pods that start as a
+    group are placed together, and what they would preempt is named. Nothing is written.
     Exit code 0: all fit. 2: not all fit. 1: error.
     """
     from plimsoll.cli.manifests import manifests  # noqa: PLC0415 - each command loads what it needs
@@ -52,7 +62,9 @@ def fit(
     state = state_from(options, from_)
     namespace = options.namespace or (not from_ and options.where()) or "default"
     workloads = read_manifests(documents, namespace, state.cluster.objects)
-    question = FitQuestion(replicas, maximum=maximum, most=most, alone=alone, preempting=preempt)
+    question = FitQuestion(
+        replicas, maximum=maximum, most=most, alone=alone, preempting=preempt, within=within
+    )
     total = most if maximum else None
     with progress("pods") as bar:
         answer = fit_of(state, workloads, question, lambda done: bar("placing", done, total))

@@ -14,9 +14,15 @@ def fit_view(answer: FitAnswer) -> View:
         if each.nodes:
             rows = [(share.node, share.pods) for share in each.nodes]
             view += ["", Table(("NODE", Column("PODS", right=True)), rows, title=_title(each, answer))]
+        if each.domains:
+            columns = ("LABEL", "VALUE", Column("PODS", right=True))
+            domains = [(share.label, share.value or "-", share.pods) for share in each.domains]
+            view += ["", Table(columns, domains, title=_title(each, answer))]
         if each.victims:
             view += ["", f"{each.workload} preempts: {', '.join(each.victims)}"]
-        if each.obstacle is not None:
+        if each.obstacle is not None and each.group:
+            view += ["", f"{each.group} does not fit: {each.obstacle.reason}", _chance(each)]
+        elif each.obstacle is not None:
             view += ["", *obstacle_lines(each.obstacle)]
         elif each.limited:
             tried = counted(each.placed, "pod")
@@ -39,6 +45,16 @@ def _headline(answer: FitAnswer) -> str:
             f"{number}{counted(wanted, 'pod')} of {each.workload} {agreeing(each.placed, 'fits', 'fit')}"
         )
     return "; ".join(said)
+
+
+def _chance(each: WorkloadFit) -> str:
+    """Whether a group that does not fit can fit, and what would have to go."""
+    if each.never:
+        return f"It can never fit on the present nodes: {each.never}."
+    if not each.would_preempt:
+        return "Preemption would not help."
+    victims = each.would_preempt
+    return f"Preemption would evict {counted(len(victims), 'pod')}: {', '.join(victims)}."
 
 
 def obstacle_lines(obstacle: PodObstacle) -> list[Table | str]:

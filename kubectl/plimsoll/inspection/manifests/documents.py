@@ -41,8 +41,9 @@ class Manifests(Struct, frozen=True):
     left_out: tuple[str, ...] = ()
 
     def pod_groups(self) -> dict[str, PodGroup]:
-        """The PodGroups by key."""
-        return {each.group_key: each for each in self.objects if isinstance(each, PodGroup)}
+        """The PodGroups by key, and the Jobs that stand in their place where a policy says so."""
+        jobs = (each.group for each in self.workloads if each.group is not None)
+        return {each.group_key: each for each in (*self.objects, *jobs) if isinstance(each, PodGroup)}
 
 
 def read_manifests(documents: Iterable[Any], namespace: str, objects: ClusterObjects) -> Manifests:

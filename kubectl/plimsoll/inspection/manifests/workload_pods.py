@@ -18,6 +18,7 @@ from plimsoll.inspection.manifests.pod_defaults import Document, ManifestError, 
 from plimsoll.model.decoding import DecodeError, convert
 from plimsoll.model.kinds.deployment import TEMPLATE_HASH
 from plimsoll.model.kinds.metadata import ObjectMeta, OwnerReference
+from plimsoll.model.kinds.owned_group import JobGroup
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.storage import PersistentVolumeClaim
 from plimsoll.model.kinds.workload import ReplicaSet, ReplicaSpec, StatefulSet
@@ -39,6 +40,7 @@ class WorkloadPods(Struct, frozen=True):
         name_labels: Labels whose value is the pod's name.
         number_labels: Labels whose value is the pod's number.
         notes: Sentences about facts that are unknown, or treated differently.
+        group: The Job in the form of a group, for policies that derive groups from owners.
     """
 
     kind: str
@@ -51,6 +53,7 @@ class WorkloadPods(Struct, frozen=True):
     name_labels: tuple[str, ...] = ()
     number_labels: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    group: JobGroup | None = None
 
     @property
     def subject(self) -> str:
@@ -131,6 +134,7 @@ def _read(reading: "_Reading", built: "_Built", defaults: PodDefaults) -> Worklo
         name_labels=built.name_labels,
         number_labels=built.number_labels,
         notes=(*built.notes, *notes),
+        group=None if built.group is None else convert(JobGroup, built.group),
     )
 
 
@@ -175,6 +179,7 @@ class _Built(Struct):
     name_labels: tuple[str, ...] = ()
     number_labels: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    group: Document | None = None
     finish: Callable[[Pod], Pod] = field(default=lambda pod: pod)
 
 
@@ -226,12 +231,22 @@ def _job(reading: _Reading) -> _Built:
     labels = dict.fromkeys(("job-name", "batch.kubernetes.io/job-name"), reading.name)
     is_indexed = spec.get("completionMode") == "Indexed"
     numbers = ("batch.kubernetes.io/job-completion-index",) if is_indexed else ()
-    return _Built(reading.template, running, labels, number_labels=numbers, notes=tuple(notes))
+    metadata = reading.document.get("metadata") or {}
+    group = {
+        "metadata": {
+            "name": reading.name,
+            "namespace": reading.namespace,
+            "uid": f"new:Job:{reading.namespace}/{reading.name}",
+            "annotations": metadata.get("annotations") or {},
+        },
+        "spec": spec,
+    }
+    return _Built(reading.template, running, labels, number_labels=numbers, notes=tuple(notes), group=group)
 
 
 def _cron_job(reading: _Reading) -> _Built:
     job = _mapping(reading.spec, "jobTemplate", f"{reading.subject}: spec")
-    inner = replace(reading, document={"spec": job.get("spec") or {}})
+    inner = replace(reading, document={"metadata": job.get("metadata") or {}, "spec": job.get("spec") or {}})
     built = _job(inner)
     built.notes = (*built.notes, f"{reading.subject}: the pods of one run are placed")
     return built

@@ -1,19 +1,21 @@
 """Reports how many pods of a workload fit, where they are placed, and the obstacle of the next one.
 
 The pods are placed one by one on a fork of the cluster, after the waiting pods that precede them in the
-queue. Pods are preempted only on request.
+queue; those of a group are placed together, where its topology says. Pods are preempted only on request.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import count, islice
 
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import Field
 
 from plimsoll.answers.answer import Answer, AnswerPart
 from plimsoll.engine.decision import Decision
+from plimsoll.engine.gangs.topology_domains import never_fits
 from plimsoll.framework import PodInfo
 from plimsoll.inspection.manifests.daemon_pods import daemon_pod, runs_on
 from plimsoll.inspection.manifests.documents import Manifests, shelve
@@ -23,6 +25,7 @@ from plimsoll.inspection.manifests.workload_pods import WorkloadPods
 from plimsoll.inspection.placement.pod_obstacles import PodObstacle, pod_obstacle
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.owned_group import JobGroup, title_of
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup, group_key
 from plimsoll.offline.cluster import OfflineCluster, OfflinePlacement, Schedulers
@@ -45,6 +48,7 @@ class FitQuestion(Struct, frozen=True):
         maximum: Place pods until one does not fit, or ``most`` are placed.
         alone: Leave out the waiting pods.
         preempting: Let the pods preempt pods of lower priority.
+        within: A node label whose value the members of each group must share, whatever the group says.
     """
 
     replicas: int | None = None
@@ -52,6 +56,7 @@ class FitQuestion(Struct, frozen=True):
     most: int = MOST
     alone: bool = False
     preempting: bool = False
+    within: str = ""
 
 
 class NodeShare(AnswerPart):
@@ -59,6 +64,14 @@ class NodeShare(AnswerPart):
 
     node: str = Field(description="Name of the node.")
     pods: int = Field(description="Number of pods of the workload that fit on the node.")
+
+
+class DomainShare(AnswerPart):
+    """Pods in a topology domain."""
+
+    label: str = Field(description="The node label.")
+    value: str = Field(description="Value of the label; empty for nodes without the label.")
+    pods: int = Field(description="Number of pods of the workload that fit there.")
 
 
 class WorkloadFit(AnswerPart):
@@ -73,7 +86,24 @@ class WorkloadFit(AnswerPart):
     limited: bool = Field(description="Whether the search for the most ended at its limit: more may fit.")
     ties: int = Field(description="How many of them could be on other nodes that are equally good.")
     nodes: list[NodeShare] = Field(description="Where they are, the node with the most pods first.")
+    group: str = Field(
+        default="", description="The group as which its pods start, as Kind namespace/name; empty for none."
+    )
+    min_member: int = Field(
+        default=0, description="How many pods of the group start together; 0 without a group."
+    )
+    domains: list[DomainShare] = Field(
+        default=[], description="Where they are by the node labels of the group's topology."
+    )
     victims: list[str] = Field(description="Pods that they preempt, as namespace/name.")
+    would_preempt: list[str] = Field(
+        default=[],
+        description="Pods that the group would preempt if it does not fit, as namespace/name; empty when that"
+        " would not help.",
+    )
+    never: str = Field(
+        default="", description="Why the group does not fit on the present nodes even if they were empty."
+    )
     obstacle: PodObstacle | None = Field(description="What stops the next pod; null when all fit.")
 
     @property
@@ -107,7 +137,11 @@ def fit(
     fork = state.cluster.fork()
     for found in manifests.objects:
         shelve(fork, found)
-    schedulers = schedulers_of(state, manifests.pod_groups())
+    groups = manifests.pod_groups()
+    for each in manifests.workloads if question.replicas is not None else ():
+        if each.group is not None:
+            groups[each.group.group_key] = resized(each.group, question.replicas or 0)
+    schedulers = schedulers_of(state, groups)
     queue = OfflineCluster(fork, schedulers, state.book.nominator.entries(), preempting=question.preempting)
     waiting = [] if question.alone else waiting_pods(state)
     notes = notes_of(state, manifests, fork)
@@ -120,6 +154,13 @@ def fit(
         workloads=answers,
         notes=list(dict.fromkeys(notes)),
     )
+
+
+def resized(job: JobGroup, pods: int) -> JobGroup:
+    """A Job with another number of pods; one whose pods all start together is still such a Job."""
+    spec = job.spec
+    completions = pods if spec.completions == spec.parallelism else spec.completions
+    return replace(job, spec=replace(spec, parallelism=pods, completions=completions))
 
 
 def waiting_pods(state: ClusterState) -> list[PodInfo]:
@@ -142,7 +183,8 @@ def schedulers_of(state: ClusterState, groups: Mapping[str, PodGroup]) -> Schedu
     """
     state.check_known({each.pod.spec.scheduler_name for each in state.cluster.pods.values()})
     known = {group.key: group.object for group in state.objects.groups if group.object is not None}
-    return Schedulers(state.profiles, state.catalogue.forecast, {**known, **groups})
+    owners = {each.group_key: each for each in state.objects.groups.owners}
+    return Schedulers(state.profiles, state.catalogue.forecast, {**known, **owners, **groups})
 
 
 def missing_notes(state: ClusterState) -> list[str]:
@@ -230,8 +272,10 @@ class _Placing:
                 f"{workload.subject}: extender {extender} has a say in where its pods go; it was not asked"
             )
         wanted = None if question.maximum else self._wanted(workload)
-        if group_key(sample.pod):
-            placed, obstacle = self._group(workload, wanted or 0)
+        key, group = self._joined(workload, sample)
+        missing, never = list[PodInfo](), ""
+        if key:
+            placed, obstacle, missing, never = self._group(workload, wanted or 0, key)
         elif workload.kind == "DaemonSet":
             placed, obstacle = self._daemons(workload)
         else:
@@ -251,9 +295,48 @@ class _Placing:
                 NodeShare(node=node, pods=pods)
                 for node, pods in sorted(nodes.items(), key=lambda each: (-each[1], each[0]))
             ],
+            group=title_of(key) if key else "",
+            min_member=0 if group is None else group.spec.min_member,
+            domains=self._domains(sample, placed) if key else [],
             victims=[victim.key for each in placed for victim in each.victims],
+            would_preempt=[each.key for each in missing],
+            never=never,
             obstacle=obstacle,
         )
+
+    def _joined(self, workload: WorkloadPods, sample: PodInfo) -> tuple[str, PodGroup | None]:
+        """The key of the group as which the pods start, "" if each starts by itself, and the group.
+
+        Raises:
+            ManifestError: The request does not apply.
+        """
+        key, group = self._queue.group_of(sample)
+        question, label = self._question, self._question.within
+        if group is None or (group.spec.are_independent and not label and not self._queue.labels_of(sample)):
+            key, group = group_key(sample.pod), None
+        if question.maximum and key:
+            raise ManifestError(
+                f"--max does not apply to {workload.subject}: its pods start together; use --replicas"
+            )
+        if label and not key:
+            raise ManifestError(
+                f"--within does not apply to {workload.subject}: its pods do not start together. Name a"
+                " PodGroup in its pod template, or let a policy derive groups (groups.derive: Automatic)"
+            )
+        if label:
+            self._queue.keep_within(key, label)
+        return key, group
+
+    def _domains(self, sample: PodInfo, placed: Sequence[OfflinePlacement]) -> list[DomainShare]:
+        """Where pods of a group are, by the labels of its topology."""
+        fork, found = self._queue.fork, list[DomainShare]()
+        for label in self._queue.labels_of(sample):
+            counts = Counter(fork.nodes[fork.rows[each.node]].labels.get(label, "") for each in placed)
+            found += [
+                DomainShare(label=label, value=value, pods=pods)
+                for value, pods in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+            ]
+        return found
 
     def _wanted(self, workload: WorkloadPods) -> int:
         if workload.kind == "DaemonSet":
@@ -296,17 +379,22 @@ class _Placing:
         return placed, obstacle
 
     def _group(
-        self, workload: WorkloadPods, wanted: int
-    ) -> tuple[list[OfflinePlacement], PodObstacle | None]:
-        """Place the members of a PodGroup together."""
+        self, workload: WorkloadPods, wanted: int, key: str
+    ) -> tuple[list[OfflinePlacement], PodObstacle | None, list[PodInfo], str]:
+        """Place the members of a group together; also what would have to go, and whether it can ever fit."""
         pods = list(islice(self._pods(workload), wanted))
         for pod in pods:
             self._queue.add(pod)
         placed = self._queue.settle()
         left = [pod for pod in pods if pod.uid in self._queue.waiting]
         if not left:
-            return placed, None
-        return placed, pod_obstacle(self._queue, left[0], self._queue.refusals[left[0].uid])
+            return placed, None, [], ""
+        obstacle = pod_obstacle(self._queue, left[0], self._queue.refusals[left[0].uid])
+        group = self._queue.group_of(left[0])[1]
+        least = max(0, group.spec.min_member - len(placed)) if group else 0
+        label = self._queue.required_label_of(left[0])
+        never = never_fits(left, self._queue.fork, least, label) if least else ""
+        return placed, obstacle, [] if never else self._queue.victims_for(key), never
 
 
 def _check(manifests: Manifests, question: FitQuestion) -> None:
@@ -325,5 +413,3 @@ def _check(manifests: Manifests, question: FitQuestion) -> None:
         raise ManifestError(f"{flag} is about one workload, and the files have several: {names}")
     if manifests.workloads[0].kind == "DaemonSet":
         raise ManifestError(f"{flag} does not apply to {names}: its nodes decide how many pods it has")
-    if question.maximum and group_key(manifests.workloads[0].template):
-        raise ManifestError(f"--max does not apply to {names}: its pods start together; use --replicas")
