@@ -8,7 +8,6 @@ Source: apiserver v1.36 ``pkg/cel/library/authz.go``, ``pkg/admission/plugin/cel
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -17,6 +16,7 @@ from cel_expr_python import cel
 
 from roadstead.authorization.rules import Asked, account_user
 from roadstead.definitions.cel_library import Function
+from roadstead.kinds.checks.metadata import label_faults, subdomain_faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,8 +30,6 @@ _AUTHORIZER, _PATH, _GROUP, _RESOURCE, _DECISION = (
     for name in ("Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision")
 )
 _STRING, _BOOL = cel.Type.STRING, cel.Type.BOOL
-_SERVICE_ACCOUNT = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _ASKABLE: WeakValueDictionary[str, Api] = WeakValueDictionary()
 #: What the checker knows: these are two variables, as upstream.
 TYPES = {"authorizer": _AUTHORIZER, "authorizer.requestResource": _RESOURCE}
@@ -59,9 +57,9 @@ def _path(authorizer: _Opaque, path: str) -> _Opaque:
 
 
 def _service_account(authorizer: _Opaque, namespace: str, name: str) -> _Opaque:
-    if not _SERVICE_ACCOUNT.fullmatch(name) or len(name) > 253:
+    if subdomain_faults(name):
         raise ValueError("Invalid service account name")
-    if not _NAMESPACE.fullmatch(namespace) or len(namespace) > 63:
+    if label_faults(namespace):
         raise ValueError("Invalid service account namespace")
     return {"api": authorizer["api"], "user": orjson.dumps(account_user(namespace, name)).decode()}
 
