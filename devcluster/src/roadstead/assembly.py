@@ -115,6 +115,7 @@ def extended_handler(
     authorizer = RoleBased(api) if authorization == RBAC else None
     if authorizer is not None:
         authorizer.create_bootstrap_roles()
+        api.authorize = authorizer.reason
     judges = [authorizer] if authorizer is not None else []
     api.admission = AdmissionChain(
         [MutatingPolicies(api), MutatingWebhooks(api)],

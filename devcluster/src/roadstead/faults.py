@@ -21,18 +21,25 @@ EXEMPT = "Roadstead-No-Faults"
 RESTART_S = 60.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ActiveFault:
-    """A fault while its block runs."""
+    """A fault while its block runs, and afterwards the count of what it did."""
 
     _send: Callable[[str, Mapping[str, Any]], dict[str, Any]]
     _number: int
+    _ended: int | None = None
 
     @property
     def hits(self) -> int:
         """The number of requests that it has broken."""
+        if self._ended is not None:
+            return self._ended
         hits: int = self._send("/roadstead/faults/hits", {"fault": self._number})["hits"]
         return hits
+
+    def end(self) -> None:
+        """Break nothing more."""
+        self._ended = self._send("/roadstead/faults/remove", {"fault": self._number})["hits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +132,8 @@ class FaultInjection:
 
     @contextlib.contextmanager
     def _during(self, **fault: Any) -> Iterator[ActiveFault]:
-        number = self._send("/roadstead/faults/add", fault)["fault"]
+        active = ActiveFault(self._send, self._send("/roadstead/faults/add", fault)["fault"])
         try:
-            yield ActiveFault(self._send, number)
+            yield active
         finally:
-            self._send("/roadstead/faults/remove", {"fault": number})
+            active.end()

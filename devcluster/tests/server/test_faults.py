@@ -96,6 +96,7 @@ def test_a_request_is_refused_so_many_times(
         roadstead.request("PUT", f"{PATH}/one", CONFIG)
         assert fault.hits == 2
 
+    assert fault.hits == 2  # also when it is gone
     assert [code for code, _ in answers] == [status, status, 200]
     assert (answers[0][1]["reason"], answers[0][1]["message"]) == (reason, message)
 

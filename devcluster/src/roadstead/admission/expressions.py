@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from cel_expr_python import cel
 
+from roadstead.admission import authorizer
 from roadstead.definitions import cel_library
 from roadstead.definitions.rules import EXTENSIONS, compilation_fault
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from roadstead.values.resources import Obj
 
 #: The variables of every expression; one without a value is null.
-NAMES = ("object", "oldObject", "request", "params", "namespaceObject", "variables")
+NAMES = ("object", "oldObject", "request", "params", "namespaceObject", "authorizer", "variables")
 _TOKEN = re.compile(
     r"""(?P<text>[rRbB]{0,2}(?:'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|//[^\n]*)"""
     r"""|(?P<construct>(?<![\w.])(?:Object(?:\s*\.\s*\w+)*|JSONPatch)\s*\{)"""
@@ -36,6 +37,7 @@ _TOKEN = re.compile(
 _RESERVED = re.compile(r"__(\w+?)__")
 _ESCAPES = {"underscores": "__", "dot": ".", "dash": "-", "slash": "/"}
 _VARIABLE = re.compile(r"\bvariables\s*\.\s*(\w+)")
+_RAISED = "OUT_OF_RANGE: "
 _MISSING = re.compile(r'Key not found in map : "?(.*?)"?$')
 
 
@@ -96,8 +98,11 @@ def _escaped_key(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
-_ESCAPE_KEY = cel_library.Function(
-    "jsonpatch.escapeKey", cel.Type.STRING, (cel.Type.STRING,), _escaped_key, member=False
+_FUNCTIONS = (
+    cel_library.Function(
+        "jsonpatch.escapeKey", cel.Type.STRING, (cel.Type.STRING,), _escaped_key, member=False
+    ),
+    *authorizer.FUNCTIONS,
 )
 
 
@@ -105,7 +110,7 @@ _ESCAPE_KEY = cel_library.Function(
 def _environment() -> cel.Env:
     return cel.NewEnv(
         variables=dict.fromkeys(NAMES, cel.Type.DYN),
-        functions=cel_library.evaluated(_ESCAPE_KEY),
+        functions=cel_library.evaluated(*_FUNCTIONS),
         extensions=list(EXTENSIONS),
     )
 
@@ -116,10 +121,11 @@ def _program(expression: str) -> cel.Expression:
 
 
 @functools.cache
-def _checker() -> cel.Env:
+def _checker(*, asks: bool) -> cel.Env:
+    names = [name for name in NAMES if name != "authorizer"]
     return cel.NewEnv(
-        variables=dict.fromkeys(NAMES, cel.Type.DYN),
-        functions=cel_library.checked(_ESCAPE_KEY),
+        variables=dict.fromkeys(names, cel.Type.DYN) | (authorizer.TYPES if asks else {}),
+        functions=cel_library.checked(*_FUNCTIONS),
         extensions=list(EXTENSIONS),
     )
 
@@ -138,10 +144,11 @@ def policy_fault(expression: str, wanted: str) -> str:
 
     Args:
         expression: the expression.
-        wanted: "bool", "string", "Object" or "JSONPatch"; "" for any type.
+        wanted: "bool", "string", "Object" or "JSONPatch"; "" for any type. A string is a message,
+            which cannot use ``authorizer``.
     """
     try:
-        result = _checker().compile(without_types(expression)).return_type().name()
+        result = _checker(asks=wanted != "string").compile(without_types(expression)).return_type().name()
     except RuntimeError as error:
         return compilation_fault(error)
     kinds, named = _RESULTS.get(wanted, ((), ""))
@@ -182,7 +189,8 @@ class Evaluation:
             if found and found[1] in self._faults and "variables" in expression:
                 why = f'composited variable "{found[1]}" fails to evaluate: {self._faults[found[1]].cause}'
             else:
-                why = f"no such key: {found[1]}" if found else str(answer.value())
+                # What a function of ours raises is the whole message upstream.
+                why = f"no such key: {found[1]}" if found else str(answer.value()).removeprefix(_RAISED)
             raise FailedError(f"expression '{expression}' resulted in error: {why}", why)
         return answer.plain_value()
 

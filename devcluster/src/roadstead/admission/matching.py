@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from roadstead.admission.authorizer import authorizer_of
 from roadstead.kinds.kind import Kind
 from roadstead.values.selectors import matches_labels, selector_requirements
 
@@ -181,13 +182,14 @@ def parameters(api: Api, policy: Obj, binding: Obj, attempt: Attempt) -> list[Ob
     return [*found]
 
 
-def known_of(attempt: Attempt, namespace: Obj | None) -> Obj:
+def known_of(api: Api, attempt: Attempt, namespace: Obj | None) -> Obj:
     """The variables of every expression, but for ``params``."""
     return {
         "object": attempt.obj,
         "oldObject": attempt.old,
         "request": request_of(attempt),
         "namespaceObject": namespace if attempt.namespace else None,
+        "authorizer": authorizer_of(api, attempt),
     }
 
 

@@ -126,7 +126,7 @@ class _Invocation:
             StatusError: 500, if a patch makes something that is not of the kind, as upstream.
         """
         spec, obj = self.policy["spec"], attempt.obj
-        known = {**known_of(attempt, namespace_of(self.api, attempt)), "params": self.params}
+        known = {**known_of(self.api, attempt, namespace_of(self.api, attempt)), "params": self.params}
         if not Evaluation(known, spec.get("variables") or ()).meets(spec):
             return obj
         kind, resource = kind_of(self.api, attempt)

@@ -84,7 +84,7 @@ class ValidatingPolicies:
             if policy["spec"].get("failurePolicy") == "Ignore":
                 return []
             return [Broken(f"failed to configure binding: {error}")]
-        known = known_of(attempt, namespace)
+        known = known_of(self.api, attempt, namespace)
         return [one for params in found for one in broken_validations(policy, {**known, "params": params})]
 
 

@@ -174,7 +174,7 @@ class Webhook:
         found = seen(self.api, {**hook, "resourceRules": hook["rules"]}, attempt, namespace)
         if found is None or not hook.get("matchConditions"):
             return found
-        evaluation = Evaluation(known_of(found, None))
+        evaluation = Evaluation(known_of(self.api, found, None))
         faults: list[str] = []
         for condition in hook["matchConditions"]:
             try:

@@ -5,8 +5,8 @@ objects, so at run time each is a map that holds its text; equal maps are equal 
 normalised.
 
 Source: apiserver v1.36 ``pkg/cel/library`` (lists, regex, urls, quantity, ip, cidr) and cel-go ``ext/sets``.
-Missing: indexOf of lists (the string library has the name), format, semver, authorizer, comprehensions of
-two variables.
+Missing: indexOf of lists (the string library has the name), format, semver, comprehensions of two variables;
+``admission.authorizer`` adds its own.
 """
 
 from __future__ import annotations
@@ -33,11 +33,9 @@ _INT, _DOUBLE, _BOOL, _STRING, _DYN = (
     cel.Type.STRING,
     cel.Type.DYN,
 )
-_OPAQUE = {
-    name: cel.Type.AbstractType(name)
-    for name in ("kubernetes.Quantity", "kubernetes.URL", "net.IP", "net.CIDR")
-}
-_QUANTITY, _URL, _IP, _CIDR = _OPAQUE.values()
+_QUANTITY, _URL, _IP, _CIDR = map(
+    cel.Type.AbstractType, ("kubernetes.Quantity", "kubernetes.URL", "net.IP", "net.CIDR")
+)
 _LIST = cel.Type.List(_DYN)
 _STRINGS = cel.Type.List(_STRING)
 Opaque = dict[str, str]
@@ -295,7 +293,7 @@ def _declarations(functions: Iterable[Function], *, runs: bool) -> list[cel.Func
 def _run_time_type(declared: cel.Type) -> cel.Type:
     """The type by which the evaluator chooses an overload."""
     name = declared.name()
-    if name in _OPAQUE:
+    if name.startswith(("kubernetes.", "net.")):
         return cel.Type.MAP
     if name.startswith("LIST"):
         return cel.Type.LIST

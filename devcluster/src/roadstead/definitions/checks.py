@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from roadstead.definitions.rules import path_steps
 from roadstead.definitions.schema_checks import schema_causes
 from roadstead.kinds.checks.metadata import SERVICE_MESSAGE, subdomain_faults
+from roadstead.kinds.webhooks import client_causes, review_causes
 from roadstead.schemas.field_errors import OMITTED, duplicate, forbidden, invalid, not_supported, required
 from roadstead.schemas.json_paths import PathError, path
 from roadstead.schemas.structural import values_schema
@@ -95,7 +96,7 @@ def _spec_causes(spec: Obj) -> Causes:
         causes.append(invalid("spec.preserveUnknownFields", spec["preserveUnknownFields"], text))
     causes += _versions_causes(spec.get("versions") or [])
     causes += _names_causes(spec.get("names") or {})
-    return causes + _conversion_causes(spec.get("conversion") or {})
+    return causes + _conversion_causes(spec)
 
 
 def _versions_causes(versions: list[Obj]) -> Causes:
@@ -230,13 +231,23 @@ def _names_causes(names: Obj) -> Causes:
     return causes
 
 
-def _conversion_causes(conversion: Obj) -> Causes:
-    strategy = conversion.get("strategy", "None")
-    if strategy == "Webhook":
-        return [invalid("spec.conversion.strategy", strategy, "this server calls no webhooks; use None")]
-    if strategy != "None":
-        return [not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))]
-    if conversion.get("webhook"):
+def _conversion_causes(spec: Obj) -> Causes:
+    conversion, at = spec.get("conversion") or {}, "spec.conversion"
+    strategy, webhook = conversion.get("strategy", "None"), conversion.get("webhook") or {}
+    client = webhook.get("clientConfig")
+    if strategy == "None":
         text = "should not be set when strategy is not set to Webhook"
-        return [forbidden("spec.conversion.webhookClientConfig", text)]
-    return []
+        return [forbidden(f"{at}.webhookClientConfig", text)] if webhook else []
+    if strategy != "Webhook":
+        return [not_supported(f"{at}.strategy", strategy, ("None", "Webhook"))]
+    causes = []
+    used = {one.get("name") for one in spec.get("versions") or () if one.get("served") or one.get("storage")}
+    if len(used) > 1:  # with one version, there is nothing to convert
+        text = "this server calls no webhooks that convert between versions; use None, or serve one version"
+        causes.append(invalid(f"{at}.strategy", strategy, text))
+    if client is None:
+        causes.append(required(f"{at}.webhookClientConfig", "required when strategy is set to Webhook"))
+    else:
+        causes += client_causes(client, f"{at}.webhookClientConfig")
+    versions = webhook.get("conversionReviewVersions") or []
+    return causes + review_causes(versions, f"{at}.conversionReviewVersions")

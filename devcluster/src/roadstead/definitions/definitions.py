@@ -83,7 +83,9 @@ class DefinitionKind(StatusKind):
                 names["singular"] = names["kind"].lower()
             if not names.get("listKind"):
                 names["listKind"] = f"{names['kind']}List"
-        spec.setdefault("conversion", {"strategy": "None"})
+        webhook = spec.setdefault("conversion", {"strategy": "None"}).get("webhook") or {}
+        if service := (webhook.get("clientConfig") or {}).get("service"):
+            service.setdefault("port", 443)
         for version in spec.get("versions") or []:
             version.setdefault("served", False)
             version.setdefault("storage", False)

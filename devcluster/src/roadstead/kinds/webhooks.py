@@ -73,8 +73,10 @@ class WebhookConfigurations(Kind):
         for index, hook in enumerate(obj.get("webhooks") or ()):
             at, name = f"webhooks[{index}]", hook.get("name") or ""
             causes += self._causes(hook, at)
-            causes += _review_causes(
-                hook.get("admissionReviewVersions") or [], f"{at}.admissionReviewVersions"
+            causes += review_causes(
+                hook.get("admissionReviewVersions") or [],
+                f"{at}.admissionReviewVersions",
+                f"must specify one of {', '.join(_REVIEWS)}",
             )
             if name in names:
                 causes.append(duplicate(f"{at}.name", name))
@@ -104,7 +106,7 @@ class WebhookConfigurations(Kind):
             causes += label_selector(hook.get(selector), f"{at}.{selector}")
         if self._mutating:
             causes += one_of(f"{at}.reinvocationPolicy", hook["reinvocationPolicy"], ("IfNeeded", "Never"))
-        causes += _client_causes(hook.get("clientConfig") or {}, f"{at}.clientConfig")
+        causes += client_causes(hook.get("clientConfig") or {}, f"{at}.clientConfig")
         return causes + self._condition_causes(hook.get("matchConditions") or [], f"{at}.matchConditions")
 
     def _condition_causes(self, conditions: list[Obj], at: str) -> list[Cause]:
@@ -187,7 +189,8 @@ def _resource_causes(resources: list[str], at: str) -> list[Cause]:
     return causes
 
 
-def _client_causes(client: Obj, at: str) -> list[Cause]:
+def client_causes(client: Obj, at: str) -> list[Cause]:
+    """Why a ``clientConfig`` is invalid, which has its defaults."""
     url, service = client.get("url"), client.get("service")
     if (url is None) == (service is None):
         return [required(at, "exactly one of url or service is required")]
@@ -232,9 +235,16 @@ def _url_causes(url: str, at: str) -> list[Cause]:
     return causes
 
 
-def _review_causes(versions: list[str], at: str) -> list[Cause]:
+def review_causes(versions: list[str], at: str, missing: str = "") -> list[Cause]:
+    """Why the versions of reviews that a webhook knows are invalid.
+
+    Args:
+        versions: those versions.
+        at: their field.
+        missing: what is said where there are none.
+    """
     if not versions:
-        return [required(at, f"must specify one of {', '.join(_REVIEWS)}")]
+        return [required(at, missing)]
     causes = [
         invalid(f"{at}[{index}]", one, "duplicate version")
         for index, one in enumerate(versions)

@@ -155,6 +155,8 @@ class Api:
         self.virtual: dict[str, Virtual] = {}
         #: Changes and rejects writes as users have configured; None: no write.
         self.admission: Admission | None = None
+        #: Why a user may do what is asked, None where it may not; without it, every user may do everything.
+        self.authorize: Callable[..., str | None] | None = None
         #: That of the write that runs now; None: webhooks are not asked (``trying``).
         self.progress: Progress | None = None
         #: Defaults and bounds that objects of a namespace set for others, in order.
