@@ -18,14 +18,13 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.names import PodUid
 from plimsoll.planning.fork_schedulers import ForkSchedulers
 from plimsoll.planning.moves import Move, Objective, RebalancingConfig, replacement_of
-from plimsoll.planning.proven.checks import may_be_sent
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
 from plimsoll.toolkit.descheduling.spread_populations import DomainSizes, sizes_of
 from plimsoll_optimal.device_terms import device_terms, shares_claim, without_served
 from plimsoll_optimal.load_encoding import LoadEncoding
 from plimsoll_optimal.load_terms import LoadTerms
-from plimsoll_optimal.move_requests import EVENED, MoveRequest, default_wish
+from plimsoll_optimal.move_requests import EVENED, MoveRequest, default_wish, may_be_sent
 from plimsoll_optimal.problem import (
     NOWHERE,
     WEIGHTS,

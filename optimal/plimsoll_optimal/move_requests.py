@@ -7,12 +7,13 @@ from msgspec import Struct
 from plimsoll.framework import PluginError, PodInfo
 from plimsoll.framework.descheduling.complaints import Complaining, Gravity, Vicinity
 from plimsoll.framework.descheduling.context import StrategyContext
-from plimsoll.framework.descheduling.proposals import Bundle, Candidates, Proposal, Verdict
+from plimsoll.framework.descheduling.proposals import Bundle, Candidate, Candidates, Proposal, Verdict
 from plimsoll.framework.descheduling.strategy import MendsSpread, NamesSurplus, Strategy, wants_even_spread
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.names import PodUid
 from plimsoll.planning.complaint_comparison import complaints_of
 from plimsoll.planning.moves import Objective, PlanningContext, RebalancingConfig
+from plimsoll.planning.proven.checks import WITHOUT_LIMITS, CheckedCandidate, first_refusal
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.strategy_run import run_strategy
 from plimsoll_optimal.problem import WEIGHTS
@@ -128,3 +129,16 @@ def default_wish(rebalancing: RebalancingConfig) -> MoveRequest:
         Objective.FEWEST_NODES: "a node is then free of pods that could leave",
     }
     return MoveRequest(objective.value, sentences[objective])
+
+
+def may_be_sent(plan: PlanBuilder, pod: PodInfo, node: str, strategy: str) -> bool:
+    """Whether a pod may be moved to a given node, as far as ``WITHOUT_LIMITS`` tells."""
+    if pod.is_terminating or pod.uid in plan.moved or pod.stands_in_for is not None:
+        return False
+    if plan.schedulers.deciding(pod) is None:
+        return False
+    try:
+        candidate = CheckedCandidate.of(Candidate(pod, node, ""), strategy)
+        return first_refusal(WITHOUT_LIMITS, candidate, plan) is None
+    except PluginError:
+        return False

@@ -35,11 +35,11 @@ from plimsoll.framework.descheduling.proposals import Beneficiary, Bundle, Candi
 from plimsoll.framework.descheduling.strategy import ServesPending
 from plimsoll.planning.fork_schedulers import ForkSchedulers
 from plimsoll.planning.moves import RebalancingConfig, replacement_of, replacement_uid
-from plimsoll.planning.proven.checks import may_be_sent
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.proven.verdicts import judge
 from plimsoll_optimal.encoding import ProblemEncoding
 from plimsoll_optimal.milp import solve
+from plimsoll_optimal.move_requests import may_be_sent
 from plimsoll_optimal.problem import Solution
 from plimsoll_optimal.search_time import SearchTime
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.engine.gangs.placement import lacking_resources
+from plimsoll.cluster.pod_groups import lacking_resources
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 #: A node: its cores, and the cores of its pods with whether each is of the gang.

@@ -2,12 +2,12 @@
 
 import pytest
 
+from plimsoll.cluster.partial_objects import decode_in_part
 from plimsoll.model.decoding import (
     DEEPEST,
     DecodeError,
     convert,
     decode,
-    decode_in_part,
     without_depths,
     without_nulls,
 )

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.node import Taint
-from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod import MIRROR, Pod
 from plimsoll.model.kinds.watch_event import (
     NodeAdded,
     NodeDeleted,
@@ -198,6 +198,7 @@ async def test_a_new_process_keeps_closed_what_is_being_emptied() -> None:
     scene = Consolidation(*first.records.documents.values())
     scene.told("close", "idle")
     scene.tell(PodDeleted(of("api", "idle")), PodDeleted(of("job", "idle")))
+    scene.tell(PodAdded(a_pod("kube-proxy", node="idle", annotations={MIRROR: "hash"})))  # has no owner
 
     async with scene.running():
         await scene.clock.advance(30)

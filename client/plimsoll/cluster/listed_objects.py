@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
+from plimsoll.cluster.partial_objects import decode_in_part
 from plimsoll.cluster.shared_objects import SharedNodes, SharedPods
-from plimsoll.model.decoding import DecodeError, decode, decode_in_part, read_with
+from plimsoll.model.decoding import DecodeError, decode, read_with
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import (

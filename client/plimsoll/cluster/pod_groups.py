@@ -6,6 +6,7 @@ Observes every event before the other subscribers, so a pod's own arrival counts
 It holds objects as watched; only the cache knows which pods are assumed.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct, field
@@ -13,7 +14,6 @@ from msgspec import Struct, field
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import PlacedPodsSubscriber
 from plimsoll.cluster.watched_resources import WatchedResource
-from plimsoll.engine.gangs.placement import lacking_resources
 from plimsoll.framework import Pod
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.owned_group import (
@@ -26,6 +26,7 @@ from plimsoll.model.kinds.owned_group import (
     without_object,
 )
 from plimsoll.model.kinds.pod_group import CORE, PodGroup, is_core, resource_of
+from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.watch_event import (
     ObjectAdded,
     ObjectDeleted,
@@ -334,3 +335,28 @@ def gang_needs(groups: Groups, cache: Cache) -> dict[str, int]:
             continue
         needs[group.key] = max(group.min_member - len(placed_members(group, cache)), 0)
     return needs
+
+
+def lacking_resources(cluster: Cluster, wanted: dict[str, int], own: Iterable[PodInfo]) -> dict[str, int]:
+    """The part of these amounts that the cluster as a whole lacks; a gang is rejected early by it.
+
+    Formula: wanted - sum over nodes of max(0, allocatable - requested) - what the gang holds already.
+
+    Args:
+        cluster: The present cluster.
+        wanted: Amounts by resource; cpu in milli.
+        own: The gang's placed pods.
+    """
+    held: Counter[str] = Counter()
+    for pod in own:
+        held.update(pod.requests)
+    lacking = {}
+    for name, amount in wanted.items():
+        axis = cluster.axis_of(name)
+        free = 0
+        if axis is not None:
+            n = len(cluster)
+            free = int((cluster.allocatable[:n, axis] - cluster.requested[:n, axis]).clip(0).sum())
+        if amount > free + held[name]:
+            lacking[name] = amount - free - held[name]
+    return lacking

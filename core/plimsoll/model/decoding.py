@@ -20,10 +20,6 @@ DEEPEST = 100
 
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{\]}]', re.DOTALL)
 
-_PLACE = re.compile(r" - at `\$([^`]*)`")
-_STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
-_MOST_PARTS = 32
-
 
 class DecodeError(ValueError):
     """A document is not an object of the expected kind; the cause names the place in it."""
@@ -90,10 +86,10 @@ def decode(kind: type[T], document: bytes | str | msgspec.Raw) -> T:
         pass
     except msgspec.DecodeError as exc:
         raise DecodeError(kind.__name__, str(exc)) from exc
-    return _converted(kind, _parsed(kind, document))
+    return _converted(kind, parsed(kind, document))
 
 
-def _parsed(kind: type, document: bytes | str | msgspec.Raw) -> Any:
+def parsed(kind: type, document: bytes | str | msgspec.Raw) -> Any:
     """The plain values of a document, without nulls."""
     try:
         plain = read_with(_ANYTHING, document)
@@ -128,44 +124,3 @@ def without_nulls(document: object) -> object:
     if isinstance(document, list):
         return [without_nulls(value) for value in document if value is not None]
     return document
-
-
-def decode_in_part(kind: type[Any], document: bytes | str | msgspec.Raw) -> tuple[Any, list[str]]:
-    """Decode one JSON document without its parts of the wrong type, and return which these are.
-
-    Raises:
-        DecodeError: the document is not JSON, is no object, or too much of it is wrong.
-    """
-    parsed = _parsed(kind, document)
-    problems: list[str] = []
-    while True:
-        try:
-            return msgspec.convert(parsed, kind), problems
-        except msgspec.ValidationError as exc:
-            problems.append(str(exc))
-            place = _PLACE.search(str(exc))
-            if place is None or len(problems) > _MOST_PARTS:
-                raise DecodeError(kind.__name__, str(exc)) from exc
-            _leave_out(parsed, place[1])
-
-
-def _leave_out(document: Any, place: str) -> None:
-    """Delete the value at a path; in a map whose key is not known, the non-scalar values, or all."""
-    steps = [name or index for name, index in _STEP.findall(place)]
-    for step in steps[:-1]:
-        if step == "...":
-            break
-        document = document[int(step)] if isinstance(document, list) else document[step]
-    last = next((step for step in steps if step == "..."), steps[-1])
-    if last != "...":
-        del document[int(last) if isinstance(document, list) else last]
-        return
-    odd = [
-        key for key, value in document.items() if isinstance(value, (dict, list, bool)) or _is_large(value)
-    ]
-    for key in odd or list(document):
-        del document[key]
-
-
-def _is_large(value: object) -> bool:
-    return isinstance(value, int) and not -(2**63) <= value < 2**63

@@ -64,7 +64,6 @@ from plimsoll.toolkit.descheduling.protections import (
     not_replaced,
 )
 
-MIRROR = "kubernetes.io/config.mirror"
 SOURCE = "kubernetes.io/config.source"
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 
@@ -280,7 +279,7 @@ class DefaultEvictor(Evictor):
 
     def _untouchable(self, pod: PodInfo) -> Refusal | None:
         annotations = pod.pod.metadata.annotations
-        if annotations and MIRROR in annotations:
+        if pod.pod.is_mirror:
             return Refusal("MirrorPod", "the pod mirrors a static pod of its kubelet")
         if annotations and annotations.get(SOURCE, "api") != "api":
             return Refusal("StaticPod", "the pod is a static pod of its kubelet")

@@ -14,13 +14,14 @@ from typing import Any, Union, get_args, get_origin
 import msgspec
 
 from plimsoll.api.v1alpha1.annotations import APPROVED, PAUSE_REASON, PAUSED_BY, STOP
+from plimsoll.cluster.partial_objects import decode_in_part
 from plimsoll.cluster.watched_resources import GROUP_OWNERS, OPTIONAL, WATCHED
 from plimsoll.devices.extended_resources import ANNOTATION as EXTENDED
-from plimsoll.model.decoding import DecodeError, decode_in_part
+from plimsoll.model.decoding import DecodeError
 from plimsoll.model.kinds.deployment import SURGED, Deployment, DeploymentSpec
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.owned_group import REQUIRED_TOPOLOGY, ReplicatedJob
-from plimsoll.model.kinds.pod import PodSpec
+from plimsoll.model.kinds.pod import MIRROR, PodSpec
 from plimsoll.model.kinds.pod_group import PREFERRED_TOPOLOGY
 from plimsoll.model.kinds.resource_claim import AllocatedDevices, DeviceClaim
 from plimsoll.model.kinds.resource_slice import DeviceClassSpec
@@ -56,7 +57,7 @@ ANNOTATIONS = tuple(
             PREFERRED_TOPOLOGY,
             REQUIRED_TOPOLOGY,
             SURGED,
-            default_evictor.MIRROR,
+            MIRROR,
             default_evictor.SOURCE,
             *(each.key for each in SIGNALS if each.form is Form.ANNOTATION),
         }

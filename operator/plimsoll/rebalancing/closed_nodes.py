@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.cache import Cache
-from plimsoll.framework import Node, PodInfo
+from plimsoll.framework import Node
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, WatchEvent
 from plimsoll.model.taints import CONSOLIDATING, is_closed
 from plimsoll.ports.clock import Clock
@@ -22,6 +22,7 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.records.history import ended_at
 from plimsoll.records.record import Record
+from plimsoll.strategies.consolidate_nodes import may_leave
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
@@ -120,7 +121,7 @@ class ClosedNodes:
         if any(not record.is_finished for record in records):
             return True
         row = self.cache.cluster.rows[node.name]
-        if any(map(_may_leave, self.cache.cluster.pods_on(row))):
+        if any(map(may_leave, self.cache.cluster.pods_on(row))):
             return False  # an earlier process ended before it had finished
         return self.clock.now() - max(map(ended_at, records)) < KEPT_S
 
@@ -145,7 +146,3 @@ def _began(record: Record) -> float:
         sent = (each.time.timestamp() for each in transitions if each.phase is Phase.EVICTING)
         return next(sent, NEVER)
     return transitions[0].time.timestamp() if transitions else record.created
-
-
-def _may_leave(pod: PodInfo) -> bool:
-    return not pod.is_terminating and not pod.pod.metadata.has_owner_of("DaemonSet", "Node")

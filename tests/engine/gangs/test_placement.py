@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.cluster.pod_groups import lacking_resources
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.gangs.joint_decision import GangDecision
-from plimsoll.engine.gangs.placement import lacking_resources, place_together
+from plimsoll.engine.gangs.placement import place_together
 from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler

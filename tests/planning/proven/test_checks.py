@@ -11,8 +11,9 @@ from plimsoll.planning import proven
 from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove, UnreadyReplacement
 from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.planners import proven_plan
-from plimsoll.planning.proven.checks import NODE_CHECKS, POD_CHECKS, TARGET_CHECKS, may_be_sent
+from plimsoll.planning.proven.checks import NODE_CHECKS, POD_CHECKS, TARGET_CHECKS
 from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll_optimal.move_requests import may_be_sent
 
 OWNER, POD = "default/uid-ReplicaSet/web", "uid-default-p0"
 NOW = SURROUNDINGS.now.timestamp()

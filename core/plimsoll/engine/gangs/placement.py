@@ -465,28 +465,3 @@ def _home(scheduler: ProfileScheduler, pod: PodInfo, claims: GangClaims) -> Bool
         return claims.home(pod, scheduler.filtered(pod).rows, scheduler.cluster)
     except PluginError:  # the attempt reports it
         return None
-
-
-def lacking_resources(cluster: Cluster, wanted: dict[str, int], own: Iterable[PodInfo]) -> dict[str, int]:
-    """The part of these amounts that the cluster as a whole lacks; a gang is rejected early by it.
-
-    Formula: wanted - sum over nodes of max(0, allocatable - requested) - what the gang holds already.
-
-    Args:
-        cluster: The present cluster.
-        wanted: Amounts by resource; cpu in milli.
-        own: The gang's placed pods.
-    """
-    held: Counter[str] = Counter()
-    for pod in own:
-        held.update(pod.requests)
-    lacking = {}
-    for name, amount in wanted.items():
-        axis = cluster.axis_of(name)
-        free = 0
-        if axis is not None:
-            n = len(cluster)
-            free = int((cluster.allocatable[:n, axis] - cluster.requested[:n, axis]).clip(0).sum())
-        if amount > free + held[name]:
-            lacking[name] = amount - free - held[name]
-    return lacking

@@ -263,6 +263,9 @@ class PodSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fals
 #: The scheduler of pods that name none: the API server sets it before admission, and every cluster has it.
 DEFAULT_SCHEDULER = PodSpec().scheduler_name
 
+#: The annotation by which a kubelet marks its copies of static pods.
+MIRROR = "kubernetes.io/config.mirror"
+
 
 class PodCondition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """One observed condition of the pod."""
@@ -361,6 +364,16 @@ class Pod(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
     def is_terminating(self) -> bool:
         """Whether its deletion was requested; it keeps its place until it is gone."""
         return self.metadata.deletion_timestamp is not None
+
+    @property
+    def is_mirror(self) -> bool:
+        """Whether it mirrors a static pod of its kubelet."""
+        return MIRROR in self.metadata.annotations
+
+    @property
+    def goes_with_its_node(self) -> bool:
+        """Whether it runs where its node is and nowhere else: a DaemonSet's, or a static one's mirror."""
+        return self.is_mirror or self.metadata.has_owner_of("DaemonSet", "Node")
 
     @property
     def is_ready(self) -> bool:

@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from plimsoll.engine.decision import Ranking
 from plimsoll.engine.plugin_calls import called
-from plimsoll.framework import PluginError, PodInfo
+from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.plugin_answers import of_kind
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal
 from plimsoll.planning.complaint_comparison import ProposedMove
@@ -87,19 +87,6 @@ def first_refusal(checks: Iterable[Check[CheckedT]], checked: CheckedT, plan: Pl
         if refusal is not None:
             return refusal
     return None
-
-
-def may_be_sent(plan: PlanBuilder, pod: PodInfo, node: str, strategy: str) -> bool:
-    """Whether a pod may be moved to a given node, as far as ``WITHOUT_LIMITS`` tells."""
-    if pod.is_terminating or pod.uid in plan.moved or pod.stands_in_for is not None:
-        return False
-    if plan.schedulers.deciding(pod) is None:
-        return False
-    try:
-        candidate = CheckedCandidate.of(Candidate(pod, node, ""), strategy)
-        return first_refusal(WITHOUT_LIMITS, candidate, plan) is None
-    except PluginError:
-        return False
 
 
 # -- of a node: why no pod may leave it in this run ------------------------------------------------------

@@ -22,7 +22,7 @@ from plimsoll.inspection.changes.cluster_changes import (
     ScaleWorkload,
     TaintNode,
 )
-from plimsoll.inspection.changes.node_drain import Blocked, drain, is_bound_to_node
+from plimsoll.inspection.changes.node_drain import Blocked, drain
 from plimsoll.inspection.changes.workload_members import added, deleted_first, members
 from plimsoll.inspection.manifests.daemon_pods import daemon_pod, daemon_templates, runs_on
 from plimsoll.inspection.manifests.documents import NEW, Manifests, shelve
@@ -242,7 +242,7 @@ class ChangedCluster:
         if pod.uid in self._waited:
             self.queue.add(self._waited[pod.uid])
             return
-        if pod.is_terminating or is_bound_to_node(pod):
+        if pod.is_terminating or pod.pod.goes_with_its_node:
             return
         if pod.pod.metadata.controller is None:
             self.gone.append(pod.key)

@@ -14,8 +14,6 @@ from plimsoll.offline.cluster import OfflineCluster
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.moves import replacement_uid
 
-_MIRROR = "kubernetes.io/config.mirror"
-
 
 class Blocked(Struct, frozen=True):
     """A pod that cannot be evicted."""
@@ -30,14 +28,6 @@ class DrainOutcome(Struct, frozen=True):
 
     evicted: tuple[PodInfo, ...]
     blocked: tuple[Blocked, ...]
-
-
-def is_bound_to_node(pod: PodInfo) -> bool:
-    """Whether the pod is bound to its node: a DaemonSet's pod, or a static pod."""
-    owner = pod.pod.metadata.controller
-    return (
-        owner is not None and owner.kind in {"DaemonSet", "Node"}
-    ) or _MIRROR in pod.pod.metadata.annotations
 
 
 def drain(
@@ -59,7 +49,7 @@ def drain(
     blocked: list[Blocked] = []
     for node in nodes:
         left = sorted(
-            (pod for pod in fork.pods_on(fork.rows[node]) if not is_bound_to_node(pod)),
+            (pod for pod in fork.pods_on(fork.rows[node]) if not pod.pod.goes_with_its_node),
             key=lambda pod: pod.key,
         )
         refused: dict[str, Refusal] = {}

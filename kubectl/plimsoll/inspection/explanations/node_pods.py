@@ -8,7 +8,6 @@ from plimsoll.answers.answer import AnswerPart
 from plimsoll.framework import PodInfo
 from plimsoll.inspection.changes.changed_cluster import ChangedCluster
 from plimsoll.inspection.changes.cluster_changes import DrainNodes
-from plimsoll.inspection.changes.node_drain import is_bound_to_node
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.names import PodUid
 from plimsoll.planning.moves import replacement_uid
@@ -48,7 +47,7 @@ def _leaving(
     protected = never_evict(pod, state.cluster.objects)
     outcome, target, text = "Leaves", "", "ends"
     successor = replacement_uid(pod)
-    if is_bound_to_node(pod):
+    if pod.pod.goes_with_its_node:
         outcome, text = "Bound", "belongs to the node"
     elif pod.uid in blocked:
         outcome, text = "Blocked", blocked[pod.uid]

@@ -15,7 +15,6 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.counted import counted
 from plimsoll.planning.moves import Objective, RebalancingConfig
 from plimsoll.ports.clock import Clock
-from plimsoll.strategies.consolidate_nodes import goes_with_its_node
 from plimsoll.toolkit.descheduling.disruption_signals import removing
 
 #: Condition and reason of policies that empty nodes next to an autoscaler that does the same.
@@ -54,7 +53,7 @@ class ContestedNodes:
             owner = removing(node) if rebalancing.nodes.matches(node.labels) else ""
             if owner not in REMEDIES:
                 continue
-            pods = sum(not goes_with_its_node(pod) for pod in cluster.pods_on(row))
+            pods = sum(not pod.pod.goes_with_its_node for pod in cluster.pods_on(row))
             if pods:
                 self._seen[policy] = _Sighting(self.clock.monotonic(), owner, node.name, pods)
                 return

@@ -1,1 +1,1 @@
-"""HTTP extenders: their requests, what is made of the responses, and the attempts that wait for them."""
+"""HTTP extenders: requests, responses, and the attempts that wait for them."""
