@@ -49,7 +49,7 @@ async def test_each_object_is_asked_for_by_its_kind_and_name(
 
 
 async def test_a_refusal_is_no_absence(told: tuple[ToldServer, Session]) -> None:
-    """Of one that may not be read, written or deleted nobody says that it is not there."""
+    """A refused read, write or delete is an error, and does not count as an object that is absent."""
     server, session = told
     objects = AdmissionObjects(session)
     for ask in (objects.apply, objects.delete, lambda each: objects.read([each])):

@@ -8,7 +8,7 @@ import pytest
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.cluster.watched_resources import GROUP_OWNERS
 from plimsoll.model.decoding import decode
-from plimsoll.model.kinds.owned_group import JobSetGroup
+from plimsoll.model.kinds.owned_group import OWNERS
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.snapshots.cluster_reader import PATHS
 from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS
@@ -174,9 +174,10 @@ def test_a_saved_owner_forms_the_same_group() -> None:
     document = {"metadata": {"name": "x", "annotations": wishes}, "spec": {"replicatedJobs": jobs}}
     wire = msgspec.json.encode(document)
 
-    kept = trimmed(JobSetGroup.resource, wire)
+    job_set = next(each for each in OWNERS if each.kind == "JobSet")
+    kept = trimmed(job_set.resource, wire)
 
-    before, after = decode(JobSetGroup, wire).spec, decode(JobSetGroup, kept).spec
+    before, after = decode(job_set, wire).spec, decode(job_set, kept).spec
     assert after.min_member == before.min_member == 3
     assert (after.topology.required, after.topology.preferred) == ("required", "preferred")
     assert b"secret" not in kept

@@ -1,4 +1,4 @@
-"""Words the conditions of SchedulingPolicies: what works (Ready), names that nearly match, earlier conditions."""
+"""Words the conditions of SchedulingPolicies: Ready, names that nearly match, earlier conditions."""
 
 import difflib
 from collections.abc import Iterable, Mapping

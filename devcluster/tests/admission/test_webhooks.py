@@ -131,7 +131,7 @@ async def hooks(identity: Identity) -> AsyncIterator[Hooks]:
 
 @pytest.fixture
 async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[DevCluster]:
-    """A cluster without a port, in which nobody but the test writes; with controllers if the test asks so.
+    """A cluster without a port, in which only the test writes; with controllers if the test asks so.
 
     A write that meets another's while its webhooks answer is judged again, so tests that count what is asked
     cannot share objects with controllers.

@@ -1,4 +1,4 @@
-"""Past moves of a pod: which records are its own, by uid, and how long it stays after one."""
+"""Past moves of a pod: its own records, by uid, and the minutes that it stays after one."""
 
 import itertools
 from datetime import timedelta

@@ -343,7 +343,7 @@ def test_a_group_that_does_not_fit_names_all_that_would_have_to_go() -> None:
     assert [(each.value, each.pods) for each in done.workloads[0].domains] == [("r1", 4)]
 
 
-def test_a_group_that_no_rack_can_ever_hold_says_so_and_asks_nobody_to_go() -> None:
+def test_a_group_that_no_rack_can_ever_hold_says_so_and_names_no_victim() -> None:
     """The largest rack has room for four of six."""
     low = a_pod("low", cpu="2", node="r1-0", priority=0, metadata=OLD)
     state = a_state(*racks(1, 2), low, policies=[DERIVING])

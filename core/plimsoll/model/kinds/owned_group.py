@@ -270,8 +270,17 @@ class OwnedGroup(PodGroup, frozen=True, kw_only=True, rename="camel", gc=False):
         return f"{self.resource}/{self.key}"
 
 
+class JobGroup(OwnedGroup, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A Job."""
+
+    resource: ClassVar = "jobs.batch"
+    api_version: ClassVar = "batch/v1"
+    kind: ClassVar = "Job"
+    spec: JobSpec = JobSpec()
+
+
 def _owner(api_version: str, kind: str, spec: OwnerSpec) -> type[OwnedGroup]:
-    """The owners of one kind; ``spec`` is that of an object that says nothing."""
+    """The owners of a further kind; ``spec`` is that of an object that says nothing."""
     names = {
         "resource": f"{kind.lower()}s.{api_version.partition('/')[0]}",
         "api_version": api_version,
@@ -292,7 +301,7 @@ def _owner(api_version: str, kind: str, spec: OwnerSpec) -> type[OwnedGroup]:
 
 
 OWNERS: tuple[type[OwnedGroup], ...] = (
-    _owner("batch/v1", "Job", JobSpec()),
+    JobGroup,
     _owner("jobset.x-k8s.io/v1alpha2", "JobSet", JobSetSpec()),
     _owner("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", LeaderWorkerSetSpec()),
     _owner("ray.io/v1", "RayCluster", RayClusterSpec()),

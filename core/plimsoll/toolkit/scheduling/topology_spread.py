@@ -1,6 +1,6 @@
 """Topology spread constraints of a pod: compiled, with the defaults of its workload."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, runtime_checkable
@@ -135,7 +135,7 @@ def constraints_of(plugin: SpreadsPods, template: PodTemplate, objects: ClusterO
     return of_kind(answer, Constraints, plugin.name, "filter")
 
 
-def own_constraints(template: PodTemplate, own: Iterable[TopologySpreadConstraint]) -> Constraints:
+def own_constraints(template: PodTemplate, own: Collection[TopologySpreadConstraint]) -> Constraints:
     """The constraints in a template's pod spec, or the error of one that cannot be parsed."""
     try:
         pairs = [(each, selector_of(each, template.labels, len(own))) for each in own]

@@ -1,4 +1,4 @@
-"""Implements the variable ``authorizer`` of admission expressions: who may do what.
+"""Implements the variable ``authorizer`` of admission expressions, which asks for the rights of a user.
 
 Each value is a map of texts, as of ``definitions.cel_library``: the evaluator cannot carry Python objects. An
 API is named by a number in it.

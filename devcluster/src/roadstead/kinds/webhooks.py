@@ -241,7 +241,7 @@ def review_causes(versions: list[str], at: str, missing: str = "") -> list[Cause
     Args:
         versions: those versions.
         at: their field.
-        missing: what is said where there are none.
+        missing: the message if the list is empty.
     """
     if not versions:
         return [required(at, missing)]

@@ -1,9 +1,9 @@
 """The commands, a module each, which is imported when its command is used (plimsoll.commands.program).
 
 To add one: write commands/VERB.py with ``def VERB(options: Options, ...)``, its parameters declared as
-``plimsoll.commands.parameters`` reads them (its docstring is the help), which prints through cli/output.py and raises
-UserError; end it with ``VERB = Verb(name, function, flags)`` or a ``VerbGroup``, and name that in ``VERBS``
-with the first line of its help. Tests of help, flags and errors then cover it.
+``plimsoll.commands.parameters`` reads them (its docstring is the help), which prints through cli/output.py
+and raises UserError; end it with ``VERB = Verb(name, function, flags)`` or a ``VerbGroup``, and name that in
+``VERBS`` with the first line of its help. Tests of help, flags and errors then cover it.
 """
 
 from types import MappingProxyType
