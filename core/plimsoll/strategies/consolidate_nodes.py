@@ -50,12 +50,9 @@ from plimsoll.framework.descheduling.measurements import Protected
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates
 from plimsoll.framework.selectors import is_closed
 from plimsoll.toolkit.descheduling.disruption_signals import not_emptied
+from plimsoll.toolkit.descheduling.leaving_pods import may_leave
 from plimsoll.toolkit.descheduling.node_usage import NodeUsage, RequestedUsage
 from plimsoll.toolkit.descheduling.node_utilization import Percentages, check_thresholds
-
-#: Annotation of the mirror pod of a static pod.
-MIRROR = "kubernetes.io/config.mirror"
-
 
 #: Number of nodes whose markers are reported.
 REMARKS = 3
@@ -107,7 +104,7 @@ class ConsolidateNodes(Strategy):
         targets = {
             each.name
             for each in found
-            if not is_closed(each.node) and any(map(_may_leave, context.placed(each.name)))
+            if not is_closed(each.node) and any(map(may_leave, context.placed(each.name)))
         }
         uses = self._device_uses(context)
         sources = [each for each in found if each.name in targets and self._is_source(each, uses)]
@@ -138,14 +135,14 @@ class ConsolidateNodes(Strategy):
         return {
             Complaint(f"node {each.name} is little used and not empty"): 1.0
             for each in self._usage.some(nodes_near(context, near), context)
-            if self._is_source(each, uses) and any(map(_may_leave, context.placed(each.name)))
+            if self._is_source(each, uses) and any(map(may_leave, context.placed(each.name)))
         }
 
     def to_be_emptied(self, context: StrategyContext, near: Vicinity) -> frozenset[str]:
         """Under-used nodes whose pods may all leave, if they have any."""
         found, uses = set(), self._device_uses(context)
         for each in self._usage.some(nodes_near(context, near), context):
-            leaving = [pod for pod in context.placed(each.name) if _may_leave(pod)]
+            leaving = [pod for pod in context.placed(each.name) if may_leave(pod)]
             if leaving and self._is_source(each, uses) and all(map(context.may_go, leaving)):
                 found.add(each.name)
         return frozenset(found)
@@ -173,7 +170,7 @@ class ConsolidateNodes(Strategy):
             f"{name} {usage:.0f}%"
             for name, usage in zip(self.args.thresholds, self._shares(source), strict=True)
         )
-        pods = [pod for pod in context.pods(source.name) if _may_leave(pod)]
+        pods = [pod for pod in context.pods(source.name) if may_leave(pod)]
         if not all(context.may_go(pod, reason) for pod in pods):
             return None
         # Largest pods first: small ones fit into the remaining room.
@@ -258,14 +255,3 @@ class ConsolidateNodes(Strategy):
 def _percents(node: Node, uses: DeviceUses) -> list[float]:
     """Percent of a node's devices that are in use, by class."""
     return [use.percent(node) for use, _ in uses]
-
-
-def goes_with_its_node(pod: PodInfo) -> bool:
-    """Whether the pod runs where its node is and nowhere else: a DaemonSet's, or a static one's mirror."""
-    metadata = pod.pod.metadata
-    return MIRROR in metadata.annotations or metadata.has_owner_of("DaemonSet", "Node")
-
-
-def _may_leave(pod: PodInfo) -> bool:
-    """Whether the pod counts; DaemonSet pods and static pods stay, others are terminating."""
-    return not goes_with_its_node(pod) and not pod.is_terminating and not pod.pod.is_terminal

@@ -15,8 +15,8 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.counted import counted
 from plimsoll.planning.moves import Objective, RebalancingConfig
 from plimsoll.ports.clock import Clock
-from plimsoll.strategies.consolidate_nodes import goes_with_its_node
 from plimsoll.toolkit.descheduling.disruption_signals import removing
+from plimsoll.toolkit.descheduling.leaving_pods import goes_with_its_node
 
 #: Condition and reason of policies that empty nodes next to an autoscaler that does the same.
 CONTESTED, AUTOSCALER = "Contested", "AutoscalerEmptiesNodes"
