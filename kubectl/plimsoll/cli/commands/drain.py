@@ -36,7 +36,11 @@ NoSets = Annotated[
     bool, Option("--keep-nodes-with-daemonsets", help="Leave nodes alone that have pods of DaemonSets.")
 ]
 Replicas = Annotated[
-    int, Option("--min-replicas", help="1 evicts the only pod of an owner that cannot surge: an outage.")
+    int,
+    Option(
+        "--min-replicas",
+        help="Ready pods that an owner must have; 1 evicts the only one where it cannot surge: an outage.",
+    ),
 ]
 Others = Annotated[
     list[str] | None,
@@ -64,7 +68,7 @@ def drain(  # noqa: PLR0913 - cli/parameters.py reads the flags from the paramet
     dry_run: DryRun = False,
     from_: From = None,
 ) -> None:
-    """Empty nodes by proven moves, replacement first where that is possible.
+    """Empty nodes by proven moves, replacement first where possible.
 
     Creates a NodeMaintenance, which the operator carries out; deleting it cancels and opens the nodes again.
     With --dry-run nothing is written, and the exit code is 2 if a node cannot be emptied now.
