@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -122,6 +122,40 @@ async def test_what_has_changed_is_rejected_and_not_approved(scene: Scene, kubec
         question = Question(scene.name, (records["shop"],))
         said = await answer(cast("Any", Busy(session)), question, approved=False)
         assert said == [f"eviction.plimsoll.dev/{records['shop']} rejected"]
+
+
+@dataclass(slots=True)
+class Removing:
+    """A session before whose first write somebody else deletes its record."""
+
+    session: Any
+    removed: list[str] = field(default_factory=list)
+
+    async def object(self, *asked: Any) -> Any:
+        """Read."""
+        return await self.session.object(*asked)
+
+    async def request(self, method: str, path: str, change: Any, **more: Any) -> Any:
+        """Delete the first one, then write."""
+        if not self.removed:
+            self.removed.append(path.rpartition("/")[2])
+            await self.session.request("DELETE", path)
+        return await self.session.request(method, path, change, **more)
+
+
+async def test_what_is_gone_needs_no_rejection_unless_it_was_named(scene: Scene, kubeconfig: Path) -> None:
+    policy, records = await proposals(scene)
+    async with connected(kubeconfig) as session:
+        named = Question(scene.name, (records["web"],))
+        with pytest.raises(ProposalError, match="has changed since it was read; look at it"):
+            await answer(cast("Any", Removing(session)), named, approved=False)
+        assert await answers(scene) == {}
+        await eventually(scene.records, lambda found: len(found) == 2)  # the policy proposes that move again
+
+        removing = Removing(session)
+        said = await answer(cast("Any", removing), Question(scene.name, policy=policy), approved=False)
+        assert len(removing.removed) == len(said) == 1
+        assert removing.removed[0] not in said[0]
 
 
 async def test_a_wrong_name_changes_nothing(scene: Scene, say: Any) -> None:

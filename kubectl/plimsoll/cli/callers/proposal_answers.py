@@ -2,7 +2,8 @@
 
 All names are checked before anything is written: a wrong name changes nothing. Each decision is written at
 the version that was read, so a record that has changed meanwhile is not approved; it is rejected if it still
-waits. The moves of a bundle are executed together or not at all, so one name decides for the whole bundle.
+waits. Without names, what has gone or no longer waits by then needs no rejection, and is passed over. The
+moves of a bundle are executed together or not at all, so one name decides for the whole bundle.
 """
 
 from collections import Counter
@@ -55,6 +56,8 @@ async def answer(session: Session, question: Question, *, approved: bool) -> Seq
         try:
             await _write(session, record, approved=approved)
         except (Conflict, NotFound) as exc:
+            if not (approved or question.names or await _still_waits(session, record)):
+                continue  # nothing is left to reject, and it was not named
             done = f"; answered before it: {', '.join(lines)}" if lines else ""
             raise ProposalError(
                 f"{_name(record)} has changed since it was read{done}; look at it, and say it again"
@@ -84,8 +87,7 @@ async def _write(session: Session, record: Mapping[str, Any], *, approved: bool)
     Raises:
         Conflict: The record has changed meanwhile, and is to be approved, or no longer waits.
     """
-    metadata = record["metadata"]
-    path = f"{GROUP}/namespaces/{metadata['namespace']}/evictions/{metadata['name']}"
+    path = _path(record)
     for tries_left in reversed(range(1 if approved else TRIES)):
         change = {
             "metadata": {
@@ -101,6 +103,14 @@ async def _write(session: Session, record: Mapping[str, Any], *, approved: bool)
                 raise
         else:
             return
+
+
+async def _still_waits(session: Session, record: Mapping[str, Any]) -> bool:
+    """Whether the record, as it is now, waits for a decision."""
+    try:
+        return _waits(await session.object("GET", _path(record)))
+    except NotFound:
+        return False
 
 
 async def _records(session: Session, namespace: str) -> Sequence[Mapping[str, Any]]:
@@ -174,6 +184,11 @@ def _phase(record: Mapping[str, Any]) -> str:
 
 def _bundle(record: Mapping[str, Any]) -> str:
     return str((record["spec"].get("bundle") or {}).get("name") or "")
+
+
+def _path(record: Mapping[str, Any]) -> str:
+    metadata = record["metadata"]
+    return f"{GROUP}/namespaces/{metadata['namespace']}/evictions/{metadata['name']}"
 
 
 def _name(record: Mapping[str, Any]) -> str:
