@@ -125,7 +125,8 @@ async def test_what_cannot_leave_is_named_before_anything_moves(scene: Scene) ->
     suspended = {"spec": {"suspend": True}}
     (await scene.speaker.request("PATCH", path, suspended, sends=MERGE)).accepted()
     await until_open(scene, free)
-    assert (await until_phase(scene, path, "Suspended"))["drained"] == 0
+    await until_phase(scene, path, "Suspended")
+    await eventually(lambda: status(scene, path), lambda one: one["drained"] == 0)
 
 
 async def test_it_stops_at_the_first_move_that_fails(scene: Scene) -> None:

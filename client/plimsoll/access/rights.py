@@ -87,6 +87,8 @@ ALLOCATE = (
 READ_POD_GROUPS = tuple(Right(verb, CORE, "podgroups") for verb in ("list", "watch"))
 POD_GROUP_STATUS = Right("patch", CORE, "podgroups/status")
 
+#: The rights to carry NodeMaintenances out, but for those of their moves.
+MAINTENANCE_STATUS = Right("patch", PLIMSOLL, "nodemaintenances/status")
 READ_MAINTENANCES = tuple(Right(verb, PLIMSOLL, "nodemaintenances") for verb in ("list", "watch"))
 
 READ_AUTOSCALERS = tuple(
@@ -134,7 +136,11 @@ OPTIONAL_GRANTS: Grants = (
         "verticalPodAutoscalers: true",
         frozenset(READ_AUTOSCALERS),
     ),
-    ("deploy/base", "rbac.create: true", frozenset((*READ_POD_GROUPS, *READ_MAINTENANCES))),
+    (
+        "deploy/base",
+        "rbac.create: true",
+        frozenset((*READ_POD_GROUPS, *READ_MAINTENANCES, MAINTENANCE_STATUS)),
+    ),
     (
         "deploy/components/automatic-groups",
         "automaticGroups: true",

@@ -9,6 +9,7 @@ from typing import Any
 
 from plimsoll.access.rights import (
     BIND,
+    MAINTENANCE_STATUS,
     POD_GROUP_STATUS,
     READ_AUTOSCALERS,
     READ_MAINTENANCES,
@@ -113,7 +114,7 @@ class Startup:
             parts,
             leadership,
             (MAINTENANCES,),
-            lambda: READ_MAINTENANCES,
+            lambda: (*READ_MAINTENANCES, MAINTENANCE_STATUS),
             lambda _, events: rebalancing.maintenances.take(events),
             "NodeMaintenances are not carried out",
         )

@@ -21,6 +21,7 @@ async def create(session: Session, document: Mapping[str, Any]) -> Sequence[str]
         APIError: The server refused a request, or did not respond.
     """
     name = str(document["metadata"]["name"])
+    await session.object("GET", MAINTENANCES.path, params={"limit": "1"})  # whether they are served
     for node in document["spec"].get("nodes", ()):
         try:
             await session.object("GET", f"/api/v1/nodes/{node}")

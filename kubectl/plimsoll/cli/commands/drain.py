@@ -71,7 +71,7 @@ def drain(  # noqa: PLR0913 - cli/parameters.py reads the flags from the paramet
     """Empty nodes by proven moves, replacement first where possible.
 
     Creates a NodeMaintenance, which the operator carries out; deleting it cancels and opens the nodes again.
-    With --dry-run nothing is written, and the exit code is 2 if a node cannot be emptied now.
+    With --dry-run, or --from, nothing is written, and the exit code is 2 if a node cannot be emptied now.
     """
     from plimsoll.api.v1alpha1.node_maintenance import NodeMaintenance  # noqa: PLC0415 - each command loads what it needs
 
@@ -99,11 +99,9 @@ def drain(  # noqa: PLR0913 - cli/parameters.py reads the flags from the paramet
         "spec": {key: each for key, each in spec.items() if each is not None},
     }
     given = _read(NodeMaintenance, document)
-    if dry_run:
+    if dry_run or from_:
         _foresee(options, given, from_)
         return
-    if from_:
-        raise UserError("--from goes with --dry-run: a file cannot be drained")
     from plimsoll.cli.callers.maintenances import create  # noqa: PLC0415 - likewise
     from plimsoll.cli.connection import with_session  # noqa: PLC0415 - likewise
 
