@@ -19,6 +19,7 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.extender import ExtenderSpec, ExtenderTLS, ManagedResource
 from plimsoll.api.v1alpha1.limits import EvictionBudget
 from plimsoll.api.v1alpha1.metrics_providers import MetricsProviderSpec
+from plimsoll.api.v1alpha1.node_maintenance import MaintenanceWindow, NodeMaintenanceSpec
 from plimsoll.api.v1alpha1.prometheus import PodQueries, PrometheusProviderSpec, PrometheusTLS, UsageQueries
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.api.v1alpha1.schedules import Schedule
@@ -106,6 +107,10 @@ WIRE = {
     ),
     SchedulingSpec: st.fixed_dictionaries(
         {"schedulerName": st.just("gpus")}, optional={"extenders": EXTENDERS}
+    ),
+    MaintenanceWindow: st.fixed_dictionaries({"schedule": CRON, "duration": st.just("4h")}),
+    NodeMaintenanceSpec: st.fixed_dictionaries(
+        {}, optional={"nodes": NAMES, "nodeSelector": st.just({"matchLabels": {"pool": "old"}})}
     ),
     Schedule: st.fixed_dictionaries(
         {},

@@ -169,6 +169,7 @@ class World:
                 self,
                 recorder,
                 self._statuses,
+                FakePolicyStatuses(),
                 LoadFeed(FakeMeter(), cache.cluster, self._clock),
                 FakeMeter(),
                 RolloutSurges(FakeRollouts(), cache.cluster.objects),

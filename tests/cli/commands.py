@@ -31,6 +31,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "validate": ("manifests.yaml",),
     "fit": ("-f", str(Path(__file__).with_name("deployment.yaml"))),
     "whatif": ("--drain", "node-1"),
+    "drain": ("node-1",),
     "release": ("plimsoll",),
     "adopt": ("--namespace", "plimsoll"),
 }

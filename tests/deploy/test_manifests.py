@@ -57,6 +57,7 @@ HARMLESS = {
     ("create", "plimsoll.dev", "evictions"),
     ("delete", "plimsoll.dev", "evictions"),
     ("patch", "plimsoll.dev", "evictions/status"),
+    ("patch", "plimsoll.dev", "nodemaintenances/status"),
     ("patch", "plimsoll.dev", "schedulingpolicies/status"),
     ("create", "events.k8s.io", "events"),
     ("patch", "events.k8s.io", "events"),
@@ -373,6 +374,21 @@ def test_policies_belong_to_the_cluster() -> None:
     )
 
     assert definition["spec"]["scope"] == "Cluster"
+
+
+@every_installation
+def test_maintenances_belong_to_the_cluster(objects: list[Obj]) -> None:
+    """An administrator of a namespace cannot write one there, and the operator writes their status alone."""
+    path = ROOT / "crds/plimsoll.dev_nodemaintenances.yaml"
+    assert yaml.safe_load(path.read_text(encoding="utf-8"))["spec"]["scope"] == "Cluster"
+    granted = {
+        (verb, resource) for verb, _, resource in operators_grants(objects) if "maintenance" in resource
+    }
+    assert granted == {
+        ("list", "nodemaintenances"),
+        ("watch", "nodemaintenances"),
+        ("patch", "nodemaintenances/status"),
+    }
 
 
 @every_installation

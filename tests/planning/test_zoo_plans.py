@@ -34,6 +34,10 @@ ARGS: dict[str, list[Document]] = {
         {"block": {"cpu": "3"}},
         {"block": {"cpu": "3500m", "memory": "1Gi"}, "maxMovesPerBlock": 2},
     ],
+    "DrainNodes": [
+        {"nodes": ["n2", "n4"], "most": 1},
+        {"nodes": ["n1", "n5"], "avoided": ["n3"], "ignoreDaemonSets": False},
+    ],
     "FollowScore": [{}, {"marginPercent": 1}],
     "HighNodeUtilization": [
         {"thresholds": {"cpu": 40}},

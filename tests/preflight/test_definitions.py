@@ -145,7 +145,7 @@ def test_what_is_missing_or_hidden() -> None:
     """A definition that does not exist is an error; one that may not be read was not checked."""
     right, namespace = right_of("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
     hidden = Unread(right, namespace, 403, "no")
-    first, second, third = names()
+    first, second, third, *_ = names()
 
     findings = {
         each.subject: each for each in judged_definitions({**installed(), first: None, second: hidden})

@@ -10,9 +10,11 @@ from plimsoll.access.rights import (
     ALLOCATE,
     BIND,
     EVICT,
+    MAINTENANCE_STATUS,
     PREEMPT,
     READ_AUTOSCALERS,
     READ_DEVICES,
+    READ_MAINTENANCES,
     READ_POD_GROUPS,
     RECORD,
     TAINT,
@@ -83,7 +85,7 @@ def test_every_read_right_of_a_dry_run_is_reviewed() -> None:
 
     reviewed = {tuple(one.right) for one in asked(measuring)}
 
-    where_served = {tuple(right) for right in READ_POD_GROUPS}
+    where_served = {tuple(right) for right in (*READ_POD_GROUPS, *READ_MAINTENANCES, MAINTENANCE_STATUS)}
 
     assert grants("dry-run") - reviewed == {("patch", "events.k8s.io", "events")} | where_served
 

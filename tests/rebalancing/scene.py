@@ -151,6 +151,7 @@ class Scene:
                 self.closer,
                 self.recorder,
                 self.statuses,
+                FakePolicyStatuses(),
                 self.feed,
                 self.meter,
                 surges or RolloutSurges(self.rollouts, self.cache.cluster.objects),

@@ -122,6 +122,7 @@ class RecordedServer:
                 FakeNodeCloser(),
                 FakeRecorder(),
                 FakePolicyStatuses(),
+                FakePolicyStatuses(),
                 LoadFeed(meter, self._cache.cluster, self._clock),
                 meter,
                 RolloutSurges(FakeRollouts(), self._cache.cluster.objects),

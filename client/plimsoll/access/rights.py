@@ -87,6 +87,10 @@ ALLOCATE = (
 READ_POD_GROUPS = tuple(Right(verb, CORE, "podgroups") for verb in ("list", "watch"))
 POD_GROUP_STATUS = Right("patch", CORE, "podgroups/status")
 
+#: The rights to carry NodeMaintenances out, but for those of their moves.
+MAINTENANCE_STATUS = Right("patch", PLIMSOLL, "nodemaintenances/status")
+READ_MAINTENANCES = tuple(Right(verb, PLIMSOLL, "nodemaintenances") for verb in ("list", "watch"))
+
 READ_AUTOSCALERS = tuple(
     Right(verb, "autoscaling.k8s.io", "verticalpodautoscalers") for verb in ("list", "watch")
 )
@@ -132,7 +136,11 @@ OPTIONAL_GRANTS: Grants = (
         "verticalPodAutoscalers: true",
         frozenset(READ_AUTOSCALERS),
     ),
-    ("deploy/base", "rbac.create: true", frozenset(READ_POD_GROUPS)),
+    (
+        "deploy/base",
+        "rbac.create: true",
+        frozenset((*READ_POD_GROUPS, *READ_MAINTENANCES, MAINTENANCE_STATUS)),
+    ),
     (
         "deploy/components/automatic-groups",
         "automaticGroups: true",
@@ -206,7 +214,7 @@ def _rebalancing(spec: RebalancingSpec, namespaces: tuple[str, ...]) -> Iterator
     yield Need(part, RECORD, namespaces, is_essential=True)
     if acts:
         yield Need(part, (EVICT,), namespaces, is_essential=True)
-    if acts and any(each.name == "ConsolidateNodes" for each in spec.strategies):
+    if acts and any(each.name in ("ConsolidateNodes", "DrainNodes") for each in spec.strategies):
         yield Need(part, TAINT)
     if spec.surge:
         yield Need(part, (*LOOK_AT_DEPLOYMENTS, *((SURGE,) if acts else ())), namespaces)

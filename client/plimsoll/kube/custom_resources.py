@@ -10,7 +10,7 @@ from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.session.errors import APIError, answer_of
 from plimsoll.kube.session.session import MERGE_PATCH, STRATEGIC_PATCH, Session
 from plimsoll.model.kinds.pod_group import CORE, PodGroup
-from plimsoll.ports.custom_resources import WatchedRecord
+from plimsoll.ports.custom_resources import WatchedMaintenance, WatchedRecord
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 
 GROUP = "/apis/plimsoll.dev/v1alpha1"
@@ -21,22 +21,25 @@ LIFECYCLE = "lifecycle.k8s.io"
 
 RECORDS = WatchedResource("evictions", f"{GROUP}/evictions", WatchedRecord)
 
+#: Watched where its definition is installed.
+MAINTENANCES = WatchedResource("nodemaintenances", f"{GROUP}/nodemaintenances", WatchedMaintenance)
+
 
 class PolicyResources:
-    """Reads SchedulingPolicies and writes their status."""
+    """Reads SchedulingPolicies, or NodeMaintenances, and writes their status."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, plural: str = "schedulingpolicies") -> None:
         self._session = session
+        self._path = f"{GROUP}/{plural}"
 
     async def write_status(self, name: str, status: Mapping[str, Any], *, version: str = "") -> WriteResult:
-        """Merge into the policy's status, in any version or only in one."""
+        """Merge into an object's status, in any version or only in one."""
         meant = {"metadata": {"resourceVersion": version}} if version else {}
-        path = f"{GROUP}/schedulingpolicies/{name}/status"
-        return await self._session.merge(path, {**meant, "status": status})
+        return await self._session.merge(f"{self._path}/{name}/status", {**meant, "status": status})
 
     async def list(self) -> tuple[WriteResult, Sequence[Mapping[str, Any]]]:
-        """All policies; GONE when the CustomResourceDefinition is not installed."""
-        return await _listed(self._session, f"{GROUP}/schedulingpolicies")
+        """All objects; GONE when the CustomResourceDefinition is not installed."""
+        return await _listed(self._session, self._path)
 
 
 class NamespacedResources:

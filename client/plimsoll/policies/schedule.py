@@ -100,6 +100,11 @@ class Timetable:
             entry.asked, entry.asked_s = self._now() + within, soon_s
             self._wait(name)
 
+    def is_running(self, name: str) -> bool:
+        """Whether the job runs now."""
+        running = self._running.get(name)
+        return running is not None and not running.done()
+
     def next_run(self, name: str) -> datetime | None:
         """The next run of a job, in UTC; None if it does not run."""
         entry = self._entries.get(name)

@@ -21,6 +21,23 @@ class WatchedRecord(ApiObject, frozen=True, kw_only=True, rename="camel", gc=Fal
     status: WatchedRecordStatus = WatchedRecordStatus()
 
 
+class WatchedMaintenance(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A NodeMaintenance as it is watched; its spec and status are validated by its reader."""
+
+    spec: dict[str, Any] = msgspec.field(default_factory=dict)
+    status: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        """The object as a plain document."""
+        metadata = {
+            "name": self.metadata.name,
+            "uid": self.metadata.uid,
+            "generation": self.metadata.generation,
+        }
+        return {"metadata": metadata, "spec": self.spec, **({"status": self.status} if self.status else {})}
+
+
 class PolicySource(Protocol):
     """Lists policies as plain documents."""
 

@@ -137,7 +137,9 @@ class ProgramActivity(Struct, frozen=True):
                 serves.setdefault(spec.scheduling.scheduler_name, name)
             if spec.rebalancing is not None and spec.rebalancing.mode is not Mode.DRY_RUN:
                 moves.append(name)
-                if any(each.name == "ConsolidateNodes" for each in spec.rebalancing.strategies):
+                if any(
+                    each.name in ("ConsolidateNodes", "DrainNodes") for each in spec.rebalancing.strategies
+                ):
                     consolidates.append(name)
         return cls(serves, tuple(moves), tuple(consolidates))
 

@@ -4,6 +4,7 @@ from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.strategies.consolidate_nodes import ConsolidateNodes
 from plimsoll.strategies.default_evictor import DefaultEvictor
 from plimsoll.strategies.defragment_resource import DefragmentResource
+from plimsoll.strategies.drain_nodes import DrainNodes
 from plimsoll.strategies.follow_score import FollowScore
 from plimsoll.strategies.high_node_utilization import HighNodeUtilization
 from plimsoll.strategies.low_node_utilization import LowNodeUtilization
@@ -24,6 +25,7 @@ from plimsoll.strategies.remove_pods_violating_topology_spread_constraint import
 IN_TREE: tuple[type[Strategy], ...] = (
     ConsolidateNodes,
     DefragmentResource,
+    DrainNodes,
     FollowScore,
     HighNodeUtilization,
     LowNodeUtilization,

@@ -50,6 +50,7 @@ from plimsoll.framework.descheduling.measurements import Protected
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates
 from plimsoll.framework.selectors import is_closed
 from plimsoll.toolkit.descheduling.disruption_signals import not_emptied
+from plimsoll.toolkit.descheduling.leaving_pods import may_leave
 from plimsoll.toolkit.descheduling.node_usage import NodeUsage, RequestedUsage
 from plimsoll.toolkit.descheduling.node_utilization import Percentages, check_thresholds
 
@@ -254,8 +255,3 @@ class ConsolidateNodes(Strategy):
 def _percents(node: Node, uses: DeviceUses) -> list[float]:
     """Percent of a node's devices that are in use, by class."""
     return [use.percent(node) for use, _ in uses]
-
-
-def may_leave(pod: PodInfo) -> bool:
-    """Whether the pod counts; DaemonSet pods and static pods stay, others are terminating."""
-    return not pod.pod.goes_with_its_node and not pod.is_terminating and not pod.pod.is_terminal

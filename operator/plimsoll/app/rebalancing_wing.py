@@ -4,7 +4,7 @@ from plimsoll.api.v1alpha1.eviction import EvictionStatus
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.engine.profile import Profile
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
-from plimsoll.kube.custom_resources import NamespacedResources
+from plimsoll.kube.custom_resources import NamespacedResources, PolicyResources
 from plimsoll.kube.deployments import DeploymentRollouts
 from plimsoll.kube.nodes import NodeTainter
 from plimsoll.kube.pods import PodEvictor
@@ -38,6 +38,7 @@ def rebalancing_wing(
             closer=NodeTainter(session, clock),
             recorder=parts.recorder,
             statuses=statuses,
+            maintenances=RetriedStatuses(PolicyResources(session, "nodemaintenances"), clock),
             feed=parts.load,
             prometheus=PrometheusClient(PrometheusCredentials(session, namespace), observer),
             surges=RolloutSurges(DeploymentRollouts(session), parts.book.cache.cluster.objects),

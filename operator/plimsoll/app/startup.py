@@ -7,7 +7,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, S
 from contextlib import contextmanager
 from typing import Any
 
-from plimsoll.access.rights import BIND, POD_GROUP_STATUS, READ_AUTOSCALERS, READ_POD_GROUPS
+from plimsoll.access.rights import (
+    BIND,
+    MAINTENANCE_STATUS,
+    POD_GROUP_STATUS,
+    READ_AUTOSCALERS,
+    READ_MAINTENANCES,
+    READ_POD_GROUPS,
+)
 from plimsoll.app.optional_kinds.device_watches import DeviceWatches
 from plimsoll.app.optional_kinds.optional_watch import OptionalWatch
 from plimsoll.app.optional_kinds.owner_watches import OwnerWatches
@@ -16,7 +23,7 @@ from plimsoll.app.scheduling_wing import SchedulingWing
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.ingestion import EventSubscriber, OfTypes
 from plimsoll.cluster.watched_resources import AUTOSCALERS, CORE_POD_GROUPS, WATCHED, WatchedResource
-from plimsoll.kube.custom_resources import RECORDS
+from plimsoll.kube.custom_resources import MAINTENANCES, RECORDS
 from plimsoll.kube.reflector import Reflector, Sink
 from plimsoll.leadership.leader import Leadership
 from plimsoll.model.kinds.watch_event import PodUpdated, Synced, WatchEvent
@@ -103,6 +110,14 @@ class Startup:
             "pods of PodGroups of scheduling.k8s.io wait, all others are served",
             parts.groups.watch_core,
         )
+        self._maintenances = OptionalWatch(
+            parts,
+            leadership,
+            (MAINTENANCES,),
+            lambda: (*READ_MAINTENANCES, MAINTENANCE_STATUS),
+            lambda _, events: rebalancing.maintenances.take(events),
+            "NodeMaintenances are not carried out",
+        )
         self._owners = OwnerWatches(parts, leadership, self._ingest)
 
     @property
@@ -114,6 +129,7 @@ class Startup:
             "devices": self._devices.run(),
             "autoscalers": self._autoscalers.run(),
             "pod groups": self._pod_groups.run(),
+            "node maintenances": self._maintenances.run(),
             "owners of groups": self._owners.run(),
         }
 
@@ -157,7 +173,7 @@ class Startup:
         """Wait until the cluster is known and this process leads, then for all writes of earlier leaders."""
         with _uncollected():
             await self._wing.mirror.listed.until(lambda: not self.unready())
-        optional = (self._devices, self._autoscalers, self._pod_groups)
+        optional = (self._devices, self._autoscalers, self._pod_groups, self._maintenances)
         await asyncio.gather(*(each.until_settled() for each in optional), self._until_declared())
         self._leadership.stand(was_led=await self._was_led())
         await self._leadership.acquired.wait()

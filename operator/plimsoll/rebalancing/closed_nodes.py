@@ -22,9 +22,10 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.records.history import ended_at
 from plimsoll.records.record import Record
-from plimsoll.strategies.consolidate_nodes import may_leave
+from plimsoll.strategies.drain_nodes import DrainNodes
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
+from plimsoll.toolkit.descheduling.leaving_pods import may_leave
 
 #: Seconds that an emptied node stays closed.
 KEPT_S = 900.0
@@ -49,6 +50,7 @@ class ClosedNodes:
     strategies: Collection[str]  #: names of strategies that empty nodes
     clock: Clock
     observer: Observer
+    kept: frozenset[str] = frozenset()  #: nodes of NodeMaintenances, closed for as long as these exist
     _seen: Signal = field(default_factory=Signal, init=False)
     _working: set[str] = field(default_factory=set, init=False)  #: nodes whose bundle is being carried out
 
@@ -116,14 +118,18 @@ class ClosedNodes:
             0.0,
         )
         records = self._records(node.name, since)
-        if not records or any(record.is_finished and record.phase is not Phase.SETTLED for record in records):
+        if any(record.is_finished and record.phase is not Phase.SETTLED for record in records):
             return False
         if any(not record.is_finished for record in records):
             return True
+        is_kept = node.name in self.kept
+        records = [record for record in records if record.spec.strategy != DrainNodes.name]
+        if not records and not is_kept:
+            return False
         row = self.cache.cluster.rows[node.name]
         if any(map(may_leave, self.cache.cluster.pods_on(row))):
             return False  # an earlier process ended before it had finished
-        return self.clock.now() - max(map(ended_at, records)) < KEPT_S
+        return is_kept or self.clock.now() - max(map(ended_at, records)) < KEPT_S
 
     def _records(self, node: str, since: float) -> Sequence[Record]:
         """The records of moves that emptied the node since it was closed."""

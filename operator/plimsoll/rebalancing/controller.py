@@ -6,11 +6,12 @@ from datetime import timedelta
 from typing import Protocol
 
 from plimsoll.access.rights import Part
-from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
+from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework import ConfigurationError
 from plimsoll.model.kinds.watch_event import WatchEvent
 from plimsoll.policies import schedule
+from plimsoll.policies.node_maintenance import PREFIX, is_of_maintenance
 from plimsoll.policies.rebalancing import WHERE
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.events import HoldUpsChanged, PolicyChanged, StopPressed
@@ -43,6 +44,7 @@ class RebalancingController:
     degraded: DegradedReasons
     predictions: Predictions
     kept: Sequence[KeptByPolicy]  #: drop their state of a deleted policy
+    _maintained: dict[str, SchedulingPolicy] = field(default_factory=dict, init=False)
     _running: bool = field(default=False, init=False)
     _was_stopped: bool = field(default=False, init=False)
 
@@ -52,6 +54,11 @@ class RebalancingController:
         Raises:
             ConfigurationError: It cannot; names the field.
         """
+        if is_of_maintenance(policy.metadata.name):
+            raise ConfigurationError(
+                "metadata.name",
+                f"{PREFIX} begins the names of NodeMaintenances' policies; choose another name",
+            )
         self.configs.configured(policy)
         spec = policy.spec.rebalancing or RebalancingSpec()
         try:
@@ -62,11 +69,8 @@ class RebalancingController:
     def configure(self, policies: Sequence[SchedulingPolicy]) -> None:
         """Run exactly these policies' rebalancing; unchanged ones keep their timetable."""
         wanted = {policy.metadata.name: policy for policy in policies}
-        for name in [name for name in self.policies if name not in wanted]:
-            self.drop(name)
-            self.timetable.remove(name)
-            for each in (self.degraded, *self.kept):
-                each.forget(name)
+        for name in [name for name in self.policies if name not in wanted | self._maintained]:
+            self._remove(name)
         for name, policy in wanted.items():
             known = self.policies.get(name)
             if known is not None and known.spec != policy.spec:
@@ -74,6 +78,24 @@ class RebalancingController:
             self.adopt(policy)
             if self._running and (known is None or known.spec != policy.spec):
                 self._schedule(policy)
+
+    def maintain(self, policy: SchedulingPolicy) -> None:
+        """Run the policy of a NodeMaintenance soon, once; its moves that wait for their turn are dropped."""
+        self._maintained[policy.metadata.name] = policy
+        self.adopt(policy)
+        if self._running:
+            self._schedule(policy)
+
+    def release(self, name: str) -> None:
+        """Stop the policy of a NodeMaintenance; its moves under way are seen to their end."""
+        if self._maintained.pop(name, None) is not None:
+            self._remove(name)
+
+    def _remove(self, name: str) -> None:
+        self.drop(name)
+        self.timetable.remove(name)
+        for each in (self.degraded, *self.kept):
+            each.forget(name)
 
     def adopt(self, policy: SchedulingPolicy) -> None:
         """Start rebalancing for a new policy, or by a new spec."""
@@ -89,7 +111,12 @@ class RebalancingController:
 
     def retain_predictions(self, policies: Collection[str]) -> None:
         """Keep predictions of these policies; those of others are deleted soon."""
-        self.predictions.retain(policies)
+        foreseen = (
+            name
+            for name, each in self._maintained.items()
+            if each.spec.rebalancing is not None and each.spec.rebalancing.mode is Mode.DRY_RUN
+        )
+        self.predictions.retain({*policies, *foreseen})
 
     def all_known(self) -> None:
         """Cancel proposals of earlier processes whose policy is gone or no longer in mode Approve."""

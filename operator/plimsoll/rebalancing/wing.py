@@ -53,6 +53,8 @@ from plimsoll.rebalancing.execution.restart import Restart
 from plimsoll.rebalancing.execution.revalidation import MoveRevalidator
 from plimsoll.rebalancing.execution.targets import MoveTargets
 from plimsoll.rebalancing.execution.victims import VictimEvictions, VictimNeeds
+from plimsoll.rebalancing.maintenance.maintenances import Maintenances
+from plimsoll.rebalancing.maintenance.plans import MaintenancePlans
 from plimsoll.rebalancing.moves import recovery
 from plimsoll.rebalancing.moves.events import HoldUpsChanged, RecordDeleted
 from plimsoll.rebalancing.moves.instructions import CountMove, NoteDisplacement, Revalidate
@@ -93,6 +95,7 @@ class RebalancingPorts(Struct, frozen=True):
     closer: NodeCloser
     recorder: EventRecorder
     statuses: PolicyStatusWriter
+    maintenances: PolicyStatusWriter  #: writes the status of NodeMaintenances
     feed: LoadFeed  #: reads the metrics API, and updates the load book
     prometheus: PrometheusReader
     surges: SurgeWay
@@ -320,6 +323,19 @@ class RebalancingWing:
             self._predictions,
             (self._reports, self.statistics, inputs, self.runs),
         )
+        self.maintenances = Maintenances(
+            cluster,
+            keeper,
+            self.rebalancers,
+            parts.timetable,
+            MaintenancePlans(cluster, self._reports.plan_of),
+            moves.closed,
+            access,
+            ports.maintenances,
+            ports.recorder,
+            clock,
+            observer,
+        )
         nodes, objects_of = (NodeAdded, NodeUpdated), (ObjectAdded, ObjectUpdated, ObjectDeleted)
         self.subscribers: tuple[EventSubscriber | OfTypes, ...] = (
             OfTypes(objects_of, (self._degraded,)),
@@ -390,6 +406,7 @@ class RebalancingWing:
             "usage": self._collector.run(),
             "rights of moves": self._follow_rights(),
             "load forecasts": self._forecasts.run(),
+            "node maintenances": self.maintenances.run(),
         }
         self._collector.sources.serves_strategies = True
         try:

@@ -15,7 +15,7 @@ from plimsoll.inspection.changes.cluster_changes import (
     ApplyManifests,
     ClusterChange,
     Cordon,
-    DrainNodes,
+    Drain,
     LabelNode,
     RemoveNodes,
     ScaleWorkload,
@@ -68,7 +68,7 @@ def test_a_drained_node_loses_its_pods_to_the_others() -> None:
         a_node("n1"), a_node("n2", cpu="2"), web(0, "n1"), web(1, "n1"), web(2, "n1"),
     )  # fmt: skip
 
-    answer = what_if(state, [DrainNodes(("n1",))])
+    answer = what_if(state, [Drain(("n1",))])
 
     assert places(answer) == {"default/web-0": "n2", "default/web-1": "n2"}
     assert [(each.pod, each.reason) for each in answer.pending] == [
@@ -84,7 +84,7 @@ def test_a_budget_lets_pods_leave_one_after_the_other_while_replacements_find_ro
     """One disruption is allowed; its replacement has a place, so the second pod may leave as well."""
     state = a_state(a_node("n1"), a_node("n2"), web(0, "n1"), web(1, "n1"), a_budget(1))
 
-    answer = what_if(state, [DrainNodes(("n1",))])
+    answer = what_if(state, [Drain(("n1",))])
 
     assert (sorted(places(answer)), answer.blocked) == (["default/web-0", "default/web-1"], [])
 
@@ -100,7 +100,7 @@ def test_a_budget_that_blocks_a_drain_is_named(allowed: int, blocked: list[str])
     """Their nodes keep the pods that may not leave."""
     state = a_state(a_node("n1"), a_node("n2", cpu="500m"), web(0, "n1"), web(1, "n1"), a_budget(allowed))
 
-    answer = what_if(state, [DrainNodes(("n1",))])
+    answer = what_if(state, [Drain(("n1",))])
 
     assert [each.pod for each in answer.blocked] == blocked
     assert answer.blocked[0].message.startswith("PodDisruptionBudget default/web allows")
@@ -117,7 +117,7 @@ def test_pods_without_a_controller_block_a_drain_and_end_with_a_removed_node() -
     )
 
     drained, removed = (
-        what_if(a_state(*objects), [change]) for change in (DrainNodes(("n1",)), RemoveNodes(("n1",)))
+        what_if(a_state(*objects), [change]) for change in (Drain(("n1",)), RemoveNodes(("n1",)))
     )
 
     assert [each.reason for each in drained.blocked] == ["NoController"]
@@ -324,10 +324,10 @@ def test_draining_equals_placing_the_pods_elsewhere(world: tuple[list[Any], int]
                for each in objects if each not in left]  # fmt: skip
     cordoned = [a_node("n0", cpu="1", unschedulable=True) if each.name == "n0" else each for each in left]
 
-    drained = what_if(a_state(*objects), [DrainNodes(("n0",))])
+    drained = what_if(a_state(*objects), [Drain(("n0",))])
     placed = ChangedCluster(a_state(*cordoned, *waiting))
     placed.settle()
 
     assert places(drained) == {each.pod.key: each.node for each in placed.placed.values()}
     assert {each.pod for each in drained.pending} == {each.key for each in placed.queue.waiting.values()}
-    assert drained == what_if(a_state(*objects), [DrainNodes(("n0",))])
+    assert drained == what_if(a_state(*objects), [Drain(("n0",))])

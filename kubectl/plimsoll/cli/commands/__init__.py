@@ -37,6 +37,7 @@ VERBS = MappingProxyType(
             "whatif:VERB",
             "Preview a drain, new nodes or other changes of the cluster.",
         ),
+        "drain": ("drain:VERB", "Empty nodes by proven moves, replacement first where possible."),
         "convert": (
             "convert:VERB",
             "Convert configurations of other schedulers, and PodGroups.",

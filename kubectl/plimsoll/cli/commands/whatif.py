@@ -129,7 +129,7 @@ def _change(
         "add_node": lambda: changes.node_to_add(value),
         "add_nodes": lambda: changes.nodes_to_add(value),
         "remove_node": lambda: changes.RemoveNodes(changes.node_names(value, "--remove-node")),
-        "drain": lambda: changes.DrainNodes(changes.node_names(value, "--drain")),
+        "drain": lambda: changes.Drain(changes.node_names(value, "--drain")),
         "cordon": lambda: changes.Cordon(changes.node_names(value, "--cordon")),
         "uncordon": lambda: changes.Cordon(changes.node_names(value, "--uncordon"), unschedulable=False),
         "label": lambda: changes.label_change(*_pair(value)),

@@ -16,7 +16,7 @@ from plimsoll.inspection.changes.cluster_changes import (
     ApplyManifests,
     ClusterChange,
     Cordon,
-    DrainNodes,
+    Drain,
     LabelNode,
     RemoveNodes,
     ScaleWorkload,
@@ -92,7 +92,7 @@ class ChangedCluster:
                 self._add_copies(list(islice(names, amount)), like)
             case RemoveNodes(names):
                 self._remove(names)
-            case DrainNodes(names):
+            case Drain(names):
                 self._drain(names)
             case Cordon(names, unschedulable):
                 self._cordon(names, unschedulable=unschedulable)

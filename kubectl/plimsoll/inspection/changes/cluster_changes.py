@@ -46,7 +46,7 @@ class RemoveNodes(Struct, frozen=True):
     names: tuple[str, ...]
 
 
-class DrainNodes(Struct, frozen=True):
+class Drain(Struct, frozen=True):
     """Cordons nodes and evicts their pods as ``kubectl drain`` does."""
 
     names: tuple[str, ...]
@@ -96,15 +96,7 @@ class ApplyManifests(Struct, frozen=True):
 
 
 ClusterChange: TypeAlias = (
-    AddNode
-    | AddNodes
-    | RemoveNodes
-    | DrainNodes
-    | Cordon
-    | LabelNode
-    | TaintNode
-    | ScaleWorkload
-    | ApplyManifests
+    AddNode | AddNodes | RemoveNodes | Drain | Cordon | LabelNode | TaintNode | ScaleWorkload | ApplyManifests
 )
 
 

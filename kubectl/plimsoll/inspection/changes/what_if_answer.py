@@ -10,7 +10,7 @@ from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.inspection.changes.changed_cluster import ChangedCluster
-from plimsoll.inspection.changes.cluster_changes import ApplyManifests, ClusterChange, DrainNodes
+from plimsoll.inspection.changes.cluster_changes import ApplyManifests, ClusterChange, Drain
 from plimsoll.inspection.placement.pod_obstacles import PodObstacle, pod_obstacle
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.columns.cluster import CPU, MEMORY, PODS, Cluster
@@ -178,7 +178,7 @@ def _summary(
     changes: Sequence[ClusterChange], after: ChangedCluster, pending: Sequence[PodInfo], released: int
 ) -> str:
     """Whether the nodes can be drained, else how many pods have no place."""
-    drained = [name for each in changes if isinstance(each, DrainNodes) for name in each.names]
+    drained = [name for each in changes if isinstance(each, Drain) for name in each.names]
     stay, homeless = len(after.blocked), len(pending)
     total = counted(after.evicted + stay, "pod")
     if not drained:

@@ -7,7 +7,7 @@ from pydantic import Field
 from plimsoll.answers.answer import AnswerPart
 from plimsoll.framework import PodInfo
 from plimsoll.inspection.changes.changed_cluster import ChangedCluster
-from plimsoll.inspection.changes.cluster_changes import DrainNodes
+from plimsoll.inspection.changes.cluster_changes import Drain
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.names import PodUid
 from plimsoll.planning.moves import replacement_uid
@@ -33,7 +33,7 @@ def leaving_pods(state: ClusterState, node: str) -> list[LeavingPod]:
     """The node's pods: first those that block a drain, then those that fit on no other node."""
     cluster = state.cluster
     changed = ChangedCluster(state)
-    changed.make(DrainNodes((node,)))
+    changed.make(Drain((node,)))
     blocked = {each.pod.uid: each.refusal.message for each in changed.blocked}
     pods = [each for each in cluster.pods_on(cluster.rows[node]) if each.stands_in_for is None]
     found = [_leaving(state, changed, blocked, pod) for pod in pods]

@@ -10,6 +10,10 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from plimsoll.planning.moves import EvictionPlan, Refused
+from plimsoll.strategies.drain_nodes import DrainNodes
+
+#: Strategies whose refusals are all kept: a NodeMaintenance says of each of its nodes what keeps it.
+WHOLE = frozenset((DrainNodes.name,))
 
 #: Number of example pods per reason.
 EXAMPLES = 5
@@ -21,7 +25,7 @@ def abridged(plan: EvictionPlan) -> EvictionPlan:
     for each in plan.refused:
         by_reason[each.refusal.reason].setdefault(each.pod.uid, each)
     few = {id(each) for found in by_reason.values() for each in chosen(found.values())}
-    refused = tuple(each for each in plan.refused if id(each) in few)
+    refused = tuple(each for each in plan.refused if id(each) in few or each.strategy in WHOLE)
     return replace(plan, refused=refused, counts=plan.counted())
 
 

@@ -30,6 +30,7 @@ from plimsoll.load.summary import LoadSummary
 from plimsoll.model.counted import agreeing, counted
 from plimsoll.model.names import PolicyName
 from plimsoll.planning.moves import EvictionPlan, Refused
+from plimsoll.policies.node_maintenance import PREFIX
 from plimsoll.policies.run_figures import optimisation_status, sentence_of
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import PolicyStatusWriter
@@ -139,6 +140,11 @@ class RunReports:
         """Report this run, which has a plan, in place of the earlier one."""
         self._totals[totals.name] = totals
 
+    def plan_of(self, name: str) -> EvictionPlan | None:
+        """The plan of a policy's last run, None without one."""
+        totals = self._totals.get(name)
+        return None if totals is None else totals.plan
+
     def forget(self, name: str) -> None:
         """Forget a policy that no longer rebalances."""
         self._totals.pop(name, None)
@@ -158,7 +164,7 @@ class RunReports:
     async def end(self, totals: RunTotals) -> None:
         """Report that the moves of a run have been made, or recorded for people."""
         totals.completed = self.clock.now()
-        for note in _notes(totals):
+        for note in () if totals.name.startswith(PREFIX) else _notes(totals):
             self.recorder.record(note)
         await self.write(totals.name)
 
@@ -210,6 +216,8 @@ class RunReports:
         return bool(self._dirty)
 
     async def _send(self, name: str, document: dict[str, Any]) -> None:
+        if name.startswith(PREFIX):
+            return  # NodeMaintenances have a status of their own
         totals = self._sent[name] = self._move_totals(name)
         document["totals"] = totals.model_dump(mode="json", by_alias=True)
         if "lastRun" in document:  # a field missing in a merge patch stays, maybe of an earlier run

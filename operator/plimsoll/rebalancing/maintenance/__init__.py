@@ -1,0 +1,1 @@
+"""Carries NodeMaintenances out: :mod:`.progress` decides, :mod:`.maintenances` reads, starts and writes."""

@@ -1,0 +1,86 @@
+"""DrainNodes empties the named nodes whole, in order, and sends nothing to others of them."""
+
+from typing import Any
+
+import pytest
+
+from planning.rounds import UNLIMITED, a_policy
+from planning.test_rounds import AROUND, a_replica, refusals
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.planning.moves import EvictionPlan
+from plimsoll.planning.planners import proven_plan as plan
+from plimsoll.strategies.drain_nodes import ZONE, DrainNodes, DrainNodesArgs
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.testing.strategy_conformance import StrategyConformance
+
+
+def a_scene(*more: Any) -> Cluster:
+    """Four nodes, of which three have two pods each, of owners with further pods on the fourth."""
+    owners = ("a1", "a2", "b1", "b2", "c1", "c2")
+    zones = {"a": "1", "b": "1", "c": "2", "d": "2"}
+    return a_cluster(
+        [a_node(name, cpu="10", memory="64Gi", labels={ZONE: zone}) for name, zone in zones.items()],
+        [
+            *(a_replica(each, each[0], owner=f"ReplicaSet/{each}", cpu="1") for each in owners),
+            *(a_replica(f"{each}-2", "d", owner=f"ReplicaSet/{each}", cpu="100m") for each in owners),
+            a_pod("agent-a", node="a", owner="DaemonSet/agent", cpu="100m"),
+            *more,
+        ],
+    )
+
+
+def drained(cluster: Cluster, **args: Any) -> tuple[dict[str, str], EvictionPlan]:
+    """The pods that leave with their targets, and the plan."""
+    made = plan(a_policy(("DrainNodes", args), limits=UNLIMITED), cluster, AROUND)
+    return {move.pod.name: move.target for move in made.moves}, made
+
+
+def test_a_node_is_emptied_of_all_but_its_agents() -> None:
+    moved, made = drained(a_scene(), nodes=["a"])
+
+    assert moved.keys() == {"a1", "a2"}
+    assert len({move.bundle for move in made.moves}) == 1
+
+
+def test_no_replacement_goes_to_a_node_of_the_same_maintenance() -> None:
+    """Neither to those that are to be emptied now, nor to the others; though d is the fullest."""
+    moved, _ = drained(a_scene(), nodes=["a", "b"], avoided=["c"])
+
+    assert moved == dict.fromkeys(("a1", "a2", "b1", "b2"), "d")
+
+
+@pytest.mark.parametrize(
+    ("args", "sources"),
+    [
+        ({"most": 2}, {"a", "b"}),
+        ({"most": 0}, set()),
+        ({}, {"a", "b", "c"}),
+        ({"mostPerZone": 1}, {"a", "c"}),
+        ({"mostPerZone": 1, "busyZones": {"1": 1}}, {"c"}),
+        ({"mostPerZone": 2, "busyZones": {"1": 1}, "most": 2}, {"a", "c"}),
+    ],
+)
+def test_so_many_nodes_are_begun(args: dict[str, Any], sources: set[str]) -> None:
+    _, made = drained(a_scene(), nodes=["a", "b", "c", "gone"], **args)
+
+    assert {move.source for move in made.moves} == sources
+
+
+def test_one_pod_that_must_stay_keeps_its_node_and_no_other() -> None:
+    moved, made = drained(a_scene(a_pod("solo", node="a", cpu="1")), nodes=["a", "b"], most=1)
+
+    assert moved.keys() == {"b1", "b2"}
+    assert ("solo", "FailedBarePods") in refusals(made)
+
+
+def test_a_node_with_agents_stays_where_they_are_not_to_be_ignored() -> None:
+    moved, made = drained(a_scene(), nodes=["a", "b"], ignoreDaemonSets=False)
+
+    assert moved.keys() == {"b1", "b2"}
+    assert ("agent-a", "DaemonSetPods") in refusals(made)
+
+
+class TestConformance(StrategyConformance):
+    """The laws that every strategy obeys."""
+
+    strategy = DrainNodes(DrainNodesArgs(nodes=[f"n{number}" for number in range(10)]))
