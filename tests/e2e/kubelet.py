@@ -73,9 +73,11 @@ class Kubelets:
         see nothing against it.
         """
         node = (await self.speaker.request("GET", f"/api/v1/nodes/{name}")).accepted()
-        number = len(self._kubelets)
+        number, earlier = len(self._kubelets), self._kubelets.get(name)
         status = registered(node, number, time.time())
         self._kubelets[name] = Kubelet(number, amounts(status["allocatable"]))
+        if earlier is not None:  # a node of this name; a pod that it has begun to start is not started twice
+            self._kubelets[name].admitted.update(earlier.admitted)
         path = f"/api/v1/nodes/{name}/status"
         (await self.speaker.request("PATCH", path, {"status": status}, sends=STRATEGIC)).accepted()
         self.speaker.begin(self._beat(node))

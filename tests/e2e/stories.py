@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from e2e.gangs import a_core_group, a_gang, core_condition, serves_core_groups, until_phase
+from e2e.node_maintenances import maintenance
+from e2e.node_maintenances import until_phase as until_maintained
 from e2e.polls import eventually
 from e2e.scene import POLICIES, Scene
 from e2e.served_extenders import Extender, extenders_served, with_extenders
@@ -25,7 +27,7 @@ LATER_IN_A_DRY_RUN = {*LATER, ("delete", "plimsoll.dev", "evictions")}  # predic
 
 
 async def everything(scene: Scene) -> None:
-    """Placing, telling why not, preempting, moving, recording, tidying up, choosing volumes."""
+    """Placing, telling why not, preempting, moving, recording, tidying up, choosing volumes, maintenance."""
     high: Obj = {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
@@ -57,6 +59,7 @@ async def everything(scene: Scene) -> None:
     await a_pod_of_an_extender(scene)
     await a_run_by_measurements(scene)
     await an_emptied_node(scene)
+    await until_maintained(scene, await maintenance(scene, await scene.node("serviced")), "Drained")
 
 
 async def a_run_by_measurements(scene: Scene) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+from e2e.node_maintenances import maintenance, status, until_phase
 from e2e.polls import eventually
 from e2e.speaker import MERGE
 from e2e.stories import taints_of
@@ -16,32 +17,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
-MAINTENANCES = "/apis/plimsoll.dev/v1alpha1/nodemaintenances"
 OURS = "plimsoll.dev/consolidating"
-
-
-async def maintenance(scene: Scene, *nodes: str, **spec: Any) -> str:
-    """Ask for nodes to be emptied; the path of the object."""
-    name = f"{scene.name}-kernel"
-    document: Obj = {
-        "apiVersion": "plimsoll.dev/v1alpha1",
-        "kind": "NodeMaintenance",
-        "metadata": {"name": name},
-        "spec": {"nodes": list(nodes), **spec},
-    }
-    await scene.make(MAINTENANCES, document)
-    return f"{MAINTENANCES}/{name}"
-
-
-async def status(scene: Scene, path: str) -> Obj:
-    """What the operator says of it."""
-    found: Obj = (await scene.speaker.request("GET", path)).accepted().get("status", {})
-    return found
-
-
-async def until_phase(scene: Scene, path: str, phase: str) -> Obj:
-    """Wait until it has come so far; its status."""
-    return await eventually(lambda: status(scene, path), lambda found: found.get("phase") == phase)
 
 
 async def is_closed(scene: Scene, node: str) -> bool:

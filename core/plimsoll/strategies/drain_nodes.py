@@ -117,7 +117,7 @@ class DrainNodes(Strategy):
         return [pod for pod in context.placed(node) if may_leave(pod)]
 
     def _bundle(self, node: str, destinations: Destinations, context: StrategyContext) -> Bundle | None:
-        """All pods of the node; None if there are none, or one of them must stay."""
+        """All pods of the node; None for an empty node, and if one of its pods must stay."""
         pods = self._leaving(node, context)
         if not self.args.ignore_daemon_sets:
             stays = next(

@@ -1,4 +1,4 @@
-"""What a NodeMaintenance says of itself and begins next, by the state of its nodes."""
+"""The status of a NodeMaintenance, and the nodes that it begins next, by the state of its nodes."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
