@@ -165,6 +165,28 @@ def test_an_index_of_a_term_matches_what_the_term_does(
     assert not NodeTermIndex(NodeTerm(error="malformed")).matches(labels, "n1")
 
 
+@pytest.mark.parametrize(
+    ("operator", "values", "bounds", "holds"),
+    [
+        pytest.param("In", ({"a", "b"}, {"b", "7"}), (0, 0), ["b"], id="in-both"),
+        pytest.param("NotIn", ({"a"}, {"b"}), (0, 0), ["5", "7"], id="in-neither"),
+        pytest.param("Gt", ((), ()), (4, 6), ["7"], id="above-both"),
+        pytest.param("Lt", ((), ()), (6, 8), ["5"], id="below-both"),
+    ],
+)
+def test_two_requirements_of_one_kind_on_one_label_both_hold(
+    operator: str, values: tuple[Any, ...], bounds: tuple[int, ...], holds: list[str]
+) -> None:
+    """In either order."""
+    both = [
+        Requirement("k", operator, frozenset(of), bound) for of, bound in zip(values, bounds, strict=True)
+    ]
+    for some in (both, both[::-1]):
+        index = NodeTermIndex(NodeTerm(tuple(some)))
+
+        assert [value for value in ("5", "7", "a", "b") if index.matches({"k": value}, "n1")] == holds
+
+
 def test_a_node_costs_what_its_labels_do_however_large_the_term(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names that no node has, and 500 requirements on one that each node has."""
     asked: list[str] = []
