@@ -190,7 +190,7 @@ async def run(
             f"{kept / 1e6:+.1f} MB ({kept / start:+.1%}) after all, {more_blocks:+.1%} blocks in use"
         )
         worst = sorted(costs, key=lambda cost: -cost.worst_s)[:SEQUENCE]
-        roles = {each.name: each for each in (*variants("pods"), *variants(""))}
+        roles = {each.name: each for kind in ("pods", "resourceslices", "") for each in variants(kind)}
         before = resident()
         for number in range(SEQUENCE if worst else 0):
             each = worst[number % len(worst)]

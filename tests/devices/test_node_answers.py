@@ -1,6 +1,9 @@
 """NodeAnswers: only nodes where something changed are searched again, with the results of a new search."""
 
+from typing import Any
+
 import numpy as np
+import pytest
 
 from devices.builders import DRIVER, a_book, a_claim, a_device, a_slice, exactly
 from plimsoll.devices.book import DeviceBook
@@ -10,6 +13,7 @@ from plimsoll.devices.results import allocations
 from plimsoll.devices.selectors import is_selected
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.resource_claim import AllocationResult, ResourceClaim
+from plimsoll.model.kinds.resource_slice import ResourceSlice
 from plimsoll.testing.builders import a_node
 
 NODES = [a_node(name) for name in ("n0", "n1", "n2")]
@@ -242,6 +246,48 @@ def test_nodes_that_reach_the_same_devices_are_asked_once() -> None:
 
     assert codes == [[FREE] * 3, [FREE] * 3, [NOT_FREE] * 3]
     assert answers.searches == 3
+
+
+COUNTERS = [{"name": "s", "counters": {"memory": {"value": "4"}}}]
+SOME = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "DoesNotExist"}]}]}
+EACH: dict[str, Any] = {"nodeName": "", "perDeviceNodeSelection": True}
+
+
+@pytest.mark.parametrize(
+    ("published", "codes", "searches"),
+    [
+        pytest.param(a_slice("", [a_device("a")]), [FREE] * 3, 1, id="all-nodes"),
+        pytest.param(
+            a_slice("", [a_device("a")], allNodes=False, nodeSelector=SOME), [FREE] * 3, 1, id="selected"
+        ),
+        pytest.param(
+            a_slice("n0", [a_device("a")], sharedCounters=COUNTERS), [FREE] * 3, 1, id="counters-and-devices"
+        ),
+        pytest.param(
+            a_slice("n0", [a_device("a", nodeSelector=SOME)], **EACH), [FREE] * 3, 1, id="a-device-selects"
+        ),
+        pytest.param(
+            a_slice("n0", [a_device("a", nodeName="n0"), a_device("b", nodeName="n2")], **EACH),
+            [FREE, NOT_FREE, FREE],
+            3,
+            id="devices-of-two-nodes",
+        ),
+        pytest.param(
+            a_slice("n0", [a_device("a", nodeName="n0")], sharedCounters=COUNTERS, **EACH),
+            [FREE, NOT_FREE, NOT_FREE],
+            2,
+            id="counters-and-a-device-of-one-node",
+        ),
+    ],
+)
+def test_nodes_are_asked_once_for_what_they_reach_of_a_slice(
+    published: ResourceSlice, codes: list[int], searches: int
+) -> None:
+    """One slice, however it says which nodes reach it, is not searched for each of 5,000 nodes."""
+    answers = NodeAnswers(is_selected, 1_000)
+
+    assert asked(answers, a_book([published])) == codes
+    assert answers.searches == searches
 
 
 def test_a_slice_of_one_node_concerns_that_node_alone() -> None:

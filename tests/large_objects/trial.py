@@ -23,7 +23,7 @@ class Variant:
         name: For the table.
         amount: What each resource is requested or offered.
         node: The node of a pod that is placed already.
-        spec: More fields of a pod.
+        spec: More fields of its spec, of a pod or a slice.
     """
 
     name: str
@@ -39,6 +39,20 @@ PODS = (
     Variant("placed pod", "1", "node-0"),
 )
 ANYTHING = (Variant(""),)
+_FAST = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "Exists"}]}]}
+#: A slice of one node, one of the nodes that it selects, and one whose devices select theirs.
+SLICES = (
+    *ANYTHING,
+    Variant("selects nodes", spec={"nodeName": "", "nodeSelector": _FAST}),
+    Variant(
+        "devices select nodes",
+        spec={
+            "nodeName": "",
+            "perDeviceNodeSelection": True,
+            "devices": [{"name": "gpu-0", "nodeSelector": _FAST}],
+        },
+    ),
+)
 
 
 @dataclass(slots=True)
@@ -76,7 +90,7 @@ class Cost:
 
 def variants(resource: str) -> tuple[Variant, ...]:
     """The roles of a kind."""
-    return PODS if resource == "pods" else ANYTHING
+    return PODS if resource == "pods" else SLICES if resource == "resourceslices" else ANYTHING
 
 
 #: Objects next to which a large one is shown, and the pod that meets it, by kind.
@@ -153,6 +167,8 @@ def base(resource: str, name: str, variant: Variant) -> dict[str, Any]:
     meta = {"name": name, "uid": name, "resourceVersion": "1", **made.get("metadata", {})}
     if resource == "nodes":
         meta |= {"name": name, "uid": name}
+    if variant.spec:
+        made["spec"] = {**made["spec"], **variant.spec}
     return {**made, "metadata": meta if resource in CLUSTER_WIDE else {**meta, "namespace": TENANT}}
 
 

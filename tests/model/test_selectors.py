@@ -12,6 +12,9 @@ from plimsoll.model.selectors import (
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
+    NodeTerm,
+    NodeTermIndex,
+    Requirement,
     SelectorError,
     compile_node_matcher,
     compile_node_term,
@@ -141,6 +144,66 @@ def test_node_terms_match_by_name(fields: list[NodeSelectorRequirement], expecte
     compiled = compile_node_term(NodeSelectorTerm(match_fields=tuple(fields)))
 
     assert compiled.matches({}, "n1") is expected
+
+
+OPERATORS = st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"])
+REQUIREMENTS = st.builds(Requirement, KEYS, OPERATORS, SETS.map(frozenset), st.sampled_from([0, 6, 7, 8]))
+FIELDS = st.tuples(
+    st.sampled_from(["metadata.name", "metadata.uid"]), st.sampled_from(["n1", "n2", ""]), st.booleans()
+)
+
+
+@given(st.lists(REQUIREMENTS, max_size=4), st.lists(FIELDS, max_size=3), LABELS)
+def test_an_index_of_a_term_matches_what_the_term_does(
+    requirements: list[Requirement], fields: list[tuple[str, str, bool]], labels: dict[str, Any]
+) -> None:
+    """Requirements on one label or on none of the node's, and names, in any number."""
+    term = NodeTerm(tuple(requirements), tuple(fields))
+
+    for name in ("n1", "n2", "n3"):
+        assert NodeTermIndex(term).matches(labels, name) is term.matches(labels, name)
+    assert not NodeTermIndex(NodeTerm(error="malformed")).matches(labels, "n1")
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "bounds", "holds"),
+    [
+        pytest.param("In", ({"a", "b"}, {"b", "7"}), (0, 0), ["b"], id="in-both"),
+        pytest.param("NotIn", ({"a"}, {"b"}), (0, 0), ["5", "7"], id="in-neither"),
+        pytest.param("Gt", ((), ()), (4, 6), ["7"], id="above-both"),
+        pytest.param("Lt", ((), ()), (6, 8), ["5"], id="below-both"),
+    ],
+)
+def test_two_requirements_of_one_kind_on_one_label_both_hold(
+    operator: str, values: tuple[Any, ...], bounds: tuple[int, ...], holds: list[str]
+) -> None:
+    """In either order."""
+    both = [
+        Requirement("k", operator, frozenset(of), bound) for of, bound in zip(values, bounds, strict=True)
+    ]
+    for some in (both, both[::-1]):
+        index = NodeTermIndex(NodeTerm(tuple(some)))
+
+        assert [value for value in ("5", "7", "a", "b") if index.matches({"k": value}, "n1")] == holds
+
+
+def test_a_node_costs_what_its_labels_do_however_large_the_term(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that no node has, and 500 requirements on one that each node has."""
+    asked: list[str] = []
+    matches = Requirement.matches
+
+    def counted(self: Requirement, labels: Any) -> bool:
+        asked.append(self.key)
+        return matches(self, labels)
+
+    absent = [Requirement(f"k{number}", "DoesNotExist") for number in range(500)]
+    host = [Requirement("host", "NotIn", frozenset((f"other-{number}",))) for number in range(500)]
+    names = [("metadata.name", f"other-{number}", False) for number in range(500)]
+    index = NodeTermIndex(NodeTerm(tuple(absent + host), tuple(names)))
+    monkeypatch.setattr(Requirement, "matches", counted)
+
+    assert index.matches({"host": "n1"}, "n1")
+    assert asked == ["metadata.name", "host"]
 
 
 def test_terms_are_alternatives_and_the_selector_is_not() -> None:

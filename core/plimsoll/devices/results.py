@@ -4,6 +4,7 @@ Source: Kubernetes v1.36, ``structured/internal/incubating/allocator_incubating.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from plimsoll.devices.allocator import Found, Given
 from plimsoll.devices.amounts import written
@@ -93,10 +94,14 @@ def _times(config: Configuration, wanted: Sequence[WantedDevices]) -> int:
     return sum(1 for each in wanted if each.request in named or (each.alternative and each.name in named))
 
 
+_Joined: TypeAlias = dict[tuple[str, str, frozenset[str]], NodeSelectorRequirement]
+"""Requirements by what tells them apart: several devices of a slice have the same."""
+
+
 def _selector(given: Sequence[Given], node: str) -> NodeSelector | None:
     """The nodes that reach all the devices; None for every node."""
-    requirements: list[NodeSelectorRequirement] = []
-    fields: list[NodeSelectorRequirement] = []
+    requirements: _Joined = {}
+    fields: _Joined = {}
     for each in given:
         spec, device = each.device.slice.spec, each.device.device
         place = device if spec.per_device_node_selection else spec
@@ -108,16 +113,12 @@ def _selector(given: Sequence[Given], node: str) -> NodeSelector | None:
             _join(fields, term.match_fields)
     if not requirements and not fields:
         return None
-    joined = NodeSelectorTerm(match_expressions=tuple(requirements), match_fields=tuple(fields))
+    joined = NodeSelectorTerm(
+        match_expressions=tuple(requirements.values()), match_fields=tuple(fields.values())
+    )
     return NodeSelector(node_selector_terms=(joined,))
 
 
-def _join(known: list[NodeSelectorRequirement], new: Sequence[NodeSelectorRequirement]) -> None:
+def _join(known: _Joined, new: Sequence[NodeSelectorRequirement]) -> None:
     for each in new:
-        if not any(
-            each.key == other.key
-            and each.operator == other.operator
-            and frozenset(each.values) == frozenset(other.values)
-            for other in known
-        ):
-            known.append(each)
+        known.setdefault((each.key, each.operator, frozenset(each.values)), each)

@@ -342,6 +342,64 @@ def _compile_node_term(term: NodeSelectorTerm, where: str) -> NodeTerm:
 _kept_node_term = lru_cache(maxsize=MOST_KEPT)(_compile_node_term)
 
 
+class NodeTermIndex:
+    """A term for matching many nodes: each costs what its labels do, however large the term."""
+
+    __slots__ = ("_fields", "_is_possible", "_labels", "_others")
+
+    def __init__(self, term: NodeTerm) -> None:
+        self._is_possible = not (term.error or term.is_empty)
+        self._labels = _RequirementIndex(term.requirements)
+        self._fields = _RequirementIndex(
+            [
+                Requirement(field, "In" if equal else "NotIn", frozenset((value,)))
+                for field, value, equal in term.names
+            ]
+        )
+        self._others = {field: "" for field, _, _ in term.names}
+
+    def matches(self, labels: Mapping[str, str], name: str) -> bool:
+        """As :meth:`NodeTerm.matches`."""
+        return (
+            self._is_possible
+            and self._fields.matches({**self._others, NAME_FIELD: name})
+            and self._labels.matches(labels)
+        )
+
+
+class _RequirementIndex:
+    """Requirements by the labels that they need, and by those that may break them."""
+
+    __slots__ = ("_by_key", "_needed")
+
+    def __init__(self, requirements: Sequence[Requirement]) -> None:
+        alike: dict[tuple[str, str], list[Requirement]] = {}
+        for each in requirements:
+            alike.setdefault((each.key, each.operator), []).append(each)
+        self._by_key: dict[str, list[Requirement]] = {}
+        for some in alike.values():
+            self._by_key.setdefault(some[0].key, []).append(_all_of(some))
+        self._needed = frozenset(
+            key for key, some in self._by_key.items() if not all(each.matches({}) for each in some)
+        )
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        return labels.keys() >= self._needed and all(
+            each.matches(labels) for key in labels.keys() & self._by_key.keys() for each in self._by_key[key]
+        )
+
+
+def _all_of(some: Sequence[Requirement]) -> Requirement:
+    """The requirement that holds where all of these do, which have one key and one operator."""
+    first = some[0]
+    if len(some) == 1:
+        return first
+    values = [each.values for each in some]
+    joined = frozenset.intersection(*values) if first.operator == "In" else frozenset().union(*values)
+    bound = (min if first.operator == "Lt" else max)(each.bound for each in some)
+    return Requirement(first.key, first.operator, joined, bound)
+
+
 class NodeMatcher(Struct, frozen=True):
     """The required part of a pod's constraints on nodes.
 

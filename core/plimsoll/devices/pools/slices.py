@@ -16,10 +16,13 @@ from plimsoll.model.kinds.resource_slice import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from plimsoll.model.selectors import NodeMatcher, compile_node_matcher
+from plimsoll.model.selectors import NodeTermIndex, compile_node_term
 
 #: Number of pools with counters that are judged at a time.
 POOLS_A_PART = 200
+
+#: Maximum number of different sets of pools that are kept for nodes that reach the same.
+MOST_SHARED = 10_000
 
 
 class Reach:
@@ -29,15 +32,15 @@ class Reach:
         place: An object with ``nodeName``, ``nodeSelector`` and ``allNodes``.
     """
 
-    __slots__ = ("_is_everywhere", "_matcher", "_name")
+    __slots__ = ("_is_everywhere", "_name", "_term")
 
     def __init__(self, place: ResourceSliceSpec | Device) -> None:
         self._name, self._is_everywhere = place.node_name, place.all_nodes
-        self._matcher: NodeMatcher | None = None
+        self._term: NodeTermIndex | None = None
         selector = place.node_selector
         # Otherwise an allocation could not name its nodes.
         if selector is not None and len(selector.node_selector_terms) == 1:
-            self._matcher = compile_node_matcher({}, selector)
+            self._term = NodeTermIndex(compile_node_term(selector.node_selector_terms[0]))
 
     def includes(self, node: Node) -> bool:
         """Whether a node reaches it."""
@@ -45,7 +48,7 @@ class Reach:
             return self._name == node.name
         if self._is_everywhere:
             return True
-        return self._matcher is not None and self._matcher.matches(node.labels, node.name)
+        return self._term is not None and self._term.matches(node.labels, node.name)
 
 
 class SlicedDevices:
@@ -67,16 +70,15 @@ class SlicedDevices:
 
     @property
     def differs_by_node(self) -> bool:
-        """Whether nodes differ in the devices that they reach."""
-        return self._is_per_device or bool(self.slice.spec.node_name)
+        """Whether nodes that the slice concerns differ in the devices that they reach."""
+        return self._is_per_device
 
-    def concerns(self, node: Node) -> bool:
-        """Whether the slice is one of the node's."""
-        if self._is_everywhere:
-            return True
-        if self._is_per_device:
-            return any(each.includes(node) for each in self._reaches)
-        return self._reach.includes(node)
+    def reached(self, node: Node) -> bytes | None:
+        """What a node reaches of the slice, equal for nodes that reach the same; None if not concerned."""
+        if not self._is_per_device:
+            return b"" if self._is_everywhere or self._reach.includes(node) else None
+        devices = bytes(each.includes(node) for each in self._reaches)
+        return devices if self._is_everywhere or any(devices) else None
 
     @cached_property
     def draws_on(self) -> frozenset[tuple[str, str]]:
@@ -149,8 +151,8 @@ class Slices:
         self._of_pool: dict[PoolKey, list[SlicedDevices]] = {}
         self._known: dict[str, tuple[Node, tuple[Pool, ...]]] = {}
         self._published: dict[PoolKey, Mapping[str, Device]] = {}
-        #: by the identities of the slices that the nodes reach
-        self._shared: dict[tuple[int, ...], tuple[Pool, ...]] = {}
+        #: by the identities of the slices that the nodes reach, and what they reach of each
+        self._shared: dict[tuple[tuple[int, bytes], ...], tuple[Pool, ...]] = {}
         self._one_pool: dict[tuple[int, ...], Pool | None] = {}
         #: by the identities of the slices with counters
         self._counted: dict[tuple[int, ...], _Counted] = {}
@@ -245,13 +247,16 @@ class Slices:
         return known
 
     def _found(self, node: Node) -> tuple[Pool, ...]:
-        wide = [each for each in self._wide if each.concerns(node)]
-        near = [each for each in self._of_node.get(node.name, ()) if each.concerns(node)]
-        if near or any(each.differs_by_node for each in wide):
+        views = [(each, reached) for each in self._wide if (reached := each.reached(node)) is not None]
+        wide = [each for each, _ in views]
+        near = [each for each in self._of_node.get(node.name, ()) if each.reached(node) is not None]
+        if near:
             return self._pools([*near, *wide], node)
-        place = tuple(id(each) for each in wide)
+        place = tuple((id(each), reached) for each, reached in views)
         shared = self._shared.get(place)
         if shared is None:
+            if len(self._shared) >= MOST_SHARED:
+                self._shared.clear()
             shared = self._shared[place] = self._pools(wide, node)
         return shared
 
@@ -272,8 +277,8 @@ class Slices:
         return tuple(pools)
 
     def _pool_for(self, key: PoolKey, slices: Sequence[SlicedDevices], node: Node) -> Pool | None:
-        """One pool; nodes that see the same slices share it."""
-        if any(each.differs_by_node for each in slices):
+        """One pool; nodes that see the same slices share it, unless all are of one node and change alone."""
+        if any(each.differs_by_node for each in slices) or all(_is_local(each.slice) for each in slices):
             return self._pool(key, slices, node)
         place = tuple(id(each) for each in slices)
         if place not in self._one_pool:
