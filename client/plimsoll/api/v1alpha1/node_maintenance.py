@@ -1,4 +1,4 @@
-"""NodeMaintenance: nodes to be emptied by proven moves, a window, a number at a time, and choices about pods."""
+"""NodeMaintenance: nodes to be emptied by proven moves, a window, a number at a time, choices about pods."""
 
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal
