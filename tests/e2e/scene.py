@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from e2e.kubelet import Kubelets
 from e2e.polls import LAST_PACE_S, PATIENCE_S, eventually
 from e2e.speaker import MERGE, Speaker
+from plimsoll.leadership.election import RELEASED_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -241,13 +242,14 @@ class Scene:
         await eventually(counted)
 
     async def crash(self, operator: Operator) -> None:
-        """Kill the leader and delete its lease: the next process need not wait until it expires."""
+        """Kill the leader and release its lease, as it would itself: the next process need not wait for it."""
         operator.kill()
         for lease in await self.items(LEASES):
             name, namespace = lease["metadata"]["name"], lease["metadata"]["namespace"]
             if name == "plimsoll":
                 path = LEASES.replace("leases", f"namespaces/{namespace}/leases/{name}")
-                (await self.speaker.request("DELETE", path)).accepted()
+                released = {"spec": {"holderIdentity": "", "leaseDurationSeconds": RELEASED_S}}
+                (await self.speaker.request("PATCH", path, released, sends=MERGE)).accepted()
 
     # -- looking -------------------------------------------------------------------------------------
 
