@@ -23,7 +23,7 @@ CHEAP = ("takes_the_lease_early", "binds_any_pod_of_the_name")
 
 #: The seeds of this test, with kills, lost responses and relists among their faults; and virtual seconds of
 #: peace after these.
-SEEDS, PEACE_S = (2, 10), 200.0
+SEEDS, PEACE_S = (2, 4), 200.0
 
 #: The run of faults of bytes, as its program is written.
 OF_BYTES = "6, faulty_s=40.0, peace_s=40.0, kinds=tuple(WireFaultKind), is_wired=True"
