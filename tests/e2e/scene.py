@@ -242,7 +242,7 @@ class Scene:
         await eventually(counted)
 
     async def crash(self, operator: Operator) -> None:
-        """Kill the leader and release its lease, as it would itself: the next process need not wait for it."""
+        """Kill the leader and release its lease, as it would itself: the next process need not wait."""
         operator.kill()
         for lease in await self.items(LEASES):
             name, namespace = lease["metadata"]["name"], lease["metadata"]["namespace"]
