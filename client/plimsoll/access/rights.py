@@ -154,7 +154,9 @@ OPTIONAL_GRANTS: Grants = (
 REVIEWED = frozenset().union(*(rights for _, _, rights in GRANTS))
 
 #: Cluster-scoped resources.
-_CLUSTER_WIDE = frozenset({"nodes", "persistentvolumes", "schedulingpolicies/status"})
+_CLUSTER_WIDE = frozenset(
+    {"nodes", "nodemaintenances/status", "persistentvolumes", "schedulingpolicies/status"}
+)
 
 
 class AccessReviewer(Protocol):

@@ -406,7 +406,7 @@ class RebalancingWing:
             "usage": self._collector.run(),
             "rights of moves": self._follow_rights(),
             "load forecasts": self._forecasts.run(),
-            "node maintenances": self.maintenances.run(),
+            "maintenance of nodes": self.maintenances.run(),
         }
         self._collector.sources.serves_strategies = True
         try:
