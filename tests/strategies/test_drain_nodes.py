@@ -9,9 +9,10 @@ from planning.test_rounds import AROUND, a_replica, refusals
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.planners import proven_plan as plan
-from plimsoll.strategies.drain_nodes import ZONE, DrainNodes, DrainNodesArgs
+from plimsoll.strategies.drain_nodes import DrainNodes, DrainNodesArgs
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance
+from plimsoll.toolkit.scheduling.topology_levels import ZONE
 
 
 def a_scene(*more: Any) -> Cluster:

@@ -37,9 +37,7 @@ from plimsoll.framework.descheduling.complaints import Complaint, Complaints, Gr
 from plimsoll.framework.descheduling.measurements import Protected
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations
 from plimsoll.toolkit.descheduling.leaving_pods import may_leave
-
-#: The label of a node's zone.
-ZONE = "topology.kubernetes.io/zone"
+from plimsoll.toolkit.scheduling.topology_levels import ZONE
 
 #: Why pods are moved, as records say it.
 REASON = "its node is to be drained"

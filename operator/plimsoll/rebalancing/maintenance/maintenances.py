@@ -41,9 +41,9 @@ from plimsoll.rebalancing.maintenance.progress import (
     status_of,
 )
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.strategies.drain_nodes import ZONE
 from plimsoll.timing.signal import Signal
 from plimsoll.toolkit.descheduling.leaving_pods import may_leave
+from plimsoll.toolkit.scheduling.topology_levels import ZONE
 
 #: Seconds between two looks at the maintenances, while there are any.
 LOOK_S = 1.0

@@ -81,7 +81,6 @@ class MaintenanceFacts(Struct, frozen=True):
         opens: A clause about when it opens next, "" if that is not known.
         damage: A sentence about the first move that failed, "" if none has.
         invalid: Why the spec cannot be carried out, "" if it can be.
-        held: Why no pod is moved at all, such as for a missing right, "" if pods are.
     """
 
     now: datetime
@@ -91,7 +90,6 @@ class MaintenanceFacts(Struct, frozen=True):
     opens: str = ""
     damage: str = ""
     invalid: str = ""
-    held: str = ""
 
 
 class Batch(Struct, frozen=True):
@@ -229,8 +227,6 @@ def _message(
             )
         case MaintenancePhase.EXPIRED:
             sentences.append("the deadline has passed")
-        case _ if facts.held:
-            sentences.append(facts.held)
         case _ if not facts.is_open:
             sentences.append(f"the window is closed{facts.opens}")
         case _:
