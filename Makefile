@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race whole-groups shared-rules pictures
+.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race drain-nodes whole-groups shared-rules pictures
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -140,6 +140,9 @@ simulate: $(STAMP) ## two operators in virtual time, with faults by seed: SEEDS=
 
 chaos: $(STAMP) ## two operators on sockets, through a proxy that does harm: MINUTES=30 [KUBECONFIG=<test cluster>] [SEED=7]
 	PYTHONPATH=tools:devcluster/src:tests:benchmarks $(BIN)/python -m chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+drain-nodes: $(STAMP) ## empty twelve nodes under load by NodeMaintenance, kubectl drain and Karpenter's rule: [ARGS="--ways ours --kills 10 --programs FOLDER"]
+	PYTHONPATH=tools:devcluster/src:tests:benchmarks $(BIN)/python -m draining $(ARGS)
 
 devices-race: $(STAMP) ## two schedulers allocate from the same slices under churn, judged from outside: MINUTES=10 [KUBECONFIG=<test cluster>] [RIVAL=default-scheduler] [SEED=7]
 	PYTHONPATH=tools:devcluster/src:tests:benchmarks $(BIN)/python -m device_race $(if $(MINUTES),--minutes $(MINUTES)) $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) $(if $(RIVAL),--rival $(RIVAL)) $(if $(SEED),--seed $(SEED)) $(ARGS)

@@ -62,6 +62,7 @@ class Kubelets:
     namespace: str
     _kubelets: dict[str, Kubelet] = field(default_factory=dict)
     unready: set[str] = field(default_factory=set)  #: nodes whose pods run and never become ready
+    start_s: float = START_S  #: seconds from being bound to Running
     _away: dict[str, Kubelet] = field(default_factory=dict)
     _leaving: set[str] = field(default_factory=set)
     _started: int = 0
@@ -177,7 +178,7 @@ class Kubelets:
         self.speaker.begin(self._tell(pod, {"containerStatuses": [shown], "conditions": conditions}))
 
     async def _run(self, pod: Obj, number: int) -> None:
-        await asyncio.sleep(START_S)
+        await asyncio.sleep(self.start_s)
         self._started += 1
         address = pod_address(self._started)
         ready = pod["spec"]["nodeName"] not in self.unready
@@ -235,5 +236,6 @@ def _path(pod: Obj) -> str:
 
 def _unless_gone(answer: Answer) -> None:
     """A pod may go, or be replaced by one of its name, before its kubelet comes to speak."""
-    if answer.status not in {404, 409}:
+    is_another = answer.status == 422 and "metadata.uid" in answer.message
+    if answer.status not in {404, 409} and not is_another:
         answer.accepted()

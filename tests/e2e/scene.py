@@ -13,7 +13,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from e2e.kubelet import Kubelets
+from e2e.kubelet import START_S, Kubelets
 from e2e.polls import LAST_PACE_S, PATIENCE_S, eventually
 from e2e.speaker import MERGE, Speaker
 from plimsoll.leadership.election import RELEASED_S
@@ -37,12 +37,13 @@ class Scene:
 
     speaker: Speaker
     name: str = field(default_factory=lambda: f"scene-{uuid.uuid4().hex[:8]}")
+    start_s: float = START_S  #: seconds that a pod takes from being bound to Running
     _made: list[str] = field(default_factory=list)
     _kubelets: Kubelets = field(init=False)
 
     def __post_init__(self) -> None:
         """Give the scene kubelets."""
-        self._kubelets = Kubelets(self.speaker, self.name)
+        self._kubelets = Kubelets(self.speaker, self.name, start_s=self.start_s)
 
     @property
     def scheduler(self) -> str:

@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
-from planning.rounds import UNLIMITED, a_policy
+from planning.rounds import NOW, UNLIMITED, a_policy
+from planning.test_budgets import READY, a_budget
 from planning.test_rounds import AROUND, a_replica, refusals
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.moves import EvictionPlan
+from plimsoll.planning.limits import Limits
+from plimsoll.planning.moves import EvictionPlan, PlanningContext
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.strategies.drain_nodes import DrainNodes, DrainNodesArgs
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -79,6 +81,34 @@ def test_a_node_with_agents_stays_where_they_are_not_to_be_ignored() -> None:
 
     assert moved.keys() == {"b1", "b2"}
     assert ("agent-a", "DaemonSetPods") in refusals(made)
+
+
+@pytest.mark.parametrize(("in_turn", "sources"), [(False, {"a"}), (True, {"a", "b", "c"})])
+def test_pods_of_one_owner_leave_several_nodes_one_after_another(in_turn: bool, sources: set[str]) -> None:
+    """Where a run may do so; limit, budget and the ready replicas are then those after the one before."""
+    cluster = a_cluster(
+        [a_node(name, cpu="10", memory="64Gi") for name in "abcd"],
+        [
+            a_replica(f"web-{node}", node, cpu="1", status={"conditions": READY["conditions"]})
+            for node in "abc"
+        ],
+    )
+    budget = a_budget(disruptionsAllowed=1, currentHealthy=3)
+    cluster.objects.budgets["default/web"] = budget
+    args = {"nodes": ["a", "b", "c"], "inTurn": in_turn}
+
+    made = plan(a_policy(("DrainNodes", args), limits=Limits()), cluster, AROUND)
+
+    assert {move.source for move in made.moves} == sources
+
+
+def test_a_pod_leaves_again_within_the_hour() -> None:
+    """Unlike for strategies that choose nodes themselves: the node it came to may be the next one."""
+    around = PlanningContext(now=NOW, moved=frozenset(("uid-default-a1",)))
+
+    made = plan(a_policy(("DrainNodes", {"nodes": ["a"]}), limits=UNLIMITED), a_scene(), around)
+
+    assert {move.pod.name for move in made.moves} == {"a1", "a2"}
 
 
 class TestConformance(StrategyConformance):

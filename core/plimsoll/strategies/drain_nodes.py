@@ -61,6 +61,11 @@ class DrainNodesArgs(PluginArgs):
     busy_zones: dict[StrictStr, Count] = Field(
         default={}, description="Number of nodes that are being emptied already, by zone."
     )
+    in_turn: StrictBool = Field(
+        default=False,
+        description="Whether pods of one owner may leave several nodes in one run, each when the replacement "
+        "of the one before it is ready.",
+    )
     ignore_daemon_sets: StrictBool = Field(
         default=True, description="Whether nodes with pods of DaemonSets are emptied of all other pods."
     )
@@ -74,6 +79,7 @@ class DrainNodes(Strategy):
     args_model: ClassVar = DrainNodesArgs
     planners: ClassVar = frozenset({Planner.PROVEN})
     empties_nodes: ClassVar = True
+    is_ordered: ClassVar = True
 
     def __init__(self, args: DrainNodesArgs) -> None:
         self.args = args
@@ -129,4 +135,4 @@ class DrainNodes(Strategy):
             return None
         pods.sort(key=lambda pod: (low_to_high(pod.pod), pod.key))
         placed = (Candidate(pod, node, REASON, destinations=destinations) for pod in pods)
-        return Bundle(tuple(placed), one_by_one=True)
+        return Bundle(tuple(placed), one_by_one=True, follows=self.args.in_turn)

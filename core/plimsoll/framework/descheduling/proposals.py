@@ -98,11 +98,13 @@ class Bundle(Struct, frozen=True):
         beneficiary: The pod to make room for: unless it fits after all moves, none is made.
         one_by_one: Whether candidates of one workload move in turn, each when the earlier one's replacement
             is ready; the limit for a workload then applies only to the first of them.
+        follows: Whether they also follow, in the same way, the earlier moves of the plan.
     """
 
     candidates: tuple[Candidate, ...]
     beneficiary: Beneficiary | None = None
     one_by_one: bool = False
+    follows: bool = False
 
 
 Proposal: TypeAlias = Candidate | Bundle

@@ -103,6 +103,18 @@ def empties_nodes(strategy: object) -> bool:
 
 
 @runtime_checkable
+class Ordered(Protocol, metaclass=Structural):
+    """A strategy that does what a person has asked for by name, such as to empty a node."""
+
+    is_ordered: ClassVar[bool]
+
+
+def is_ordered(strategy: Strategy) -> bool:
+    """Whether a person has asked for the strategy's moves by name."""
+    return isinstance(strategy, Ordered) and strategy.is_ordered
+
+
+@runtime_checkable
 class MendsSpread(Strategy, Protocol):
     """A strategy whose complaints are topology spread constraints, which a planner can solve as a program."""
 

@@ -185,8 +185,9 @@ def fruitless_moves(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal |
 
 
 def moved_recently(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | None:
-    """The pod has not replaced a moved one within the hour, unless a fresh pod is wanted."""
-    if candidate.pod.uid not in plan.planning_context.moved or candidate.strategy in plan.traits.restarting:
+    """The pod has not replaced a moved one within the hour, unless a fresh pod or an empty node is wanted."""
+    yields = plan.traits.restarting | plan.traits.ordered
+    if candidate.pod.uid not in plan.planning_context.moved or candidate.strategy in yields:
         return None
     return Refusal("MovedRecently", "it replaced a pod that was moved within the last hour")
 

@@ -31,6 +31,7 @@ from plimsoll.framework.descheduling.strategy import (
     ServesPending,
     Strategy,
     StrategyKind,
+    is_ordered,
     wants_even_spread,
     wants_restart,
 )
@@ -84,6 +85,7 @@ class StrategyTraits(Struct, frozen=True):
         serving_pending: Those that make room for pending pods.
         balancing: Those that run in the Balance phase.
         by_use: Those that move pods because of the use of nodes; pods of others leave a place that is wrong.
+        ordered: Those whose moves a person has asked for by name.
     """
 
     asking_gain: Mapping[str, AsksForGain]
@@ -91,6 +93,7 @@ class StrategyTraits(Struct, frozen=True):
     serving_pending: frozenset[str]
     balancing: frozenset[str]
     by_use: frozenset[str]
+    ordered: frozenset[str]
 
     @classmethod
     def of(cls, strategies: Sequence[Strategy]) -> Self:
@@ -106,6 +109,7 @@ class StrategyTraits(Struct, frozen=True):
             serving,
             balancing,
             balancing - serving - spreading,
+            frozenset(each.name for each in strategies if is_ordered(each)),
         )
 
 

@@ -147,7 +147,7 @@ def _judge_all(plan: PlanBuilder, bundle: Bundle, strategy: str) -> Verdict | No
     made, refused = len(plan.moves), len(plan.refused)
     tally, ledger, measured = plan.tally.copy(), plan.ledger.copy(), plan.context.measurements
     for candidate in bundle.candidates:
-        after = _before(plan, candidate, made) if bundle.one_by_one else None
+        after = _before(plan, candidate, 0 if bundle.follows else made) if bundle.one_by_one else None
         checked = CheckedCandidate.of(candidate, strategy, after=after, is_bundled=True)
         verdict = _judge_one(plan, checked)
         if verdict is not Verdict.ACCEPTED:
@@ -183,8 +183,8 @@ def _mark_together(plan: PlanBuilder, bundle: Bundle, made: int) -> None:
         for position, move in enumerate(plan.moves[made:], 1)
     ]
     if bundle.one_by_one:
-        for move in plan.moves[made:]:
-            plan.set_replacement(move, PodStatus(phase="Pending"))  # other proposals do not wait
+        for move in plan.moves[made:]:  # other proposals do not wait, unless they follow
+            plan.set_replacement(move, move.pod.pod.status if bundle.follows else PodStatus(phase="Pending"))
     for each in beneficiary.all if beneficiary is not None else ():
         plan.moved.add(each.pod.uid)  # no other proposal of this plan moves it
         if each.pod.uid not in plan.fork.pods:  # a pod that is resized is there already
@@ -193,10 +193,10 @@ def _mark_together(plan: PlanBuilder, bundle: Bundle, made: int) -> None:
             plan.forget()
 
 
-def _before(plan: PlanBuilder, candidate: Candidate, made: int) -> Move | None:
-    """The move of the same workload that precedes a candidate of a bundle."""
+def _before(plan: PlanBuilder, candidate: Candidate, first: int) -> Move | None:
+    """The move of the same workload that precedes a candidate of a bundle, from the plan's ``first`` on."""
     owner = workload_of(candidate.pod).key
-    return next((move for move in reversed(plan.moves[made:]) if move.workload.key == owner), None)
+    return next((move for move in reversed(plan.moves[first:]) if move.workload.key == owner), None)
 
 
 def _no_use(plan: PlanBuilder, bundle: Bundle) -> Refusal | None:

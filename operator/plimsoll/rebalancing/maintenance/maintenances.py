@@ -52,7 +52,7 @@ LOOK_S = 1.0
 BEGINS_S = 3.0
 
 #: Seconds between two runs of which the earlier one has begun no node.
-AGAIN_S = 15.0
+AGAIN_S = 5.0
 
 #: Seconds between two dry runs while the window is closed.
 FORESEE_S = 300.0
