@@ -65,6 +65,12 @@ def print_view(view: View, *, wide: bool = False, colour: str = "auto") -> None:
             print_lines([painted(part, FIRST) if coloured and not number else part])
 
 
+def print_now(line: str) -> None:
+    """Write a line to stdout at once, also when that is a pipe."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def print_lines(lines: Iterable[str]) -> None:
     """Write lines to stdout."""
     sys.stdout.writelines(f"{line}\n" for line in lines)

@@ -129,3 +129,22 @@ def test_no_more_nodes_are_begun_than_may_be_under_way(
 
     assert (batch.nodes, batch.most, batch.empty) == (begun, count, empty)
     assert batch.busy_zones == ({"2": 1} if nodes[-1].zone else {})
+
+
+def test_the_end_is_expected_at_the_pace_so_far() -> None:
+    """Known once a node is drained; it moves with the next one, and not with the clock."""
+    given = maintenance()
+    waiting = [NodeFacts("b", leaving=2), NodeFacts("c", leaving=2)]
+    done = NodeFacts("a", is_closed=True)
+
+    def after(minutes: int, nodes: list[NodeFacts]) -> datetime | None:
+        nonlocal given
+        status = status_of(given, facts(*nodes, now=NOW + timedelta(minutes=minutes)))
+        given = given.model_copy(update={"status": status})
+        return status.expected_end
+
+    assert after(0, [FULL, *waiting]) is None
+    assert after(10, [done, *waiting]) == NOW + timedelta(minutes=30)
+    assert after(15, [done, *waiting]) == NOW + timedelta(minutes=30)
+    assert after(30, [done, NodeFacts("b", is_closed=True), waiting[1]]) == NOW + timedelta(minutes=45)
+    assert after(40, [done, *(NodeFacts(each, is_closed=True) for each in "bc")]) is None

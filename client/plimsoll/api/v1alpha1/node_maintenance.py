@@ -176,6 +176,10 @@ class NodeMaintenanceStatus(Resource):
     )
     drained: int = Field(default=0, ge=0, description="Nodes that are drained.")
     total: int = Field(default=0, ge=0, description="Nodes that are to be drained.")
+    expected_end: Timestamp | None = Field(
+        default=None,
+        description="When the last node will be drained at the pace so far; known once one is.",
+    )
     nodes: Annotated[tuple[MaintainedNode, ...], Field(max_length=MOST_NODES), UniqueItems("name")] = Field(
         default=(), description="The nodes, in the order in which they are tried."
     )
@@ -198,6 +202,9 @@ class NodeMaintenance(CustomResource):
             PrinterColumn("Phase", ".status.phase", description="How far it has come."),
             PrinterColumn("Drained", ".status.drained", "integer", "Nodes that are drained."),
             PrinterColumn("Nodes", ".status.total", "integer", "Nodes that are to be drained."),
+            PrinterColumn(
+                "Expected", ".status.expectedEnd", description="When the last node will be drained."
+            ),
             PrinterColumn("Deadline", ".spec.deadline", description="When no further move is begun."),
             PrinterColumn("Age", ".metadata.creationTimestamp", "date"),
             PrinterColumn("Window", ".spec.window.schedule", priority=1),

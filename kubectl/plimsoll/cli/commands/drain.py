@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from click.exceptions import Exit
 
 from plimsoll.cli.clusters import From, state_from
-from plimsoll.cli.output import print_answer, print_lines
+from plimsoll.cli.output import print_answer, print_lines, print_now
 from plimsoll.commands.errors import ExitCode, UserError
 from plimsoll.commands.options import OUTPUT, SERVER, Format, Options
 from plimsoll.commands.parameters import Argument, Option
@@ -13,6 +13,7 @@ from plimsoll.commands.verbs import Verb
 
 if TYPE_CHECKING:
     from plimsoll.api.v1alpha1.node_maintenance import NodeMaintenance
+    from plimsoll.kube.session.session import Session
 
 Nodes = Annotated[list[str] | None, Argument(metavar="NODE", help="Nodes to empty, in this order.")]
 Labels = Annotated[
@@ -46,6 +47,10 @@ Others = Annotated[
     list[str] | None,
     Option("--other-scheduler", metavar="NAME", help="Move pods of this scheduler, too, by forecast."),
 ]
+Wait = Annotated[
+    bool, Option("--wait", help="Follow it until all nodes are drained; the operator goes on without you.")
+]
+Timeout = Annotated[str, Option("--timeout", help="With --wait: how long, such as 1h; left out, no limit.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only say what would move where, and what could not.")]
 
 
@@ -65,6 +70,8 @@ def drain(  # noqa: PLR0913 - cli/parameters.py reads the flags from the paramet
     keep_nodes_with_daemonsets: NoSets = False,
     min_replicas: Replicas = 2,
     other_scheduler: Others = None,
+    wait: Wait = False,
+    timeout: Timeout = "",
     dry_run: DryRun = False,
     from_: From = None,
 ) -> None:
@@ -74,9 +81,13 @@ def drain(  # noqa: PLR0913 - cli/parameters.py reads the flags from the paramet
     With --dry-run, or --from, nothing is written, and the exit code is 2 if a node cannot be emptied now.
     """
     from plimsoll.api.v1alpha1.node_maintenance import NodeMaintenance  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.cli.moments import seconds_of  # noqa: PLC0415 - likewise
 
     if not nodes and not selector:
         raise UserError("name nodes, or select them by labels with --selector")
+    if timeout and not wait:
+        raise UserError("--timeout needs --wait")
+    timeout_s = seconds_of(timeout, "--timeout") if timeout else None
     opened = {"schedule": window, "duration": duration or None, "timeZone": time_zone or None}
     if (duration or time_zone) and not window:
         raise UserError("--duration and --time-zone need --window")
@@ -102,10 +113,19 @@ def drain(  # noqa: PLR0913 - cli/parameters.py reads the flags from the paramet
     if dry_run or from_:
         _foresee(options, given, from_)
         return
-    from plimsoll.cli.callers.maintenances import create  # noqa: PLC0415 - likewise
+    from plimsoll.cli.callers.maintenances import create, follow  # noqa: PLC0415 - likewise
     from plimsoll.cli.connection import with_session  # noqa: PLC0415 - likewise
 
-    print_lines(with_session(options, lambda session: create(session, document)))
+    called = given.metadata.name
+
+    async def ask(session: "Session") -> None:
+        print_lines(await create(session, document))
+        if wait:
+            await follow(session, called, timeout_s, print_now)
+
+    with_session(options, ask)
+    if not wait:
+        print_lines([f"next: kubectl wait --for=condition=Drained nodemaintenance/{called} --timeout=1h"])
 
 
 def _read(kind: "type[NodeMaintenance]", document: dict[str, Any]) -> "NodeMaintenance":

@@ -155,12 +155,19 @@ def status_of(maintenance: NodeMaintenance, facts: MaintenanceFacts) -> NodeMain
     is_same = known is not None and known.observed_generation == generation
     nodes = tuple(_node_status(each, facts) for each in facts.nodes)
     done = phase is MaintenancePhase.DRAINED
+    drained = sum(each.phase is MaintainedNodePhase.DRAINED for each in nodes)
+    start = known.start_time if known is not None and is_same and known.start_time else facts.now
+    expected = None
+    if phase is MaintenancePhase.DRAINING:
+        is_news = known is None or known.drained != drained
+        expected = _expected_end(start, facts.now, drained, len(nodes)) if is_news else known.expected_end
     return NodeMaintenanceStatus(
         observed_generation=generation,
         phase=phase,
-        start_time=known.start_time if known is not None and is_same and known.start_time else facts.now,
-        drained=sum(each.phase is MaintainedNodePhase.DRAINED for each in nodes),
+        start_time=start,
+        drained=drained,
         total=len(nodes),
+        expected_end=expected,
         nodes=nodes,
         conditions=with_condition(
             known.conditions if known is not None else (),
@@ -172,6 +179,14 @@ def status_of(maintenance: NodeMaintenance, facts: MaintenanceFacts) -> NodeMain
             generation=generation,
         ),
     )
+
+
+def _expected_end(start: datetime, now: datetime, drained: int, total: int) -> datetime | None:
+    """When the last node is drained at the pace so far, in whole seconds; None before the first one is."""
+    if not drained:
+        return None
+    left = (now - start) / drained * (total - drained)
+    return (now + left).replace(microsecond=0)
 
 
 def _is_blocked(node: NodeFacts, facts: MaintenanceFacts) -> bool:
