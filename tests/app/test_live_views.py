@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -12,6 +13,7 @@ import pytest
 from app.test_explain_endpoint import Reviews, nothing
 from inspection.contents import NOW, a_node_document, a_pod_document
 from plimsoll.api.schema.conditions import Condition, ConditionStatus
+from plimsoll.api.v1alpha1.node_maintenance import NodeMaintenance
 from plimsoll.app.endpoints import Endpoints, serving
 from plimsoll.app.memory import live_page, live_views
 from plimsoll.app.memory.caller_gate import CallerGate
@@ -65,7 +67,29 @@ class OnePolicy:
 
 
 def some_views(cache: Cache) -> LiveViews:
-    return LiveViews(NoPods(), cache, OnePolicy(), {}, FakeClock(), lambda: "leading")  # type: ignore[arg-type] # reads two methods of the queue
+    return LiveViews(NoPods(), cache, OnePolicy(), {}, list, FakeClock(), lambda: "leading")  # type: ignore[arg-type] # reads two methods of the queue
+
+
+def test_maintenances_are_shown_with_what_is_missing() -> None:
+    """Also one that the operator has not looked at yet."""
+    made = {"metadata": {"name": "kernel"}, "spec": {"nodes": ["a", "b"]}}
+    condition = {
+        "type": "Drained",
+        "status": "False",
+        "reason": "Draining",
+        "message": "1 of 2 nodes is drained",
+    }
+    condition["lastTransitionTime"] = "2026-01-31T12:00:00Z"
+    status = {"phase": "Draining", "drained": 1, "total": 2, "expectedEnd": "2026-01-31T13:00:00Z"}
+    seen = NodeMaintenance.from_wire({**made, "status": {**status, "conditions": [condition]}})
+    given = [seen, NodeMaintenance.from_wire({**made, "metadata": {"name": "new"}})]
+
+    view, _ = replace(some_views(a_cache()), maintenances=lambda: given).since({})
+
+    first, second = view.maintenances
+    assert (first.maintenance, first.phase, first.drained, first.total) == ("kernel", "Draining", 1, 2)
+    assert (first.expected_end, first.message) == ("2026-01-31T13:00:00Z", "1 of 2 nodes is drained")
+    assert (second.maintenance, second.phase, second.expected_end, second.message) == ("new", "", "", "")
 
 
 def a_cache(*nodes: str) -> Cache:

@@ -130,7 +130,9 @@ def test_a_live_view_counts_a_pod_from_its_first_sight() -> None:
         def described(self) -> Any:
             return ()
 
-    view, _ = LiveViews(scene.queue, scene.cache, NoPolicies(), {}, scene.clock, lambda: "leading").since({})
+    view, _ = LiveViews(
+        scene.queue, scene.cache, NoPolicies(), {}, list, scene.clock, lambda: "leading"
+    ).since({})
 
     (pod,) = view.queue
     assert (pod.pod, pod.queue, pod.attempts, pod.waited_seconds) == ("default/p", "unschedulable", 1, 42)

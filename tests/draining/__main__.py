@@ -31,7 +31,7 @@ from roadstead import processes
 START_S = 3.0
 
 #: Seconds between two kills of the operator.
-BETWEEN_S = (2.0, 12.0)
+BETWEEN_S = (1.0, 9.0)
 
 #: Controllers of a real control plane that the workloads need beside those of chaos.
 FURTHER = ("statefulset-controller", "endpointslice-controller")

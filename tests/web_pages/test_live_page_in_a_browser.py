@@ -15,6 +15,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from plimsoll.app.memory.live_view import (
     LiveCondition,
+    LiveMaintenance,
     LiveNode,
     LivePod,
     LivePolicy,
@@ -103,6 +104,16 @@ def a_view(nodes: Iterable[LiveNode], pods: Iterable[str], *, words: str) -> Liv
                 failed=2,
                 refused=(LiveRefusal(reason="Budget", count=2, message=words),),
                 conditions=(condition,),
+            ),
+        ),
+        maintenances=(
+            LiveMaintenance(
+                maintenance="kernel",
+                phase="Draining",
+                drained=1,
+                total=3,
+                expected_end="2026-01-31T12:30:00Z",
+                message=words,
             ),
         ),
         moves=(a_record("shop/web-a", "Evicting"),),
@@ -254,9 +265,8 @@ def test_the_first_line_says_whether_all_is_well(
 
 
 def test_what_is_empty_says_the_next_step(driver: Chrome) -> None:
-    bare = USUAL.model_copy(
-        update={"policies": (), "moves": (), "records": (), "queue": (), "reasons": {}, "nodes": ()}
-    )
+    empty = dict.fromkeys(("policies", "maintenances", "moves", "records", "queue", "nodes"), ())
+    bare = USUAL.model_copy(update={**empty, "reasons": {}})
     with serving(bare) as (address, _):
         shown(driver, address)
 
@@ -264,6 +274,18 @@ def test_what_is_empty_says_the_next_step(driver: Chrome) -> None:
         assert "plimsoll plan" in driver.find_element(By.ID, "ended").text
         assert driver.find_element(By.ID, "waiting").text == "No pod waits."
         assert driver.find_element(By.ID, "zones").text == "The cluster has no node."
+        assert not driver.find_element(By.ID, "drains").is_displayed()
+
+
+def test_a_node_maintenance_says_how_far_it_is(driver: Chrome) -> None:
+    """In a row: the phase, the nodes, the time that is left, and what is missing."""
+    with serving(USUAL) as (address, _):
+        shown(driver, address)
+
+        text = driver.find_element(By.ID, "maintenances").text
+        assert text.split()[:5] == ["kernel", "Draining", "1", "of", "3"]
+        assert "in 30m" in text
+        assert text.endswith("metrics.k8s.io has not answered for 5 minutes")
 
 
 def test_nodes_are_grouped_by_zone(driver: Chrome) -> None:

@@ -241,6 +241,7 @@ class Operator:
             self.cache,
             self.policies,
             self.rebalancing.keeper.known,
+            self.rebalancing.maintenances.given,
             self.clock,
             lambda: self.leadership.standing,
         )

@@ -52,6 +52,19 @@ class LivePolicy(AnswerPart):
     conditions: tuple[LiveCondition, ...] = Field(description="Conditions in the status of the policy.")
 
 
+class LiveMaintenance(AnswerPart):
+    """A NodeMaintenance: how far it has come."""
+
+    maintenance: str = Field(description="Name of the NodeMaintenance.")
+    phase: str = Field(default="", description="Phase, such as Draining; empty before the first look at it.")
+    drained: int = Field(default=0, ge=0, description="Number of nodes that are drained.")
+    total: int = Field(default=0, ge=0, description="Number of nodes that are to be drained.")
+    expected_end: str = Field(
+        default="", description="Time when the last node will be drained, RFC 3339; empty if it is not known."
+    )
+    message: str = Field(default="", description="Sentence on what is done and what is missing.")
+
+
 class LiveRecord(AnswerPart):
     """A move as recorded."""
 
@@ -93,5 +106,8 @@ class LiveView(Answer):
         default={}, description="Waiting pods by the plugins that rejected them, the most frequent first."
     )
     policies: tuple[LivePolicy, ...] = Field(description="SchedulingPolicies of the cluster, all of them.")
+    maintenances: tuple[LiveMaintenance, ...] = Field(
+        default=(), description="NodeMaintenances of the cluster, all of them."
+    )
     moves: tuple[LiveRecord, ...] = Field(description="Moves that are under way, at most a hundred.")
     records: tuple[LiveRecord, ...] = Field(description="Moves that ended last, at most fifty.")

@@ -10,9 +10,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from plimsoll.api.schema.conditions import Condition
+from plimsoll.api.v1alpha1.node_maintenance import NodeMaintenance, NodeMaintenanceStatus
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.app.memory.live_view import (
     LiveCondition,
+    LiveMaintenance,
     LiveNode,
     LivePod,
     LivePolicy,
@@ -53,6 +55,7 @@ class LiveViews:
 
     Attributes:
         records: Eviction records by ``namespace/name``.
+        maintenances: All NodeMaintenances, with their statuses.
         standing: The state of the election, in words.
     """
 
@@ -60,6 +63,7 @@ class LiveViews:
     cache: Cache
     policies: ConditionSource
     records: Mapping[RecordKey, Record]
+    maintenances: Callable[[], Iterable[NodeMaintenance]]
     clock: Clock
     standing: Callable[[], str]
 
@@ -91,6 +95,7 @@ class LiveViews:
             queue=tuple(self._waiting()),
             reasons=self._reasons(),
             policies=tuple(_policy(*each) for each in self.policies.described()),
+            maintenances=tuple(map(_maintenance, self.maintenances())),
             moves=moves,
             records=ended,
         )
@@ -175,6 +180,18 @@ def _policy(document: Mapping[str, Any], conditions: tuple[Condition, ...]) -> L
             LiveCondition(type=each.type, status=each.status, reason=each.reason, message=each.message)
             for each in conditions
         ),
+    )
+
+
+def _maintenance(given: NodeMaintenance) -> LiveMaintenance:
+    status = given.status or NodeMaintenanceStatus()
+    return LiveMaintenance(
+        maintenance=given.metadata.name,
+        phase=status.phase or "",
+        drained=status.drained,
+        total=status.total,
+        expected_end=f"{status.expected_end:%Y-%m-%dT%H:%M:%SZ}" if status.expected_end else "",
+        message=next((each.message for each in status.conditions), ""),
     )
 
 

@@ -103,6 +103,10 @@ class Maintenances:
     _policies: set[str] = field(default_factory=set, init=False)  #: names of those that were looked at
     _news: Signal = field(default_factory=Signal, init=False)
 
+    def given(self) -> list[NodeMaintenance]:
+        """The objects that can be read, with their latest statuses, by name."""
+        return [self._known[name].given for name in sorted(self._known)]
+
     # -- the objects ---------------------------------------------------------------------------------
 
     def take(self, events: Iterable[WatchEvent]) -> None:

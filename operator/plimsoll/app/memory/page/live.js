@@ -196,6 +196,12 @@ function policyRow(policy) {
   return row("rows", [[name, element("small", serves, "quiet")], shown, policy.mode || "\u2013", moment(policy.lastRun), moment(policy.nextRun), policy.moved, policy.failed, cell]);
 }
 
+const DRAINS = { Drained: "good", Draining: "good", Blocked: "warn", Suspended: "warn", Stopped: "bad", Expired: "bad", Invalid: "bad" };
+
+function maintenanceRow(each) {
+  return row("maintenances", [element("strong", each.maintenance), chip(each.phase || "Unseen", DRAINS[each.phase] ?? ""), `${each.drained} of ${each.total}`, moment(each.expectedEnd), each.message]);
+}
+
 function moveRow(each) {
   const target = each.landedNode || each.targetNode;
   const way = element("span", target ? `${each.sourceNode} \u2192 ${target}` : each.sourceNode, "way");
@@ -253,6 +259,8 @@ function show(view, isFirst) {
   byId("more").textContent = waiting > view.queue.length ? `The first ${view.queue.length} of ${waiting}.` : "";
   fill("waiting", view.queue.map((each) => row("waiting", [asked("pod", each.pod), each.queue, new Duration(each.waitedSeconds), each.attempts, each.rejectedBy.join(", ") || "\u2013"])), 5, "No pod waits.");
   fill("rows", view.policies.map(policyRow), 8, "There is no SchedulingPolicy. Begin with one that only predicts: kubectl apply -f examples/rebalance-dry-run.yaml");
+  byId("drains").hidden = !view.maintenances.length;
+  fill("maintenances", view.maintenances.map(maintenanceRow), 5, "");
   moves = [...view.moves, ...view.records];
   showMoves();
   byId("standing").textContent = `\u00b7 ${view.standing}`;
