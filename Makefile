@@ -142,7 +142,7 @@ chaos: $(STAMP) ## two operators on sockets, through a proxy that does harm: MIN
 	PYTHONPATH=tools:devcluster/src:tests:benchmarks $(BIN)/python -m chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 drain-nodes: $(STAMP) ## empty twelve nodes under load by NodeMaintenance, kubectl drain and Karpenter's rule: [ARGS="--ways ours --kills 10 --programs FOLDER"]
-	PYTHONPATH=tools:devcluster/src:tests:benchmarks $(BIN)/python -m draining $(ARGS)
+	PYTHONPATH=tools:devcluster/src:tests:benchmarks $(BIN)/python -m drain_trials $(ARGS)
 
 devices-race: $(STAMP) ## two schedulers allocate from the same slices under churn, judged from outside: MINUTES=10 [KUBECONFIG=<test cluster>] [RIVAL=default-scheduler] [SEED=7]
 	PYTHONPATH=tools:devcluster/src:tests:benchmarks $(BIN)/python -m device_race $(if $(MINUTES),--minutes $(MINUTES)) $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) $(if $(RIVAL),--rival $(RIVAL)) $(if $(SEED),--seed $(SEED)) $(ARGS)

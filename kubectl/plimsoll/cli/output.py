@@ -66,7 +66,7 @@ def print_view(view: View, *, wide: bool = False, colour: str = "auto") -> None:
 
 
 def print_now(line: str) -> None:
-    """Write a line to stdout at once, also when that is a pipe."""
+    """Write a line to stdout and flush it, as a pipe would keep it."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

@@ -104,7 +104,7 @@ class Maintenances:
     _news: Signal = field(default_factory=Signal, init=False)
 
     def given(self) -> list[NodeMaintenance]:
-        """The objects that can be read, with their latest statuses, by name."""
+        """The objects that can be read, with their latest statuses, sorted by name."""
         return [self._known[name].given for name in sorted(self._known)]
 
     # -- the objects ---------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chaos.planes import Plane
-from draining.ways import WAYS, Outcome
-from draining.world import World
+from drain_trials.ways import WAYS, Outcome
+from drain_trials.world import World
 from e2e.conftest import define
 from e2e.operator_process import Operator
 from e2e.scene import Scene
@@ -33,16 +33,16 @@ START_S = 3.0
 #: Seconds between two kills of the operator.
 BETWEEN_S = (1.0, 9.0)
 
-#: Controllers of a real control plane that the workloads need beside those of chaos.
+#: Controllers of a real control plane that the workloads need in addition to those of chaos.
 FURTHER = ("statefulset-controller", "endpointslice-controller")
 
 
 def main() -> int:
     """Read the command line and try each way; the exit status is 1 if ours left a service short."""
-    parser = argparse.ArgumentParser(prog="draining", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="drain_trials", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--ways", nargs="*", default=[*WAYS], choices=[*WAYS])
     parser.add_argument("--nodes", type=int, default=12, help="to empty; as many new ones are there")
-    parser.add_argument("--at-once", type=int, default=3)
+    parser.add_argument("--max-concurrent", type=int, default=3)
     parser.add_argument("--kills", type=int, default=0, help="of the operator, while it works")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--within", type=float, default=600.0, help="seconds for each way")
@@ -60,7 +60,7 @@ def main() -> int:
 
 @dataclass(slots=True)
 class Killer:
-    """Kills the operator again and again while it works, and starts it again at once."""
+    """Kills the operator again and again while it works, and starts it again."""
 
     scene: Scene
     operator: Operator
@@ -102,7 +102,7 @@ async def tried(way: str, chosen: argparse.Namespace) -> Outcome:
         killer = Killer(scene, operator, random.Random(chosen.seed), chosen.kills if way == "ours" else 0)
         kills = asyncio.create_task(killer.work())
         began = time.monotonic()
-        outcome = await WAYS[way](world, plane.kubeconfig, chosen.at_once, chosen.within)
+        outcome = await WAYS[way](world, plane.kubeconfig, chosen.max_concurrent, chosen.within)
         outcome.wall_s = time.monotonic() - began
         kills.cancel()
         with suppress(asyncio.CancelledError):

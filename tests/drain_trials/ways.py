@@ -15,14 +15,14 @@ from e2e.polls import eventually
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from draining.world import World
+    from drain_trials.world import World
 
 ROOT = Path(__file__).parents[2]
 
 #: Seconds between two attempts to evict a pod whose budget allows none; kubectl drain has the same.
 RETRY_S = 5.0
 
-#: Seconds in which the last moves come to rest.
+#: Seconds in which the last moves end.
 REST_S = 8.0
 
 #: What Karpenter puts on a node that it is about to remove.
@@ -69,10 +69,10 @@ class Outcome:
         return [*found, *(("the gang was broken",) if self.broken else ())]
 
 
-async def ours(world: World, _kubeconfig: Path, at_once: int, within_s: float) -> Outcome:
+async def ours(world: World, _kubeconfig: Path, concurrent: int, within_s: float) -> Outcome:
     """A NodeMaintenance; when only the gang and the bare pod are left, they end, and their nodes follow."""
     scene, outcome = world.scene, Outcome()
-    path = await maintenance(scene, *world.old, maxConcurrent=at_once, maxConcurrentPerZone=at_once)
+    path = await maintenance(scene, *world.old, maxConcurrent=concurrent, maxConcurrentPerZone=concurrent)
     first = await eventually(
         lambda: status(scene, path),
         lambda found: any(each.get("moves") or each.get("reason") for each in found.get("nodes", ())),
@@ -99,10 +99,10 @@ async def ours(world: World, _kubeconfig: Path, at_once: int, within_s: float) -
     return await _counted(world, outcome, broken=outcome.broken)
 
 
-async def kubectl_drain(world: World, kubeconfig: Path, at_once: int, within_s: float) -> Outcome:
+async def kubectl_drain(world: World, kubeconfig: Path, concurrent: int, within_s: float) -> Outcome:
     """``kubectl drain``, as many at the same time, with the options that people type."""
     program = shutil.which("kubectl") or str(ROOT / ".tools/bin/kubectl")
-    outcome, turns = Outcome(), asyncio.Semaphore(at_once)
+    outcome, turns = Outcome(), asyncio.Semaphore(concurrent)
     refused: list[str] = []
 
     async def drain(node: str) -> None:
@@ -127,13 +127,13 @@ async def kubectl_drain(world: World, kubeconfig: Path, at_once: int, within_s: 
     return await _counted(world, outcome)
 
 
-async def karpenter(world: World, _kubeconfig: Path, at_once: int, within_s: float) -> Outcome:
+async def karpenter(world: World, _kubeconfig: Path, concurrent: int, within_s: float) -> Outcome:
     """Karpenter's rule, played: taint the node, evict all of its pods through their budgets, try again.
 
     Source: Karpenter's documentation on disruption (termination controller, v1.x). New capacity is there, so
     the replacement nodes that it would launch first are not waited for.
     """
-    scene, turns, until = world.scene, asyncio.Semaphore(at_once), time.monotonic() + within_s
+    scene, turns, until = world.scene, asyncio.Semaphore(concurrent), time.monotonic() + within_s
 
     async def terminate(node: str) -> None:
         async with turns:

@@ -1,4 +1,4 @@
-"""What runs on the nodes that are to be emptied, and how much of it is ready at each moment."""
+"""World is what runs on the nodes that are to be emptied; Ledger counts how much of it is ready."""
 
 from __future__ import annotations
 
