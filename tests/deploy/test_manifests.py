@@ -58,6 +58,7 @@ HARMLESS = {
     ("delete", "plimsoll.dev", "evictions"),
     ("patch", "plimsoll.dev", "evictions/status"),
     ("patch", "plimsoll.dev", "nodemaintenances/status"),
+    ("patch", "plimsoll.dev", "rebalancingrules/status"),
     ("patch", "plimsoll.dev", "schedulingpolicies/status"),
     ("create", "events.k8s.io", "events"),
     ("patch", "events.k8s.io", "events"),

@@ -1,6 +1,7 @@
 """Provides the rebalancing wing with its adapters to the API server."""
 
 from plimsoll.api.v1alpha1.eviction import EvictionStatus
+from plimsoll.api.v1alpha1.rebalancing_rule import RebalancingRuleStatus
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.engine.profile import Profile
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
@@ -39,6 +40,7 @@ def rebalancing_wing(
             recorder=parts.recorder,
             statuses=statuses,
             maintenances=RetriedStatuses(PolicyResources(session, "nodemaintenances"), clock),
+            rules=NamespacedResources(session, "rebalancingrules", RebalancingRuleStatus),
             feed=parts.load,
             prometheus=PrometheusClient(PrometheusCredentials(session, namespace), observer),
             surges=RolloutSurges(DeploymentRollouts(session), parts.book.cache.cluster.objects),

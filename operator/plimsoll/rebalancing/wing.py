@@ -37,7 +37,7 @@ from plimsoll.planning.moves import Move
 from plimsoll.policies.rebalancing import Registries, limits_of
 from plimsoll.policies.schedule import Timetable
 from plimsoll.ports.clock import Clock, Computer, SnapshotComputer
-from plimsoll.ports.custom_resources import PolicyStatusWriter, WatchedRecord
+from plimsoll.ports.custom_resources import NamespacedStatusWriter, PolicyStatusWriter, WatchedRecord
 from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.objects import NodeCloser
 from plimsoll.ports.observer import Observer
@@ -67,6 +67,7 @@ from plimsoll.rebalancing.records.load_forecasts import LoadForecasts
 from plimsoll.rebalancing.records.missed import MissedDeletions
 from plimsoll.rebalancing.records.retention import Retention
 from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.rebalancing.rule_statuses import RuleStatuses
 from plimsoll.rebalancing.runs.contested_nodes import ContestedNodes
 from plimsoll.rebalancing.runs.degraded_reasons import DegradedReasons
 from plimsoll.rebalancing.runs.inputs import RunInputs
@@ -96,6 +97,7 @@ class RebalancingPorts(Struct, frozen=True):
     recorder: EventRecorder
     statuses: PolicyStatusWriter
     maintenances: PolicyStatusWriter  #: writes the status of NodeMaintenances
+    rules: NamespacedStatusWriter  #: writes the status of RebalancingRules
     feed: LoadFeed  #: reads the metrics API, and updates the load book
     prometheus: PrometheusReader
     surges: SurgeWay
@@ -290,7 +292,9 @@ class RebalancingWing:
             clock=clock,
         )
         post = self.executor.post
-        self.retention = Retention(policies, keeper, post, clock, observer, moves.contexts.unready)
+        self.retention = Retention(
+            policies, keeper, post, clock, observer, moves.contexts.unready, moves.contexts.ruled
+        )
         self._predictions = Predictions(keeper, post, clock, observer)
         proposals = Proposals(self.executor, self.approvals, feeder, keeper, observer)
         modes = PlanModes(policies, self.retention, self._predictions, proposals, feeder)
@@ -336,6 +340,7 @@ class RebalancingWing:
             clock,
             observer,
         )
+        self._rules = RuleStatuses(cluster, ports.rules, moves.contexts.hourly, clock, observer)
         nodes, objects_of = (NodeAdded, NodeUpdated), (ObjectAdded, ObjectUpdated, ObjectDeleted)
         self.subscribers: tuple[EventSubscriber | OfTypes, ...] = (
             OfTypes(objects_of, (self._degraded,)),
@@ -407,6 +412,7 @@ class RebalancingWing:
             "rights of moves": self._follow_rights(),
             "load forecasts": self._forecasts.run(),
             "maintenance of nodes": self.maintenances.run(),
+            "status of rules": self._rules.run(),
         }
         self._collector.sources.serves_strategies = True
         try:

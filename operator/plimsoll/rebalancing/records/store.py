@@ -202,6 +202,10 @@ class EvictionRecordStore:
         """The number of a policy's evictions and surges within the last seconds, without refused ones."""
         return self._sent.within(self.known.of_policy(policy).values(), policy, seconds)
 
+    def sent_by_namespace(self, seconds: float) -> Mapping[str, int]:
+        """The number of all policies' evictions and surges within the last seconds, by namespace."""
+        return self._sent.by_namespace(self.known.values(), seconds)
+
     def sent_for_s(self, record: Record) -> float:
         """Seconds since this process saw that a record was sent; 0 if it was not."""
         return self._sent.for_s(record)
