@@ -114,6 +114,7 @@ class Scene:
         evictor: Any = None,
         forks: Any = None,
         meter: FakeMeter | None = None,
+        audit: Any = None,
         places_by_load: bool = False,
     ) -> None:
         self.clock = FakeClock()
@@ -157,8 +158,18 @@ class Scene:
                 self.feed,
                 self.meter,
                 surges or RolloutSurges(self.rollouts, self.cache.cluster.objects),
+                audit,
             ),
-            Runtime(self.timer, self.clock, self.computer, self.observer, self.conditions, "plimsoll", forks),
+            Runtime(
+                self.timer,
+                self.clock,
+                self.computer,
+                self.observer,
+                self.conditions,
+                "plimsoll",
+                forks,
+                "west",
+            ),
         )
         self.rebalancers, self.runs = self.wing.rebalancers, self.wing.runs
         self.wing.executor.machine._validates = True  # off in production

@@ -178,7 +178,7 @@ async def test_a_rule_that_comes_under_way_stops_the_move(planner: str) -> None:
         scene.tell(ObjectAdded(a_rule({"never": True})))
         return await opened(document)
 
-    scene.records.create = late  # type: ignore[method-assign] # the moment between plan and eviction
+    scene.records.create = late  # type: ignore[method-assign, assignment] # the moment between plan and eviction
     async with scene.running(a_policy(planner=planner)):
         await scene.run()
         await settled()
@@ -254,7 +254,7 @@ async def test_a_number_that_comes_under_way_holds_for_what_is_left(planner: str
         scene.tell(ObjectAdded(a_rule({"maxMovesPerHour": 1})))
         return await opened(document)
 
-    scene.records.create = late  # type: ignore[method-assign] # the moment between plan and evictions
+    scene.records.create = late  # type: ignore[method-assign, assignment] # the moment between plan and evictions
     async with scene.running(a_policy(planner=planner, limits={"perWorkload": "100%"})):
         await scene.run()
         await settled()

@@ -18,6 +18,7 @@ from plimsoll.planning.rebalancing_rules import HOUR_S
 from plimsoll.planning.surges import Deployments
 from plimsoll.ports.clock import Clock
 from plimsoll.records.history import sent_moves, unready_replacements
+from plimsoll.records.record import Record
 
 if TYPE_CHECKING:
     from plimsoll.rebalancing.moves.machine import MoveMachine
@@ -91,6 +92,10 @@ class PlanningContexts:
     def ruled(self) -> frozenset[str]:
         """The namespaces with rules."""
         return frozenset(rule.namespace for rule in self.book.cache.cluster.objects.rules.values())
+
+    def counts(self, record: Record) -> bool:
+        """Whether a rule may count the record among the moves of the last hour."""
+        return record.created >= self.clock.now() - HOUR_S and record.namespace in self.ruled()
 
     def unready(self) -> dict[str, UnreadyReplacement]:
         """By workload key, the replacement of an earlier move that is still not ready."""

@@ -62,6 +62,7 @@ from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings, facts_of
 from plimsoll.rebalancing.moves.state import Surroundings
 from plimsoll.rebalancing.planning_context import PlanningContexts
+from plimsoll.rebalancing.records.audit import AuditLog, LineSink
 from plimsoll.rebalancing.records.drafts import moves_of
 from plimsoll.rebalancing.records.load_forecasts import LoadForecasts
 from plimsoll.rebalancing.records.missed import MissedDeletions
@@ -101,6 +102,7 @@ class RebalancingPorts(Struct, frozen=True):
     feed: LoadFeed  #: reads the metrics API, and updates the load book
     prometheus: PrometheusReader
     surges: SurgeWay
+    audit: LineSink | None = None  #: where records go that have ended; None exports none
 
 
 class Runtime(Struct, frozen=True):
@@ -113,6 +115,7 @@ class Runtime(Struct, frozen=True):
     conditions: Signal  #: notified when the sentences about policies have changed
     namespace: str = ""  #: the operator's own, with the stop button; "" has none
     forks: SnapshotComputer | None = None  #: None makes all plans in threads
+    cluster: str = ""  #: name of the cluster, "" for none
 
 
 class PolicyParts:
@@ -292,8 +295,17 @@ class RebalancingWing:
             clock=clock,
         )
         post = self.executor.post
+        self._audit = AuditLog(keeper, ports.audit, runtime.cluster, clock, observer)
+        keeper.removed = self._audit.deleted
+        needed = (self._audit.is_kept, moves.contexts.counts)
         self.retention = Retention(
-            policies, keeper, post, clock, observer, moves.contexts.unready, moves.contexts.ruled
+            policies,
+            keeper,
+            post,
+            clock,
+            observer,
+            moves.contexts.unready,
+            is_kept=lambda record: any(each(record) for each in needed),
         )
         self._predictions = Predictions(keeper, post, clock, observer)
         proposals = Proposals(self.executor, self.approvals, feeder, keeper, observer)
@@ -413,6 +425,7 @@ class RebalancingWing:
             "load forecasts": self._forecasts.run(),
             "maintenance of nodes": self.maintenances.run(),
             "status of rules": self._rules.run(),
+            **({"audit log": self._audit.run()} if self._audit.sink is not None else {}),
         }
         self._collector.sources.serves_strategies = True
         try:

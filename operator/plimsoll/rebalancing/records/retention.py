@@ -1,12 +1,11 @@
 """Decides which finished records are deleted: those too old or too many, the oldest first."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.planning.history import UnreadyReplacement
-from plimsoll.planning.rebalancing_rules import HOUR_S
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.moves.events import RecordDeleted
@@ -29,8 +28,8 @@ class Retention:
     observer: Observer
     #: The replacements that are waited for: the records of their moves are kept.
     unready: Callable[[], Mapping[str, UnreadyReplacement]] = dict
-    #: Namespaces whose rules count the moves of the last hour: the records of these are kept.
-    counting: Callable[[], Collection[str]] = frozenset
+    #: Whether something else still needs a record.
+    is_kept: Callable[[Record], bool] = lambda _: False
     _retentions: dict[str, RecordRetention] = field(default_factory=dict, init=False)
 
     async def run(self) -> None:
@@ -67,10 +66,9 @@ class Retention:
         if excess <= 0 and all(each.created >= oldest for each in superfluous):
             return
         kept = {each.record for each in self.unready().values()}
-        counting, counted_from = self.counting(), self.clock.now() - HOUR_S
         for record in superfluous:
-            is_counted = record.namespace in counting and record.created >= counted_from
-            if record.key in kept or is_counted or (excess <= 0 and record.created >= oldest):
+            is_recent = excess <= 0 and record.created >= oldest
+            if record.key in kept or is_recent or self.is_kept(record):
                 continue
             excess -= 1
             yield record
