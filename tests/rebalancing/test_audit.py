@@ -80,7 +80,7 @@ async def test_a_leader_that_dies_before_the_note_leads_to_a_second_line_with_th
         async def dies(*_: Any) -> WriteResult:
             return WriteResult(WriteOutcome.FENCED, "not sent: this process does not lead")
 
-        scene.keeper.write_exported = dies  # type: ignore[method-assign] # the process loses its lease here
+        scene.keeper.write_exported = dies  # type: ignore[method-assign, assignment] # the process loses its lease here
         await a_move(scene)
     successor = Scene(records, audit=sink)
     async with successor.running(a_policy()):
