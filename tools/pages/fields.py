@@ -25,8 +25,8 @@ by `make docs` from the models in `client/plimsoll/api`: change those.
 | --- | --- | --- | --- |
 """
 
-LINE = """A line of the audit log (`--audit-log`): an [Eviction](eviction.md) record at its end. A line may come
-twice, with the same `uid`. The same as [JSON schema](auditedeviction.schema.json).
+LINE = """A line of the audit log (`--audit-log`): an [Eviction](eviction.md) record at its end. A line may
+come twice, with the same `uid`. The same as [JSON schema](auditedeviction.schema.json).
 """
 
 
