@@ -22,7 +22,8 @@ from plimsoll.api.v1alpha1.metrics_providers import MetricsProviderSpec
 from plimsoll.api.v1alpha1.node_maintenance import MaintenanceWindow, NodeMaintenanceSpec
 from plimsoll.api.v1alpha1.prometheus import PodQueries, PrometheusProviderSpec, PrometheusTLS, UsageQueries
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
-from plimsoll.api.v1alpha1.schedules import Schedule
+from plimsoll.api.v1alpha1.rebalancing_rule import RebalancingRuleSpec
+from plimsoll.api.v1alpha1.schedules import Schedule, Window
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scope import NamespaceScope, PriorityThreshold
 from plimsoll.framework.field_errors import RULE_BROKEN
@@ -107,6 +108,16 @@ WIRE = {
     ),
     SchedulingSpec: st.fixed_dictionaries(
         {"schedulerName": st.just("gpus")}, optional={"extenders": EXTENDERS}
+    ),
+    Window: st.fixed_dictionaries({"schedule": CRON, "duration": st.just("4h")}),
+    RebalancingRuleSpec: st.fixed_dictionaries(
+        {},
+        optional={
+            "podSelector": st.just({"matchLabels": {"app": "db"}}),
+            "never": st.booleans(),
+            "windows": st.lists(st.just({"schedule": "0 2 * * *", "duration": "4h"}), max_size=1),
+            "maxMovesPerHour": st.integers(1, 3),
+        },
     ),
     MaintenanceWindow: st.fixed_dictionaries({"schedule": CRON, "duration": st.just("4h")}),
     NodeMaintenanceSpec: st.fixed_dictionaries(

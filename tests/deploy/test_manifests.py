@@ -58,6 +58,7 @@ HARMLESS = {
     ("delete", "plimsoll.dev", "evictions"),
     ("patch", "plimsoll.dev", "evictions/status"),
     ("patch", "plimsoll.dev", "nodemaintenances/status"),
+    ("patch", "plimsoll.dev", "rebalancingrules/status"),
     ("patch", "plimsoll.dev", "schedulingpolicies/status"),
     ("create", "events.k8s.io", "events"),
     ("patch", "events.k8s.io", "events"),
@@ -752,3 +753,34 @@ def test_the_helm_test_tells_a_ready_operator_from_one_that_is_not() -> None:
 
     assert asked(200) == 0
     assert asked(503) == 1
+
+
+def test_audit_log_and_notices_have_their_options_and_volumes() -> None:
+    """A volume that the operator's group may write, and a token from a Secret."""
+    options = (
+        "clusterName=west,auditLog.target=volume,auditLog.existingClaim=audit,"
+        "notify.url=https://events.example/plimsoll,notify.tokenSecret=events,rbac.tenants=true"
+    )
+    objects = parsed(templated("", "--set", options))
+
+    spec = pod_template(objects)["spec"]
+    args = spec["containers"][0]["args"]
+    assert {
+        "--cluster-name=west",
+        "--audit-log=/var/lib/plimsoll/audit/evictions.jsonl",
+        "--notify-url=https://events.example/plimsoll",
+        "--notify-token-file=/var/run/secrets/plimsoll.dev/notify/token",
+    } <= set(args)
+    mounted = {each["name"] for each in spec["containers"][0]["volumeMounts"]}
+    assert mounted == {each["name"] for each in spec["volumes"]} == {"audit", "notify-token"}
+    assert spec["securityContext"]["fsGroup"] == spec["securityContext"]["runAsGroup"]
+    roles = {each["metadata"]["name"]: each for each in of_kind(objects, "ClusterRole")}
+    (edit,) = (role for name, role in roles.items() if name.endswith("-edit"))
+    assert edit["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-edit"] == "true"
+    assert edit["rules"] == [
+        {
+            "apiGroups": ["plimsoll.dev"],
+            "resources": ["rebalancingrules"],
+            "verbs": ["create", "delete", "deletecollection", "patch", "update"],
+        }
+    ]

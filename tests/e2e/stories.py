@@ -59,7 +59,18 @@ async def everything(scene: Scene) -> None:
     await a_pod_of_an_extender(scene)
     await a_run_by_measurements(scene)
     await an_emptied_node(scene)
+    await a_rule(scene)
     await until_maintained(scene, await maintenance(scene, await scene.node("serviced")), "Drained")
+
+
+async def a_rule(scene: Scene) -> None:
+    """The owner of the namespace restricts moves, and reads what her rule holds back."""
+    rules = scene.path("rebalancingrules", "/apis/plimsoll.dev/v1alpha1")
+    rule = {"metadata": {"name": "slowly"}, "spec": {"maxMovesPerHour": 1000}}
+    await scene.make(rules, {"apiVersion": "plimsoll.dev/v1alpha1", "kind": "RebalancingRule", **rule})
+    await eventually(
+        lambda: scene.speaker.request("GET", f"{rules}/slowly"), lambda found: "status" in found.accepted()
+    )
 
 
 async def a_run_by_measurements(scene: Scene) -> None:

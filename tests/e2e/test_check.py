@@ -112,13 +112,13 @@ async def test_an_installation_step_by_step(start_roadstead: StartRoadstead, tmp
         empty = await told(config)
         assert empty.code == 1
         assert empty.err == ""
-        for each in ("evictions", "nodemaintenances", "podgroups", "schedulingpolicies"):
+        for each in ("evictions", "nodemaintenances", "podgroups", "rebalancingrules", "schedulingpolicies"):
             assert (
                 f"{each}.plimsoll.dev it is not installed; install it: plimsoll crds | kubectl apply -f -"
                 in empty.lines("error", "definitions")
             )
         assert empty.lines("warning", "lease")[0].startswith("lease no operator was found")
-        assert empty.out.splitlines()[0] == "4 errors, 2 warnings, 6 ok"
+        assert empty.out.splitlines()[0] == "5 errors, 2 warnings, 6 ok"
 
         await define(speaker)
         await speaker.install(DEFINITIONS, without_scope())

@@ -29,6 +29,7 @@ def context_of(**given: Any) -> PlanningContext:
         "followed": frozenset(),
         "memory": MoveHistory(),
         "recent": 0,
+        "hourly": {},
         "unready": {},
         "gangs": {},
         "over_for": {},

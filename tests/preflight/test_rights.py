@@ -17,6 +17,7 @@ from plimsoll.access.rights import (
     READ_MAINTENANCES,
     READ_POD_GROUPS,
     RECORD,
+    RULE_STATUS,
     TAINT,
 )
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
@@ -85,7 +86,8 @@ def test_every_read_right_of_a_dry_run_is_reviewed() -> None:
 
     reviewed = {tuple(one.right) for one in asked(measuring)}
 
-    where_served = {tuple(right) for right in (*READ_POD_GROUPS, *READ_MAINTENANCES, MAINTENANCE_STATUS)}
+    optional = (*READ_POD_GROUPS, *READ_MAINTENANCES, MAINTENANCE_STATUS, RULE_STATUS)
+    where_served = {tuple(right) for right in optional}
 
     assert grants("dry-run") - reviewed == {("patch", "events.k8s.io", "events")} | where_served
 

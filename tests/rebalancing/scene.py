@@ -35,6 +35,7 @@ from plimsoll.testing.fakes import (
     FakeClock,
     FakeEvictor,
     FakeMeter,
+    FakeNamespacedStatuses,
     FakeNodeCloser,
     FakePolicyStatuses,
     FakeRecorder,
@@ -113,6 +114,7 @@ class Scene:
         evictor: Any = None,
         forks: Any = None,
         meter: FakeMeter | None = None,
+        audit: Any = None,
         places_by_load: bool = False,
     ) -> None:
         self.clock = FakeClock()
@@ -152,11 +154,22 @@ class Scene:
                 self.recorder,
                 self.statuses,
                 FakePolicyStatuses(),
+                FakeNamespacedStatuses(),
                 self.feed,
                 self.meter,
                 surges or RolloutSurges(self.rollouts, self.cache.cluster.objects),
+                audit,
             ),
-            Runtime(self.timer, self.clock, self.computer, self.observer, self.conditions, "plimsoll", forks),
+            Runtime(
+                self.timer,
+                self.clock,
+                self.computer,
+                self.observer,
+                self.conditions,
+                "plimsoll",
+                forks,
+                "west",
+            ),
         )
         self.rebalancers, self.runs = self.wing.rebalancers, self.wing.runs
         self.wing.executor.machine._validates = True  # off in production

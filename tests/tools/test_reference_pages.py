@@ -30,6 +30,8 @@ def test_the_pages_are_as_the_code_is() -> None:
     }
     assert present(REFERENCE) == written, "run `make docs`"
     assert present(REFERENCE / "kinds") == fields.pages(), "run `make docs`"
+    schema = (REFERENCE / "kinds/auditedeviction.schema.json").read_text(encoding="utf-8")
+    assert schema == fields.line_schema(), "run `make docs`"
 
 
 def test_reasons_are_found_in_every_way_that_they_are_written() -> None:

@@ -3,12 +3,16 @@
 ``make docs`` writes the pages, and a test fails when they lag behind.
 """
 
+import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from plimsoll.api.crds import structural
+from plimsoll.api.v1alpha1.audit import AuditedEviction
 
 ROOT = Path(__file__).parents[2]
 Schema = Mapping[str, Any]
@@ -21,6 +25,10 @@ by `make docs` from the models in `client/plimsoll/api`: change those.
 | --- | --- | --- | --- |
 """
 
+LINE = """A line of the audit log (`--audit-log`): an [Eviction](eviction.md) record at its end. A line may
+come twice, with the same `uid`. The same as [JSON schema](auditedeviction.schema.json).
+"""
+
 
 def pages() -> dict[str, str]:
     """Returns a page for each kind, keyed by its file's name."""
@@ -31,7 +39,18 @@ def pages() -> dict[str, str]:
         found[f"{spec['names']['kind'].lower()}.md"] = page(
             spec["names"]["kind"], version["schema"]["openAPIV3Schema"]
         )
+    raw = AuditedEviction.model_json_schema(by_alias=True)
+    line = {name: structural(part, raw["$defs"]) for name, part in raw["properties"].items()}
+    needed = raw["required"]
+    rows = "".join(row for name in line for row in _rows(name, line[name], required=name in needed))
+    found["auditedeviction.md"] = f"# AuditedEviction\n\n{LINE}{HEAD}{rows}"
     return found
+
+
+def line_schema() -> str:
+    """Returns the JSON schema of a line of the audit log."""
+    draft = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return json.dumps({**draft, **AuditedEviction.model_json_schema(by_alias=True)}, indent=1) + "\n"
 
 
 def page(kind: str, schema: Schema) -> str:
@@ -83,3 +102,4 @@ if __name__ == "__main__":
     folder.mkdir(parents=True, exist_ok=True)
     for page_name, text in pages().items():
         (folder / page_name).write_text(text, encoding="utf-8")
+    (folder / "auditedeviction.schema.json").write_text(line_schema(), encoding="utf-8")

@@ -91,6 +91,9 @@ POD_GROUP_STATUS = Right("patch", CORE, "podgroups/status")
 MAINTENANCE_STATUS = Right("patch", PLIMSOLL, "nodemaintenances/status")
 READ_MAINTENANCES = tuple(Right(verb, PLIMSOLL, "nodemaintenances") for verb in ("list", "watch"))
 
+#: The right to say in the status of a RebalancingRule what it holds back.
+RULE_STATUS = Right("patch", PLIMSOLL, "rebalancingrules/status")
+
 READ_AUTOSCALERS = tuple(
     Right(verb, "autoscaling.k8s.io", "verticalpodautoscalers") for verb in ("list", "watch")
 )
@@ -139,7 +142,7 @@ OPTIONAL_GRANTS: Grants = (
     (
         "deploy/base",
         "rbac.create: true",
-        frozenset((*READ_POD_GROUPS, *READ_MAINTENANCES, MAINTENANCE_STATUS)),
+        frozenset((*READ_POD_GROUPS, *READ_MAINTENANCES, MAINTENANCE_STATUS, RULE_STATUS)),
     ),
     (
         "deploy/components/automatic-groups",

@@ -32,6 +32,7 @@ from plimsoll.model.autoscalers.vertical_pod_autoscaler import VerticalPodAutosc
 from plimsoll.model.kinds.node import unreadable_of
 from plimsoll.model.kinds.objects import SHELVES
 from plimsoll.model.kinds.pod_group import PodGroup
+from plimsoll.model.kinds.rebalancing_rule import RebalancingRule
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
 from plimsoll.model.kinds.watch_event import (
     NodeAdded,
@@ -301,7 +302,7 @@ class Mirror(PlacedPodsSubscriber):
             stock.pop(key, None)
         else:
             stock[key] = new
-        if isinstance(subject, PodGroup):  # requeues no pod: the gates of gangs do
+        if isinstance(subject, PodGroup | RebalancingRule):  # requeue no pod: the gates of gangs do
             objects.budget_version += old is None or new is None or old.spec != new.spec
             return
         if isinstance(subject, PersistentVolumeClaim | PersistentVolume):

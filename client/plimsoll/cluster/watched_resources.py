@@ -7,6 +7,7 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.owned_group import OWNERS
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import CORE, CorePodGroup, PodGroup
+from plimsoll.model.kinds.rebalancing_rule import RebalancingRule
 from plimsoll.model.kinds.resource_claim import ResourceClaim
 from plimsoll.model.kinds.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.model.kinds.storage import (
@@ -101,6 +102,7 @@ WATCHED = (
     WatchedResource("statefulsets", "/apis/apps/v1/statefulsets", StatefulSet),
     WatchedResource("poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", PodDisruptionBudget),
     WatchedResource("podgroups", "/apis/plimsoll.dev/v1alpha1/podgroups", PodGroup),
+    WatchedResource("rebalancingrules", "/apis/plimsoll.dev/v1alpha1/rebalancingrules", RebalancingRule),
     WatchedResource("priorityclasses", "/apis/scheduling.k8s.io/v1/priorityclasses", PriorityClass),
     WatchedResource("persistentvolumes", "/api/v1/persistentvolumes", PersistentVolume),
     WatchedResource("persistentvolumeclaims", "/api/v1/persistentvolumeclaims", PersistentVolumeClaim),

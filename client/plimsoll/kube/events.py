@@ -24,6 +24,7 @@ from plimsoll.kube.session.errors import NotFound
 from plimsoll.kube.session.session import MERGE_PATCH, Session
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote
+from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.timing.rate_limit import RateLimiter
 from plimsoll.timing.signal import Signal
@@ -72,7 +73,10 @@ class EventPoster:
         writing: Number of groups that are being written.
     """
 
-    def __init__(self, session: Session, clock: Clock, instance: str) -> None:
+    def __init__(
+        self, session: Session, clock: Clock, instance: str, observer: Observer | None = None
+    ) -> None:
+        self._observer = observer or Observer()
         self._session = session
         self._clock = clock
         self._instance = instance
@@ -87,6 +91,10 @@ class EventPoster:
 
     def record(self, note: EventNote) -> None:
         """Queue an event."""
+        about = note.regarding
+        self._observer.object_noted(
+            about["kind"], about["name"], note.reason, note.text, is_warning=note.is_warning
+        )
         try:
             self._queue.put_nowait((note, self._clock.now(), self._clock.monotonic()))
         except asyncio.QueueFull:

@@ -29,9 +29,11 @@ from plimsoll.model.selector_text import parse_selector
 from plimsoll.model.selectors import EVERYTHING, LabelSelector, Selector, SelectorError, compile_selector
 from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.moves import Goal, Objective, PolicyFigures, RebalancingConfig
+from plimsoll.planning.rebalancing_rules import RebalancingRules, no_rules
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.planning.solver import INSTALL_SOLVER, has_solver
 from plimsoll.policies import schedule
+from plimsoll.policies.rebalancing_rules import present_rules
 from plimsoll.ports.usage import MEASURED
 
 WHERE = "spec.rebalancing"
@@ -68,6 +70,7 @@ def rebalancing_of(
     limits, optimizer = spec.limits, spec.optimizer
     _check_sources(spec)
     scope = _scope_of(policy, objects, profiles)
+    rules = RebalancingRules(present_rules(objects.rules, now) if objects.rules else no_rules)
     evictor = _evictor(spec.evictor, registries.evictors, f"{WHERE}.evictor")
     planner = Planner(spec.planner)
     by_book = planner is not Planner.UPSTREAM and _fill_the_book(spec)
@@ -84,10 +87,11 @@ def rebalancing_of(
                 for position, each in enumerate(spec.strategies)
             )
         ],
-        evictors=(scope, evictor),
+        evictors=(scope, rules, evictor),
         own_evictors={
             position: (
                 scope,
+                rules,
                 _evictor(each.evictor, registries.evictors, f"{WHERE}.strategies[{position}].evictor"),
             )
             for position, each in enumerate(spec.strategies)
@@ -97,6 +101,7 @@ def rebalancing_of(
         forecast=registries.forecast,
         limits=replace(
             limits_of(limits),
+            rules=rules.of,
             budgets=tuple(
                 (each.name, _ceiling(each.evictions)) for each in _open_budgets(limits.budgets, now)
             ),

@@ -184,6 +184,18 @@ class PolicyStatuses:
         else:
             said(DEGRADED, holds=False, why="AsExpected", text="nothing is missing")
 
+    def _tell(self, known: KnownPolicy, before: Mapping[str, Any]) -> None:
+        """Tell of further conditions that have begun or ended; the others have events."""
+        held = {each["type"]: each["status"] for each in before.get("conditions") or ()}
+        for each in known.conditions:
+            is_held = each.status == ConditionStatus.TRUE
+            if each.type in (ACCEPTED, READY, DEGRADED) or is_held == (held.get(each.type) == "True"):
+                continue
+            reason = each.type if is_held else f"Not{each.type}"
+            self._observer.object_noted(
+                "SchedulingPolicy", known.name, reason, each.message, is_warning=is_held
+            )
+
     async def write(self, known: KnownPolicy) -> None:
         """Write the status if it has changed, once rights are known."""
         if self._access.is_pending:
@@ -199,9 +211,11 @@ class PolicyStatuses:
             status["nextRunTime"] = None  # removed: no next run
         if status == known.written:
             return
+        before = known.written or known.seen.get("status") or {}
         answer = await self._writer.write_status(known.name, status)
         if answer.is_done:
             known.written = status
+            self._tell(known, before)
             for note in known.warnings.due(known.seen):
                 self._recorder.record(note)
         elif answer.verdict is not WriteOutcome.FENCED:  # a standby writes nothing

@@ -52,6 +52,13 @@ class PolicyStatusWriter(Protocol):
         """Merge into a policy's status."""
 
 
+class NamespacedStatusWriter(Protocol):
+    """Writes the status of namespaced objects."""
+
+    async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> WriteResult:
+        """Replace an object's status."""
+
+
 class Records(Protocol):
     """Reads and writes Eviction records (custom resources) as plain documents."""
 

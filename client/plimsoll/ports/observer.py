@@ -128,6 +128,15 @@ class Observer:
     def record_dropped(self, policy: str, why: str) -> None:
         """A record was not written, or was deleted by retention."""
 
+    def records_exported(self, count: int, result: str, problem: str = "") -> None:
+        """Records were exported, were not (failed, tried again), or were lost."""
+
+    def notice_ended(self, result: str, problem: str = "") -> None:
+        """A notice was sent, could not be (failed), or was dropped from a full queue."""
+
+    def object_noted(self, kind: str, name: str, reason: str, text: str, *, is_warning: bool) -> None:
+        """An event was recorded on an object that is not a pod's, such as a policy."""
+
     def leadership_changed(self, name: str, *, is_leading: bool) -> None:
         """This process became the leader by a lease, or became a standby."""
 

@@ -4,6 +4,7 @@ Records of preemption's victims name the policy whose profile decided, but they 
 rebalancing: they do not count against its limits, and neither begin nor end a rest.
 """
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable
 
 from plimsoll.api.v1alpha1.eviction import Purpose
@@ -82,11 +83,20 @@ def sent_since(records: Iterable[Record], policy: str, moment: float) -> int:
     return sum(latest_sent(record) > moment for record in records if counts_as_sent(record, policy))
 
 
+def sent_since_by_namespace(records: Iterable[Record], moment: float) -> Counter[str]:
+    """The same of all policies, by namespace."""
+    return Counter(each.namespace for each in records if was_sent(each) and latest_sent(each) > moment)
+
+
 def counts_as_sent(record: Record, policy: str) -> bool:
     """Whether a record is of an eviction or a surge that the policy sent and that was not refused."""
+    return record.spec.policy == policy and was_sent(record)
+
+
+def was_sent(record: Record) -> bool:
+    """The same, whatever the policy."""
     return (
-        record.spec.policy == policy
-        and record.phase not in STAYED
+        record.phase not in STAYED
         and record.status.reason != STILL_THERE
         and not is_victim(record)
         and latest_sent(record) > 0.0

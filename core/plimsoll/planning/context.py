@@ -59,6 +59,7 @@ class PlanningFacts(Struct, frozen=True, kw_only=True):
     followed: frozenset[str]
     memory: MoveHistory
     recent: int
+    hourly: Mapping[str, int]
     unready: Mapping[str, UnreadyReplacement]
     gangs: Mapping[str, int]
     over_for: Mapping[tuple[str, str], int]
@@ -83,6 +84,7 @@ def of(facts: PlanningFacts) -> PlanningContext:
         measurements=facts.measurements,
         memory=facts.memory,
         recent=facts.recent,
+        hourly=facts.hourly,
         over_for=facts.over_for,
         deployments=facts.deployments,
         others=facts.others,

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.counted import counted
+from plimsoll.planning.rebalancing_rules import PresentRules, fewest_an_hour, no_rules
 
 
 class Ceiling(Struct, frozen=True):
@@ -49,6 +50,7 @@ class Limits(Struct, frozen=True):
         per_minute: Evictions within a minute, including those of earlier cycles.
         budgets: Further ceilings on the cycle that hold at present, with their names and ends.
         per_workload: Evictions of one owner, including those whose replacement is not ready yet.
+        rules: RebalancingRules, for their number of moves an hour.
     """
 
     total: Ceiling = NO_CEILING
@@ -57,6 +59,7 @@ class Limits(Struct, frozen=True):
     per_node: Ceiling = NO_CEILING
     per_namespace: Ceiling = NO_CEILING
     per_workload: Ceiling = Ceiling(count=1)
+    rules: PresentRules = no_rules
 
 
 class LimitLevel(Enum):
@@ -67,6 +70,7 @@ class LimitLevel(Enum):
     BUDGET = "EvictionBudget"
     NODE = "NodeLimit"
     NAMESPACE = "NamespaceLimit"
+    RULE = "RuleLimit"
     WORKLOAD = "WorkloadLimit"
 
     @property
@@ -124,12 +128,14 @@ class Tally(Struct):
         population: Number of pods at a level, for shares: of all, a node, a namespace, an owner.
         in_flight: Evictions of earlier cycles whose replacements are not ready yet, by workload key.
         recent: Evictions of earlier cycles within the last minute.
+        hourly: Moves of all policies within the last hour, by namespace; counted where there are rules.
     """
 
     limits: Limits
     population: Callable[[LimitLevel, str], int]
     in_flight: Mapping[str, int] = field(default_factory=dict)
     recent: int = 0
+    hourly: Mapping[str, int] = field(default_factory=dict)
     total: int = 0
     by_node: Counter[str] = field(default_factory=Counter)
     by_namespace: Counter[str] = field(default_factory=Counter)
@@ -177,6 +183,12 @@ class Tally(Struct):
             sent, sentence = self.by_namespace[namespace], f"from namespace {namespace}"
             level = LimitLevel.NAMESPACE
             yield TalliedCeiling(level, limits.per_namespace, namespace, namespace, sent, sentence)
+        rule = fewest_an_hour(limits.rules(namespace))
+        if rule is not None:
+            sent = self.by_namespace[namespace] + self.hourly.get(namespace, 0)
+            sentence = f"an hour by RebalancingRule {rule.name}"
+            ceiling = Ceiling(count=rule.most)
+            yield TalliedCeiling(LimitLevel.RULE, ceiling, namespace, namespace, sent, sentence)
         if limits.per_workload.is_set:
             flying = self.in_flight.get(workload.key, 0)
             sent = self.by_workload[workload.key] + flying

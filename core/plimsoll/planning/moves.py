@@ -191,6 +191,7 @@ class PlanningContext(Struct, frozen=True):
         in_flight: Evictions of earlier cycles whose replacements are not ready yet, by workload key.
         recent: Evictions of the policy within the last minute, including those about to be sent without a
             plan.
+        hourly: Moves of all policies within the last hour, by namespace; counted where there are rules.
         over_for: Earlier cycles in a row in which a strategy found a node over-used, by both their names.
         too_early: Names of strategies and nodes where this count does not suffice in this cycle either; set
             by the Optimal planner, so that its look-ahead uses the same rule.
@@ -210,6 +211,7 @@ class PlanningContext(Struct, frozen=True):
     measurements: Measurements = field(default_factory=Measurements)
     memory: MoveHistory = field(default_factory=MoveHistory)
     recent: int = 0
+    hourly: Mapping[str, int] = field(default_factory=dict)
     over_for: Mapping[tuple[str, str], int] = field(default_factory=dict)
     too_early: frozenset[tuple[str, str]] = frozenset()
     deployments: Deployments = field(default_factory=Deployments)

@@ -33,6 +33,7 @@ from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.proven import planner as proven
 from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.planning.rebalancing_rules import held_by_rules
 from plimsoll.planning.scope import never_evict
 from plimsoll.planning.solver import INSTALL_SOLVER, OPTIMAL, SPREAD_REPAIR, has_solver, installed
 from plimsoll.toolkit.descheduling.resize_room import awaited_row
@@ -107,16 +108,20 @@ def ask_again(
 ) -> Move | Refusal:
     """Whether a planned move is still right in the present cluster."""
     if rebalancing.planner is Planner.UPSTREAM:
-        return still_goes(move, cluster)
+        return still_goes(move, rebalancing, cluster)
     return proven.revalidate(move, rebalancing, cluster, context)
 
 
-def still_goes(move: Move, cluster: Cluster) -> Move | Refusal:
-    """Whether a move of planner Upstream is still right, by its pod alone."""
+def still_goes(move: Move, rebalancing: RebalancingConfig, cluster: Cluster) -> Move | Refusal:
+    """Whether a move of planner Upstream is still right, by its pod and the rules of its namespace."""
     from plimsoll.planning.upstream.planner import still_stands  # noqa: PLC0415 - as above
 
     standing = cluster.pods.get(move.pod.uid, move.pod)
-    return never_evict(standing, cluster.objects) or still_stands(move, cluster)
+    return (
+        never_evict(standing, cluster.objects)
+        or held_by_rules(standing, rebalancing.evictors)
+        or still_stands(move, cluster)
+    )
 
 
 # -- pods that may not last ------------------------------------------------------------------------------

@@ -60,6 +60,11 @@ REASONS: Mapping[str, ReasonMeaning] = MappingProxyType(
             "see how it ended: plimsoll history",
             REPLACEMENTS,
         ),
+        "HeldByRule": ReasonMeaning(
+            "a RebalancingRule of its namespace keeps it, or cannot be read",
+            "wait for its window, or ask the namespace's owner to change the rule",
+            PROTECTED,
+        ),
         "LabelSelector": ReasonMeaning("its labels do not match the evictor's labelSelector", _EVICTOR),
         "LastReady": ReasonMeaning(
             "it is the only ready pod of its owner",
@@ -165,6 +170,9 @@ REASONS: Mapping[str, ReasonMeaning] = MappingProxyType(
             "the policy pauses after moves without success",
             "see how they ended: plimsoll history; the policy goes on by itself",
             REPLACEMENTS,
+        ),
+        "RuleLimit": ReasonMeaning(
+            "a RebalancingRule of its namespace allows no more moves in this hour", _WAIT, LIMITS
         ),
         "Settling": ReasonMeaning("its node was not measured twice since its last move", _WAIT, LOAD),
         "SeveralBudgets": ReasonMeaning(

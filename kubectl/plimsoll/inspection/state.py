@@ -36,6 +36,7 @@ from plimsoll.planning import context
 from plimsoll.planning.context import RATE_S, PlanningFacts, touched_nodes, under_way
 from plimsoll.planning.history import UnreadyReplacement
 from plimsoll.planning.moves import HoldReason, Monotonic, PlanningContext, RebalancingConfig, standing
+from plimsoll.planning.rebalancing_rules import HOUR_S
 from plimsoll.planning.surges import Deployments
 from plimsoll.policies.judgement import PolicyChecks, PolicyVerdict, divide
 from plimsoll.policies.scheduler_names import is_served, sentence
@@ -46,6 +47,7 @@ from plimsoll.records.history import (
     memory_of,
     sent_moves,
     sent_since,
+    sent_since_by_namespace,
     unready_replacements,
 )
 from plimsoll.records.record import Record
@@ -280,6 +282,7 @@ class ClusterState:
             followed=frozenset(each.replacement for each in moves if each.ended is None and each.replacement),
             memory=memory,
             recent=sent_since(records, name, self.now - RATE_S),
+            hourly=sent_since_by_namespace(records, self.now - HOUR_S),
             unready={key: each for key, each in self._unready().items() if key not in in_flight},
             gangs=gang_needs(self.objects.groups, self.objects.cache),
             over_for={},

@@ -6,7 +6,7 @@ simultaneous events, pods end first, then pods arrive, then policies run, the ol
 
 import heapq
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -34,6 +34,7 @@ from plimsoll.planning.moves import (
     workload_of,
 )
 from plimsoll.planning.planners import make_plan
+from plimsoll.planning.rebalancing_rules import HOUR_S
 from plimsoll.planning.surges import Deployments
 from plimsoll.policies.schedule import FIRST_RUN, next_time
 from plimsoll.records.over_used_rounds import OverUsedRounds
@@ -106,7 +107,7 @@ class Replay:
     _awaited: dict[str, _Awaited] = field(default_factory=dict, init=False)
     _budget_of: dict[str, str] = field(default_factory=dict, init=False)
     _past: list[PastMove] = field(default_factory=list, init=False)
-    _sent: list[tuple[float, str]] = field(default_factory=list, init=False)
+    _sent: list[tuple[float, str, str]] = field(default_factory=list, init=False)
     _moves: list[SentMove] = field(default_factory=list, init=False)
     #: when a pod of a workload was first moved, by workload key; finished moves only
     _replaced: dict[str, float] = field(default_factory=dict, init=False)
@@ -297,7 +298,7 @@ class Replay:
         if left is None:
             return
         self.figures.moved[policy, move.strategy] += 1
-        self._sent.append((self._now, policy))
+        self._sent.append((self._now, policy, move.pod.namespace))
         made = self._replace(left)
         if made is not None:
             self._awaited[made.uid] = _Awaited(policy, move, self._now)
@@ -362,7 +363,8 @@ class Replay:
             in_flight=under_way(moves),
             followed=frozenset(uid for uid, each in self._awaited.items() if not each.is_late),
             memory=memory,
-            recent=sum(1 for at, policy in self._sent if policy == name and at > self._now - RATE_S),
+            recent=sum(1 for at, policy, _ in self._sent if policy == name and at > self._now - RATE_S),
+            hourly=Counter(namespace for at, _, namespace in self._sent if at > self._now - HOUR_S),
             unready=self._unready(),
             gangs=self.world.gang_needs(),
             over_for=self._over[name].before(wanted.strategies, cluster),

@@ -56,6 +56,22 @@ def run(  # noqa: PLR0913 - cli/parameters.py reads the options from the paramet
         str,
         Option(help="Namespace of the Lease; left out: the pod's own, or kube-system outside of a cluster."),
     ] = "",
+    cluster_name: Annotated[
+        str, Option(help="Name of the cluster in log lines, the audit log and notices.")
+    ] = "",
+    audit_log: Annotated[
+        str,
+        Option(metavar="FILE|-", help="Append finished records to FILE, as JSON lines; -: standard output."),
+    ] = "",
+    notify_url: Annotated[
+        str, Option(help="Address that gets moves, stops and refusals as CloudEvents; left out: none.")
+    ] = "",
+    notify_token_file: Annotated[
+        Path | None, Option(help="File with the bearer token for --notify-url.", dir_okay=False)
+    ] = None,
+    notify_per_minute: Annotated[
+        int, Option(minimum=1, maximum=6000, help="Notices to --notify-url a minute, at most.")
+    ] = 60,
     ui: Annotated[
         str, Option(metavar="true|false", help="Serve /ui on the metrics port: the operator, live.")
     ] = "false",

@@ -33,6 +33,7 @@ from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.kube.access_reviews import AccessReviews, CallerReviews, permissions
 from plimsoll.kube.adoption import AdmissionObjects
+from plimsoll.kube.cloud_events import CloudEventClient
 from plimsoll.kube.custom_resources import PodGroupResources, PolicyResources
 from plimsoll.kube.events import EventPoster
 from plimsoll.kube.pods import PodBinder, PodDocuments, PodPreemptor, PodStatusPatcher
@@ -51,14 +52,16 @@ from plimsoll.policies.controller import PolicyController
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
 from plimsoll.policies.relist import reconcile
 from plimsoll.policies.status import PolicyStatuses, RetriedStatuses
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.extenders import ExtenderPort
-from plimsoll.ports.observer import told_to_all
+from plimsoll.ports.observer import Observer, told_to_all
 from plimsoll.ports.pods import VictimEvictor
 from plimsoll.scheduling.adoption import Adoption
 from plimsoll.scheduling.extenders.client import ExtenderClient
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.telemetry.logs import LoggingObserver
+from plimsoll.telemetry.notices import Notices
 from plimsoll.telemetry.outages import OutageLog
 from plimsoll.telemetry.process import ProcessMetrics
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
@@ -109,10 +112,12 @@ class Operator:
         plain = LoggingObserver(self.clock.monotonic)
         failures = PluginFailures(self.conditions, frozenset(each.name for each in IN_TREE), plain)
         self.access = access = Access(AccessReviews(session), self.clock, plain)
+        (counts, self.notices) = _notices(settings, self.metrics, self.clock, plain)
         self.observer = told_to_all(
             [
                 MetricsObserver(self.metrics),
-                RebalancingMetrics(self.metrics),
+                counts,
+                *([self.notices] if self.notices else []),
                 ProcessMetrics(self.metrics),
                 plain,
                 self.outages,
@@ -132,7 +137,7 @@ class Operator:
         }
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
         self.timer = Timer(self.clock, self.observer)
-        self.recorder = EventPoster(session, self.clock, f"plimsoll-{machine.hostname}")
+        self.recorder = EventPoster(session, self.clock, f"plimsoll-{machine.hostname}", self.observer)
         parts = SharedParts(
             session=session,
             machine=machine,
@@ -157,7 +162,7 @@ class Operator:
         statuses = RetriedStatuses(PolicyResources(parts.session), self.clock)
         forecast = build_profile(ProfileConfig(DEFAULT_SCHEDULER), registry, defaults)
         namespace = namespace_of(settings)
-        self.rebalancing = rebalancing_wing(parts, strategies, forecast, statuses, namespace)
+        self.rebalancing = rebalancing_wing(parts, strategies, forecast, statuses, namespace, settings)
         self.extenders = extenders
         extending = ExtenderClient(
             extenders,
@@ -302,6 +307,7 @@ class Operator:
             "heartbeat": self.supervision.beat(),
             "outage log": self.outages.run(),
             "events": self.recorder.run(),
+            **({"notices": self.notices.run()} if self.notices else {}),
             "election": self.leadership.run(),
             **self.startup.work,
             "status of policies": self.policies.run(),
@@ -325,6 +331,18 @@ class Operator:
                     await self.rebalancing.recovered.wait()
             group.create_task(self.wing.run(), name="scheduling wing")
             group.create_task(self.adoption.run(self.policies.adopting), name="adoption")
+
+
+def _notices(
+    settings: Settings, metrics: CollectorRegistry, clock: Clock, plain: Observer
+) -> tuple[RebalancingMetrics, Notices | None]:
+    """The counts of rebalancing, and the notifier whose notices they count; None without an address."""
+    counts = RebalancingMetrics(metrics)
+    if not settings.notify_url:
+        return counts, None
+    post = CloudEventClient(settings.notify_url, settings.notify_token_file).post
+    observer = told_to_all([counts, plain])
+    return counts, Notices(post, settings.cluster_name, settings.notify_per_minute, clock, observer)
 
 
 def _scheduling_wing(

@@ -257,7 +257,7 @@ def run_to_end(work: Coroutine[Any, Any, None], wanted: Literal["auto", "asyncio
 def main(settings: Settings) -> int:
     """Run in a new event loop; returns the exit status."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    log = configure(settings.log_format, settings.log_level)
+    log = configure(settings.log_format, settings.log_level, settings.cluster_name)
     raise_limit()
     try:
         run_to_end(run(settings, log), settings.event_loop)

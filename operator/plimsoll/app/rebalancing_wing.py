@@ -1,6 +1,9 @@
 """Provides the rebalancing wing with its adapters to the API server."""
 
 from plimsoll.api.v1alpha1.eviction import EvictionStatus
+from plimsoll.api.v1alpha1.rebalancing_rule import RebalancingRuleStatus
+from plimsoll.app.audit_file import AuditFile
+from plimsoll.app.settings import Settings
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.engine.profile import Profile
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
@@ -24,6 +27,7 @@ def rebalancing_wing(
     forecast: Profile,
     statuses: RetriedStatuses,
     namespace: str,
+    settings: Settings,
 ) -> RebalancingWing:
     """The wing with its adapters; ``forecast`` is the profile for pods of foreign schedulers."""
     session, clock, observer = parts.session, parts.clock, parts.observer
@@ -39,9 +43,11 @@ def rebalancing_wing(
             recorder=parts.recorder,
             statuses=statuses,
             maintenances=RetriedStatuses(PolicyResources(session, "nodemaintenances"), clock),
+            rules=NamespacedResources(session, "rebalancingrules", RebalancingRuleStatus),
             feed=parts.load,
             prometheus=PrometheusClient(PrometheusCredentials(session, namespace), observer),
             surges=RolloutSurges(DeploymentRollouts(session), parts.book.cache.cluster.objects),
+            audit=AuditFile(settings.audit_log) if settings.audit_log else None,
         ),
         Runtime(
             parts.timer,
@@ -51,5 +57,6 @@ def rebalancing_wing(
             parts.conditions,
             namespace,
             parts.machine.forks if parts.forks_plans else None,
+            settings.cluster_name,
         ),
     )

@@ -73,6 +73,26 @@ class Settings(BaseModel):
         description="Namespace of the Lease; empty: the pod's own, or kube-system outside of a cluster.",
     )
 
+    cluster_name: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9]?[A-Za-z0-9._-]{0,252}$",
+        description="Name of the cluster in log lines, the audit log and notices; empty: it is left out.",
+    )
+    audit_log: str = Field(
+        default="",
+        max_length=4096,
+        description="File to which finished records are appended as lines of JSON; -: standard output.",
+    )
+    notify_url: str = Field(
+        default="", pattern=r"^(https?://\S+)?$", description="Address that gets CloudEvents; empty: none."
+    )
+    notify_token_file: Path | None = Field(
+        default=None, description="File with the bearer token for that address."
+    )
+    notify_per_minute: int = Field(
+        default=60, ge=1, le=6000, description="Notices to that address a minute, at most."
+    )
+
     ui: bool = Field(default=False, description="Whether /ui shows the operator to people.")
 
     @field_validator("leader_elect_lease_duration")

@@ -14,9 +14,11 @@ from plimsoll.planning import context
 from plimsoll.planning.context import RATE_S, PlanningFacts
 from plimsoll.planning.history import MoveHistory, UnreadyReplacement
 from plimsoll.planning.moves import Move, PlanningContext, RebalancingConfig
+from plimsoll.planning.rebalancing_rules import HOUR_S
 from plimsoll.planning.surges import Deployments
 from plimsoll.ports.clock import Clock
 from plimsoll.records.history import sent_moves, unready_replacements
+from plimsoll.records.record import Record
 
 if TYPE_CHECKING:
     from plimsoll.rebalancing.moves.machine import MoveMachine
@@ -72,6 +74,7 @@ class PlanningContexts:
                 followed=self.machine.replacements(),
                 memory=memory,
                 recent=self.keeper.sent_within(name, RATE_S) + due,
+                hourly=self.hourly(),
                 unready=self.unready(),
                 gangs=gang_needs(self.groups, self.book.cache),
                 over_for=over_for,
@@ -81,6 +84,18 @@ class PlanningContexts:
                 monotonic=self.clock.monotonic,
             )
         )
+
+    def hourly(self) -> Mapping[str, int]:
+        """Moves of all policies within the last hour, by namespace; empty while there are no rules."""
+        return self.keeper.sent_by_namespace(HOUR_S) if self.ruled() else {}
+
+    def ruled(self) -> frozenset[str]:
+        """The namespaces with rules."""
+        return frozenset(rule.namespace for rule in self.book.cache.cluster.objects.rules.values())
+
+    def counts(self, record: Record) -> bool:
+        """Whether a rule may count the record among the moves of the last hour."""
+        return record.created >= self.clock.now() - HOUR_S and record.namespace in self.ruled()
 
     def unready(self) -> dict[str, UnreadyReplacement]:
         """By workload key, the replacement of an earlier move that is still not ready."""

@@ -37,7 +37,7 @@ from plimsoll.planning.moves import Move
 from plimsoll.policies.rebalancing import Registries, limits_of
 from plimsoll.policies.schedule import Timetable
 from plimsoll.ports.clock import Clock, Computer, SnapshotComputer
-from plimsoll.ports.custom_resources import PolicyStatusWriter, WatchedRecord
+from plimsoll.ports.custom_resources import NamespacedStatusWriter, PolicyStatusWriter, WatchedRecord
 from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.objects import NodeCloser
 from plimsoll.ports.observer import Observer
@@ -62,11 +62,13 @@ from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings, facts_of
 from plimsoll.rebalancing.moves.state import Surroundings
 from plimsoll.rebalancing.planning_context import PlanningContexts
+from plimsoll.rebalancing.records.audit import AuditLog, LineSink
 from plimsoll.rebalancing.records.drafts import moves_of
 from plimsoll.rebalancing.records.load_forecasts import LoadForecasts
 from plimsoll.rebalancing.records.missed import MissedDeletions
 from plimsoll.rebalancing.records.retention import Retention
 from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.rebalancing.rule_statuses import RuleStatuses
 from plimsoll.rebalancing.runs.contested_nodes import ContestedNodes
 from plimsoll.rebalancing.runs.degraded_reasons import DegradedReasons
 from plimsoll.rebalancing.runs.inputs import RunInputs
@@ -96,9 +98,11 @@ class RebalancingPorts(Struct, frozen=True):
     recorder: EventRecorder
     statuses: PolicyStatusWriter
     maintenances: PolicyStatusWriter  #: writes the status of NodeMaintenances
+    rules: NamespacedStatusWriter  #: writes the status of RebalancingRules
     feed: LoadFeed  #: reads the metrics API, and updates the load book
     prometheus: PrometheusReader
     surges: SurgeWay
+    audit: LineSink | None = None  #: where records go that have ended; None exports none
 
 
 class Runtime(Struct, frozen=True):
@@ -111,6 +115,7 @@ class Runtime(Struct, frozen=True):
     conditions: Signal  #: notified when the sentences about policies have changed
     namespace: str = ""  #: the operator's own, with the stop button; "" has none
     forks: SnapshotComputer | None = None  #: None makes all plans in threads
+    cluster: str = ""  #: name of the cluster, "" for none
 
 
 class PolicyParts:
@@ -290,7 +295,18 @@ class RebalancingWing:
             clock=clock,
         )
         post = self.executor.post
-        self.retention = Retention(policies, keeper, post, clock, observer, moves.contexts.unready)
+        self._audit = AuditLog(keeper, ports.audit, runtime.cluster, clock, observer)
+        keeper.removed = self._audit.deleted
+        needed = (self._audit.is_kept, moves.contexts.counts)
+        self.retention = Retention(
+            policies,
+            keeper,
+            post,
+            clock,
+            observer,
+            moves.contexts.unready,
+            is_kept=lambda record: any(each(record) for each in needed),
+        )
         self._predictions = Predictions(keeper, post, clock, observer)
         proposals = Proposals(self.executor, self.approvals, feeder, keeper, observer)
         modes = PlanModes(policies, self.retention, self._predictions, proposals, feeder)
@@ -336,6 +352,7 @@ class RebalancingWing:
             clock,
             observer,
         )
+        self._rules = RuleStatuses(cluster, ports.rules, moves.contexts.hourly, clock, observer)
         nodes, objects_of = (NodeAdded, NodeUpdated), (ObjectAdded, ObjectUpdated, ObjectDeleted)
         self.subscribers: tuple[EventSubscriber | OfTypes, ...] = (
             OfTypes(objects_of, (self._degraded,)),
@@ -407,6 +424,8 @@ class RebalancingWing:
             "rights of moves": self._follow_rights(),
             "load forecasts": self._forecasts.run(),
             "maintenance of nodes": self.maintenances.run(),
+            "status of rules": self._rules.run(),
+            **({"audit log": self._audit.run()} if self._audit.sink is not None else {}),
         }
         self._collector.sources.serves_strategies = True
         try:

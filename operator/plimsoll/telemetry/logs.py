@@ -29,10 +29,18 @@ REMEMBERED = 10_000
 """Problems with objects that are logged once; beyond that number the oldest may be logged again."""
 
 
-def configure(log_format: LogFormat, level: str) -> logging.Handler:
-    """Send all logging to standard error in one format; called once, at the start."""
+def configure(log_format: LogFormat, level: str, cluster: str = "") -> logging.Handler:
+    """Send all logging to standard error in one format; called once, at the start.
+
+    ``cluster`` is the name of the cluster that each line has, "" for none.
+    """
+
+    def named(_: object, __: str, line: Any) -> Any:
+        return {**line, "cluster": cluster} if cluster else line
+
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
+        named,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -207,6 +215,18 @@ class LoggingObserver(Observer):
             planned=planned,
             refused=dict(refused),
         )
+
+    def records_exported(self, count: int, result: str, problem: str = "") -> None:
+        """Log records that could not be exported; one line a minute."""
+        more = None if result == "exported" else self._repeats.since_last(("audit log", result))
+        if more is not None:
+            self._log.error("records not exported", count=count, result=result, problem=problem, **more)
+
+    def notice_ended(self, result: str, problem: str = "") -> None:
+        """Log notices that were not delivered; one line a minute."""
+        more = None if result == "sent" else self._repeats.since_last(("notices", result))
+        if more is not None:
+            self._log.warning("notice not delivered", result=result, problem=problem, **more)
 
     def record_dropped(self, policy: str, why: str) -> None:
         """Log a dropped record."""

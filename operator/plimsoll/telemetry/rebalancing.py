@@ -93,6 +93,18 @@ class RebalancingMetrics(Observer):
             ["source"],
             buckets=AGE_BUCKETS,
         )
+        self.exported = counter(
+            "plimsoll_audit_records",
+            "Records that were written to the audit log. Labeled by result: exported; failed (tried again); "
+            "lost (deleted by others while the log could not be written, beyond what is remembered).",
+            ["result"],
+        )
+        self.notices = counter(
+            "plimsoll_notices",
+            "Notices to the address of --notify-url. Labeled by result: sent; failed (given up after three "
+            "attempts); dropped (the queue was full).",
+            ["result"],
+        )
         self.dropped = counter(
             "plimsoll_rebalancer_dropped_records",
             "Records that could not be written, or were deleted by retention. Labeled by policy and why.",
@@ -144,6 +156,14 @@ class RebalancingMetrics(Observer):
     def forecast_checked(self, resource: str, error: float) -> None:
         """Observe the error of a forecast."""
         self.forecast_errors.labels(resource).observe(error)
+
+    def records_exported(self, count: int, result: str, problem: str = "") -> None:  # noqa: ARG002 - the log has the problem
+        """Count exported records."""
+        self.exported.labels(result).inc(count)
+
+    def notice_ended(self, result: str, problem: str = "") -> None:  # noqa: ARG002 - likewise
+        """Count notices."""
+        self.notices.labels(result).inc()
 
     def record_dropped(self, policy: str, why: str) -> None:
         """Count dropped records."""

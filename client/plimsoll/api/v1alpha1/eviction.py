@@ -217,6 +217,9 @@ class EvictionStatus(Resource):
         description="What the replacement was measured to use once it had started up, and the error of what"
         " was expected; left out until then, and for moves without spec.load.",
     )
+    exported_time: Timestamp | None = Field(
+        default=None, description="When the finished record was written to the audit log."
+    )
     transitions: Annotated[tuple[PhaseTransition, ...], Field(max_length=16), UniqueItems("phase")] = Field(
         default=(), description="When each phase was reached, oldest first."
     )

@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from plimsoll.api.schema.conditions import Conditions
-from plimsoll.api.schema.fields import Duration, ObjectName, SchedulerName, Timestamp
+from plimsoll.api.schema.fields import ObjectName, SchedulerName, Timestamp
 from plimsoll.api.schema.resource import CustomResource, Definition, PrinterColumn, Resource
 from plimsoll.api.schema.rules import Rule, UniqueItems
 from plimsoll.api.schema.selectors import LabelSelectorSpec
-from plimsoll.api.v1alpha1.schedules import CRON_MESSAGE, TIME_ZONE, is_cron, is_cron_cel
+from plimsoll.api.v1alpha1.schedules import Window
 
 DRAINED = "Drained"
 """The condition that ``kubectl wait`` waits for: every node is closed and has no pod that could leave."""
@@ -42,32 +42,8 @@ class MaintainedNodePhase(StrEnum):
     MISSING = "Missing"
 
 
-class MaintenanceWindow(Resource):
+class MaintenanceWindow(Window):
     """When nodes may be begun; moves under way when it closes are seen to their end."""
-
-    rules = (
-        Rule(
-            cel=is_cron_cel("self.schedule"),
-            holds=lambda self: is_cron(self.schedule),
-            message=CRON_MESSAGE,
-            field="schedule",
-        ),
-    )
-
-    schedule: str = Field(
-        min_length=9,
-        max_length=128,
-        description="When the window opens, as five fields of cron.",
-        examples=["0 2 * * sat"],
-    )
-    duration: Duration = Field(description="How long it stays open, as a duration such as 4h.")
-    time_zone: str | None = Field(
-        default=None,
-        pattern=TIME_ZONE,
-        max_length=64,
-        description="Time zone of schedule, by its IANA name; left out, UTC.",
-        examples=["Europe/Berlin"],
-    )
 
 
 class NodeMaintenanceSpec(Resource):

@@ -1,4 +1,4 @@
-"""Schedule of a policy's rebalancing: cron in a time zone, or an interval."""
+"""Times by cron in a time zone: the schedule of a policy, and windows."""
 
 import re
 from enum import StrEnum
@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from plimsoll.api.schema.fields import Duration
 from plimsoll.api.schema.resource import Resource
 from plimsoll.api.schema.rules import Rule, UniqueItems
 
@@ -100,4 +101,32 @@ class Schedule(Resource):
         default=(),
         description="Changes after which it runs within ten seconds, in addition to its schedule; "
         "simultaneous changes cause one run.",
+    )
+
+
+class Window(Resource):
+    """A time that returns; moves under way when it closes are seen to their end."""
+
+    rules = (
+        Rule(
+            cel=is_cron_cel("self.schedule"),
+            holds=lambda self: is_cron(self.schedule),
+            message=CRON_MESSAGE,
+            field="schedule",
+        ),
+    )
+
+    schedule: str = Field(
+        min_length=9,
+        max_length=128,
+        description="When the window opens, as five fields of cron.",
+        examples=["0 2 * * sat"],
+    )
+    duration: Duration = Field(description="How long it stays open, as a duration such as 4h.")
+    time_zone: str | None = Field(
+        default=None,
+        pattern=TIME_ZONE,
+        max_length=64,
+        description="Time zone of schedule, by its IANA name; left out, UTC.",
+        examples=["Europe/Berlin"],
     )

@@ -10,6 +10,7 @@ from plimsoll.model.kinds.metadata import OwnerReference
 from plimsoll.model.kinds.owned_group import OWNERS
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import CorePodGroup, PodGroup
+from plimsoll.model.kinds.rebalancing_rule import RebalancingRule
 from plimsoll.model.kinds.storage import (
     CSIDriver,
     CSINode,
@@ -68,6 +69,7 @@ SHELVES: Mapping[type, str] = {
     PodGroup: "pod_groups",
     CorePodGroup: "pod_groups",
     **dict.fromkeys(OWNERS, "pod_groups"),
+    RebalancingRule: "rules",
     PriorityClass: "priority_classes",
     PersistentVolume: "volumes",
     PersistentVolumeClaim: "claims",
@@ -83,8 +85,8 @@ SHELVES: Mapping[type, str] = {
 class ClusterObjects:
     """Objects by key: ``name``, or ``namespace/name`` for namespaced kinds; groups by ``group_key``.
 
-    ``version`` increases with each change, except for budgets, pod groups and autoscalers, which are read
-    only for evictions: they have ``budget_version``.
+    ``version`` increases with each change, except for budgets, rules, pod groups and autoscalers, which are
+    read only for evictions: they have ``budget_version``.
     ``derived`` keeps values computed from the objects until ``version`` increases. ``read_only`` has the same
     objects for plugins: maps that cannot be changed, and no count of versions to set.
     """
@@ -96,6 +98,7 @@ class ClusterObjects:
     stateful_sets: dict[str, StatefulSet] = field(default_factory=dict)
     budgets: dict[str, PodDisruptionBudget] = field(default_factory=dict)
     pod_groups: dict[str, PodGroup] = field(default_factory=dict)
+    rules: dict[str, RebalancingRule] = field(default_factory=dict)
     priority_classes: dict[str, PriorityClass] = field(default_factory=dict)
     volumes: dict[str, PersistentVolume] = field(default_factory=dict)
     claims: dict[str, PersistentVolumeClaim] = field(default_factory=dict)
@@ -219,7 +222,7 @@ class ReadOnlyObjects(ClusterObjects):
 
     @property
     def budget_version(self) -> int:  # type: ignore[override]  # likewise
-        """Increases with each change of a budget, an autoscaler, or the wanted state of a pod group."""
+        """Increases with each change of a budget, rule or autoscaler, or of a pod group's wanted state."""
         return self._source.budget_version
 
     def derived(self, key: Hashable, build: Callable[[], T]) -> T:

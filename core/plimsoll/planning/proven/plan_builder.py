@@ -179,7 +179,11 @@ class PlanBuilder:
             )
         populations = Populations(self.fork, rebalancing.evictors, rebalancing.nodes)
         self.tally = Tally(
-            rebalancing.limits, populations, planning_context.in_flight, planning_context.recent
+            rebalancing.limits,
+            populations,
+            planning_context.in_flight,
+            planning_context.recent,
+            planning_context.hourly,
         )
 
     @cached_property

@@ -139,7 +139,8 @@ class UpstreamCycle:
             return
         evictors = [each for profile in policy.profiles for each in profile.evictors]
         populations = Populations(fork, evictors, policy.nodes)
-        tally = Tally(policy.limits, populations, self._context.in_flight, self._context.recent)
+        given = self._context
+        tally = Tally(policy.limits, populations, given.in_flight, given.recent, given.hourly)
         for kind in StrategyKind:
             for profile in policy.profiles:
                 context = StrategyContext(

@@ -28,6 +28,7 @@ from plimsoll.planning.moves import (
 )
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.planning.rebalancing_rules import RebalancingRules
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.records.history import ended_at
 
@@ -251,7 +252,7 @@ def _protections(config: RebalancingConfig, context: StrategyContext, pod: PodIn
     asked = [("", each) for each in config.evictors]
     if config.own_evictors:
         asked = [
-            ("" if isinstance(each, PolicyScope) else f"{strategy.name}: ", each)
+            ("" if isinstance(each, PolicyScope | RebalancingRules) else f"{strategy.name}: ", each)
             for position, strategy in enumerate(config.strategies)
             for each in config.evictors_of(position)
         ]

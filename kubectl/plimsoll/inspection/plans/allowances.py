@@ -17,6 +17,7 @@ FIELDS = {
     LimitLevel.BUDGET: "budgets",
     LimitLevel.NODE: "perNode",
     LimitLevel.NAMESPACE: "perNamespace",
+    LimitLevel.RULE: "maxMovesPerHour",
     LimitLevel.WORKLOAD: "perWorkload",
 }
 
@@ -30,7 +31,7 @@ def limit_allowances(
     """The limits on the whole run, then those on the nodes, namespaces and workloads that pods leave."""
     made = tuple(moves)
     populations = Populations(cluster, rebalancing.evictors, rebalancing.nodes)
-    tally = Tally(rebalancing.limits, populations, context.in_flight, context.recent)
+    tally = Tally(rebalancing.limits, populations, context.in_flight, context.recent, context.hourly)
     for move in made:
         tally.count(move.source, move.pod.namespace, move.workload)
     trips = dict.fromkeys((move.source, move.pod.namespace, move.workload) for move in made)

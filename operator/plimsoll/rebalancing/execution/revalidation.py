@@ -23,10 +23,11 @@ from plimsoll.model.gang_members import GangMembers, GangUnits
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.names import RecordKey
 from plimsoll.planning.history import MoveHistory
-from plimsoll.planning.limits import LimitLevel
+from plimsoll.planning.limits import NO_CEILING, LimitLevel, Limits, Tally, Workload
 from plimsoll.planning.moves import Move, PlanningContext, RebalancingConfig, workload_of
 from plimsoll.planning.planners import ask_again, still_goes
 from plimsoll.planning.populations import Populations
+from plimsoll.planning.rebalancing_rules import fewest_an_hour
 from plimsoll.planning.surges import Deployments
 from plimsoll.ports.clock import Clock, Computer
 from plimsoll.ports.observer import Observer
@@ -41,11 +42,11 @@ from plimsoll.rebalancing.moves.outcomes import (
     cancelled,
     unlike,
 )
-from plimsoll.rebalancing.moves.state import EvictionMethod, Landing
+from plimsoll.rebalancing.moves.state import EvictionMethod, Landing, MoveStage
 from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.records.drafts import surge_reference
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.records.history import memory_of
+from plimsoll.records.history import is_victim, memory_of, was_sent
 from plimsoll.records.record import Record, recorded_workload
 
 #: Number of placed pods from which moves are judged in a thread; with fewer, it takes a few milliseconds.
@@ -157,7 +158,7 @@ class MoveRevalidator:
                     if rebalancing is None:
                         return None
                     if rebalancing.planner is Planner.UPSTREAM:
-                        return still_goes(move, cluster)
+                        return still_goes(move, rebalancing, cluster)
                     memory = self._memories.get(order.run)
                     memory = memory or memory_of(self.keeper.known.values(), self.clock.now())
                     around = self.context.of(policy, memory, move, deployments)
@@ -213,6 +214,8 @@ class MoveRevalidator:
             leaving = {each.spec.pod.uid for each in moving}
             if (bound := bound_to_gang(move.pod, self._units(), leaving)) is not None:
                 return bound
+        if (full := self._hour_is_full(record, rebalancing)) is not None:
+            return full
         others = sum(recorded_workload(each.spec) == move.workload.key for each in apart)
         ceiling = rebalancing.limits.per_workload
         most = ceiling.of(0 if ceiling.percent is None else self._replicas(move)) if others else None
@@ -224,6 +227,30 @@ class MoveRevalidator:
             LimitLevel.WORKLOAD.value,
             f"at most {most} at a time of {move.workload.name}, and other policies move {others} of its pods",
         )
+
+    def _hour_is_full(self, record: Record, rebalancing: RebalancingConfig) -> Refusal | None:
+        """Why a rule of the namespace allows no more moves in this hour, whichever policies made them."""
+        namespace = record.namespace
+        rule = fewest_an_hour(rebalancing.limits.rules(namespace))
+        if rule is None:
+            return None
+        committing = [
+            key
+            for key, state in self.context.machine.open.items()
+            if state.stage is MoveStage.COMMITTING and key != record.key
+        ]
+        known = (self.keeper.known.get(key) for key in committing)
+        begun = sum(
+            each is not None and each.namespace == namespace and not was_sent(each) and not is_victim(each)
+            for each in known
+        )
+        tally = Tally(
+            Limits(per_workload=NO_CEILING, rules=rebalancing.limits.rules),
+            lambda _, __: 0,
+            hourly={namespace: self.context.hourly().get(namespace, 0) + begun},
+        )
+        reached = tally.reached("", namespace, Workload("", ""))
+        return reached.refusal if reached else None
 
     def _units(self) -> GangUnits:
         cluster = self.book.cache.cluster

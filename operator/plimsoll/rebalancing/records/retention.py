@@ -28,6 +28,8 @@ class Retention:
     observer: Observer
     #: The replacements that are waited for: the records of their moves are kept.
     unready: Callable[[], Mapping[str, UnreadyReplacement]] = dict
+    #: Whether something else still needs a record.
+    is_kept: Callable[[Record], bool] = lambda _: False
     _retentions: dict[str, RecordRetention] = field(default_factory=dict, init=False)
 
     async def run(self) -> None:
@@ -65,7 +67,8 @@ class Retention:
             return
         kept = {each.record for each in self.unready().values()}
         for record in superfluous:
-            if record.key in kept or (excess <= 0 and record.created >= oldest):
+            is_recent = excess <= 0 and record.created >= oldest
+            if record.key in kept or is_recent or self.is_kept(record):
                 continue
             excess -= 1
             yield record

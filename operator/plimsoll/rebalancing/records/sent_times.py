@@ -1,10 +1,11 @@
 """SentTimes says how long ago the evictions and surges of records were sent, by this process's clock."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from plimsoll.model.names import RecordKey
 from plimsoll.ports.clock import Clock
-from plimsoll.records.history import counts_as_sent, latest_sent
+from plimsoll.records.history import counts_as_sent, latest_sent, was_sent
 from plimsoll.records.record import Record
 
 #: Maximum difference of other machines' clocks, in seconds.
@@ -33,12 +34,17 @@ class SentTimes:
 
     def within(self, records: Iterable[Record], policy: str, seconds: float) -> int:
         """The number of a policy's records that were sent within the last seconds, without refused ones."""
-        now, wall = self._clock.monotonic(), self._clock.now()
-        return sum(
-            now - self._seen.get(record.key, now) < seconds and wall - latest_sent(record) < seconds + SKEW_S
-            for record in records
-            if counts_as_sent(record, policy)
-        )
+        return sum(self._is_recent(each, seconds) for each in records if counts_as_sent(each, policy))
+
+    def by_namespace(self, records: Iterable[Record], seconds: float) -> Counter[str]:
+        """The same of all policies, by namespace."""
+        recent = (each for each in records if was_sent(each) and self._is_recent(each, seconds))
+        return Counter(each.namespace for each in recent)
+
+    def _is_recent(self, record: Record, seconds: float) -> bool:
+        now = self._clock.monotonic()
+        is_old = self._clock.now() - latest_sent(record) >= seconds + SKEW_S
+        return not is_old and now - self._seen.get(record.key, now) < seconds
 
     def for_s(self, record: Record) -> float:
         """Seconds since a record was sent; 0 if it was not."""

@@ -4,7 +4,7 @@ The records are the memory of rebalancing: each is written before its eviction i
 exactly once, also by the next process. Only this module writes them, so its copy equals the cluster's.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -64,6 +64,7 @@ class EvictionRecordStore:
 
     Attributes:
         changed: Notified when a record is added, changes its phase, or is deleted.
+        removed: Called with each record that was deleted, by whomever.
         touched: The policies of such records, in order; the reader removes them.
     """
 
@@ -71,6 +72,7 @@ class EvictionRecordStore:
     clock: Clock
     observer: Observer
     known: KeptRecords = field(default_factory=KeptRecords, init=False)
+    removed: Callable[[Record], None] = field(default=lambda _: None, init=False)
     _sent: SentTimes = field(init=False)
     changed: Signal = field(default_factory=Signal, init=False)
     touched: dict[PolicyName, None] = field(default_factory=dict, init=False)
@@ -174,6 +176,7 @@ class EvictionRecordStore:
         self._versioned.forget(key)
         if record is not None:
             self.known.remove(key)
+            self.removed(record)
             self._touch(record)
         return True
 
@@ -201,6 +204,10 @@ class EvictionRecordStore:
     def sent_within(self, policy: str, seconds: float) -> int:
         """The number of a policy's evictions and surges within the last seconds, without refused ones."""
         return self._sent.within(self.known.of_policy(policy).values(), policy, seconds)
+
+    def sent_by_namespace(self, seconds: float) -> Mapping[str, int]:
+        """The number of all policies' evictions and surges within the last seconds, by namespace."""
+        return self._sent.by_namespace(self.known.values(), seconds)
 
     def sent_for_s(self, record: Record) -> float:
         """Seconds since this process saw that a record was sent; 0 if it was not."""
@@ -292,10 +299,17 @@ class EvictionRecordStore:
 
     async def write_load(self, key: RecordKey, load: UsedLoad) -> WriteResult:
         """Write the use of a move's replacement; the phase stays."""
+        return await self._write_field(key, load=load)
+
+    async def write_exported(self, key: RecordKey, moment: datetime) -> WriteResult:
+        """Write when the record was exported; the phase stays."""
+        return await self._write_field(key, exported_time=moment)
+
+    async def _write_field(self, key: RecordKey, **value: object) -> WriteResult:
         known = self.known.get(key)
         if known is None:
             return WriteResult(WriteOutcome.GONE, "the record was deleted")
-        changed = replace(known, status=known.status.model_copy(update={"load": load}))
+        changed = replace(known, status=known.status.model_copy(update=value))
         self._remember(changed)
         answer = await self._write(changed, ONCE)
         if answer.verdict is WriteOutcome.GONE:

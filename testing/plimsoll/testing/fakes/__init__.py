@@ -18,6 +18,7 @@ from plimsoll.testing.fakes.services import (
     FakeExtenders,
     FakeLeases,
     FakeMeter,
+    FakeNamespacedStatuses,
     FakePolicyStatuses,
 )
 
@@ -31,6 +32,7 @@ __all__ = [
     "FakeExtenders",
     "FakeLeases",
     "FakeMeter",
+    "FakeNamespacedStatuses",
     "FakeNodeCloser",
     "FakePods",
     "FakePolicyStatuses",

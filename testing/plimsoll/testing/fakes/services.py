@@ -149,6 +149,18 @@ class FakeLeases:
         return DONE, self.lease
 
 
+class FakeNamespacedStatuses:
+    """Keeps the statuses of namespaced objects, by ``namespace/name``, in the order of the writes."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[str, Mapping[str, Any]]] = []
+
+    async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> WriteResult:
+        """Keep the status."""
+        self.written.append((f"{namespace}/{name}", status))
+        return DONE
+
+
 class FakePolicyStatuses:
     """Keeps the merged statuses of policies, keyed by name."""
 

@@ -1,0 +1,139 @@
+"""Writes into the status of each RebalancingRule whether it is in force, and what it holds back.
+
+It decides nothing: planners read the rules themselves (:mod:`plimsoll.policies.rebalancing_rules`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from plimsoll.api.schema.conditions import ConditionStatus, with_condition
+from plimsoll.api.schema.fields import to_second
+from plimsoll.api.v1alpha1.rebalancing_rule import ACTIVE, RebalancingRuleStatus
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.counted import counted
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.rebalancing_rule import RebalancingRule
+from plimsoll.planning.rebalancing_rules import PresentRule
+from plimsoll.policies.rebalancing_rules import MOST_RULES, by_namespace, present_in, read
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.custom_resources import NamespacedStatusWriter
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.writes import WriteOutcome
+
+#: Seconds between two looks, while there are rules.
+LOOK_S = 5.0
+
+#: Statuses that one look writes, so that many rules do not crowd out other requests.
+MOST_WRITES = 20
+
+
+class NamespaceFacts(NamedTuple):
+    """What the status of a rule says beyond its spec.
+
+    Attributes:
+        pods: The placed pods of the namespace.
+        moves: Moves of the namespace within the last hour.
+        now: The time, with a time zone.
+    """
+
+    pods: Sequence[PodInfo]
+    moves: int
+    now: datetime
+
+
+def status_of(rule: RebalancingRule, present: PresentRule, facts: NamespaceFacts) -> RebalancingRuleStatus:
+    """The status that a rule should have."""
+    before = _written(rule)
+    held = sum(present.keeps(pod) is not None for pod in facts.pods)
+    opens = read(rule).opens(facts.now)
+    is_valid = not present.invalid
+    moves = facts.moves if present.most is not None else None
+    conditions = with_condition(
+        before.conditions,
+        ACTIVE,
+        ConditionStatus.TRUE if is_valid else ConditionStatus.FALSE,
+        reason="CarriedOut" if is_valid else "Invalid",
+        message=_message(present, held, facts),
+        now=facts.now,
+        generation=rule.metadata.generation,
+    )
+    return RebalancingRuleStatus(
+        observed_generation=rule.metadata.generation,
+        held_pods=held,
+        moves_last_hour=moves,
+        next_opening=to_second(opens) if opens is not None else None,
+        conditions=conditions,
+    )
+
+
+def _message(present: PresentRule, held: int, facts: NamespaceFacts) -> str:
+    if present.invalid:
+        return f"no pod of the namespace is moved until this is corrected: {present.invalid}"
+    said = [f"{counted(held, 'pod')} held of {len(facts.pods)} with a node"]
+    if present.most is not None:
+        said.append(f"{facts.moves} of {counted(present.most, 'move')} an hour made")
+    return "; ".join(said)
+
+
+def _written(rule: RebalancingRule) -> RebalancingRuleStatus:
+    """The status as it is; an empty one if it cannot be read."""
+    try:
+        return RebalancingRuleStatus.from_wire(rule.status or {})
+    except (ValidationError, TypeError):
+        return RebalancingRuleStatus()
+
+
+@dataclass(eq=False)
+class RuleStatuses:
+    """The statuses of all rules."""
+
+    cluster: Cluster
+    statuses: NamespacedStatusWriter
+    hourly: Callable[[], Mapping[str, int]]  #: moves within the last hour, by namespace
+    clock: Clock
+    observer: Observer
+    _next: int = field(default=0, init=False)  #: the rule that the next look begins with
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            await self.clock.sleep(LOOK_S)
+            try:
+                await self.look()
+            except Exception as exc:  # noqa: BLE001 - whatever one rule holds, the next look comes
+                self.observer.failed("status of RebalancingRules", repr(exc))
+
+    async def look(self) -> None:
+        """Write what has changed; at most ``MOST_WRITES``, the others at the next look."""
+        rules, left = self.cluster.objects.rules, MOST_WRITES
+        if not rules:
+            return
+        due = self._due()
+        begin = self._next % len(due) if due else 0
+        for rule, status in [*due[begin:], *due[:begin]][:left]:
+            answer = await self.statuses.write_status(rule.namespace, rule.name, status.to_wire())
+            if answer.is_failure and answer.verdict not in (WriteOutcome.FENCED, WriteOutcome.GONE):
+                self.observer.failed(f"status of RebalancingRule {rule.key}", answer.message)
+        self._next += left
+
+    def _due(self) -> list[tuple[RebalancingRule, RebalancingRuleStatus]]:
+        """The rules whose status says something else than it should."""
+        given = by_namespace(self.cluster.objects.rules.values())
+        placed: dict[str, list[PodInfo]] = {namespace: [] for namespace in given}
+        for pod in self.cluster.pods.values():
+            if pod.namespace in placed and pod.stands_in_for is None:
+                placed[pod.namespace].append(pod)
+        now, hourly = datetime.fromtimestamp(self.clock.now(), UTC), self.hourly()
+        found = []
+        for namespace, rules in given.items():
+            facts = NamespaceFacts(placed[namespace], hourly.get(namespace, 0), now)
+            presents = present_in(rules, now)
+            for position, rule in enumerate(rules):
+                status = status_of(rule, presents[min(position, MOST_RULES)], facts)
+                if status != _written(rule):
+                    found.append((rule, status))
+        return found
