@@ -6,7 +6,8 @@ none of the rows but our own, as descheduler does not.
 
 Source: Karpenter 1.12 (``pkg/utils/pod/scheduling.go``, pull request 2874), cluster-autoscaler 1.36
 (``utils/drain``, ``utils/taints``), CAST AI's Evictor, Koordinator 1.8, descheduler v0.36, kured 1.21, AWS
-Node Termination Handler 1.25 (``pkg/node``), and the documentation of AKS and GKE.
+Node Termination Handler 1.25 (``pkg/node``), Kueue 0.14 (``pkg/controller/jobs/pod``), and the documentation
+of AKS and GKE.
 Longer than 400 lines because the table and its only readers are one subject.
 """
 
@@ -118,7 +119,7 @@ NEVER = 2**31 - 1
 
 _DESCHEDULER, _KARPENTER, _AUTOSCALER = "descheduler", "Karpenter", "cluster-autoscaler"
 _CAST, _KOORDINATOR, _KURED = "CAST AI", "Koordinator", "kured"
-_NTH, _AKS, _GKE = "AWS Node Termination Handler", "AKS", "GKE"
+_NTH, _AKS, _GKE, _KUEUE = "AWS Node Termination Handler", "AKS", "GKE", "Kueue"
 _REMOVAL, _BETA = "autoscaling.cast.ai/removal-disabled", "beta.evictor.cast.ai/eviction-disabled"
 _KEEPS_NODE = "does not remove the node of the pod"
 _KEEPS = "does not remove the node"
@@ -160,6 +161,8 @@ SIGNALS: tuple[DisruptionSignal, ...] = (
          "any other number is a cost: pods of a lower one are moved first"),
     _Row("controller.kubernetes.io/pod-deletion-cost", Form.ANNOTATION, Bearer.POD, "Kubernetes",
          Reading.NUMBER, Effect.COST, "deletes cheap pods first when a ReplicaSet shrinks"),
+    _Row("kueue.x-k8s.io/managed", Form.LABEL, Bearer.POD, _KUEUE, Reading.TRUE, Effect.STAYS,
+         "holds back what replaces the pod until its queue has quota for it"),
     _Row("cluster-autoscaler.kubernetes.io/scale-down-disabled", Form.ANNOTATION, Bearer.NODE,
          _AUTOSCALER, Reading.TRUE, Effect.NOT_EMPTIED, _KEEPS),
     _Row("karpenter.sh/do-not-disrupt", Form.ANNOTATION, Bearer.NODE, _KARPENTER, Reading.TRUE,
