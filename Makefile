@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race drain-nodes whole-groups shared-rules pictures
+.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race drain-nodes whole-groups shared-rules pictures bench-forecasts
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -213,6 +213,9 @@ bench-openb-devices: $(STAMP) ## jobs that wait for several GPUs of one node, wi
 
 bench-load: $(STAMP) ## placing and moving by real load, ours and others', on replayed days: [DATA=../shared/data] ARGS="--scenarios churn61 --seeds 3", or "--end-to-end"
 	PYTHONPATH=tools:benchmarks:benchmarks/load $(BIN)/python -m load_days $(if $(DATA),--data $(DATA)) $(ARGS)
+
+bench-forecasts: $(STAMP) ## how often a real kube-scheduler places replacements where they are expected: KUBE=<folder of etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl> ARGS="--moves 200 --churn"
+	PYTHONPATH=tools:devcluster/src:tests:benchmarks $(BIN)/python benchmarks/forecasts.py --programs $(or $(KUBE),$(error KUBE names no folder)) $(ARGS)
 
 bench-convergence: $(STAMP) ## what each planner makes of the same starts, until it rests: ARGS="--starts 30 --trace FOLDER"
 	PYTHONPATH=tools $(BIN)/python benchmarks/convergence.py $(ARGS)

@@ -2,7 +2,8 @@
 
 The operator decides (``cases.world``). Played are the demand of a day, controllers, and one of two
 autoscalers: each adds nodes for pods whose condition says ``Unschedulable``, and removes a node that is empty
-for a while. It marks the node first, as cluster-autoscaler and Karpenter do.
+for a while. It marks the node first, as cluster-autoscaler and Karpenter do; cluster-autoscaler also says
+that a node is a candidate as soon as it is not needed. A node is not ready in its first minute.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -23,18 +25,27 @@ NOW = "2026-01-01T00:00:00+00:00"
 STEP_S, RUN_EVERY_S, BOOT_S = 60.0, 600.0, 120.0
 NODE_CPU = 4000
 
+#: The taint of a node that is not ready yet.
+STARTING = "node.kubernetes.io/not-ready"
+
 
 @dataclass(frozen=True)
 class Autoscaler:
-    """Its taint, how long nodes are empty before they go, and how far it empties them."""
+    """Its taints, how long nodes are empty before they go, and how far it empties them."""
 
     name: str
     taint: str
     idle_s: float
     empties_below: float = 0.0  #: share of a node's cpu up to which it removes nodes with pods
+    candidate: str = ""  #: taint of effect PreferNoSchedule while a node is not needed; "" for none
 
 
-CLUSTER_AUTOSCALER = Autoscaler("cluster-autoscaler", "ToBeDeletedByClusterAutoscaler", 600.0)
+CLUSTER_AUTOSCALER = Autoscaler(
+    "cluster-autoscaler",
+    "ToBeDeletedByClusterAutoscaler",
+    600.0,
+    candidate="DeletionCandidateOfClusterAutoscaler",
+)
 KARPENTER = Autoscaler("Karpenter", "karpenter.sh/disrupted", 60.0)
 
 
@@ -66,6 +77,7 @@ class AutoscaledWorld(World):
         self._draw = random.Random(seed)
         self._reasons: dict[str, str] = {}
         self._booting: list[float] = []
+        self._starting: list[str] = []
         self._idle_since: dict[str, float] = {}
         self._made = 0
 
@@ -85,9 +97,12 @@ class AutoscaledWorld(World):
 
     async def evict(self, pod: Pod) -> WriteResult:
         """Count the moves of each pod; pods of a marked node are its owner's business."""
+        target = self._target_of(pod)
         answer = await super().evict(pod)
         if answer.is_done:
             self.day.counts["moves"] += 1
+            if self._is_marked(target) or self._has(target, self.autoscaler.candidate, STARTING):
+                self.day.wrong.append(f"{pod.name} was moved to node {target}, which is starting or going")
             self.day.moves.setdefault(_first_name(pod.name), []).append(pod.node_name)
             if self._is_marked(pod.node_name):
                 self.day.wrong.append(
@@ -101,6 +116,11 @@ class AutoscaledWorld(World):
     def conditions(self) -> dict[str, tuple[str, str]]:
         """The policy's further conditions that hold."""
         return dict(self._rebalancing.rebalancers.advice(POLICY))
+
+    @property
+    def records(self) -> Mapping[str, Any]:
+        """The records of moves."""
+        return self._records.documents
 
     async def play(self, hours: float) -> Day:
         """Let the day pass; the policy runs every ten minutes."""
@@ -122,6 +142,8 @@ class AutoscaledWorld(World):
         metadata = {"name": f"n{self._made}", "creationTimestamp": _at(self._clock.now())}
         room = {"cpu": f"{NODE_CPU}m", "memory": "16Gi", "pods": "50"}
         self.apply({"kind": "Node", "metadata": metadata, "status": {"allocatable": room, "capacity": room}})
+        self._put(metadata["name"], STARTING, "NoSchedule")
+        self._starting.append(metadata["name"])
 
     def _demand(self, wanted: int) -> None:
         pods = sorted(self._pods(), key=lambda each: each["metadata"]["name"])
@@ -150,6 +172,8 @@ class AutoscaledWorld(World):
             self.delete("Pod", f"default/{each['metadata']['name']}")
 
     def _add_nodes(self, now: float) -> None:
+        while self._starting:
+            self._lift(self._starting.pop(), STARTING)
         for at in [at for at in self._booting if at <= now]:
             self._booting.remove(at)
             self.add_node()
@@ -165,25 +189,37 @@ class AutoscaledWorld(World):
             used[each["spec"].get("nodeName", "")] += _cpu(each)
         del used[""]
         for name, cpu in sorted(used.items()):
-            if cpu > self.autoscaler.empties_below * NODE_CPU:
-                self._idle_since.pop(name, None)
+            if self._has(name, STARTING):
                 continue
+            if cpu > self.autoscaler.empties_below * NODE_CPU:
+                if self._idle_since.pop(name, None) is not None:
+                    self._lift(name, self.autoscaler.candidate)
+                continue
+            if name not in self._idle_since and self.autoscaler.candidate:
+                self._put(name, self.autoscaler.candidate, "PreferNoSchedule")
             if self._is_marked(name):
                 self._drain(name)
             elif now - self._idle_since.setdefault(name, now) >= self.autoscaler.idle_s and len(used) > 1:
-                self._mark(name)
+                self._put(name, self.autoscaler.taint, "NoSchedule")
                 return
 
-    def _mark(self, name: str) -> None:
+    def _put(self, name: str, key: str, effect: str) -> None:
         node = self._documents["Node", name]
-        taint = {"key": self.autoscaler.taint, "effect": "NoSchedule"}
-        self.apply({**node, "spec": {"taints": [*node.get("spec", {}).get("taints", ()), taint]}})
+        taints = [*node.get("spec", {}).get("taints", ()), {"key": key, "effect": effect}]
+        self.apply({**node, "spec": {"taints": taints}})
+
+    def _lift(self, name: str, key: str) -> None:
+        node = self._documents["Node", name]
+        taints = [each for each in node["spec"].get("taints", ()) if each["key"] != key]
+        self.apply({**node, "spec": {"taints": taints}})
 
     def _drain(self, name: str) -> None:
+        """One pod leaves in a step; the node goes when none is left."""
         for each in self._pods():
             if each["spec"].get("nodeName") == name:
                 self._leave(self._info(each).pod)
                 self.day.counts["pods that the autoscaler moved"] += 1
+                return
         self.delete("Node", name)
         self._idle_since.pop(name, None)
         self.day.counts["nodes removed"] += 1
@@ -192,8 +228,17 @@ class AutoscaledWorld(World):
         return [each for (kind, _), each in self._documents.items() if kind == "Pod"]
 
     def _is_marked(self, name: str) -> bool:
+        return self._has(name, self.autoscaler.taint)
+
+    def _has(self, name: str, *keys: str) -> bool:
+        """Whether the node has one of these taints."""
         node = self._documents.get(("Node", name), {})
-        return any(each["key"] == self.autoscaler.taint for each in node.get("spec", {}).get("taints", ()))
+        return any(each["key"] in keys for each in node.get("spec", {}).get("taints", ()))
+
+    def _target_of(self, pod: Pod) -> str:
+        """The target of the pod's move, by its record."""
+        specs = [each["spec"] for each in self._records.documents.values()]
+        return next(each.get("targetNode") or "" for each in specs if each["pod"]["uid"] == pod.uid)
 
 
 def _first_name(name: str) -> str:

@@ -90,6 +90,7 @@ HELD: dict[str, list[Obj]] = {
             ("Degraded", "True", "RunFailed", "the last run crashed"),
         ),
     ],
+    "/api/v1/nodes": [{"metadata": {"name": "node-1", "labels": {"eks.amazonaws.com/nodegroup": "web"}}}],
     "/api/v1/pods": [
         {
             "metadata": {"namespace": "shop", "name": "web-1", "creationTimestamp": CREATED},

@@ -22,11 +22,12 @@ DEEDS = st.tuples(
     st.sampled_from(POLICIES),
     st.sampled_from([None, *Phase]),
     st.sampled_from(["RemoveDuplicates", PREEMPTION]),
+    st.sampled_from([None, "expected", "other"]),
 )
 
 
-def a_record(name: str, policy: str, phase: Phase | None, strategy: str) -> Record:
-    """A record of a move of pod ``name``."""
+def a_record(name: str, policy: str, phase: Phase | None, strategy: str, landed: str | None) -> Record:
+    """A record of a forecast for pod ``name``, whose replacement may have a node."""
     spec = {
         "pod": {"namespace": "d", "name": name, "uid": name},
         "policy": policy,
@@ -34,15 +35,18 @@ def a_record(name: str, policy: str, phase: Phase | None, strategy: str) -> Reco
         "mode": "Enforce",
         "reason": "for a test",
         "fromNode": "n",
+        "targetNode": "expected",
+        "forecast": True,
     }
-    return Record("d", name, EvictionSpec.model_validate(spec), EvictionStatus(phase=phase), 0.0)
+    status = {"phase": phase, "replacement": {"name": "r", "uid": "r", "node": landed} if landed else None}
+    return Record("d", name, EvictionSpec.model_validate(spec), EvictionStatus.model_validate(status), 0.0)
 
 
 @given(st.lists(st.tuples(st.booleans(), DEEDS), max_size=12))
 def test_what_is_kept_is_what_a_count_finds(deeds: list[Any]) -> None:
     kept, plain = KeptRecords(), dict[str, Record]()
-    for is_dropped, (name, policy, phase, strategy) in deeds:
-        record = a_record(name, policy, phase, strategy)
+    for is_dropped, (name, policy, phase, strategy, landed) in deeds:
+        record = a_record(name, policy, phase, strategy, landed)
         if is_dropped and record.key in plain:
             kept.remove(record.key)
             del plain[record.key]
@@ -58,3 +62,5 @@ def test_what_is_kept_is_what_a_count_finds(deeds: list[Any]) -> None:
             assert dict(kept.of_policy(each_policy)) == mine
             phases = Counter(each.phase for each in mine.values() if not is_victim(each))
             assert +kept.phases(each_policy) == phases
+            known = [each.came_true for each in mine.values() if not is_victim(each)]
+            assert kept.forecasts(each_policy) == (len(known) - known.count(None), known.count(True))

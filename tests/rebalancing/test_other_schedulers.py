@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded
+from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodUpdated
 from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy, status_of
 from rebalancing.test_controller import a_record
 
@@ -137,6 +138,10 @@ async def test_forecasts_that_do_not_come_true_keep_pods_of_others(
         " than 51%; such pods stay until the records of misses have expired"
     )
     assert said == ([] if "theirs-1" in evicted else [sentence])
+    totals = scene.statuses.statuses[POLICY]["totals"]
+    hits = sum(node in ("good", "equal") for node in landed)
+    assert (totals["forecasts"], totals["forecastHits"]) == (len(landed), hits)
+    assert totals["forecastHitPercent"] == (100 * hits // len(landed) if len(landed) >= 10 else None)
 
 
 async def test_the_record_of_a_forecast_names_nodes_that_were_as_good() -> None:
@@ -151,3 +156,32 @@ async def test_the_record_of_a_forecast_names_nodes_that_were_as_good() -> None:
     chosen = [specs["theirs-1"]["targetNode"], *specs["theirs-1"]["equalTargets"]]
     assert sorted(chosen) == ["even", "free"]
     assert specs["web-1"]["equalTargets"] == []
+
+
+@pytest.mark.parametrize(
+    ("landed", "landing"), [("even", "expected"), ("free", "equal"), ("odd", "other"), ("bad", "other")]
+)
+async def test_where_a_replacement_landed_is_counted(landed: str, landing: str) -> None:
+    """On the node that was expected, on one that scored as much, or on another, such as its own again."""
+    scene = a_scene()
+    nodes = [a_node(name) for name in ("even", "free")]
+    scene.tell(*map(NodeAdded, nodes), NodeAdded(a_node("odd", cpu="1")))
+    late: dict[str, Any] = {"metadata": {"creationTimestamp": "2026-06-01T00:00:00Z"}}
+
+    def theirs(name: str, node: str, **fields: Any) -> Any:
+        status = status_of(node) if node else None
+        spec: dict[str, Any] = {"schedulerName": "strange"}
+        return a_pod(name, node=node, owner="ReplicaSet/theirs", cpu="100m", status=status, **spec, **fields)
+
+    async with scene.running(a_policy(scope=STRANGE, limits={"perNode": 1})):
+        await scene.run()
+        spec = scene.record["spec"]
+        names = {"even": spec["targetNode"], "free": spec["equalTargets"][0]}
+        scene.gone(theirs("theirs-1", "bad"))
+        scene.tell(PodAdded(theirs("theirs-3", "", **late)))
+        scene.tell(
+            PodUpdated(theirs("theirs-3", "", **late), theirs("theirs-3", names.get(landed, landed), **late))
+        )
+        await settled()
+
+    assert scene.observer.landings == [(POLICY, landing)]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from plimsoll.model.autoscalers.vertical_pod_autoscaler import VerticalPodAutoscaler
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.limit_range import LimitRange
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, PodAdded
 from plimsoll.testing.builders import a_pod
@@ -119,6 +121,44 @@ async def test_an_unreadable_one_is_named_and_what_is_learnt_counts() -> None:
     ((name, problem),) = scene.observer.skipped
     assert name == "default/shop"
     assert problem.startswith("cpu of target of container main cannot be read: '2 cores' is not a quantity")
+
+
+def limits(**fields: Any) -> ObjectAdded:
+    """The LimitRange of the namespace appears."""
+    limit = {"type": "Container", **fields}
+    document = {"metadata": {"name": "limits", "namespace": "default"}, "spec": {"limits": [limit]}}
+    return ObjectAdded(convert(LimitRange, document))
+
+
+async def test_a_default_that_was_raised_is_what_the_replacement_requests() -> None:
+    """The pod still has the earlier one; the record says with what the move was proven."""
+    scene = Scene()
+    scene.gone(web(1, "bad"))
+    note = {"kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu request for container main"}
+    for number in (1, 2):
+        pod = shop(number)
+        metadata = structs.replace(pod.metadata, annotations=note)
+        scene.tell(PodAdded(structs.replace(pod, metadata=metadata)))
+    scene.tell(limits(defaultRequest={"cpu": "2"}))
+    async with scene.running(a_policy(evictor={"minReplicas": 0}, limits={"perWorkload": "100%"})):
+        await scene.run()
+        await scene.clock.advance(2)
+        held = [pod for pods in scene.nominator.by_node.values() for pod in pods.values()]
+
+    assert [pod.requests["cpu"] for pod in held] == [2000]
+    assert scene.record["spec"]["provenWith"] == "cpu 2 (now 500m)"
+
+
+async def test_a_pod_that_would_not_be_created_again_stays() -> None:
+    """Until the LimitRange allows it."""
+    scene, held = await moved(limits(min={"cpu": "1"}))
+
+    assert (scene.evictor.evicted, held) == ([], [])
+    sentence = (
+        "its replacement would not be created: LimitRange default/limits would refuse it: minimum cpu usage"
+        " per Container is 1, but request is 500m (container main)"
+    )
+    assert set(refusals(scene)) == {sentence}
 
 
 async def test_a_recommendation_that_rises_before_the_eviction_stops_it() -> None:

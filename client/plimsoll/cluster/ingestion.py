@@ -29,6 +29,7 @@ from plimsoll.framework import (
 )
 from plimsoll.model.autoscalers.recommended_requests import Autoscalers
 from plimsoll.model.autoscalers.vertical_pod_autoscaler import VerticalPodAutoscaler
+from plimsoll.model.kinds.limit_range import LimitRange, LimitRanges
 from plimsoll.model.kinds.node import unreadable_of
 from plimsoll.model.kinds.objects import SHELVES
 from plimsoll.model.kinds.pod_group import PodGroup
@@ -292,6 +293,9 @@ class Mirror(PlacedPodsSubscriber):
                 self._is_change(old, new)
             elif isinstance(subject, VerticalPodAutoscaler):
                 self._set_autoscaler(old, new)
+            elif isinstance(subject, LimitRange):  # read for plans only
+                objects.ledger(LimitRanges).replace(old, new)
+                objects.budget_version += 1
             elif isinstance(subject, WatchedObject):
                 objects.ledger(WatchedObjects).replace(old, new)
                 objects.version += self._is_change(old, new)

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from plimsoll.model.autoscalers.vertical_pod_autoscaler import VerticalPodAutoscaler
+from plimsoll.model.kinds.limit_range import LimitRange
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.owned_group import OWNERS
 from plimsoll.model.kinds.pod import Pod
@@ -96,6 +97,7 @@ WATCHED = (
     WatchedResource("nodes", "/api/v1/nodes", Node),
     WatchedResource("pods", "/api/v1/pods", Pod),
     WatchedResource("namespaces", "/api/v1/namespaces", Namespace),
+    WatchedResource("limitranges", "/api/v1/limitranges", LimitRange),
     WatchedResource("services", "/api/v1/services", Service),
     WatchedResource("replicationcontrollers", "/api/v1/replicationcontrollers", ReplicationController),
     WatchedResource("replicasets", "/apis/apps/v1/replicasets", ReplicaSet),

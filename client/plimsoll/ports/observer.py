@@ -116,6 +116,9 @@ class Observer:
     def move_reversed(self, policy: str) -> None:
         """A move put a pod on a node from which a pod of the same owner was moved within the hour before."""
 
+    def forecast_placed(self, policy: str, landing: str) -> None:
+        """Another scheduler placed a replacement: on the expected node, an equal one, or another."""
+
     def usage_asked(self, source: str, result: str) -> None:
         """Usage was requested from the metrics API or a Prometheus: answered, refused or unanswered."""
 

@@ -93,6 +93,15 @@ class Record(Struct, frozen=True):
         return landed.node in (self.spec.target_node, *self.spec.equal_targets)
 
     @property
+    def landing(self) -> str:
+        """Where the replacement of a forecast is: ``expected``, ``equal`` or ``other``; "" if not known."""
+        if self.came_true is None:
+            return ""
+        landed = self.status.replacement
+        is_exact = landed is not None and landed.node == self.spec.target_node
+        return "expected" if is_exact else "equal" if self.came_true else "other"
+
+    @property
     def is_moving(self) -> bool:
         """Whether the pod leaves, or has been asked to."""
         return self.phase in MOVING

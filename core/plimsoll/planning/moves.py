@@ -245,6 +245,7 @@ class Move(Struct, frozen=True):
         surge: The rollout that moves the pod instead of an eviction, or None.
         renews: Whether its purpose is a fresh pod, so that the pod's own node is as good as another.
         load: Its effect on the load of both nodes, for a strategy that moves pods by load.
+        proven_with: What the replacement requests otherwise than the pod, as a clause; "" for nothing.
         equals: Other nodes with the target's score, sorted, at most ``MOST_EQUALS``; only for forecasts.
     """
 
@@ -269,6 +270,7 @@ class Move(Struct, frozen=True):
     renews: bool = False
     load: LoadChange | None = None
     equals: tuple[str, ...] = ()
+    proven_with: str = ""
 
 
 class Refused(Struct, frozen=True):

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from plimsoll.check.adoption import judged_adoption
+from plimsoll.check.clouds import judged_cloud
 from plimsoll.check.contact import contact
 from plimsoll.check.grants import granting
 from plimsoll.check.leaders import judged_leases, our_leases
@@ -82,7 +83,9 @@ def judged(found: Survey) -> Iterator[Finding]:
     namespaces = sorted({namespace for namespace, _ in our_leases(leases, ours)})
     yield from judged_adoption(found.adoption, documents, namespaces, leads=leads)
     seen = tuple(seen_programs(found.workloads, leases, found.reporters, found.now))
-    yield from judged_programs(seen, ProgramActivity.of(at_work(documents)), found.unread)
+    doing = ProgramActivity.of(at_work(documents))
+    yield from judged_programs(seen, doing, found.unread)
+    yield from judged_cloud(found.keys, seen, doing)
     yield from judged_pods(found.waiting, claims_of(documents), found.placed, leads=leads)
     yield from judged_keys(found.keys, found.workloads, documents)
 

@@ -71,6 +71,11 @@ REASONS: Mapping[str, ReasonMeaning] = MappingProxyType(
             "run more replicas, or set surge",
             "rebalancing/surges.md",
         ),
+        "LimitRange": ReasonMeaning(
+            "a LimitRange would refuse to create the pod again",
+            "change the LimitRange, or the requests and limits of the pod's owner",
+            REPLACEMENTS,
+        ),
         "LoadLimit": ReasonMeaning("the run would move too much load", _LIMIT, LOAD),
         "MendsNothing": ReasonMeaning(
             "the move would not mend what the strategy complains of", _WAIT, PLANNERS

@@ -17,6 +17,7 @@ from plimsoll.api.v1alpha1.annotations import APPROVED, PAUSE_REASON, PAUSED_BY,
 from plimsoll.cluster.partial_objects import decode_in_part
 from plimsoll.cluster.watched_resources import GROUP_OWNERS, OPTIONAL, WATCHED
 from plimsoll.devices.extended_resources import ANNOTATION as EXTENDED
+from plimsoll.model.autoscalers.limit_ranges import ANNOTATION as DEFAULTED
 from plimsoll.model.decoding import DecodeError
 from plimsoll.model.kinds.deployment import SURGED, Deployment, DeploymentSpec
 from plimsoll.model.kinds.metadata import ObjectMeta
@@ -47,6 +48,7 @@ ANNOTATIONS = tuple(
             APPROVED,
             BIND_COMPLETED,
             CLASS_ANNOTATION,
+            DEFAULTED,
             DURATION,
             EXTENDED,
             MIGRATED_PLUGINS,

@@ -71,6 +71,12 @@ class RebalancingMetrics(Observer):
             "Labeled by policy.",
             ["policy"],
         )
+        self.landings = counter(
+            "plimsoll_rebalancer_forecasts",
+            "Replacements that other schedulers placed. Labeled by policy and landing: expected; "
+            "equal, a node of the same score; other.",
+            ["policy", "landing"],
+        )
         self.sources = counter(
             "plimsoll_load_source_requests",
             "Lists and queries of actual usage. Labeled by source (KubernetesMetrics or Prometheus) and "
@@ -122,6 +128,8 @@ class RebalancingMetrics(Observer):
         """Count and time runs."""
         for each in RunResult:  # a rate needs the series before its first increase
             self.runs.labels(policy, each.value)
+        for landing in ("expected", "equal", "other"):
+            self.landings.labels(policy, landing)
         self.reversed.labels(policy)
         self.runs.labels(policy, result).inc()
         if result != RunResult.SKIPPED:
@@ -140,6 +148,10 @@ class RebalancingMetrics(Observer):
     def move_reversed(self, policy: str) -> None:
         """Count reversed moves."""
         self.reversed.labels(policy).inc()
+
+    def forecast_placed(self, policy: str, landing: str) -> None:
+        """Count replacements by where they landed."""
+        self.landings.labels(policy, landing).inc()
 
     def usage_asked(self, source: str, result: str) -> None:
         """Count requests for usage."""

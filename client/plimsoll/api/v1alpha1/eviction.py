@@ -132,6 +132,11 @@ class EvictionSpec(Resource):
         default=(),
         description="For a forecast: some of the nodes that scored as much as the target.",
     )
+    proven_with: Annotated[str, Field(max_length=1024)] | None = Field(
+        default=None,
+        description="Requests of the replacement that differ from those of the pod, such as cpu 2 (now "
+        "500m); the target is proven with them. Left out for none.",
+    )
     bundle: BundleReference | None = Field(
         default=None,
         description="The moves that this one stands and falls with; left out for one that stands alone.",

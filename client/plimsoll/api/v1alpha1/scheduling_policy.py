@@ -68,6 +68,20 @@ class MoveTotals(Resource):
     blocked: int = Field(default=0, ge=0, description="Moves that a budget stopped.")
     open: int = Field(default=0, ge=0, description="Moves that wait for approval or are under way.")
     predicted: int = Field(default=0, ge=0, description="Moves that the latest dry run predicts.")
+    forecasts: int = Field(
+        default=0, ge=0, description="Moves whose replacement another scheduler has placed."
+    )
+    forecast_hits: int = Field(
+        default=0,
+        ge=0,
+        description="Moves whose replacement another scheduler placed on the expected node or one as good.",
+    )
+    forecast_hit_percent: int | None = Field(
+        default=None,
+        ge=0,
+        le=100,
+        description="Percent of forecasts that came true, rounded down; left out below ten forecasts.",
+    )
 
 
 class RunOutcome(StrEnum):
@@ -213,6 +227,13 @@ class SchedulingPolicy(CustomResource):
             PrinterColumn("Reason", '.status.conditions[?(@.type=="Degraded")].reason', priority=1),
             PrinterColumn(
                 "Evicted", ".status.counts.evicted", "integer", "Evicted by the last run.", priority=1
+            ),
+            PrinterColumn(
+                "Forecast Hits",
+                ".status.totals.forecastHitPercent",
+                "integer",
+                "Percent of the replacements that other schedulers placed as expected.",
+                priority=1,
             ),
             PrinterColumn("Suspended", ".spec.suspend", "boolean", priority=1),
             PrinterColumn("Next Run", ".status.nextRunTime", priority=1),

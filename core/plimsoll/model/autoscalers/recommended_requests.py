@@ -5,7 +5,8 @@ policy for the container: first to the minimum, then to the maximum. Only cpu an
 the policy controls. With RequestsAndLimits, a limit keeps its proportion to the request, rounded down. Of
 several autoscalers of one controller the oldest counts; of equally old ones, that whose name sorts first.
 
-Differs: LimitRanges, the global caps of VPA's own flags, and its startup boost (alpha) are not read.
+Differs: what VPA caps to fit a LimitRange, the global caps of its own flags, and its startup boost (alpha)
+are not read.
 Source: kubernetes/autoscaler 068565c8, ``vertical-pod-autoscaler/pkg``: ``admission-controller``,
 ``utils/vpa``.
 """

@@ -1,8 +1,9 @@
-"""Says what admission will make of a replacement: webhooks, VerticalPodAutoscalers, injected containers.
+"""Says what admission will make of a replacement: webhooks, LimitRanges, VerticalPodAutoscalers.
 
 The pod template of a workload does not show what a replacement will request: a webhook may raise it. What the
-owner's newest pods request does, and so does the recommendation of a VerticalPodAutoscaler
-(:mod:`plimsoll.model.autoscalers.recommended_requests`). Neither needs a right to create pods.
+owner's newest pods request does, and so do the defaults of LimitRanges
+(:mod:`plimsoll.model.autoscalers.limit_ranges`) and the recommendation of a VerticalPodAutoscaler
+(:mod:`plimsoll.model.autoscalers.recommended_requests`). None needs a right to create pods.
 """
 
 from datetime import datetime
@@ -12,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from plimsoll.model.amounts import amount_text
+from plimsoll.model.autoscalers.limit_ranges import ANNOTATION, ranges_of, refusal, with_defaults
 from plimsoll.model.autoscalers.recommended_requests import recommended
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PodIndex
@@ -97,9 +99,9 @@ class AdmittedShapes(PodIndex):
 def as_admitted(pod: PodInfo, cluster: Cluster) -> PodInfo:
     """The pod with the containers that its replacement will have.
 
-    They are those of the owner's newest pod, if that requests more of anything, with the requests that a
-    VerticalPodAutoscaler recommends now. The recommendation comes second because admission applies it to
-    each new pod, whatever earlier ones were created with.
+    They are those of the owner's newest pod, if that requests more of anything, with the defaults that
+    LimitRanges set now and the requests that a VerticalPodAutoscaler recommends now. The recommendation comes
+    last because admission applies it to each new pod, whatever earlier ones were created with.
     """
     larger = cluster.index(AdmittedShapes).larger(pod)
     spec = pod.pod.spec
@@ -112,6 +114,9 @@ def as_admitted(pod: PodInfo, cluster: Cluster) -> PodInfo:
             resources=shown.resources,
             overhead=shown.overhead,
         )
+    ranges = ranges_of(pod.namespace, cluster.objects)
+    if larger is None and (ranges or ANNOTATION in pod.pod.metadata.annotations):
+        spec = with_defaults(pod.pod, ranges).spec
     containers = recommended(pod.pod, spec.containers, cluster.objects)
     if containers is not spec.containers:
         spec = msgspec.structs.replace(spec, containers=containers)
@@ -120,15 +125,21 @@ def as_admitted(pod: PodInfo, cluster: Cluster) -> PodInfo:
     return cluster.templates.info(msgspec.structs.replace(pod.pod, spec=spec), pod.stands_in_for)
 
 
+def inadmissible(pod: PodInfo, cluster: Cluster) -> str:
+    """Why the API server would refuse the pod's replacement, as a clause; "" if it would not."""
+    if not ranges_of(pod.namespace, cluster.objects):
+        return ""
+    return refusal(as_admitted(pod, cluster).pod, cluster.objects)
+
+
 def difference(pod: PodInfo, cluster: Cluster) -> str:
-    """What the replacement requests otherwise than the pod, as a clause; "" for nothing."""
+    """What the replacement requests otherwise than the pod, such as "cpu 2 (now 500m)"; "" for nothing."""
     new, old = as_admitted(pod, cluster).template.requests, pod.template.requests
     changed = sorted(name for name in {**new, **old} if new.get(name, 0) != old.get(name, 0))
-    said = [
+    return ", ".join(
         f"{name} {amount_text(name, new.get(name, 0))} (now {amount_text(name, old.get(name, 0))})"
         for name in changed
-    ]
-    return f"its replacement will request {', '.join(said)}" if said else ""
+    )
 
 
 def _owner(pod: PodInfo) -> tuple[str, str]:

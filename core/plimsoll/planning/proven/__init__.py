@@ -25,6 +25,7 @@ The order of the checks::
                        blocked_budget           its budget has not just blocked an eviction
                        fruitless_moves          moves of its owner have not just failed
                        moved_recently           it does not replace a pod that has just moved
+                       admission                no LimitRange refuses to create it again
                        load_of_pod              by load: it is measured, and its owner's share is not used up
                        known_scheduler          a known scheduler places the replacement
                        trusted_forecasts        enough earlier forecasts came true, if it is another scheduler

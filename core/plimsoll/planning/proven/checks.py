@@ -14,6 +14,7 @@ from plimsoll.engine.plugin_calls import called
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.plugin_answers import of_kind
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal
+from plimsoll.model.columns.admitted_shapes import inadmissible
 from plimsoll.planning.complaint_comparison import ProposedMove
 from plimsoll.planning.fork_schedulers import placing
 from plimsoll.planning.limits import LimitLevel, LimitReached, Workload
@@ -192,6 +193,14 @@ def moved_recently(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | 
     return Refusal("MovedRecently", "it replaced a pod that was moved within the last hour")
 
 
+def admission(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | None:
+    """No LimitRange refuses to create the pod again."""
+    if candidate.pod.pod.is_terminal:
+        return None
+    said = inadmissible(candidate.pod, plan.fork)
+    return Refusal("LimitRange", f"its replacement would not be created: {said}") if said else None
+
+
 def load_of_pod(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | None:
     """For a move by load: pod and node are measured, and neither owner nor run had enough such moves."""
     return plan.load.of_source(candidate.strategy, candidate.pod, candidate.node, candidate.workload)
@@ -282,6 +291,7 @@ POD_CHECKS: tuple[Check[CheckedCandidate], ...] = (
     blocked_budget,
     fruitless_moves,
     moved_recently,
+    admission,
     load_of_pod,
     known_scheduler,
     trusted_forecasts,

@@ -61,8 +61,9 @@ def prove(candidate: CheckedCandidate, plan: PlanBuilder) -> Move | Refusal:
     maximum = MAX_SCORE * sum(profile.weights.values())
     chosen = _target(candidate, ranking, maximum, plan, is_forecast=is_forecast)
     if isinstance(chosen, Refusal):
-        clause = difference(pod, plan.fork) if chosen.reason in NOT_FEASIBLE else ""
-        return replace(chosen, message=f"{chosen.message.removesuffix('.')}; {clause}") if clause else chosen
+        changed = difference(pod, plan.fork) if chosen.reason in NOT_FEASIBLE else ""
+        clause = f"; its replacement will request {changed}"
+        return replace(chosen, message=chosen.message.removesuffix(".") + clause) if changed else chosen
     total = ranking.total_of(chosen.target)
     own = None if chosen.target == candidate.node else ranking.total_of(candidate.node)
     return replace(
@@ -76,6 +77,7 @@ def prove(candidate: CheckedCandidate, plan: PlanBuilder) -> Move | Refusal:
         surge=candidate.surge,
         maximum=maximum,
         load=plan.load.change(strategy, pod, chosen.target),
+        proven_with=difference(pod, plan.fork),
         equals=tuple(each for each in ranking.best if each != chosen.target)[:MOST_EQUALS]
         if is_forecast and chosen.target in ranking.best
         else (),

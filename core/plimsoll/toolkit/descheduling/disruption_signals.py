@@ -5,7 +5,9 @@ are the only readers. A value that cannot be read protects, and the sentence say
 none of the rows but our own, as descheduler does not.
 
 Source: Karpenter 1.12 (``pkg/utils/pod/scheduling.go``, pull request 2874), cluster-autoscaler 1.36
-(``utils/drain``, ``utils/taints``), CAST AI's Evictor, Koordinator 1.8, descheduler v0.36, kured 1.21.
+(``utils/drain``, ``utils/taints``), CAST AI's Evictor, Koordinator 1.8, descheduler v0.36, kured 1.21, AWS
+Node Termination Handler 1.25 (``pkg/node``), Kueue 0.14 (``pkg/controller/jobs/pod``), and the documentation
+of AKS and GKE.
 Longer than 400 lines because the table and its only readers are one subject.
 """
 
@@ -117,6 +119,7 @@ NEVER = 2**31 - 1
 
 _DESCHEDULER, _KARPENTER, _AUTOSCALER = "descheduler", "Karpenter", "cluster-autoscaler"
 _CAST, _KOORDINATOR, _KURED = "CAST AI", "Koordinator", "kured"
+_NTH, _AKS, _GKE, _KUEUE = "AWS Node Termination Handler", "AKS", "GKE", "Kueue"
 _REMOVAL, _BETA = "autoscaling.cast.ai/removal-disabled", "beta.evictor.cast.ai/eviction-disabled"
 _KEEPS_NODE = "does not remove the node of the pod"
 _KEEPS = "does not remove the node"
@@ -158,6 +161,8 @@ SIGNALS: tuple[DisruptionSignal, ...] = (
          "any other number is a cost: pods of a lower one are moved first"),
     _Row("controller.kubernetes.io/pod-deletion-cost", Form.ANNOTATION, Bearer.POD, "Kubernetes",
          Reading.NUMBER, Effect.COST, "deletes cheap pods first when a ReplicaSet shrinks"),
+    _Row("kueue.x-k8s.io/managed", Form.LABEL, Bearer.POD, _KUEUE, Reading.TRUE, Effect.STAYS,
+         "holds back what replaces the pod until its queue has quota for it"),
     _Row("cluster-autoscaler.kubernetes.io/scale-down-disabled", Form.ANNOTATION, Bearer.NODE,
          _AUTOSCALER, Reading.TRUE, Effect.NOT_EMPTIED, _KEEPS),
     _Row("karpenter.sh/do-not-disrupt", Form.ANNOTATION, Bearer.NODE, _KARPENTER, Reading.TRUE,
@@ -176,6 +181,18 @@ SIGNALS: tuple[DisruptionSignal, ...] = (
          _DRAINS),
     _Row("karpenter.sh/disruption", Form.TAINT, Bearer.NODE, _KARPENTER, Reading.ANY, Effect.LEAVING,
          f"{_DRAINS} (until version 0.37)"),
+    _Row("aws-node-termination-handler/spot-itn", Form.TAINT, Bearer.NODE, _NTH, Reading.ANY,
+         Effect.LEAVING, "evicts the pods of a spot instance that is about to be interrupted"),
+    _Row("aws-node-termination-handler/scheduled-maintenance", Form.TAINT, Bearer.NODE, _NTH, Reading.ANY,
+         Effect.LEAVING, "evicts the pods of the node before the maintenance of its instance"),
+    _Row("aws-node-termination-handler/asg-lifecycle-termination", Form.TAINT, Bearer.NODE, _NTH, Reading.ANY,
+         Effect.LEAVING, "evicts the pods of a node that its Auto Scaling group removes"),
+    _Row("aws-node-termination-handler/rebalance-recommendation", Form.TAINT, Bearer.NODE, _NTH, Reading.ANY,
+         Effect.NO_TARGET, "places no pod on a spot instance that may be interrupted"),
+    _Row("cloud.google.com/impending-node-termination", Form.TAINT, Bearer.NODE, _GKE, Reading.ANY,
+         Effect.LEAVING, "ends the pods of a node that is about to be preempted or maintained"),
+    _Row("remediator.kubernetes.azure.com/unschedulable", Form.TAINT, Bearer.NODE, _AKS, Reading.ANY,
+         Effect.LEAVING, "evicts the pods of a node that is repaired, preempted or redeployed"),
     _Row("weave.works/kured-reboot-in-progress", Form.ANNOTATION, Bearer.NODE, _KURED, Reading.ANY,
          Effect.LEAVING, "evicts the pods of the node, and reboots it"),
     _Row("node.kubernetes.io/unschedulable", Form.TAINT, Bearer.NODE, "Kubernetes (kubectl drain, cordon)",

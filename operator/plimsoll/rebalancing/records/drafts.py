@@ -60,6 +60,7 @@ def spec_of(move: Move, policy: PolicyName, mode: Mode) -> EvictionSpec:
         purpose=Purpose.RESTART if move.renews else Purpose.MOVE,
         forecast=move.is_forecast,
         equal_targets=move.equals,
+        proven_with=move.proven_with[:REASON_LENGTH] or None,
         bundle=_bundle_of(move),
         gain=move.gain,
         surge=surge_reference(move.surge),

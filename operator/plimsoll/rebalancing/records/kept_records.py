@@ -17,6 +17,7 @@ class KeptRecords(Mapping[RecordKey, Record]):
         self._by_policy: dict[str, dict[RecordKey, Record]] = {}
         self._unfinished: dict[RecordKey, Record] = {}
         self._phases: dict[str, Counter[Phase | None]] = {}
+        self._forecasts: dict[str, Counter[bool]] = {}
 
     def __getitem__(self, key: RecordKey) -> Record:
         """The record of this key."""
@@ -72,9 +73,18 @@ class KeptRecords(Mapping[RecordKey, Record]):
         """How many records of a policy are in each phase, without victims of preemption."""
         return Counter(self._phases.get(policy))
 
+    def forecasts(self, policy: str) -> tuple[int, int]:
+        """How many replacements of a policy other schedulers have placed, and how many as expected."""
+        found = self._forecasts.get(policy, Counter())
+        return found.total(), found[True]
+
     def _count(self, record: Record, by: int) -> None:
-        if not is_victim(record):
-            self._phases.setdefault(record.spec.policy, Counter())[record.phase] += by
+        if is_victim(record):
+            return
+        policy, came_true = record.spec.policy, record.came_true
+        self._phases.setdefault(policy, Counter())[record.phase] += by
+        if came_true is not None:
+            self._forecasts.setdefault(policy, Counter())[came_true] += by
 
     def _leave(self, record: Record) -> None:
         policy = record.spec.policy
@@ -82,3 +92,4 @@ class KeptRecords(Mapping[RecordKey, Record]):
         if not self._by_policy[policy]:
             del self._by_policy[policy]
             self._phases.pop(policy, None)
+            self._forecasts.pop(policy, None)

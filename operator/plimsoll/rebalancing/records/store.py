@@ -387,6 +387,8 @@ class EvictionRecordStore:
         spec, latest = record.spec, record.status.transitions[-1]
         phase = str(latest.phase)
         self.observer.record_changed(spec.policy, spec.strategy, phase)
+        if record.landing and record.phase in (Phase.SETTLED, Phase.RETURNED, Phase.FAILED):
+            self.observer.forecast_placed(spec.policy, record.landing)
         if is_reversal(record, self.known.values()):
             self.observer.move_reversed(spec.policy)
         facts: dict[str, object] = {

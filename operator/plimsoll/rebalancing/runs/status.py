@@ -29,6 +29,7 @@ from plimsoll.load.states import LoadState
 from plimsoll.load.summary import LoadSummary
 from plimsoll.model.counted import agreeing, counted
 from plimsoll.model.names import PolicyName
+from plimsoll.planning.history import FEWEST_FORECASTS
 from plimsoll.planning.moves import EvictionPlan, Refused
 from plimsoll.policies.node_maintenance import PREFIX
 from plimsoll.policies.run_figures import optimisation_status, sentence_of
@@ -235,6 +236,7 @@ class RunReports:
     def _move_totals(self, name: str) -> MoveTotals:
         """The totals of a policy's records, without victims of preemption."""
         phases = self.keeper.known.phases(name)
+        placed, hits = self.keeper.known.forecasts(name)
         return MoveTotals(
             moved=phases[Phase.SETTLED],
             returned=phases[Phase.RETURNED],
@@ -242,6 +244,9 @@ class RunReports:
             blocked=phases[Phase.BLOCKED],
             open=sum(phases[phase] for phase in OPEN),
             predicted=phases[Phase.PREDICTED],
+            forecasts=placed,
+            forecast_hits=hits,
+            forecast_hit_percent=100 * hits // placed if placed >= FEWEST_FORECASTS else None,
         )
 
 

@@ -32,6 +32,7 @@ class RememberingObserver(Observer):
         heard: Collections about which the server sent an event, in order.
         runs: Policy, result and seconds of each finished run.
         reversals: Policies whose moves reversed others.
+        landings: Policies of moves whose replacement another scheduler placed, with where.
         asked: Queried sources of usage, with the result.
         forecasts: Resources for which a moved pod was measured, with the error of its forecast.
     """
@@ -42,12 +43,17 @@ class RememberingObserver(Observer):
         self.heard: list[str] = []
         self.runs: list[tuple[str, str, float]] = []
         self.reversals: list[str] = []
+        self.landings: list[tuple[str, str]] = []
         self.asked: list[tuple[str, str]] = []
         self.forecasts: list[tuple[str, float]] = []
 
     def move_reversed(self, policy: str) -> None:
         """Record the policy."""
         self.reversals.append(policy)
+
+    def forecast_placed(self, policy: str, landing: str) -> None:
+        """Record the policy and where the replacement landed."""
+        self.landings.append((policy, landing))
 
     def forecast_checked(self, resource: str, error: float) -> None:
         """Record the resource and the error."""
