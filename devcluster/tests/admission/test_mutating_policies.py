@@ -253,7 +253,10 @@ async def test_parameters_that_are_missing(client: Client, action: str, policy: 
         ),
         (
             patched('[JSONPatch{op: "remove", path: "/spec/nothing"}]'),
-            "JSON Patch: the path /spec/nothing does not exist",
+            (
+                "JSON Patch: error in remove for path: '/spec/nothing': "
+                "Unable to remove nonexistent key: nothing: missing value"
+            ),
         ),
     ],
 )

@@ -206,7 +206,7 @@ async def test_a_webhook_is_asked_as_kube_apiserver_asks(client: Client, hooks: 
     }
     assert (update["operation"], update["dryRun"]) == ("UPDATE", True)
     assert (update["oldObject"]["data"], update["object"]["data"]) == ({"a": "1"}, {"a": "2"})
-    assert update["options"]["kind"] == "PatchOptions"
+    assert update["options"]["kind"] == "UpdateOptions"
     assert (delete["operation"], delete["object"]) == ("DELETE", None)
     assert delete["oldObject"]["data"] == {"a": "1"}
     assert delete["options"] == {
@@ -223,7 +223,8 @@ async def test_a_webhook_is_asked_as_kube_apiserver_asks(client: Client, hooks: 
         ({"rules": rules("configmaps", group="apps")}, False),
         ({"rules": rules("*")}, True),
         ({"rules": rules("*/*")}, True),
-        ({"rules": rules("configmaps/*")}, False),
+        ({"rules": rules("configmaps/*")}, True),
+        ({"rules": rules("configmaps/status")}, False),
         ({"rules": rules("*", scope="Cluster")}, False),
         ({"rules": rules("*", scope="Namespaced")}, True),
         ({"rules": []}, False),
@@ -294,7 +295,7 @@ async def test_another_version_of_a_kind_is_asked_in_the_version_of_the_rule(
 async def test_subresources_are_asked_about_with_their_own_objects(
     cluster: DevCluster, client: Client, hooks: Hooks
 ) -> None:
-    every = [*rules("pods/*"), *rules("deployments/*", group="apps")]
+    every = [*rules("pods/binding", "pods/eviction"), *rules("deployments/scale", group="apps")]
     await client.configure(VALIDATING, hooks.hook(rules=every))
     deployment = a_deployment()
     await client.made(DEPLOYMENTS, deployment)
@@ -504,7 +505,8 @@ async def test_a_collection_is_deleted_one_by_one_and_shown_whole(client: Client
     code, deleted = await client.send("DELETE", f"{CONFIG_MAPS}?labelSelector=app=web")
 
     assert (code, [one["metadata"]["name"] for one in deleted["items"]]) == (200, ["a", "b", "c"])
-    assert [one["name"] for one in hooks.asked] == ["a", "b", "c"]
+    assert [one["oldObject"]["metadata"]["name"] for one in hooks.asked] == ["a", "b", "c"]
+    assert not any("name" in one for one in hooks.asked)
     assert (await client.send("GET", CONFIG_MAPS))[1]["items"] == []
 
 

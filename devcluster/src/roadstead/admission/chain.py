@@ -5,7 +5,7 @@ Source: apiserver v1.36 ``pkg/admission/reinvocation.go``, ``plugin/{webhook,pol
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -48,6 +48,53 @@ class Validating(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class _Run:
+    """The mutations of one step for one write, which run once, and some of them once more.
+
+    Attributes:
+        mutations: in order.
+        has_changed: whether one has changed the object.
+    """
+
+    mutations: Sequence[Mutation]
+    has_changed: bool = False
+    _ran: set[int] = field(default_factory=set)  # those that may run again
+    _again: set[int] = field(default_factory=set)  # those after which the object has changed
+    _last: Obj | None = None
+
+    def first(self, attempt: Attempt) -> Attempt:
+        """The write after all mutations."""
+        return self._after(attempt, range(len(self.mutations)))
+
+    def second(self, attempt: Attempt) -> Attempt:
+        """The write after those that must run again; one that changes the object makes others run, too."""
+        if attempt.obj != self._last:
+            self._mark()
+        return self._after(attempt, None)
+
+    def _after(self, attempt: Attempt, chosen: range | None) -> Attempt:
+        for index, one in enumerate(self.mutations):
+            if index not in (self._again if chosen is None else chosen):
+                continue
+            changed = one.applied(attempt)
+            if changed is None:
+                continue
+            if changed.obj != attempt.obj:
+                self._mark()
+                self.has_changed = True
+            attempt = changed
+            if one.repeats:
+                self._ran.add(index)
+        self._last = attempt.obj
+        return attempt
+
+    def _mark(self) -> None:
+        """Let all that have run before a change run again."""
+        self._again |= self._ran
+        self._ran.clear()
+
+
 @dataclass(frozen=True, slots=True)
 class AdmissionChain:
     """All steps of a server."""
@@ -58,24 +105,12 @@ class AdmissionChain:
     def mutated(self, attempt: Attempt) -> Obj | None:
         """As of ``Admission``."""
         first = attempt.obj
-        ran: list[tuple[int, Mutation]] = []
-        last_change = -1  # the index in ran of the last one that has changed the object
-        for number, step in enumerate(self.mutating):
-            for one in step.mutations(attempt):
-                changed = one.applied(attempt)
-                if changed is None:
-                    continue
-                if changed.obj != attempt.obj:
-                    last_change = len(ran)
-                attempt = changed
-                ran.append((number, one))
-        by: int | None = None  # the step that has changed the object again
-        for index, (number, one) in enumerate(ran):
-            if one.repeats and (index < last_change or (by is not None and by < number)):
-                changed = one.applied(attempt)
-                if changed is not None:
-                    by = number if changed.obj != attempt.obj and by is None else by
-                    attempt = changed
+        runs = [_Run(list(step.mutations(attempt))) for step in self.mutating]
+        for run in runs:
+            attempt = run.first(attempt)
+        if any(run.has_changed for run in runs):
+            for run in runs:
+                attempt = run.second(attempt)
         return None if attempt.obj == first else attempt.obj
 
     def validated(self, attempt: Attempt) -> None:

@@ -34,10 +34,14 @@ class ParamsError(Exception):
     """The parameters of a binding cannot be read, or are missing."""
 
 
+def is_exempt(attempt: Attempt) -> bool:
+    """Whether neither policies nor webhooks may concern a write."""
+    return attempt.resource.group == GROUP and attempt.resource.plural in _EXCLUDED_PLURALS
+
+
 def is_excluded(attempt: Attempt) -> bool:
     """Whether no policy may concern a write."""
-    resource = attempt.resource
-    return resource.ephemeral or (resource.group == GROUP and resource.plural in _EXCLUDED_PLURALS)
+    return attempt.resource.ephemeral or is_exempt(attempt)
 
 
 def namespace_of(api: Api, attempt: Attempt) -> Obj | None:
@@ -115,7 +119,10 @@ def kind_of(api: Api, attempt: Attempt) -> tuple[Kind, Resource]:
 
 
 def _selects(selector: Obj, obj: Obj) -> bool:
-    return matches_labels(selector_requirements(selector) or (), obj["metadata"].get("labels") or {})
+    meta = obj.get("metadata")  # options of a connection have none, and no selector selects them
+    return meta is not None and matches_labels(
+        selector_requirements(selector) or (), meta.get("labels") or {}
+    )
 
 
 def _matches_rule(rule: Mapping[str, Any], attempt: Attempt) -> bool:
@@ -133,11 +140,9 @@ def _matches_rule(rule: Mapping[str, Any], attempt: Attempt) -> bool:
 
 
 def _names(pattern: str, plural: str, subresource: str) -> bool:
-    """Whether a rule's resource, such as "pods", "pods/*" or "*/scale", names one."""
+    """Whether a rule's resource names one: "pods", "pods/*" (pods themselves, too), "*/scale"."""
     whole, _, sub = pattern.partition("/")
-    return whole in ("*", plural) and (
-        sub == subresource or (sub == "*" and (whole == "*" or bool(subresource)))
-    )
+    return whole in ("*", plural) and sub in ("*", subresource)
 
 
 def _has(allowed: list[str] | None, value: str) -> bool:
@@ -220,5 +225,5 @@ def request_of(attempt: Attempt) -> Obj:
         "operation": attempt.operation,
         "userInfo": attempt.user,
         "dryRun": attempt.dry_run,
-        "options": attempt.options,
+        "options": None if attempt.operation == "CONNECT" else attempt.options,
     }

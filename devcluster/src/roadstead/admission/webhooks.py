@@ -11,10 +11,8 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
-import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import orjson
 
@@ -22,15 +20,17 @@ from roadstead.admission.expressions import Evaluation, FailedError
 from roadstead.admission.matching import (
     GROUP,
     in_version,
-    is_excluded,
+    is_exempt,
     kind_of,
     known_of,
     namespace_of,
     request_of,
     seen,
 )
+from roadstead.schemas.schemas import go_type
 from roadstead.store import patches
 from roadstead.store.progress import Question
+from roadstead.store.webhook_addresses import UnreachableError, address_of
 from roadstead.values.copies import copied
 from roadstead.values.status_errors import StatusError, forbidden
 
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 MUTATING = f"mutatingwebhookconfigurations.{GROUP}"
 VALIDATING = f"validatingwebhookconfigurations.{GROUP}"
-#: On a Service: the port on loopback where the webhook listens.
-LOOPBACK_PORT = "roadstead.test/loopback-port"
 _VERSIONS = ("v1", "v1beta1")
 
 
@@ -99,7 +97,7 @@ class ValidatingWebhooks:
 
 
 def _webhooks(api: Api, configurations: str, attempt: Attempt) -> Iterator[Webhook]:
-    if attempt.progress is None or is_excluded(attempt):
+    if attempt.progress is None or is_exempt(attempt):
         return
     if not api.store.collection(configurations).entries:
         return
@@ -154,12 +152,32 @@ class Webhook:
         kind, resource = kind_of(self.api, found)
         try:
             changed = patches.json_patch(copied(found.obj), operations)
+            self._check_kind(changed, found.obj)
             changed, _ = kind.decode(changed, resource)
         except StatusError as error:
             raise _internal(error.message.rpartition("our request: ")[2]) from error
+        if "metadata" not in found.obj:  # options of a connection
+            changed.pop("metadata", None)
         kind.default(changed)
         obj = in_version(self.api, dataclasses.replace(found, obj=changed), attempt.resource).obj
         return dataclasses.replace(attempt, obj=obj)
+
+    def _check_kind(self, changed: Any, before: Obj) -> None:
+        """Raise 500 for a patch that makes an object of another kind or version."""
+        given = (
+            [changed.get(key) for key in ("apiVersion", "kind")]
+            if isinstance(changed, dict)
+            else [None, None]
+        )
+        if not any(given) or given == [before.get("apiVersion"), before.get("kind")]:
+            return
+        version, kind = given
+        if self.api.registry.of_kind(str(version), str(kind)) is not None:
+            raise StatusError(500, "", f"the patch makes a {kind} of a {before.get('kind')}")
+        scheme = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"
+        raise StatusError(
+            500, "", f'no kind "{kind}" is registered for version "{version}" in scheme "{scheme}"'
+        )
 
     def seen(self, attempt: Attempt) -> Attempt | None:
         """The write in the version that the webhook is sent; None where it does not concern the webhook.
@@ -186,7 +204,8 @@ class Webhook:
             return found
         if hook["failurePolicy"] == "Ignore":
             return None
-        text = faults[0] if len(faults) == 1 else f"[{', '.join(dict.fromkeys(faults))}]"
+        faults = list(dict.fromkeys(faults))
+        text = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
         raise forbidden(attempt.resource, attempt.name, text)
 
     def question(self, attempt: Attempt) -> Question:
@@ -197,12 +216,11 @@ class Webhook:
         """
         hook = self.hook
         client = hook["clientConfig"]
-        url, port = _cleaned(client.get("url") or ""), 0
         version = next(one for one in hook["admissionReviewVersions"] if one in _VERSIONS)
-        if (service := client.get("service")) is not None:
-            host = f"{service['name']}.{service['namespace']}.svc:{service['port']}"
-            url = _cleaned(f"https://{host}{service.get('path') or ''}")
-            port = self._port(service, url)
+        try:
+            url, port = address_of(self.api, client, hook["timeoutSeconds"])
+        except UnreachableError as error:
+            raise _UncalledError(f"failed to call webhook: {error}") from error
         shown = {key: value for key, value in request_of(attempt).items() if value != "" or key == "name"}
         if not shown["name"]:
             del shown["name"]
@@ -215,24 +233,6 @@ class Webhook:
             version,
             self.mutating,
             orjson.dumps(request),
-        )
-
-    def _port(self, service: Obj, url: str) -> int:
-        """The port on loopback that a Service means.
-
-        Raises:
-            _UncalledError: it names no port.
-        """
-        name = service["name"]
-        found = self.api.find("services", service["namespace"], name)
-        text = ((found or {"metadata": {}})["metadata"].get("annotations") or {}).get(LOOPBACK_PORT, "")
-        if text.isdigit():
-            return int(text)
-        why = (
-            f'service "{name}" not found' if found is None else f'no endpoints available for service "{name}"'
-        )
-        raise _UncalledError(
-            f'failed to call webhook: Post "{url}?timeout={self.hook["timeoutSeconds"]}s": {why}'
         )
 
     def response(self, asked: Question | _UncalledError, attempt: Attempt) -> Obj:
@@ -271,22 +271,21 @@ class Webhook:
         if not response.get("patch"):
             return []
         try:
-            operations = json.loads(base64.b64decode(response["patch"], validate=True))
-        except (ValueError, TypeError) as error:
-            operations = error
-        if isinstance(operations, list):
-            return operations
+            operations = json.loads(base64.b64decode(response["patch"]))
+            if isinstance(operations, list):
+                return operations
+            fault = f"json: cannot unmarshal {go_type(operations)} into Go value of type jsonpatch.Patch"
+        except json.JSONDecodeError as error:
+            sign = error.doc[error.pos : error.pos + 1]
+            fault = (
+                f"invalid character '{sign}' looking for beginning of value"
+                if sign
+                else "unexpected end of JSON input"
+            )
         if self.hook["failurePolicy"] == "Ignore":
             return []
-        why = f"received undecodable patch in webhook response: {operations}"
+        why = f"received undecodable patch in webhook response: {fault}"
         raise _internal(f'failed calling webhook "{self.hook["name"]}": {why}')
-
-
-def _cleaned(url: str) -> str:
-    """A URL as client-go calls it: without empty steps in the path, which Go's servers redirect."""
-    found = urlsplit(url)
-    path = posixpath.normpath(f"/{found.path.lstrip('/')}")
-    return found._replace(path=path).geturl()
 
 
 def _internal(why: str) -> StatusError:

@@ -241,10 +241,6 @@ def _conversion_causes(spec: Obj) -> Causes:
     if strategy != "Webhook":
         return [not_supported(f"{at}.strategy", strategy, ("None", "Webhook"))]
     causes = []
-    used = {one.get("name") for one in spec.get("versions") or () if one.get("served") or one.get("storage")}
-    if len(used) > 1:  # with one version, there is nothing to convert
-        text = "this server calls no webhooks that convert between versions; use None, or serve one version"
-        causes.append(invalid(f"{at}.strategy", strategy, text))
     if client is None:
         causes.append(required(f"{at}.webhookClientConfig", "required when strategy is set to Webhook"))
     else:

@@ -174,10 +174,14 @@ class CustomKind(Kind):
 
     def default(self, obj: Obj) -> None:
         """Drop unknown fields and nulls, fill in defaults."""
+        self.coerce(obj)
+        structural.fill_defaults(obj, self.version(obj).schema)
+
+    def coerce(self, obj: Obj) -> None:
+        """Drop unknown fields and nulls."""
         schema = self.version(obj).schema
         structural.prune(obj, schema)
         structural.drop_nulls(obj, schema)
-        structural.fill_defaults(obj, schema)
 
     def prepare_create(self, obj: Obj) -> None:
         """Drop status if it has a subresource."""

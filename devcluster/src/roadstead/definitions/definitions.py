@@ -13,9 +13,9 @@ import re
 from typing import TYPE_CHECKING
 
 from roadstead.definitions.checks import definition_causes, definition_update_causes
+from roadstead.definitions.conversion import Conversion
 from roadstead.definitions.custom_kind import CustomKind
 from roadstead.kinds.kind import StatusKind
-from roadstead.schemas import structural
 from roadstead.store.store import Change, Entry
 from roadstead.values.copies import copied
 from roadstead.values.resources import ALL_VERBS, SCALE, STATUS, Resource
@@ -229,6 +229,7 @@ class Definitions:
         api, key = self._api, key_of(definition)
         api.registry.remove(key)
         api.kinds[key] = kind = CustomKind(definition)
+        api.converters[key] = Conversion(api, definition)
         for position, resource in enumerate(resources_of(definition)):
             api.registry.add(resource, preferred=position == 0)
         self._renew(key, kind)
@@ -240,11 +241,8 @@ class Definitions:
         """Prune and default stored objects by the current schema; their resourceVersions stay."""
         collection = self._api.store.collection(key)
         for name, entry in list(collection.entries.items()):
-            schema = kind.version(entry.obj).schema
             obj = copied(entry.obj)
-            structural.prune(obj, schema)
-            structural.drop_nulls(obj, schema)
-            structural.fill_defaults(obj, schema)
+            kind.default(obj)
             if obj != entry.obj:
                 collection.put(name, Entry(obj, entry.revision))
             else:
@@ -254,6 +252,7 @@ class Definitions:
         key = key_of(definition)
         self._api.registry.remove(key)
         self._api.kinds.pop(key, None)
+        self._api.converters.pop(key, None)
         self._api.store.forget(key)
         self._watched.discard(key)
 

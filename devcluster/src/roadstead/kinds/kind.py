@@ -138,6 +138,9 @@ class Kind:
     def default(self, obj: Obj) -> None:
         """Set defaults; also applied to the result of an update."""
 
+    def coerce(self, obj: Obj) -> None:
+        """Drop what an object has from another version that it was converted from."""
+
     def prepare_create(self, obj: Obj) -> None:
         """Reset fields that clients must not set, such as status."""
 

@@ -54,7 +54,8 @@ class Node:
 ANY: Final = Node()
 
 
-def _go_type(value: Any) -> str:
+def go_type(value: Any) -> str:
+    """The type of a JSON value in the words of Go's decoder."""
     match value:
         case bool():
             return "bool"
@@ -96,7 +97,7 @@ class Scalar(Node):
     def taken(self, value: Any, strays: list[str]) -> Any:  # noqa: ARG002 - a scalar has no fields
         """As in ``Node``."""
         if type(value) not in self.types:
-            raise MismatchError(f"cannot unmarshal {_go_type(value)} into Go value of type {self.name}")
+            raise MismatchError(f"cannot unmarshal {go_type(value)} into Go value of type {self.name}")
         if value == self.omits and self.omits is not None:
             return ABSENT
         if self.convert is not None:
@@ -169,7 +170,7 @@ class Struct(Node):
     def taken(self, value: Any, strays: list[str]) -> Any:
         """As in ``Node``."""
         if type(value) is not dict:
-            raise MismatchError(f"cannot unmarshal {_go_type(value)} into Go value of type {self.name}")
+            raise MismatchError(f"cannot unmarshal {go_type(value)} into Go value of type {self.name}")
         fields, result = self.fields, {}
         for key, item in value.items():
             node = fields.get(key)
@@ -205,7 +206,7 @@ class Mapping(Node):
     def taken(self, value: Any, strays: list[str]) -> Any:
         """As in ``Node``."""
         if type(value) is not dict:
-            raise MismatchError(f"cannot unmarshal {_go_type(value)} into Go value of type map")
+            raise MismatchError(f"cannot unmarshal {go_type(value)} into Go value of type map")
         node, result = self.values, {}
         for key, item in value.items():
             before = len(strays)
@@ -254,7 +255,7 @@ class Array(Node):
     def taken(self, value: Any, strays: list[str]) -> Any:
         """As in ``Node``."""
         if type(value) is not list:
-            raise MismatchError(f"cannot unmarshal {_go_type(value)} into Go value of type array")
+            raise MismatchError(f"cannot unmarshal {go_type(value)} into Go value of type array")
         node, result = self.items, []
         for index, item in enumerate(value):
             before = len(strays)

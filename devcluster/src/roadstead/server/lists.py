@@ -208,14 +208,14 @@ def page(api: Api, resource: Resource, namespace: str | None, options: ListOptio
                 else f"The resourceVersion for the provided list is too old: {revision}."
             )
         entries = _as_of(api, resource, namespace, revision, after)
-    found = entries if chosen is None else [entry for entry in entries if chosen(entry.obj)]
+    found = api.selected(resource, entries, chosen)
     if not limit or len(found) <= limit:
-        return Page([api.served(resource, entry) for entry in found], revision)
+        return Page(api.all_served(resource, found), revision)
     part = found[:limit]
     meta = part[-1].obj["metadata"]
     token = _write_token(revision, (meta.get("namespace", ""), meta["name"]))
     remaining = len(found) - limit if chosen is None else None
-    return Page([api.served(resource, entry) for entry in part], revision, token, remaining)
+    return Page(api.all_served(resource, part), revision, token, remaining)
 
 
 def _as_of(

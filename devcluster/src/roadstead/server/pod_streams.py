@@ -39,8 +39,8 @@ _STDIN, _STDOUT, _STDERR, _STATUS = range(4)
 _NOT_FOUND = 127
 
 
-async def streamed(api: Api, request: web.BaseRequest) -> web.StreamResponse | None:
-    """The log of a pod, or the session of a command; None if the path is neither.
+async def streamed(api: Api, request: web.BaseRequest, options: Obj) -> web.StreamResponse | None:
+    """The log of a pod, or the session of a command, with its PodExecOptions; None if the path is neither.
 
     Raises:
         StatusError: 404 without the pod, 400 for a container that does not exist or does not run.
@@ -53,7 +53,7 @@ async def streamed(api: Api, request: web.BaseRequest) -> web.StreamResponse | N
     pod = api.entry(resource, namespace, name).obj
     if found[3] == "log":
         return await _log(api, request, pod)
-    return await _exec(request, pod)
+    return await _exec(request, pod, options)
 
 
 def _container(pod: Obj, wanted: str) -> str:
@@ -101,7 +101,9 @@ def _text(pod: Obj, container: str) -> str:
 async def _log(api: Api, request: web.BaseRequest, pod: Obj) -> web.StreamResponse:
     container = _container(pod, request.query.get("container", ""))
     _check_started(pod, container)
-    sent = _text(pod, container) if pod["spec"].get("nodeName") else ""
+    if not pod["spec"].get("nodeName"):
+        return web.Response(status=204)
+    sent = _text(pod, container)
     lines = sent.splitlines(keepends=True)
     if (tail := request.query.get("tailLines")) is not None:
         lines = lines[len(lines) - int(tail) :] if int(tail) else []
@@ -166,8 +168,8 @@ def _result(pod: Obj, command: str) -> Obj:
     return {"stdout": result} if isinstance(result, str) else dict(result)
 
 
-async def _exec(request: web.BaseRequest, pod: Obj) -> web.StreamResponse:
-    container = _container(pod, request.query.get("container", ""))
+async def _exec(request: web.BaseRequest, pod: Obj, options: Obj) -> web.StreamResponse:
+    container = _container(pod, options.get("container", ""))
     name = pod["metadata"]["name"]
     if not pod["spec"].get("nodeName"):
         raise bad_request(f"pod {name} does not have a host assigned")
@@ -175,7 +177,7 @@ async def _exec(request: web.BaseRequest, pod: Obj) -> web.StreamResponse:
         message = "cannot exec into a container in a completed pod; current phase is "
         raise bad_request(message + pod["status"]["phase"])
     _check_started(pod, container)
-    command = " ".join(request.query.getall("command", []))
+    command = " ".join(options.get("command") or [])
     if not command:
         raise bad_request("you must specify at least 1 command for the container")
     if request.headers.get("Upgrade", "").lower() != "websocket":
@@ -183,7 +185,7 @@ async def _exec(request: web.BaseRequest, pod: Obj) -> web.StreamResponse:
     socket = web.WebSocketResponse(protocols=_PROTOCOLS)
     await socket.prepare(request)
     result = _result(pod, command)
-    if request.query.get("stdin") == "true":
+    if options.get("stdin"):
         await _read_input(socket)
     for channel, stream in ((_STDOUT, "stdout"), (_STDERR, "stderr")):
         if result.get(stream):

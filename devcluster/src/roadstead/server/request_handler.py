@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from roadstead.server.lists import Page, flag, list_options, page, too_large
 from roadstead.server.paths import Target, target
 from roadstead.server.renderers import Documents, TableRenderer
 from roadstead.server.watches import Watcher
+from roadstead.server.webhook_calls import WebhookCaller
 from roadstead.server.write_requests import SentRequest, WriteResult, success
 from roadstead.store.progress import Unanswered
 from roadstead.store.store import Entry
@@ -111,6 +113,7 @@ class RequestHandler:
         authorizer: RoleBased | None = None,
     ) -> None:
         self.api = api
+        self.webhooks = WebhookCaller(api)
         self.tables = tables
         self.documents = list(documents)
         self._actions = dict(actions or {})
@@ -143,7 +146,7 @@ class RequestHandler:
         """Respond to an authenticated request other than a watch; a rejection becomes a Status.
 
         Raises:
-            Unanswered: a write waits for webhooks.
+            Unanswered: it waits for webhooks.
         """
         try:
             return self._answer(request)
@@ -175,7 +178,7 @@ class RequestHandler:
             render = partial_of(form.version)
         elif form.shape == "Table" and self.tables is not None:
             render = self._table_rows(found.resource, form, query)
-        return Watcher(self.api, found.resource, found.namespace, options, render)
+        return Watcher(self.api, found.resource, found.namespace, options, render, self.webhooks.run)
 
     def _target(self, path: str) -> Target | None:
         """The resource, with object and subresource, that a path names; None for another document."""
@@ -349,10 +352,30 @@ class RequestHandler:
 
 
 def _with_warnings(response: web.Response, warnings: Sequence[str]) -> web.Response:
-    for warning in dict.fromkeys(warnings):
-        text = f"299 - {orjson.dumps(warning).decode()}"
-        response.headers.add("Warning", text.replace("\n", " "))
+    for warning in _shortened([one for one in dict.fromkeys(warnings) if one]):
+        if not _CONTROL.search(warning):
+            response.headers.add("Warning", f"299 - {orjson.dumps(warning).decode()}")
     return response
+
+
+#: Characters of all warnings of an answer together, and of each as soon as they are more.
+_ALL_WARNINGS, _ONE_WARNING = 4096, 256
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def _shortened(warnings: Sequence[str]) -> list[str]:
+    """The warnings that fit into an answer.
+
+    Source: apiserver v1.36 ``pkg/endpoints/filters/warning.go``.
+    """
+    if sum(map(len, warnings)) <= _ALL_WARNINGS:
+        return [*warnings]
+    shown: list[str] = []
+    for warning in warnings:
+        if sum(map(len, shown)) >= _ALL_WARNINGS:
+            break
+        shown.append(warning[:_ONE_WARNING])
+    return shown
 
 
 def _render(value: Any, form: Form, status: int = 200) -> web.Response:

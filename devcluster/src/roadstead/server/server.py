@@ -11,16 +11,18 @@ import orjson
 from aiohttp import web
 
 from roadstead.server.bodies.content_negotiation import JSON
+from roadstead.server.connections import check_host, connection
 from roadstead.server.fault_injection import Faults
 from roadstead.server.pod_proxy import proxied
 from roadstead.server.pod_streams import streamed
 from roadstead.server.request_handler import Request, RequestHandler, failure, refusal
-from roadstead.server.webhook_calls import WebhookCaller
 from roadstead.values.status_errors import StatusError
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator
+
+    from roadstead.values.resources import Obj
 
 #: A client's protocol.
 Connected = TypeVar("Connected", bound=asyncio.BaseProtocol)
@@ -62,7 +64,7 @@ class Server:
     def __init__(self, handler: RequestHandler) -> None:
         self.handler = handler
         self.faults = Faults(handler.api)
-        self.webhooks = WebhookCaller(handler.api)
+        self.webhooks = handler.webhooks
         self._runner: web.ServerRunner | None = None
         self.url = ""
 
@@ -134,14 +136,20 @@ class Server:
         path = request.path
         try:
             self.handler.authorize(request.method, path, request.query_string, request.headers)
-            if "/pods/" in path and (stream := await streamed(self.handler.api, request)) is not None:
-                return stream
+            options: Obj = {}
+            if "/pods/" in path:
+                user = self.handler.identities.user(request.headers)
+                if (ask := connection(self.handler.api, request, user)) is not None:
+                    options = await self.webhooks.run(ask)
+                    check_host(self.handler.api, request)
+                if (stream := await streamed(self.handler.api, request, options)) is not None:
+                    return stream
             if "/proxy" in path and (passed_on := await proxied(self.handler.api, request)) is not None:
                 return passed_on
             body = b""
             if request.method != "GET":
                 body = await _body(request)
-            elif (watch := self.watch(request)) is not None:
+            elif (watch := await self.webhooks.run(lambda: self.watch(request))) is not None:
                 return await _watched(request, watch, self.faults)
             read = Request(request.method, path, request.query_string, request.headers, body)
             return await self.webhooks.run(lambda: self.answered(request, read))

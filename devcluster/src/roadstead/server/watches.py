@@ -7,6 +7,7 @@ and shared. As upstream, a watcher that does not read is closed when its queue i
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -17,12 +18,14 @@ from roadstead.store.store import Change, Entry, event_line
 from roadstead.values.status_errors import StatusError, expired
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from roadstead.server.lists import ListOptions
     from roadstead.store.api import Api
-    from roadstead.store.store import Collection
+    from roadstead.store.store import Collection, EventType
     from roadstead.values.resources import Obj, Resource
+
+    Runner = Callable[[Callable[[], bytes]], Awaitable[bytes]]
 
 #: Seconds between bookmarks, and seconds from the last bookmark to the end of a watch.
 BOOKMARK_SECONDS = 60.0
@@ -31,12 +34,19 @@ LAST_BOOKMARK_SECONDS = 2.0
 DEFAULT_TIMEOUT_SECONDS = 1800.0
 #: Minimum seconds between two writes to one watcher; lines that come sooner are sent together.
 PAUSE_SECONDS = 0.01
+#: Seconds until an object is converted again that a webhook could not convert.
+RETRY_SECONDS = 1.0
 #: Initial objects of a watch per write to the client.
 INITIAL = 200
 #: Lines that a slow reader may lag behind.
 BACKLOG = 200_000
 
 INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
+
+
+async def _unasked(lines: Callable[[], bytes]) -> bytes:
+    """Run what asks no webhook."""
+    return lines()
 
 
 class Watcher:
@@ -48,9 +58,12 @@ class Watcher:
         namespace: the namespace; None for all.
         options: version, selectors, bookmarks, timeout.
         render: transforms an object into the requested form; None for the object itself.
+        run: runs what may ask webhooks that convert objects; None: nothing does.
 
     Raises:
-        StatusError: 400, if a selector is malformed; 504, if the version is in the future.
+        StatusError: 400, if a selector is malformed; 504, if the version is in the future; 429, if a webhook
+            cannot convert the objects.
+        Unanswered: a webhook is to convert them.
     """
 
     def __init__(
@@ -60,16 +73,18 @@ class Watcher:
         namespace: str | None,
         options: ListOptions,
         render: Callable[[Obj], Obj] | None = None,
+        run: Runner | None = None,
     ) -> None:
         self._api = api
         self._resource = resource
         self._namespace = namespace
         self._options = options
         self._render = render
+        self._run = run or _unasked
         self._chosen = api.matcher(resource, options.labels, options.fields)
         self._collection: Collection = api.store.collection(resource.collection)
         self._initial: list[Entry] = []
-        self._lines: deque[bytes] = deque()
+        self._lines: deque[bytes | Change] = deque()  # changes: still to be converted by a webhook
         self._ready = asyncio.Event()
         self._over = False
         self._start()
@@ -82,8 +97,9 @@ class Watcher:
         initial = options.send_initial if options.send_initial is not None else asked == 0
         if initial:
             candidates = self._api.candidates(self._resource, self._namespace, options.fields)
-            chosen = self._chosen
-            self._initial = [entry for entry in candidates if chosen is None or chosen(entry.obj)]
+            if self._api.asks(self._resource):  # before the watch is answered
+                self._check_conversion(candidates)
+            self._initial = self._api.selected(self._resource, candidates, self._chosen)
             if options.send_initial and options.bookmarks:
                 self._lines.append(self._bookmark(INITIAL_EVENTS_END))
         elif asked:
@@ -97,6 +113,15 @@ class Watcher:
         self._collection.at_end.append(self.close)
         self._ready.set()
 
+    def _check_conversion(self, entries: list[Entry]) -> None:
+        """Raise 429 if a webhook cannot convert objects: kube-apiserver cannot fill its cache then."""
+        try:
+            self._api.all_served(self._resource, entries)
+        except StatusError as error:
+            what = f"{self._resource.api_version}, Kind={self._resource.kind}"
+            why = f"storage is (re)initializing: failed to list {what}: {error.message}"
+            raise StatusError(429, "TooManyRequests", why, retry_after=1) from error
+
     def close(self) -> None:
         """Unsubscribe from changes."""
         self._over = True
@@ -107,39 +132,45 @@ class Watcher:
 
     def _take(self, change: Change) -> None:
         """Queue a change if it concerns this watch."""
-        entry, previous = change.entry, change.previous
-        if self._namespace is not None and entry.obj["metadata"].get("namespace") != self._namespace:
+        namespace = change.entry.obj["metadata"].get("namespace")
+        if self._namespace is not None and namespace != self._namespace:
             return
-        if self._chosen is None:
-            converted = entry.obj["apiVersion"] != self._resource.api_version
-            plain = self._render is None and not converted
-            line = change.line if plain else self._line(change.type, entry)
-        else:
-            now = change.type != "DELETED" and self._chosen(entry.obj)
-            before = previous is not None and self._chosen(previous.obj)
-            if now:
-                kind = "MODIFIED" if before else "ADDED"
-                line = (
-                    change.line if kind == change.type and self._is_plain(entry) else self._line(kind, entry)
-                )
-            elif before and previous is not None:
-                # The object as it was when it was last selected, with the version of the change.
-                last = {
-                    **previous.obj,
-                    "metadata": {**previous.obj["metadata"], "resourceVersion": str(change.revision)},
-                }
-                if change.type == "DELETED":
-                    last = entry.obj if self._chosen(entry.obj) else last
-                line = self._line("DELETED", Entry(last, change.revision))
-            else:
-                return
+        line = change if self._api.asks(self._resource) else self._event(change)
+        if not line:
+            return
         self._lines.append(line)
         self._ready.set()
         if len(self._lines) > BACKLOG:
             self.close()
 
-    def _is_plain(self, entry: Entry) -> bool:
-        return self._render is None and entry.obj["apiVersion"] == self._resource.api_version
+    def _event(self, change: Change) -> bytes:
+        """The line of a change; empty if it does not concern this watch.
+
+        Raises:
+            As ``Api.served``.
+        """
+        entry, previous = change.entry, change.previous
+        is_plain = self._render is None and entry.obj["apiVersion"] == self._resource.api_version
+        if self._chosen is None:
+            return change.line if is_plain else self._line(change.type, entry)
+        if self._api.asks(self._resource):
+            entry = self._api.served(self._resource, entry)
+            previous = previous and self._api.served(self._resource, previous)
+        now = change.type != "DELETED" and self._chosen(entry.obj)
+        before = previous is not None and self._chosen(previous.obj)
+        if now:
+            kind: EventType = "MODIFIED" if before else "ADDED"
+            return change.line if kind == change.type and is_plain else self._line(kind, entry)
+        if not before or previous is None:
+            return b""
+        # The object as it was when it was last selected, with the version of the change.
+        last = {
+            **previous.obj,
+            "metadata": {**previous.obj["metadata"], "resourceVersion": str(change.revision)},
+        }
+        if change.type == "DELETED":
+            last = entry.obj if self._chosen(entry.obj) else last
+        return self._line("DELETED", Entry(last, change.revision))
 
     def _line(self, kind: str, entry: Entry) -> bytes:
         served = self._api.served(self._resource, entry)
@@ -161,6 +192,23 @@ class Watcher:
         self._over = True
         self._ready.set()
 
+    def _added(self, entries: list[Entry]) -> bytes:
+        """The lines of initial objects."""
+        return b"".join([self._line("ADDED", entry) for entry in entries])
+
+    async def _queued(self) -> bytes:
+        """The lines that are queued, up to the first change that a webhook must convert, or that one."""
+        lines = self._lines
+        first = lines[0]
+        if isinstance(first, Change):
+            line = await self._run(lambda: self._event(first))
+            lines.popleft()
+            return line
+        found: list[bytes] = []
+        while lines and not isinstance(lines[0], Change):
+            found.append(lines.popleft())  # type: ignore[arg-type] # of bytes
+        return b"".join(found)
+
     async def chunks(self) -> AsyncIterator[bytes]:
         """Bytes to send, until the watch ends."""
         loop = asyncio.get_running_loop()
@@ -173,7 +221,8 @@ class Watcher:
         try:
             initial, self._initial = self._initial, []
             for first in range(0, len(initial), INITIAL):  # encoded as they are read: there may be many
-                yield b"".join([self._line("ADDED", entry) for entry in initial[first : first + INITIAL]])
+                part = initial[first : first + INITIAL]
+                yield await self._run(functools.partial(self._added, part))
             del initial
             while True:
                 if self._lines:
@@ -182,9 +231,15 @@ class Watcher:
                     if pause > 0:
                         await asyncio.sleep(pause)
                     sent = loop.time()
-                    chunk = b"".join(self._lines)
-                    self._lines.clear()
-                    yield chunk
+                    try:
+                        chunk = await self._queued()
+                    except StatusError:  # as upstream, the event waits until it can be converted
+                        if self._over or loop.time() + RETRY_SECONDS >= end:
+                            return
+                        await asyncio.sleep(RETRY_SECONDS)
+                        continue
+                    if chunk:
+                        yield chunk
                     continue
                 if self._over:
                     return

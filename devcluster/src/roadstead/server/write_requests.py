@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 from roadstead.server.bodies.content_negotiation import content_type, repeated_keys
 from roadstead.store.admission import ADMINISTRATOR
 from roadstead.store.store import Entry
-from roadstead.values.status_errors import Cause, StatusError, bad_request, invalid, method_not_allowed
+from roadstead.values.status_errors import (
+    OTHER_NAMESPACE,
+    Cause,
+    StatusError,
+    bad_request,
+    invalid,
+    method_not_allowed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -138,9 +145,7 @@ def settle_namespace(obj: Obj, target: Target) -> None:
         meta.pop("namespace", None)
         return
     if meta.get("namespace") and meta["namespace"] != target.namespace:
-        raise bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
+        raise bad_request(OTHER_NAMESPACE)
     meta["namespace"] = target.namespace
 
 

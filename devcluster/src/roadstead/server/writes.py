@@ -92,6 +92,7 @@ def write(
     how = dataclasses.replace(how, user=sent.user)
     if target.resource.ephemeral and target.resource.kind != "Binding":
         obj = typed(decoded(sent.body, sent.media), _kind_of(target.resource))
+        obj = api.admitted(target.resource, (target.namespace or "", ""), obj, how, subresource="")
         reviewed = review(target.resource, obj, token, sent.user, target.namespace, authorizer)
         return WriteResult(reviewed, 201)
     try:
@@ -313,7 +314,9 @@ def _special(
         subresources.bind(api, (namespace, name), obj, how, labelled=bool(target.subresource))
         return WriteResult(success(201), 201)
     if target.subresource == "token":
-        return WriteResult(issued(api.entry(resource, namespace, target.name).obj, obj, token), 201)
+        account = api.entry(resource, namespace, target.name).obj
+        obj = api.admitted(resource, (namespace, target.name), obj, how, subresource="token")
+        return WriteResult(issued(account, obj, token), 201)
     if target.subresource == "eviction":
         options = delete_options({}, obj.get("deleteOptions") or {})
         how = dataclasses.replace(how, dry_run=how.dry_run or options.dry_run)
@@ -365,7 +368,7 @@ def _delete_collection(api: Api, target: Target, sent: SentRequest) -> WriteResu
     while left:
         namespace, name = key_of(left[-1])
         try:
-            api.remove(resource, namespace, name, options)
+            api.remove(resource, namespace, name, options, of_many=True)
         except StatusError as error:
             if error.code != 404:
                 raise
@@ -375,5 +378,7 @@ def _delete_collection(api: Api, target: Target, sent: SentRequest) -> WriteResu
         "apiVersion": resource.api_version,
         "metadata": {"resourceVersion": str(api.store.revision)},
     }
+    if not resource.custom:  # items of a list of a built-in kind do not repeat the kind
+        chosen = [{key: one[key] for key in one if key not in ("kind", "apiVersion")} for one in chosen]
     # As upstream: the objects before their deletion.
     return WriteResult({**head, "items": chosen}, warnings=options.warnings)

@@ -17,9 +17,9 @@ class Attempt:
     """A write that is about to be carried out.
 
     Attributes:
-        operation: "CREATE", "UPDATE" or "DELETE".
+        operation: "CREATE", "UPDATE", "DELETE" or "CONNECT".
         resource: that of the path.
-        name: the name of the object; "" for a creation with ``generateName``.
+        name: the name of the object; "" for a creation with ``generateName`` and in the deletion of several.
         namespace: "" for an object of the cluster.
         obj: the object after the write; None for a deletion. It must not be changed.
         old: the object before; None for a creation. It must not be changed.
@@ -30,6 +30,7 @@ class Attempt:
         warnings: those of admission are added here.
         progress: what earlier runs of the write have learnt; None where webhooks are not asked.
         requested: the resource of the request, where ``resource`` is another version of it.
+        object_kind: ``kind``, where the resource does not tell it.
     """
 
     operation: str
@@ -45,10 +46,13 @@ class Attempt:
     warnings: list[str] = field(default_factory=list)
     progress: Progress | None = None
     requested: Resource | None = None
+    object_kind: tuple[str, str, str] | None = None
 
     @property
     def kind(self) -> tuple[str, str, str]:
         """Group, version and kind of the object: of a Scale, Binding or Eviction where it is one."""
+        if self.object_kind is not None:
+            return self.object_kind
         of = self.resource
         sub = of.subresource(self.subresource) if self.subresource else None
         if sub is not None and sub.kind:

@@ -26,13 +26,14 @@ from roadstead.store import patches
 from roadstead.store.admission import CONTROLLERS, Admission, Attempt
 from roadstead.store.deletion import DeleteOptions, deletion, ends_with_update
 from roadstead.store.managed_fields import Manager, Managers, created, updated
-from roadstead.store.progress import Progress
+from roadstead.store.progress import Progress, Question, Unanswered
 from roadstead.store.store import Change, Entry, EventType, Key, Store
 from roadstead.values.copies import copied
 from roadstead.values.resources import Obj, Registry, Resource, built_in_registry
 from roadstead.values.selectors import FieldTerm, matches_labels, parse_fields, parse_labels
 from roadstead.values.status_errors import (
     MODIFIED,
+    OTHER_NAMESPACE,
     Cause,
     StatusError,
     already_exists,
@@ -150,14 +151,15 @@ class Api:
         self.store = Store()
         self.clock = clock
         self._randomness = randomness or random.Random(secrets.randbits(128))  # noqa: S311 - names, not secrets
-        self._converters = dict(converters or {})
+        #: How stored objects become those of another version, by collection.
+        self.converters: dict[str, Converter] = dict(converters or {})
         #: Resources whose objects are computed for each request, by key (metrics.k8s.io).
         self.virtual: dict[str, Virtual] = {}
         #: Changes and rejects writes as users have configured; None: no write.
         self.admission: Admission | None = None
         #: Why a user may do what is asked, None where it may not; without it, every user may do everything.
         self.authorize: Callable[..., str | None] | None = None
-        #: That of the write that runs now; None: webhooks are not asked (``trying``).
+        #: That of the request that runs now; None: webhooks are not asked (``trying``).
         self.progress: Progress | None = None
         #: Defaults and bounds that objects of a namespace set for others, in order.
         self.limits: list[Limits] = []
@@ -187,7 +189,7 @@ class Api:
 
     @contextmanager
     def trying(self, progress: Progress | None) -> Iterator[None]:
-        """Let writes in a ``with`` block ask webhooks: they raise ``Unanswered``, to be run again.
+        """Let requests in a ``with`` block ask webhooks: they raise ``Unanswered``, to be run again.
 
         Args:
             progress: what earlier runs have learnt; None lets them ask no webhook.
@@ -234,10 +236,24 @@ class Api:
         entry = self.store.collection(resource.collection).entries.get((namespace or "", name))
         if entry is None:
             raise not_found(resource, name)
-        return self.served(resource, entry)
+        if not self.asks(resource):
+            return self.served(resource, entry)
+        # As kube-apiserver, which reads a single object from etcd, and lists from its cache.
+        obj = self._read(resource, entry)
+        return entry if obj is entry.obj else Entry(obj, entry.revision, entry.managers)
+
+    def asks(self, resource: Resource) -> bool:
+        """Whether a webhook converts the objects of a resource."""
+        converter = self.converters.get(resource.collection)
+        return getattr(converter, "asks", False)
 
     def served(self, resource: Resource, entry: Entry) -> Entry:
-        """A stored entry in the version of the resource; the entry caches conversions."""
+        """A stored entry in the version of the resource; the entry caches conversions.
+
+        Raises:
+            StatusError: 500, if a webhook cannot convert it.
+            Unanswered: a webhook is to convert it.
+        """
         wanted = resource.api_version
         if entry.obj["apiVersion"] == wanted:
             return entry
@@ -245,15 +261,45 @@ class Api:
             entry.converted = {}
         found = entry.converted.get(wanted)
         if found is None:
-            obj = self.converted(resource, entry.obj, wanted)
+            obj = self._read(resource, entry)
+            if obj is entry.obj:
+                return entry
             found = entry.converted[wanted] = Entry(obj, entry.revision, entry.managers)
         return found
 
+    def _read(self, resource: Resource, entry: Entry) -> Obj:
+        """A stored object in the version of the resource, without what that version does not have."""
+        obj = self.converted(resource, entry.obj, resource.api_version)
+        if obj is not entry.obj:
+            self.kind(resource).coerce(obj)
+        return obj
+
+    def all_served(self, resource: Resource, entries: Entries) -> Entries:
+        """As ``served``, for many; webhooks are asked about all at a time.
+
+        Raises:
+            As ``served``.
+        """
+        found: Entries = []
+        questions: list[Question] = []
+        for entry in entries:
+            try:
+                found.append(self.served(resource, entry))
+            except Unanswered as unanswered:
+                questions += unanswered.questions
+        if questions:
+            raise Unanswered(questions)
+        return found
+
     def converted(self, resource: Resource, obj: Obj, api_version: str) -> Obj:
-        """An object of a resource in another version."""
+        """An object of a resource in another version; itself, if a webhook converts and may not be asked now.
+
+        Raises:
+            As ``served``.
+        """
         if obj.get("apiVersion") == api_version:
             return obj
-        converter = self._converters.get(resource.collection)
+        converter = self.converters.get(resource.collection)
         return converter(obj, api_version) if converter else {**obj, "apiVersion": api_version}
 
     def list(
@@ -265,12 +311,15 @@ class Api:
             StatusError: 400, if a selector is malformed.
         """
         of = self.resource(resource)
-        chosen = self.matcher(of, labels, fields)
-        return [
-            self.served(of, entry).obj
-            for entry in self.candidates(of, namespace, fields)
-            if chosen is None or chosen(entry.obj)
-        ]
+        found = self.selected(of, self.candidates(of, namespace, fields), self.matcher(of, labels, fields))
+        return [entry.obj for entry in self.all_served(of, found)]
+
+    def selected(self, resource: Resource, entries: Entries, chosen: Callable[[Obj], bool] | None) -> Entries:
+        """The entries that a selector chooses; by their converted form, where a webhook converts them."""
+        if chosen is None:
+            return entries
+        shown = self.all_served(resource, entries) if self.asks(resource) else entries
+        return [entry for entry, one in zip(entries, shown, strict=True) if chosen(one.obj)]
 
     def candidates(
         self, resource: Resource, namespace: str | None, fields: str = "", after: Key | None = None
@@ -399,15 +448,16 @@ class Api:
         if managers is None:
             has_status = resource.subresource("status") is not None
             managers = created(obj, kind.schema(resource), self.manager(resource, how), has_status=has_status)
-        if how.dry_run:
-            return Entry(obj, 0, managers)
-        stored = self.converted(resource, obj, resource.stored_api_version)
-        return self.served(resource, self.commit(resource.collection, "ADDED", key, stored, managers))
+        return self._written(resource, "ADDED", key, obj, managers, dry_run=how.dry_run)
 
     def _attempt(
         self, operation: str, resource: Resource, obj: Obj | None, old: Obj | None, how: Write
     ) -> Attempt:
         meta = (obj or old or {}).get("metadata") or {}
+        options = how.options
+        if options.get("kind") == "PatchOptions":  # as upstream, which never tells that it was a patch
+            kind = "CreateOptions" if operation == "CREATE" else "UpdateOptions"
+            options = {key: value for key, value in options.items() if key != "force"} | {"kind": kind}
         return Attempt(
             operation,
             resource,
@@ -418,7 +468,7 @@ class Api:
             how.subresource,
             how.dry_run,
             how.user,
-            how.options,
+            options,
             [] if how is _PLAIN else how.warnings,  # that one is shared by all writes of controllers
             self.progress,
         )
@@ -459,7 +509,41 @@ class Api:
         assert self.admission is not None
         operation = "CREATE" if old is None else "UPDATE"
         changed = self.admission.mutated(self._attempt(operation, resource, obj, old, how))
-        return obj if changed is None else changed
+        if changed is None:
+            return obj
+        meta, namespace = changed.setdefault("metadata", {}), obj["metadata"].get("namespace")
+        if resource.namespaced and meta.setdefault("namespace", namespace) != namespace:
+            raise bad_request(OTHER_NAMESPACE)
+        return changed
+
+    def connected(
+        self, resource: Resource, key: Key, subresource: str, options: Obj, kind: str, how: Write
+    ) -> Obj:
+        """The options of a connection after admission.
+
+        Args:
+            resource: such as pods.
+            key: namespace and name of the object.
+            subresource: such as "exec".
+            options: such as PodExecOptions.
+            kind: theirs, of the core group.
+            how: the sender.
+
+        Raises:
+            StatusError: it is rejected.
+        """
+        options = {"kind": kind, "apiVersion": "v1", **options}
+        if self.admission is None:
+            return options
+        attempt = self._attempt("CONNECT", resource, options, None, how)
+        attempt = dataclasses.replace(
+            attempt, namespace=key[0], name=key[1], subresource=subresource, object_kind=("", "v1", kind)
+        )
+        changed = self.admission.mutated(attempt)
+        if changed is not None:
+            attempt = dataclasses.replace(attempt, obj=changed)
+        self.admission.validated(attempt)
+        return options if changed is None else changed
 
     def _validate(
         self, operation: str, resource: Resource, obj: Obj | None, old: Obj | None, how: Write
@@ -525,12 +609,14 @@ class Api:
         if entry is None:
             raise not_found(resource, name)
         old = self.served(resource, entry).obj
-        self._check_preconditions(resource, meta, old, kind)
+        given = _preconditions(meta)
+        _check_uid(resource, given, old)
         self._carry_over(obj, old)
         kind.default(obj)
         if self.admission is not None and how.judged:
             obj = self._mutated(resource, obj, old, how)
             meta = obj["metadata"]
+        _check_version(resource, given, old, kind)
         if how.subresource == "status":
             kind.prepare_status(obj, old)
         elif how.subresource:
@@ -562,29 +648,6 @@ class Api:
             )
         return self.replace(resource, key, obj, entry, how)
 
-    @staticmethod
-    def _check_preconditions(resource: Resource, meta: Obj, old: Obj, kind: Kind) -> None:
-        """Compare the uid and the version of an update with those of the object.
-
-        Raises:
-            StatusError: 409; 422, if the kind requires a version and the update has none.
-        """
-        name, uid = old["metadata"]["name"], old["metadata"]["uid"]
-        if meta.get("uid") and meta["uid"] != uid:
-            why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {uid}"
-            raise conflict(resource, name, why)
-        version = meta.get("resourceVersion")
-        version = "" if version == "0" else version
-        if version and not version.isdigit():
-            raise StatusError(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
-        if version and version != old["metadata"]["resourceVersion"]:
-            raise conflict(resource, name, MODIFIED)
-        if not version and not kind.unconditional_update:
-            message = "Invalid value: 0: must be specified for an update"
-            # Upstream names the resource here, not the kind.
-            named = dataclasses.replace(resource, kind=resource.plural)
-            raise invalid(named, name, [Cause("metadata.resourceVersion", message)])
-
     def replace(self, resource: Resource, key: Key, obj: Obj, entry: Entry, how: Write) -> Entry:
         """Commit a valid update; an update that changes nothing writes nothing.
 
@@ -599,16 +662,45 @@ class Api:
         managers = entry.managers if how.managers is None else how.managers
         obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         removed = ends_with_update(obj, old) and self.kind(resource).may_end(obj)
-        if obj == old and not removed and managers == entry.managers:
+        if obj == old and not removed and managers == entry.managers and self._is_current(resource, entry):
             return self.served(resource, entry)
-        if how.dry_run:
-            return Entry(obj, 0, managers)
-        if removed:
+        if removed and not how.dry_run:
             # As upstream, the event has the last stored state, and the response the requested one.
             self._drop(resource, key, entry)
             return Entry(obj, entry.revision, managers)
-        stored = self.converted(resource, obj, resource.stored_api_version)
-        return self.served(resource, self.commit(resource.collection, "MODIFIED", key, stored, managers))
+        return self._written(resource, "MODIFIED", key, obj, managers, dry_run=how.dry_run)
+
+    def _is_current(self, resource: Resource, entry: Entry) -> bool:
+        """Whether an object is in the version in which it would be stored now."""
+        unconverted = self.progress is None and self.asks(resource)
+        return unconverted or entry.obj["apiVersion"] == resource.stored_api_version
+
+    def _written(
+        self, resource: Resource, kind: EventType, key: Key, obj: Obj, managers: Managers, *, dry_run: bool
+    ) -> Entry:
+        """Commit an object in the version that is stored; the entry is in that of the resource.
+
+        It is converted back before the commit, after which nothing may be asked.
+        """
+        fault: StatusError | None = None
+        stored = shown = self.converted(resource, obj, resource.stored_api_version)
+        if stored is not obj and resource.custom:  # as it is decoded later
+            self.kind(resource).default(stored)
+        try:
+            shown = self._read(resource, Entry(stored, 0))
+        except StatusError as error:
+            fault = error  # as upstream: it is stored all the same
+        revision = 0
+        if not dry_run:
+            entry = self.commit(resource.collection, kind, key, stored, managers)
+            revision = entry.revision
+        if fault is not None:
+            raise fault
+        if shown is stored and not dry_run:
+            return entry
+        if revision:
+            shown = {**shown, "metadata": {**shown["metadata"], "resourceVersion": str(revision)}}
+        return Entry(shown, revision, managers)
 
     def _drop(self, resource: Resource, key: Key, entry: Entry) -> Entry:
         """Commit the deletion of an object in its last state."""
@@ -678,6 +770,7 @@ class Api:
         options: DeleteOptions,
         *,
         judged: bool = True,
+        of_many: bool = False,
     ) -> tuple[Entry, bool]:
         """Delete as ``delete`` does; also returns whether the object no longer exists.
 
@@ -687,26 +780,30 @@ class Api:
             name: that of the object.
             options: options of the deletion.
             judged: whether admission judges it; it has judged an eviction already.
+            of_many: whether a collection is deleted; admission is not told names.
         """
         entry = self.entry(resource, namespace, name)
         meta = entry.obj["metadata"]
         if options.uid and options.uid != meta["uid"]:
             why = (
-                f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {meta['uid']}"
+                f"the UID in the precondition ({options.uid}) does not match the UID in record "
+                f"({meta['uid']}). The object might have been deleted and then recreated"
             )
             raise _precondition(resource, name, why)
         if options.resource_version and options.resource_version != meta["resourceVersion"]:
             why = (
-                f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
-                f"ResourceVersion in object meta: {meta['resourceVersion']}"
+                f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+                f"ResourceVersion in record ({meta['resourceVersion']}). The object might have been modified"
             )
             raise _precondition(resource, name, why)
         if self.admission is not None and judged:
             sender = Write(
                 user=options.user, dry_run=options.dry_run, warnings=options.warnings, options=options.sent
             )
-            self.admission.mutated(self._attempt("DELETE", resource, None, entry.obj, sender))
-            self._validate("DELETE", resource, None, entry.obj, sender)
+            attempt = self._attempt("DELETE", resource, None, entry.obj, sender)
+            attempt = dataclasses.replace(attempt, name="") if of_many else attempt
+            self.admission.mutated(attempt)
+            self.admission.validated(attempt)
         key = (namespace or "", name)
         kind = self.kind(resource)
         stored = self.store.collection(resource.collection).entries[key]
@@ -718,21 +815,60 @@ class Api:
             options = dataclasses.replace(options, propagation=kind.default_propagation)
         step = deletion(entry.obj, kind, options, self.clock())
         if step.marked is not None and step.marked != entry.obj:
-            if options.dry_run:
-                return Entry(step.marked, 0, stored.managers), step.removed
-            marked = self.converted(resource, step.marked, resource.stored_api_version)
-            stored = self.commit(resource.collection, "MODIFIED", key, marked, stored.managers)
-            entry = self.served(resource, stored)
+            entry = self._written(
+                resource, "MODIFIED", key, step.marked, stored.managers, dry_run=options.dry_run
+            )
         if not step.removed or options.dry_run:
             return entry, step.removed
-        if key not in self.store.collection(resource.collection).entries:
+        if (now := self.store.collection(resource.collection).entries.get(key)) is None:
             return entry, True
-        return self.served(resource, self._drop(resource, key, stored)), True
+        gone = self._drop(resource, key, now)
+        if gone.obj["apiVersion"] == entry.obj["apiVersion"]:
+            return gone, True
+        last = {**entry.obj, "metadata": {**entry.obj["metadata"], "resourceVersion": str(gone.revision)}}
+        return Entry(last, gone.revision, gone.managers), True
+
+
+def _preconditions(meta: Obj) -> tuple[str, str]:
+    """The uid and the resourceVersion that an update expects; "" for any."""
+    version = meta.get("resourceVersion") or ""
+    return meta.get("uid") or "", "" if version == "0" else version
+
+
+def _check_uid(resource: Resource, given: tuple[str, str], old: Obj) -> None:
+    """Compare the uid of an update with that of the object.
+
+    Raises:
+        StatusError: 409; 500, if its version is no number.
+    """
+    expected, version = given
+    name, uid = old["metadata"]["name"], old["metadata"]["uid"]
+    if expected and expected != uid:
+        why = f"Precondition failed: UID in precondition: {expected}, UID in object meta: {uid}"
+        raise conflict(resource, name, why)
+    if version and not version.isdigit():
+        raise StatusError(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
+
+
+def _check_version(resource: Resource, given: tuple[str, str], old: Obj, kind: Kind) -> None:
+    """Compare the version of an update with that of the object, after mutating admission.
+
+    Raises:
+        StatusError: 409; 422, if the kind requires a version and the update has none.
+    """
+    name, version = old["metadata"]["name"], given[1]
+    if version and version != old["metadata"]["resourceVersion"]:
+        raise conflict(resource, name, MODIFIED)
+    if not version and not kind.unconditional_update:
+        message = "Invalid value: 0: must be specified for an update"
+        # Upstream names the resource here, not the kind.
+        named = dataclasses.replace(resource, kind=resource.plural)
+        raise invalid(named, name, [Cause("metadata.resourceVersion", message)])
 
 
 def _precondition(resource: Resource, name: str, why: str) -> StatusError:
     """A conflict as the store reports it, with the kind in place of the resource."""
-    refused = conflict(resource, name, why)
+    refused = conflict(dataclasses.replace(resource, plural=resource.kind), name, why)
     refused.details["kind"] = resource.kind
     return refused
 

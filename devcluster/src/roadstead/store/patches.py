@@ -50,31 +50,42 @@ def json_patch(target: Any, patch: Any) -> Any:
 
 def _operate(target: Any, operation: dict[str, Any]) -> Any:
     name, path = operation.get("op"), operation.get("path")
-    if name not in ("add", "remove", "replace", "move", "copy", "test") or not isinstance(path, str):
+    if name not in ("add", "remove", "replace", "move", "copy", "test"):
         raise _unprocessable(f"Unexpected kind: {name}")
-    steps = _steps(path)
-    if name in ("move", "copy"):
-        source = _steps(str(operation.get("from", "")))
-        value = _read(target, source)
-        if name == "move":
-            target = _remove(target, source)
-        return _add(target, steps, copied(value))
-    if name == "test":
-        if _read(target, steps, missing=None) != operation.get("value"):
-            raise _unprocessable(f"testing value {path} failed", TestFailedError)
-        return target
-    if name == "remove":
-        return _remove(target, steps)
-    if "value" not in operation:
-        raise _unprocessable("the operation needs a value")
-    if name == "replace":
-        if not steps:
-            return operation["value"]
-        # As upstream's library, adds a missing key.
-        parent = _read(target, steps[:-1])
-        parent[_index(parent, steps[-1]) if isinstance(parent, list) else steps[-1]] = operation["value"]
-        return target
-    return _add(target, steps, operation["value"])
+    if not isinstance(path, str):
+        raise _unprocessable(f"{name} operation failed to decode path: missing value")
+    steps, value = _steps(path), operation.get("value")
+    match name:
+        case "test":
+            if _read(target, steps, missing=None) != value:
+                raise _unprocessable(f"testing value {path} failed: test failed", TestFailedError)
+            return target
+        case "remove":
+            return _remove(target, steps, path, name)
+        case "replace":  # as upstream's library, adds a missing key
+            if not steps:
+                return value
+            parent = _parent(target, steps, f"{name} operation does not apply: doc is missing path: {path}")
+            parent[_index(parent, steps[-1]) if isinstance(parent, list) else steps[-1]] = value
+            return target
+        case "move" | "copy":
+            return _taken(target, steps, path, operation, name)
+    return _add(target, steps, value, f'{name} operation does not apply: doc is missing path: "{path}"')
+
+
+def _taken(target: Any, steps: list[str], path: str, operation: dict[str, Any], name: str) -> Any:
+    """The target after a move, or a copy, of which upstream's library copies null from a missing key."""
+    given = operation.get("from")
+    if not isinstance(given, str):
+        raise _unprocessable(f"{name} operation failed to decode from: missing value")
+    source = _steps(given)
+    if source:
+        _parent(target, source, f"{name} operation does not apply: doc is missing from path: {given}")
+    value = _read(target, source, missing=None if name == "copy" else _REQUIRED)
+    if name == "move":
+        target = _remove(target, source, given, name)
+    missing = f"{name} operation does not apply: doc is missing destination path: {path}"
+    return _add(target, steps, copied(value), missing)
 
 
 def _steps(path: str) -> list[str]:
@@ -95,8 +106,20 @@ def _read(target: Any, steps: list[str], missing: Any = _REQUIRED) -> Any:
         except (KeyError, TypeError, IndexError):
             if missing is not _REQUIRED:
                 return missing
-            raise _unprocessable(f"the path /{'/'.join(steps)} does not exist") from None
+            raise _unprocessable(f"the path /{'/'.join(steps)} does not exist: missing value") from None
     return target
+
+
+def _parent(target: Any, steps: list[str], missing: str) -> Any:
+    """The list or object of the last step.
+
+    Raises:
+        StatusError: 422, with the words of ``missing``.
+    """
+    found = _read(target, steps[:-1], missing=None)
+    if not isinstance(found, dict | list):
+        raise _unprocessable(f"{missing}: missing value")
+    return found
 
 
 def _index(items: list[Any], step: str, *, past_end: bool = False) -> int:
@@ -110,25 +133,26 @@ def _index(items: list[Any], step: str, *, past_end: bool = False) -> int:
     return index
 
 
-def _add(target: Any, steps: list[str], value: Any) -> Any:
+def _add(target: Any, steps: list[str], value: Any, missing: str) -> Any:
     if not steps:
         return value
-    parent = _read(target, steps[:-1])
+    parent = _parent(target, steps, missing)
     if isinstance(parent, list):
         parent.insert(_index(parent, steps[-1], past_end=True), value)
-    elif isinstance(parent, dict):
-        parent[steps[-1]] = value
     else:
-        raise _unprocessable(f"the path /{'/'.join(steps)} does not exist")
+        parent[steps[-1]] = value
     return target
 
 
-def _remove(target: Any, steps: list[str]) -> Any:
+def _remove(target: Any, steps: list[str], path: str, name: str) -> Any:
     if not steps:
         raise _unprocessable("the whole object cannot be removed")
-    _read(target, steps)
-    parent = _read(target, steps[:-1])
-    del parent[_index(parent, steps[-1]) if isinstance(parent, list) else steps[-1]]
+    parent = _parent(target, steps, f'{name} operation does not apply: doc is missing path: "{path}"')
+    step = steps[-1]
+    if isinstance(parent, dict) and step not in parent:
+        why = f"Unable to remove nonexistent key: {step}: missing value"
+        raise _unprocessable(f"error in {name} for path: '{path}': {why}")
+    del parent[_index(parent, step) if isinstance(parent, list) else step]
     return target
 
 

@@ -1,7 +1,7 @@
-"""Lets a synchronous write depend on answers from outside the process: those of admission webhooks.
+"""Lets a synchronous request depend on answers from outside the process: those of webhooks.
 
-A write that needs an answer raises ``Unanswered`` before it has changed anything. Who has called it asks,
-keeps the answer in the write's ``Progress``, and calls it again; the second run reads the objects of its own
+A request that needs an answer raises ``Unanswered`` before it has changed anything. Who has called it asks,
+keeps the answer in its ``Progress``, and calls it again; the second run reads the objects of its own
 moment. An answer counts for an equal question only, so what is committed is what was judged, and other writes
 go on in the meantime (docs/adr/0053).
 """
@@ -28,9 +28,10 @@ class Question:
         port: where the server listens on loopback; 0: where the URL says.
         ca_bundle: certificates in base64 that the server's is verified by; "": those of the system.
         timeout_s: seconds in which to answer.
-        version: of AdmissionReview, "v1" or "v1beta1".
+        version: of the review, "v1" or "v1beta1".
         mutating: whether the answer may have a patch.
-        request: the AdmissionRequest as JSON, without its uid.
+        request: what the review asks, as JSON, without its uid.
+        review: "AdmissionReview" or "ConversionReview".
     """
 
     url: str
@@ -40,27 +41,28 @@ class Question:
     version: str
     mutating: bool
     request: bytes
+    review: str = "AdmissionReview"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The ``response`` of an AdmissionReview, or the reason why it cannot be used."""
+    """The ``response`` of a review, or the reason why it cannot be used."""
 
     response: Obj
     fault: str = ""
 
 
 class Unanswered(Exception):
-    """A write waits for answers; not an error, the write goes on with them."""
+    """A request waits for answers; not an error, it goes on with them."""
 
     def __init__(self, questions: Sequence[Question]) -> None:
-        super().__init__("a write waits for admission webhooks")
+        super().__init__("a request waits for webhooks")
         self.questions = questions
 
 
 @dataclass(slots=True)
 class Progress:
-    """What earlier runs of a write have learnt, for its next one.
+    """What earlier runs of a request have learnt, for its next one.
 
     Attributes:
         answers: of webhooks.

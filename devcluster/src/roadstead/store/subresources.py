@@ -330,7 +330,7 @@ def scale_of(obj: Obj, paths: ScalePaths) -> Obj:
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     replicas = _at(obj, paths.spec) or 0
     status: Obj = {"replicas": _at(obj, paths.status) or 0}
-    if selector := selector_text(_at(obj, paths.selector)):
+    if paths.selector and (selector := selector_text(_at(obj, paths.selector))):
         status["selector"] = selector
     return {
         "kind": "Scale",

@@ -91,6 +91,7 @@ def conflict(resource: Resource, name: str, why: str) -> StatusError:
     return StatusError(409, "Conflict", message, _details(resource, name))
 
 
+OTHER_NAMESPACE = "the namespace of the provided object does not match the namespace sent on the request"
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
