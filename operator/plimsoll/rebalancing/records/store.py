@@ -72,7 +72,7 @@ class EvictionRecordStore:
     clock: Clock
     observer: Observer
     known: KeptRecords = field(default_factory=KeptRecords, init=False)
-    removed: Callable[[Record], None] = field(default=lambda _: None, init=False)
+    removed: Callable[[Record], object] = field(default_factory=lambda: _unheard, init=False)
     _sent: SentTimes = field(init=False)
     changed: Signal = field(default_factory=Signal, init=False)
     touched: dict[PolicyName, None] = field(default_factory=dict, init=False)
@@ -416,6 +416,10 @@ class EvictionRecordStore:
     def has_room(self, policy: str, retention: RecordRetention, more: int = 1) -> bool:
         """Whether so many more dry-run records may be written; records of real moves always may."""
         return len(self.known.of_policy(policy)) + more <= retention.max_count
+
+
+def _unheard(record: Record) -> None:
+    """What hears of deleted records when no one else does."""
 
 
 def _no_later(status: EvictionStatus, latest: float) -> EvictionStatus:
