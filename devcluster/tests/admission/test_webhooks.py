@@ -454,6 +454,22 @@ async def test_an_earlier_webhook_is_asked_again_after_a_change(
     assert made["data"]["a"] == ("after 2" if times == 2 else "after")
 
 
+async def test_what_is_asked_again_makes_a_later_one_run_again(client: Client, hooks: Hooks) -> None:
+    """As in kube-apiserver, which asks the second one twice; an equal question is asked once here."""
+    one = hooks.hook(patching(adding("/data/x", "1")), "/first", reinvocationPolicy="IfNeeded")
+    two = hooks.hook(
+        patching({"op": "replace", "path": "/data/x", "value": "2"}),
+        "/second",
+        name="two.example.com",
+        reinvocationPolicy="IfNeeded",
+    )
+    await client.configure(MUTATING, one, two)
+
+    made = await client.made(CONFIG_MAPS, a_map(a="1"))
+
+    assert made["data"] == {"a": "1", "x": "2"}
+
+
 async def test_a_webhook_is_not_asked_again_after_its_own_change(client: Client, hooks: Hooks) -> None:
     own = hooks.hook(patching(adding("/data/a", "1")), reinvocationPolicy="IfNeeded")
     await client.configure(MUTATING, own)
