@@ -229,8 +229,8 @@ class DeviceBook:
             below = self._kept_below.get(key)
             found = make() if below is None else below.copied()
             most = max(FEWEST_KEPT, min(MOST_KEPT, MOST_ROWS // max(1, rows)))
-            while len(self._kept) >= most:
-                del self._kept[next(iter(self._kept))]
+            for oldest in list(self._kept)[: len(self._kept) - most + 1]:
+                del self._kept[oldest]
         self._kept[key] = found  # the most recently used one is dropped last
         kept: KeptT = found
         return kept
