@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 #: How a writer names things: the name of its object, and a number.
 WRITTEN = re.compile(r"(t\d+)(?:-\d+|\.io/\d+)$")
 
@@ -30,7 +32,7 @@ def names_left(roots: Iterable[Any], most: int = 3) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     while waiting:
         this = waiting.pop()
-        for each in gc.get_referents(this):
+        for each in _referents(this):
             if id(each) in seen or isinstance(each, _PASSED):
                 continue
             seen.add(id(each))
@@ -44,6 +46,13 @@ def names_left(roots: Iterable[Any], most: int = 3) -> dict[str, list[str]]:
                 waiting.append(each)
                 kept.append(each)
     return found
+
+
+def _referents(this: Any) -> Iterable[Any]:
+    """What an object refers to, also a struct that the collector of garbage does not know."""
+    if isinstance(this, msgspec.Struct):
+        return [getattr(this, name, None) for name in this.__struct_fields__]
+    return gc.get_referents(this)
 
 
 def _is_ours(name: str) -> bool:

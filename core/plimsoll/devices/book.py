@@ -128,12 +128,15 @@ class DeviceBook:
         before = self._published.get(each.name)
         self._published[each.name] = each
         self._exchange(before, each)
+        if before is not None:
+            self._let_go(before)
 
     def remove_slice(self, name: str) -> None:
         """Remove a slice."""
         before = self._published.pop(name, None)
         if before is not None:
             self._exchange(before, None)
+            self._let_go(before)
 
     def set_class(self, each: DeviceClass) -> None:
         """Add or update a class."""
@@ -248,9 +251,13 @@ class DeviceBook:
         kept: KeptT = objects[key]
         return kept
 
-    def _let_go(self, claim: ResourceClaim) -> None:
-        """Release a large claim that has gone or was replaced: layers that copies share would keep it."""
-        if is_heavy(claim):
+    def _let_go(self, gone: ResourceClaim | ResourceSlice) -> None:
+        """Release a large object that has gone or was replaced: layers that copies share would keep it."""
+        if not is_heavy(gone):
+            return
+        if isinstance(gone, ResourceSlice):
+            self._published = dict(self._published.items())
+        else:
             self.claims, self._counted = dict(self.claims.items()), dict(self._counted.items())
 
     def _changed_claim(self, uid: str, allocation: AllocationResult | None) -> None:
