@@ -88,7 +88,7 @@ class Scene:
         devices = None if decision.state is None else decision.state.find(PodDevices)
         if decision.node and devices is not None:
             row = self.cluster.rows[decision.node]
-            for each in devices.bookings(row, decision.node, lambda: "share"):
+            for each in devices.bookings(row, self.cluster.nodes[row], lambda: "share"):
                 if each.allocation is not None:
                     self.book.allocate(each.claim, each.allocation)
         return decision

@@ -38,9 +38,11 @@ def asked(answers: NodeAnswers, book: DeviceBook, claim: ResourceClaim | None = 
 def allocate(answers: NodeAnswers, book: DeviceBook, name: str, row: int) -> None:
     """Give a claim what a node answered."""
     claim = a_claim(name)
-    found = answers.answer(row).found
-    assert found is not None
+    kept = answers.answer(row).found
+    assert kept is not None
     wanted = [wanted_claim(claim, book.classes.get)]
+    found = kept.found(wanted, book.slices.pools_of(NODES[row]))
+    assert found is not None
     book.allocate(claim, allocations(wanted, found, NODES[row].name, lambda: "share")[0])
 
 

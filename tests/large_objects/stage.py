@@ -81,6 +81,7 @@ class Stage(WingScene):
     def show(self, resource: str, document: bytes) -> Any:
         """Apply a document of a watch; returns the object."""
         reader, known = self.readers[resource], self.known[resource]
+        reader.let_go()
         new, name, problems = reader.document(document)
         for problem in problems:
             self.problems.object_skipped(resource, name, problem)
@@ -98,7 +99,13 @@ class Stage(WingScene):
         meta = shown.metadata
         old = self.known[resource].pop(meta.namespace, meta.name)
         if old is not None:
+            self.readers[resource].gone(old)
             self.ingestion.apply([event_of(old, None)])
+
+    def bookmark(self) -> None:
+        """What each watch sends once a minute."""
+        for each in self.readers.values():
+            each.let_go()
 
     async def schedule(self, document: bytes) -> tuple[Any, float]:
         """Show a waiting pod and let the loop try it; returns the pod and the CPU seconds of both."""

@@ -233,6 +233,10 @@ async def tried(
     shown.clear()
     await stage.rest()
     del fork
+    after = stage.show("pods", encoded(a_pod(f"{name}-after", "other", "node-0")))
+    stage.delete("pods", after)  # the latest event is in use until the next
+    del after
+    stage.bookmark()
     cost.mirror_s += time.process_time() - began
     stage.forget_messages()
     stage.in_use = memory()

@@ -52,7 +52,8 @@ def differences(expected: Mapping[str, Any], cluster: Cluster, got: Evaluation) 
     """What the claims of the pod get on each feasible node, compared with what was recorded."""
     recorded, devices = expected.get("dra", {}), got.state.find(PodDevices)
     for node in got.feasible:
-        bookings = () if devices is None else devices.bookings(cluster.rows[node], node, lambda: ANY)
+        row = cluster.rows[node]
+        bookings = () if devices is None else devices.bookings(row, cluster.nodes[row], lambda: ANY)
         theirs = recorded.get("allocations", {}).get(node, {})
         ours = {each.claim.key: _plain(each) for each in bookings if each.allocation is not None}
         wanted = {key: _comparable(each) for key, each in theirs.items()}
@@ -75,7 +76,7 @@ def wrong_writes(
     host = recorded.get("host", "")
     if not host or host not in got.feasible or devices is None:
         return
-    bookings = devices.bookings(cluster.rows[host], host, lambda: ANY)
+    bookings = devices.bookings(cluster.rows[host], cluster.nodes[cluster.rows[host]], lambda: ANY)
     allocated = {each.claim.key for each in bookings if each.allocation is None}
     written, status, undone = carried_out(cluster, pod, host, bookings)
     for what, ours in (("writes", written), ("unreserve", undone)):

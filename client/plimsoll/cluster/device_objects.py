@@ -31,4 +31,4 @@ def apply_device_object(objects: ClusterObjects, old: DeviceObject | None, new: 
                 book.set_class(each)
             else:
                 book.remove_class(each.name)
-            objects.version += 1
+            objects.changed()

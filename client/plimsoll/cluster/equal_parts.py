@@ -17,7 +17,10 @@ _LONG = 64
 #: Number of kept parts before the first search for unused ones.
 _FIRST_SWEEP = 1024
 
-#: Bytes, encoded, above which a part is dropped as soon as it is unused.
+#: Number of parts of objects that have gone, after which unused ones are looked for.
+_MANY = 256
+
+#: Bytes, encoded, above which unused parts are looked for one by one.
 _HEAVY = 32_768
 
 #: References to a value that no pod has: two by its part, and the argument of the count.
@@ -40,6 +43,7 @@ class EqualParts(Generic[PartT]):
         self._parts: dict[bytes, _Part[PartT]] = {}
         self._sweep_at = _FIRST_SWEEP
         self._calls = 0  #: since the latest sweep
+        self._left = 0  #: parts of objects that have gone since then
         self._heavy: deque[bytes] = deque()
 
     def __len__(self) -> int:
@@ -52,8 +56,6 @@ class EqualParts(Generic[PartT]):
             value: It may be encoded.
             witness: A field of the value that others refer to instead, no map; None: they refer to the value.
         """
-        if self._heavy:
-            self._look_at_one()
         self._calls += 1
         if self._calls > 2 * self._sweep_at:  # also if none is new: those of a large object that has gone
             self.sweep()
@@ -76,12 +78,20 @@ class EqualParts(Generic[PartT]):
 
         Where none is new it comes after four times as many calls.
         """
-        self._calls = 0
+        self._calls = self._left = 0
         self._parts = {key: part for key, part in self._parts.items() if getrefcount(part.witness) > _UNUSED}
         self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._parts))
 
-    def _look_at_one(self) -> None:
-        """Drop a heavy part if it is unused; the next call looks at the next."""
+    def left(self, count: int) -> None:
+        """Note that an object with so many parts has gone: when many have, the unused ones are dropped."""
+        self._left += count
+
+    def let_go(self) -> None:
+        """Drop one heavy part if it is unused, in turn; all unused parts if many objects have gone."""
+        if self._left > max(_MANY, len(self._parts) // 4):
+            self.sweep()
+        if not self._heavy:
+            return
         key = self._heavy.popleft()
         part = self._parts.get(key)
         if part is not None:

@@ -298,7 +298,8 @@ class Mirror(PlacedPodsSubscriber):
                 objects.budget_version += 1
             elif isinstance(subject, WatchedObject):
                 objects.ledger(WatchedObjects).replace(old, new)
-                objects.version += self._is_change(old, new)
+                if self._is_change(old, new):
+                    objects.changed()
             return
         key = subject.group_key if isinstance(subject, PodGroup) else shelf_key(subject)
         stock: dict[str, Any] = getattr(objects, shelf)
@@ -316,7 +317,7 @@ class Mirror(PlacedPodsSubscriber):
         if isinstance(subject, PodDisruptionBudget):
             objects.budget_version += 1  # read for the choice of victims and for plans, kept by no cache
         else:
-            objects.version += 1
+            objects.changed()
 
     def _set_autoscaler(self, old: VerticalPodAutoscaler | None, new: VerticalPodAutoscaler | None) -> None:
         """Apply an autoscaler, which only plans read; one with an unreadable amount counts as absent."""

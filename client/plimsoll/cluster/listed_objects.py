@@ -104,11 +104,22 @@ class ObjectReader:
 
     def line(self, line: bytes) -> tuple[str, Any] | None:
         """Type and object of a line or bookmark; None for an object that must be read part by part."""
+        self.let_go()
         try:
             event = read_with(self._lines, line)
         except msgspec.ValidationError:  # an error, or an object that is readable only in part
             return None
         return None if event.type == "ERROR" else (event.type, event.object)
+
+    def gone(self, old: Any) -> None:
+        """Note that an object was deleted."""
+        if self._shared is not None:
+            self._shared.gone(old)
+
+    def let_go(self) -> None:
+        """Drop what no object shares any more, some at each call: each line of a watch makes one."""
+        if self._shared is not None:
+            self._shared.let_go()
 
     def sharing(self, new: Any, old: Any) -> Any:
         """The new state of an object, sharing its parts with others; ``old``: the state before, or None."""

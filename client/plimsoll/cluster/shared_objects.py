@@ -39,6 +39,15 @@ class SharedPods:
             "containers": len(self._containers),
         }
 
+    def gone(self, pod: Pod) -> None:  # noqa: ARG002 - it has one part of each kind
+        """Note that a pod was deleted."""
+        return
+
+    def let_go(self) -> None:
+        """Drop large parts that no pod has any more, one of each kind at each call."""
+        for parts in (self._maps, self._owners, self._specs, self._containers):
+            parts.let_go()
+
     def sharing(self, pod: Pod, old: Pod | None = None) -> Pod:
         """The same pod with shared parts, without volumes that no decision reads.
 
@@ -112,6 +121,15 @@ class SharedNodes:
         self._images: EqualParts[ContainerImage] = EqualParts()
         self._amounts: EqualParts[dict[str, str | int | float]] = EqualParts()
 
+    def gone(self, node: Node) -> None:
+        """Note that a node was deleted."""
+        self._images.left(len(node.status.images))
+
+    def let_go(self) -> None:
+        """Drop large parts, and many small ones, that no node has any more; some at each call."""
+        self._images.let_go()
+        self._amounts.let_go()
+
     def sharing(self, node: Node, old: Node | None = None) -> Node:
         """The same node with shared parts.
 
@@ -121,7 +139,11 @@ class SharedNodes:
         """
         meta, status = node.metadata, node.status
         near, known = (old.metadata, old.status.images) if old is not None else (ObjectMeta(), ())
-        images = known if status.images == known else tuple(map(self._images.shared, status.images))
+        if status.images == known:
+            images = known
+        else:
+            images = tuple(map(self._images.shared, status.images))
+            self._images.left(len(known))
         return replace(
             node,
             metadata=replace(

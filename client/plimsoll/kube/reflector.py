@@ -240,6 +240,7 @@ class Reflector:
     def _completed(self, version: str, began: float, listed: int) -> Iterable[WatchEvent]:
         """The events at the end of a list: deletions, and that the list is complete."""
         for gone in self.known.end_list():
+            self._reader.gone(gone)
             yield event_of(gone, None)
         self._observer.watch_listed(self._resource.name, listed)
         self._answered()
@@ -329,6 +330,7 @@ class Reflector:
             if kind == "DELETED":
                 old = self.known.pop(meta.namespace, meta.name)
                 if old is not None:
+                    self._reader.gone(old)
                     yield event_of(old if isinstance(new, NamedDocument) else new, None)
             elif kind in ("ADDED", "MODIFIED"):
                 if not isinstance(new, NamedDocument):

@@ -24,8 +24,8 @@ from plimsoll.model.layered_dict import halved
 #: Number of logged changes of pools; a reader of older ones reviews all nodes.
 LOG_LENGTH = 4_096
 
-#: Maximum number of derived objects that are kept.
-MOST_KEPT = 256
+#: Maximum number of derived objects that are kept, and of their rows together; the fewest, however many rows.
+MOST_KEPT, MOST_ROWS, FEWEST_KEPT = 256, 400_000, 16
 
 
 class Derived(Protocol):
@@ -128,12 +128,15 @@ class DeviceBook:
         before = self._published.get(each.name)
         self._published[each.name] = each
         self._exchange(before, each)
+        if before is not None:
+            self._let_go(before)
 
     def remove_slice(self, name: str) -> None:
         """Remove a slice."""
         before = self._published.pop(name, None)
         if before is not None:
             self._exchange(before, None)
+            self._let_go(before)
 
     def set_class(self, each: DeviceClass) -> None:
         """Add or update a class."""
@@ -216,14 +219,21 @@ class DeviceBook:
         self.is_served, self.why_not_served = is_served, why_not
         self._reshape()
 
-    def kept(self, key: Hashable, make: Callable[[], KeptT]) -> KeptT:
-        """The object that a reader derived under that key; copies of the book start with copies of it."""
+    def kept(self, key: Hashable, make: Callable[[], KeptT], rows: int = 1) -> KeptT:
+        """The object that a reader derived under that key; copies of the book start with copies of it.
+
+        Args:
+            key: Names the object.
+            make: Derives it.
+            rows: The number of rows that it has.
+        """
         found = self._kept.pop(key, None)
         if found is None:
             below = self._kept_below.get(key)
             found = make() if below is None else below.copied()
-            if len(self._kept) >= MOST_KEPT:
-                del self._kept[next(iter(self._kept))]
+            most = max(FEWEST_KEPT, min(MOST_KEPT, MOST_ROWS // max(1, rows)))
+            for oldest in list(self._kept)[: len(self._kept) - most + 1]:
+                del self._kept[oldest]
         self._kept[key] = found  # the most recently used one is dropped last
         kept: KeptT = found
         return kept
@@ -241,9 +251,13 @@ class DeviceBook:
         kept: KeptT = objects[key]
         return kept
 
-    def _let_go(self, claim: ResourceClaim) -> None:
-        """Release a large claim that has gone or was replaced: layers that copies share would keep it."""
-        if is_heavy(claim):
+    def _let_go(self, gone: ResourceClaim | ResourceSlice) -> None:
+        """Release a large object that has gone or was replaced: layers that copies share would keep it."""
+        if not is_heavy(gone):
+            return
+        if isinstance(gone, ResourceSlice):
+            self._published = dict(self._published.items())
+        else:
             self.claims, self._counted = dict(self.claims.items()), dict(self._counted.items())
 
     def _changed_claim(self, uid: str, allocation: AllocationResult | None) -> None:
@@ -285,12 +299,14 @@ class DeviceBook:
         self.version += 1
         if nodes is None:
             self.shape_version += 1
+            self._kept, self._kept_below = {}, {}
             return
         pools = {pool_of(each) for each in (old, new) if each is not None}
         self._log_changes(pools | {node_key(name) for name in nodes})
 
     def _reshape(self) -> None:
         self._by_resource = None
+        self._kept, self._kept_below = {}, {}  # what they hold of classes that have gone is void
         self.version += 1
         self.shape_version += 1
 

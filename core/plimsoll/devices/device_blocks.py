@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from plimsoll.devices.allocator import first_found
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.by_node import ByNode
 from plimsoll.devices.pools import Pool, PoolKey, PoolState, node_key
 from plimsoll.devices.requests import MissingClassError, WantedClaim, wanted_claim
 from plimsoll.devices.results import allocations
@@ -26,6 +27,9 @@ from plimsoll.model.kinds.resource_claim import (
     ResourceClaimSpec,
 )
 from plimsoll.model.kinds.resource_slice import CELSelector, DeviceSelector
+
+#: Pools beyond two for each counted node, after which names of nodes that have gone are looked for.
+FEWEST_POOLS = 256
 
 
 class DeviceGroup(Struct, frozen=True):
@@ -78,26 +82,29 @@ class DeviceBlocks:
     def __init__(self, group: DeviceGroup) -> None:
         self._group = group
         self._wanted: WantedClaim | None = None
-        self._counts: dict[str, tuple[Node, BlockCount]] = {}
-        self._most: dict[str, tuple[Node, int]] = {}  #: as if no device were taken
+        self._counts: ByNode[BlockCount] = ByNode()
+        self._most: ByNode[int] = ByNode()  #: as if no device were taken
         self._names_of: dict[PoolKey, set[str]] = {}  #: counted nodes, by the pools that they reach
         self._version = self._shape_version = -1
 
     def on(self, node: Node, book: DeviceBook) -> BlockCount:
         """The groups of a node."""
         self._forget(book)
-        known = self._counts.get(node.name)
-        if known is None or known[0] is not node:
+        known = self._counts.find(node)
+        if known is None:
             pools = book.slices.pools_of(node)
             keys = frozenset({node_key(node.name), *(pool.key for pool in pools)})
             for key in keys:
                 self._names_of.setdefault(key, set()).add(node.name)
-            most = self._most.get(node.name)
-            if most is None or most[0] is not node:
-                most = self._most[node.name] = node, self.if_taken(node, book, Taken())
-            count = BlockCount(self.if_taken(node, book, book.taken), most[1])
-            known = self._counts[node.name] = node, count
-        return known[1]
+            most = self._most.find(node)
+            if most is None:
+                most = self.if_taken(node, book, Taken())
+                self._most.put(node, most)
+            known = BlockCount(self.if_taken(node, book, book.taken), most)
+            self._counts.put(node, known)
+            if len(self._names_of) > 2 * len(self._counts) + FEWEST_POOLS:
+                self._forget_names()
+        return known
 
     def if_taken(self, node: Node, book: DeviceBook, taken: Taken) -> int:
         """The number of free groups on a node if these devices were taken."""
@@ -119,11 +126,18 @@ class DeviceBlocks:
     def copied(self) -> "DeviceBlocks":
         """An independent copy."""
         twin = DeviceBlocks(self._group)
-        twin._wanted, twin._counts = self._wanted, dict(self._counts)
-        twin._most = dict(self._most)
+        twin._wanted, twin._counts = self._wanted, self._counts.copied()
+        twin._most = self._most.copied()
         twin._names_of = {key: set(names) for key, names in self._names_of.items()}
         twin._version, twin._shape_version = self._version, self._shape_version
         return twin
+
+    def _forget_names(self) -> None:
+        """Drop the names of nodes that have gone."""
+        found = {
+            key: {each for each in names if each in self._counts} for key, names in self._names_of.items()
+        }
+        self._names_of = {key: names for key, names in found.items() if names}
 
     def _forget(self, book: DeviceBook) -> None:
         if self._version == book.version:
@@ -138,9 +152,9 @@ class DeviceBlocks:
             for key in changed:
                 names = self._names_of.pop(key, set())
                 for name in names:
-                    self._counts.pop(name, None)
+                    self._counts.pop(name)
                     if key == node_key(name):
-                        self._most.pop(name, None)
+                        self._most.pop(name)
         self._version, self._shape_version = book.version, book.shape_version
 
 

@@ -51,7 +51,8 @@ def decide_on_fork(state: CycleState, pod: PodInfo, node: str, fork: Cluster) ->
     if devices is None or devices.is_empty:
         return
     numbers = count(1)
-    bookings = devices.bookings(fork.rows[node], node, lambda: f"{pod.uid}-{next(numbers)}")
+    row = fork.rows[node]
+    bookings = devices.bookings(row, fork.nodes[row], lambda: f"{pod.uid}-{next(numbers)}")
     state.write(DecidedBookings(bookings))
     book = fork.objects.ledger(DeviceBook)
     for each in bookings:

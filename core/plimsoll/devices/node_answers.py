@@ -6,16 +6,18 @@ devices were taken since the last one.
 Axis letter: N nodes, as rows of the cluster.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
+from weakref import ReferenceType, ref
 
 import msgspec
 import numpy as np
 
-from plimsoll.devices.allocator import Found, Matches, Search
+from plimsoll.devices.allocator import Found, Given, Matches, Search
+from plimsoll.devices.amounts import Amounts
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.pod_claims import MOST_ALTERNATIVES
-from plimsoll.devices.pools import PoolKey, PoolState, node_key
+from plimsoll.devices.pools import NO_DRIVER, DeviceID, Pool, PooledDevice, PoolKey, PoolState
 from plimsoll.devices.requests import WantedClaim
 from plimsoll.devices.search_limits import TIMED_OUT, AllocationError, UnusablePoolError
 from plimsoll.devices.taken import Taken
@@ -36,12 +38,71 @@ STEPS_A_PART = 600
 FEW = 50
 
 
+class KeptDevice(NamedTuple):
+    """A device that was chosen for a request, without its slice: answers are kept when that has gone.
+
+    Attributes:
+        request: The index of the request.
+        alternative: The index of the chosen alternative; 0 if the request is no list.
+        device: The device's name.
+        capacity: As :attr:`Given.capacity`.
+    """
+
+    request: int
+    alternative: int
+    device: DeviceID
+    capacity: Amounts | None
+
+
+class KeptDevices(NamedTuple):
+    """A solution by names: the devices of each claim, and the chosen alternatives, as :class:`Found`."""
+
+    given: tuple[tuple[KeptDevice, ...], ...]
+    chosen: Mapping[tuple[int, int], int]
+
+    def found(self, claims: Sequence[WantedClaim], pools: Sequence[Pool]) -> Found | None:
+        """The solution for claims of this shape; None if a device is no longer among these pools."""
+        by_key = {pool.key: pool for pool in pools}
+        given = []
+        for wanted, kept in zip(claims, self.given, strict=True):
+            devices = []
+            for each in kept:
+                pool = by_key.get(PoolKey(each.device.driver, each.device.pool))
+                device = None if pool is None else device_named(pool, each.device.device)
+                if device is None:
+                    return None
+                request = wanted.requests[each.request].alternatives[each.alternative]
+                devices.append(Given(request, device, each.capacity))
+            given.append(tuple(devices))
+        return Found(tuple(given), self.chosen)
+
+
+def device_named(pool: Pool, name: str) -> PooledDevice | None:
+    """The device of that name."""
+    return next((each for each in pool.devices if each.device.name == name), None)
+
+
+def by_name(found: Found, claims: Sequence[WantedClaim]) -> KeptDevices:
+    """A solution by the names of its devices."""
+    given = []
+    for wanted, devices in zip(claims, found.given, strict=True):
+        places = {
+            id(each): (request, alternative)
+            for request, asked in enumerate(wanted.requests)
+            for alternative, each in enumerate(asked.alternatives)
+        }
+        given.append(
+            tuple([KeptDevice(*places[id(each.wanted)], each.device.id, each.capacity) for each in devices])
+        )
+    return KeptDevices(tuple(given), found.chosen)
+
+
 class NodeAnswer(NamedTuple):
     """The result of one node.
 
     Attributes:
         code: One of the codes.
-        found: The devices for the claims there.
+        found: The devices for the claims there, by name.
         error: Why the search failed, without the name of the claim.
         pools: The pools that the node reaches.
         claim: Index of the claim whose name the error begins with; -1 for none.
@@ -50,7 +111,7 @@ class NodeAnswer(NamedTuple):
     """
 
     code: int
-    found: Found | None = None
+    found: KeptDevices | None = None
     error: str = ""
     pools: frozenset[PoolKey] = frozenset()
     claim: int = -1
@@ -81,7 +142,7 @@ class NodeAnswers:
         self._matches = matches
         self._most_steps = most_steps
         self._answers: list[NodeAnswer] = []
-        self._nodes: list[Node] = []
+        self._nodes: list[ReferenceType[Node]] = []
         self._is_stale: BoolArray = np.zeros(0, dtype=np.bool_)
         self._rows_below: dict[PoolKey, list[int]] = {}  #: immutable
         self._rows_of: dict[PoolKey, list[int]] = {}  #: in addition to those
@@ -211,20 +272,24 @@ class NodeAnswers:
         changed = book.changed_pools(self._version)
         count = len(nodes)
         if changed is None or self._shape_version != book.shape_version or count != len(self._nodes):
-            self._answers, self._nodes = [NodeAnswer(FREE)] * count, list(nodes)
+            self._answers, self._nodes = [NodeAnswer(FREE)] * count, list(map(ref, nodes))
             self._rows_below, self._rows_of, self._is_shared, self._late = {}, {}, False, set()
             self._is_stale = np.ones(count, dtype=np.bool_)
             self._is_behind = np.zeros(count, dtype=np.bool_)
             self.codes, self.points = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
         else:
-            if touched := self.rows_of(changed):
+            touched = self.rows_of(changed)
+            if names := {key.name for key in changed if key.driver == NO_DRIVER}:
+                touched |= {row for row, node in enumerate(nodes) if node.name in names}
+            if touched:
                 self._own()
                 self._is_stale[list(touched)] = True
-            if node_mark != self._node_mark and self._nodes != nodes:
-                self._own()
-                for row, node in enumerate(nodes):
-                    if node is not self._nodes[row]:
-                        self._nodes[row], self._is_stale[row] = node, True
+            if node_mark != self._node_mark:
+                changed_rows = [row for row, known in enumerate(self._nodes) if known() is not nodes[row]]
+                if changed_rows:
+                    self._own()
+                for row in changed_rows:
+                    self._nodes[row], self._is_stale[row] = ref(nodes[row]), True
         self._version, self._shape_version, self._node_mark = book.version, book.shape_version, node_mark
 
     def _to_ask(
@@ -272,7 +337,6 @@ class NodeAnswers:
         if answer is None:
             answer = self._searched(claims, node, book, book.taken)
             reached[same] = answer._replace(steps=1)
-        answer = answer._replace(pools=answer.pools | {node_key(node.name)})
         for key in answer.pools - before:
             self._rows_of.setdefault(key, []).append(row)
         self._note(row, answer, 0 if answer.found is None else points_of(answer.found, claims))
@@ -304,7 +368,8 @@ class NodeAnswers:
         if found is None:
             is_invalid = any(pool.state is PoolState.INVALID for pool in pools)
             code = INVALID if is_invalid else NOT_FREE
-        return NodeAnswer(code, found, pools=keys, steps=search.steps.used)
+        kept = None if found is None else by_name(found, claims)
+        return NodeAnswer(code, kept, pools=keys, steps=search.steps.used)
 
     def _note(self, row: int, answer: NodeAnswer, points: int = 0) -> None:
         self._answers[row] = answer
@@ -312,7 +377,7 @@ class NodeAnswers:
         self._is_stale[row] = self._is_behind[row] = False
 
 
-def points_of(found: Found, claims: Sequence[WantedClaim]) -> int:
+def points_of(found: KeptDevices, claims: Sequence[WantedClaim]) -> int:
     """Eight points for each list of alternatives whose first was chosen, seven for the second, and so on."""
     return sum(
         MOST_ALTERNATIVES - found.chosen[claim, place]

@@ -30,6 +30,7 @@ from plimsoll.devices.results import allocations
 from plimsoll.devices.selectors import is_selected
 from plimsoll.model.columns.columns import BoolArray, IntArray, RowArray
 from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.kinds.resource_claim import AllocationResult, ResourceClaim
@@ -41,6 +42,10 @@ UNAVAILABLE = 16
 
 #: Bytes, encoded, of the largest shape of claims whose results are cached.
 LARGEST_SHAPE = 32_768
+
+
+class GoneDeviceError(ValueError):
+    """A device that was chosen is no longer published."""
 
 
 class NodeGroup(NamedTuple):
@@ -153,10 +158,10 @@ class PodDevices:
         if self.codes(snapshot, most_steps, timeout_s, row)[row] != FREE:
             return None
         numbers = count(1)
-        node = snapshot.node(row).name
+        node = snapshot.node(row)
         found = self.bookings(row, node, lambda: f"{self._pod.uid}-{next(numbers)}")
         given = {each.claim.key: each.allocation for each in found if each.allocation is not None}
-        return DeviceHold(self._pod.uid, self._pod.priority, node, given)
+        return DeviceHold(self._pod.uid, self._pod.priority, node.name, given)
 
     def wanted(self, row: int) -> tuple[WantedClaim, ...]:
         """The claims to search devices for on the node of a row, once nodes were searched."""
@@ -187,22 +192,29 @@ class PodDevices:
                         points[row] = here + allocated
         return points
 
-    def bookings(self, row: int, node: str, share_id: Callable[[], str]) -> tuple[Booking, ...]:
+    def bookings(self, row: int, node: Node, share_id: Callable[[], str]) -> tuple[Booking, ...]:
         """The bookings of the claims on a feasible node, in order; that for extended resources is the last.
 
         Args:
             row: The row of the node.
-            node: The node's name.
+            node: The node.
             share_id: Returns a new id, a UUID, for a share of a device.
+
+        Raises:
+            GoneDeviceError: A slice has changed since the node was found feasible.
         """
         group = next((each for each in self._groups if each.rows[row]), None)
         if group is None:
             return ()
         given: dict[str, AllocationResult] = {}
         if group.answers is not None:
-            found = self._answer(group.answers, row).found
-            assert found is not None, "the node is feasible"
-            results = allocations(group.claims, found, node, share_id)
+            kept = self._answer(group.answers, row).found
+            assert kept is not None, "the node is feasible"
+            assert self._book is not None, "the nodes were searched"
+            found = kept.found(group.claims, self._book.slices.pools_of(node))
+            if found is None:
+                raise GoneDeviceError(f"a device that was chosen on node {node.name} is no longer published")
+            results = allocations(group.claims, found, node.name, share_id)
             given = {each.claim.key: result for each, result in zip(group.claims, results, strict=True)}
         bookings = [Booking(claim, given.get(claim.key)) for claim in self.claims]
         if group.extended is not None:
@@ -223,7 +235,7 @@ class PodDevices:
                     rows,
                     tuple(claims),
                     extended,
-                    answers_to(claims, book, most_steps, self._pod.metadata.uid),
+                    answers_to(claims, book, most_steps, self._pod.metadata.uid, len(snapshot)),
                 )
             )
         return groups
@@ -335,7 +347,7 @@ def held_for(
 
 
 def answers_to(
-    claims: Sequence[WantedClaim], book: DeviceBook, most_steps: int, pod: str
+    claims: Sequence[WantedClaim], book: DeviceBook, most_steps: int, pod: str, rows: int
 ) -> NodeAnswers | None:
     """The results of nodes for claims of this shape; None without claims.
 
@@ -349,4 +361,4 @@ def answers_to(
         digest = blake2b(shape, digest_size=16).digest()
         keys = [each.claim.key for each in claims]
         return book.kept_for(pod, keys, (digest, most_steps), lambda: NodeAnswers(is_selected, most_steps))
-    return book.kept((shape, most_steps), lambda: NodeAnswers(is_selected, most_steps))
+    return book.kept((shape, most_steps), lambda: NodeAnswers(is_selected, most_steps), rows)

@@ -3,7 +3,7 @@
 Source: Kubernetes v1.36, ``structured/internal/incubating/allocator_incubating.go``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -110,6 +110,11 @@ class WantedClaim(Struct, frozen=True, eq=False):
     claim: ResourceClaim
     requests: tuple[Request, ...]
     constraints: tuple[DeviceConstraint, ...]
+
+    @property
+    def classes(self) -> Iterator[DeviceClass]:
+        """The classes of its requests."""
+        return (each.device_class for request in self.requests for each in request.alternatives)
 
     @property
     def least(self) -> int:

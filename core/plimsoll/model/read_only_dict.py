@@ -55,7 +55,8 @@ def sealed(value: T) -> T:
     kind = type(value)
     if kind is dict:
         form = ReadOnlyDict if len(found) <= LARGE else LargeDict
-        found = form({key: sealed(each) for key, each in found.items()}) if value else NO_ENTRIES
+        sealed_parts = {key: each if type(each) in _PLAIN else sealed(each) for key, each in found.items()}
+        found = form(sealed_parts) if value else NO_ENTRIES
     elif kind is tuple:
         parts = tuple([sealed(each) for each in found])
         if any(part is not each for part, each in zip(parts, found, strict=True)):

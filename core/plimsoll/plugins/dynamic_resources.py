@@ -31,6 +31,7 @@ from plimsoll.devices.node_answers import ALL_OF_INVALID, ALL_OF_UPDATED, INVALI
 from plimsoll.devices.pod_claims import ClaimProblem, claims_of
 from plimsoll.devices.pod_devices import (
     UNAVAILABLE,
+    GoneDeviceError,
     PodDevices,
     claims_wanted,
     pod_devices,
@@ -219,7 +220,7 @@ class DynamicResources(
                 if claim.uid in book.in_flight:
                     return fwk.unresolvable(f"resource claim {claim.key} {IN_FLIGHT}", no_node_helps=True)
                 if not claim.is_allocated:
-                    wanted_claim(claim, book.classes.get)
+                    state.refer_to(*wanted_claim(claim, book.classes.get).classes)
         except ClaimProblem as problem:
             return fwk.unresolvable(str(problem), no_node_helps=True)
         except MissingClassError as problem:
@@ -228,7 +229,7 @@ class DynamicResources(
             return fwk.unresolvable(str(problem), no_node_helps=True)
         devices = PodDevices(pod.pod, claims, resources, book.left_over(pod.pod) if resources else None)
         state.write(devices)
-        state.refer_to(*claims)
+        state.refer_to(*claims, *filter(None, map(book.class_of_resource, resources)))
         return fwk.SKIP if devices.is_empty else fwk.SUCCESS
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
@@ -298,7 +299,14 @@ class DynamicResources(
             return fwk.error(NOT_FOUND)
         decided = state.find(DecidedBookings)
         share_id = port.binder.share_id
-        bookings = devices.bookings(row, node, share_id) if decided is None else decided.named(share_id)
+        try:
+            bookings = (
+                devices.bookings(row, port.snapshot.node(row), share_id)
+                if decided is None
+                else decided.named(share_id)
+            )
+        except GoneDeviceError as gone:
+            return fwk.error(str(gone))
         if bookings:
             if problem := port.binder.assume(bookings):
                 return fwk.error(problem)

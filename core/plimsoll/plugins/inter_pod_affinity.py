@@ -461,7 +461,8 @@ def _lasting(template: fwk.PodTemplate, objects: fwk.ClusterObjects) -> OwnTerms
 
 def _compiled(template: fwk.PodTemplate, objects: fwk.ClusterObjects) -> OwnTerms:
     def meant(*terms: PodTerm) -> PodClass:
-        return PodClass(tuple((_namespaces(term, objects), term.selector) for term in terms))
+        wanted = tuple((_namespaces(term, objects), term.selector) for term in terms)
+        return PodClass(wanted, passing=template.is_heavy)
 
     required = template.terms_of(TermKind.REQUIRED_AFFINITY)
     affinity = meant(*required) if required else None

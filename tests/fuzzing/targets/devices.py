@@ -91,7 +91,7 @@ class _Scene:
         if devices is None:
             raise Broken("a pod with a claim needs no devices")
         row = self.cluster.rows[decision.node]
-        for each in devices.bookings(row, decision.node, lambda: "share"):
+        for each in devices.bookings(row, self.cluster.nodes[row], lambda: "share"):
             if each.allocation is None:
                 continue
             for result in each.allocation.devices.results:

@@ -1,5 +1,6 @@
 """Pools of devices, as each node sees the published slices."""
 
+from plimsoll.devices.pools.pool import NO_DRIVER as NO_DRIVER
 from plimsoll.devices.pools.pool import DeviceID as DeviceID
 from plimsoll.devices.pools.pool import Pool as Pool
 from plimsoll.devices.pools.pool import PooledDevice as PooledDevice

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from dra_cel import DeviceView
 
 
+#: In place of a driver in the keys of nodes.
+NO_DRIVER = ""
+
+
 class DeviceID(NamedTuple):
     """The name of a device in the cluster."""
 
@@ -43,7 +47,7 @@ class PoolKey(NamedTuple):
 
 def node_key(name: str) -> PoolKey:
     """A key for other slices that a node reaches; no driver has that name."""
-    return PoolKey("", name)
+    return PoolKey(NO_DRIVER, name)
 
 
 class PoolState(Enum):

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from plimsoll.devices.amounts import amounts_of
+from plimsoll.devices.by_node import ByNode
 from plimsoll.devices.pools.pool import Pool, PooledDevice, PoolKey, PoolState, pool_of
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.resource_slice import (
@@ -149,7 +150,7 @@ class Slices:
         self._wide: list[SlicedDevices] = []
         self._counters: dict[PoolKey, list[SlicedDevices]] = {}
         self._of_pool: dict[PoolKey, list[SlicedDevices]] = {}
-        self._known: dict[str, tuple[Node, tuple[Pool, ...]]] = {}
+        self._known: ByNode[tuple[Pool, ...]] = ByNode()
         self._published: dict[PoolKey, Mapping[str, Device]] = {}
         #: by the identities of the slices that the nodes reach, and what they reach of each
         self._shared: dict[tuple[tuple[int, bytes], ...], tuple[Pool, ...]] = {}
@@ -168,7 +169,7 @@ class Slices:
         twin._counters = {key: list(each) for key, each in self._counters.items()}
         twin._of_pool = {key: list(each) for key, each in self._of_pool.items()}
         twin._wide = list(self._wide)
-        twin._known, twin._published = dict(self._known), dict(self._published)
+        twin._known, twin._published = self._known.copied(), dict(self._published)
         twin._states = dict(self._states)
         twin._shared, twin._one_pool = dict(self._shared), dict(self._one_pool)
         return twin
@@ -194,9 +195,9 @@ class Slices:
             and [self._trouble(key) for key in keys] == before
         ):
             for name in names:
-                self._known.pop(name, None)
+                self._known.pop(name)
             return frozenset(names)
-        self._known, self._shared, self._one_pool = {}, {}, {}
+        self._known, self._shared, self._one_pool = ByNode(), {}, {}
         return None
 
     def _add(self, each: SlicedDevices) -> None:
@@ -218,10 +219,11 @@ class Slices:
         Nodes that reach the same slices get the same tuple. Pools without a device for the node are left out
         unless they are invalid.
         """
-        known = self._known.get(node.name)
-        if known is None or known[0] is not node:
-            known = self._known[node.name] = node, self._found(node)
-        return known[1]
+        found = self._known.find(node)
+        if found is None:
+            found = self._found(node)
+            self._known.put(node, found)
+        return found
 
     def judge_some(self, most: int = POOLS_A_PART) -> bool:
         """Judge ``most`` pools with counters, which all nodes see if invalid; returns whether more are."""

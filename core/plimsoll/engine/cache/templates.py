@@ -43,8 +43,11 @@ class TemplateCaches:
     def use(self, template: PodTemplate) -> TemplateCache:
         """The cache of the template of a pod to schedule, created if it is missing."""
         latest = self._latest
-        if latest is not None and latest[0] is not template and latest[1].state.is_heavy:
-            self.drop(latest[0])
+        if latest is not None and latest[0] is not template:
+            if latest[1].state.is_heavy:
+                self.drop(latest[0])
+            if latest[0].is_heavy:
+                self._cluster.trim()
         cache = self._cache_of(template)
         self._latest = template, cache
         return cache

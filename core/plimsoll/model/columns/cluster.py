@@ -186,7 +186,12 @@ class Cluster:
         return column
 
     def trim(self) -> None:
-        """Drop the oldest columns of labels if there are too many. Call it when no caller has their ids."""
+        """Drop what was counted for large pods, and the oldest columns of labels if there are too many.
+
+        Call it when no caller has their ids.
+        """
+        for index in self._indexes.values():
+            index.trim()
         if len(self.labels) <= FEWEST_LABELS:
             return
         most = max(FEWEST_LABELS, LABEL_BYTES // (8 * self._capacity))

@@ -66,6 +66,10 @@ class PodIndex(Protocol):
         """
         return
 
+    def trim(self) -> None:
+        """Drop what was counted for a large pod alone: an attempt with another one begins."""
+        return
+
     def move_row(self, source: int, target: int) -> None:  # noqa: ARG002 - for those that know rows
         """The node of row ``source`` is now in row ``target``, whose own pods have been removed before."""
         return

@@ -37,11 +37,13 @@ class PodClass(msgspec.Struct, frozen=True, cache_hash=True):
     """Pods that satisfy every one of some conditions, each a set of namespaces (None: all) and a selector.
 
     With ``living``, pods that are terminating are left out. A heavy class is so large that it is counted when
-    it is requested, and not kept.
+    it is requested, and not kept. One that is ``passing``, of a pod with a heavy template, is kept until
+    another pod is tried.
     """
 
     wanted: tuple[tuple[frozenset[str] | None, Selector], ...]
     living: bool = False
+    passing: bool = False
 
     @property
     def is_heavy(self) -> bool:
@@ -172,6 +174,7 @@ class PodCounts(PodIndex):
         self._counted: dict[PodClass, ClassCounts] = {}
         self._lookup: SelectorLookup[PodClass] = SelectorLookup()
         self._memberships: dict[PodTemplate, tuple[ClassCounts, ...]] = {}
+        self._passing: list[PodClass] = []
 
     def of(self, pods: PodClass) -> ClassCounts:
         """The counts of a class, computed at its first use. Call it again after each change."""
@@ -196,6 +199,15 @@ class PodCounts(PodIndex):
             # Only placed templates are matched against new classes.
             del self._memberships[pod.template]
 
+    def trim(self) -> None:
+        """Drop the classes of large pods."""
+        if self._passing:
+            for pods in self._passing:
+                del self._counted[pods]
+                self._lookup.discard(pods.wanted[0][1], pods)
+            self._passing = []
+            self._memberships.clear()
+
     def move_row(self, source: int, target: int) -> None:
         """Move a node to another row."""
         self._placed.move_row(source, target)
@@ -215,6 +227,7 @@ class PodCounts(PodIndex):
         twin._counted = {pods: counts.fork() for pods, counts in self._counted.items()}
         for pods in twin._counted:
             twin._file(pods)
+        twin._passing = list(self._passing)
         return twin
 
     def _classes_of(self, template: PodTemplate) -> tuple[ClassCounts, ...]:
@@ -235,10 +248,13 @@ class PodCounts(PodIndex):
         if len(self._counted) >= max(16, min(MOST_CLASSES, CLASS_BYTES // (8 * self.capacity))):
             kept = list(self._counted)[len(self._counted) // 2 :]
             self._counted = {each: self._counted[each] for each in kept}
+            self._passing = [each for each in kept if each.passing]
             self._lookup = SelectorLookup()
             for each in kept:
                 self._file(each)
             self._memberships.clear()
+        if pods.passing:
+            self._passing.append(pods)
         members = self._members(pods)
         counts = self._counted[pods] = self._new(pods, members)
         self._file(pods)

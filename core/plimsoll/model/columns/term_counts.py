@@ -13,6 +13,7 @@ from plimsoll.model.columns.columns import PodIndex
 from plimsoll.model.columns.pod_counts import ClassCounts, HasCapacity
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.kinds.pod_terms import PodTerm, TermKind
+from plimsoll.model.read_only_dict import LargeDict
 from plimsoll.model.selector_lookup import SelectorLookup
 
 #: A term and its counts.
@@ -74,7 +75,7 @@ class TermCounts(PodIndex):
                 if term.matches(template.namespace, template.labels, namespace_labels)
             ]
         )
-        if not template.is_heavy:
+        if not template.is_heavy and not isinstance(namespace_labels, LargeDict):
             if len(self._concerning) >= REMEMBERED:
                 self._concerning.clear()
             self._concerning[template] = (self._generation, namespace_labels, found)

@@ -64,7 +64,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=F
     declared_features: tuple[str, ...] = ()
 
 
-class Node(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
+class Node(ApiObject, frozen=True, kw_only=True, rename="camel", gc=True, weakref=True):
     """A node."""
 
     spec: NodeSpec = NodeSpec()

@@ -142,6 +142,11 @@ class ClusterObjects:
                 found = self.replication_controllers.get(key)
         return found if found is not None and found.metadata.uid == owner.uid else None
 
+    def changed(self) -> None:
+        """Increase the version, and drop derived values: they may refer to what has gone."""
+        self.version += 1
+        self._derived, self._derived_version = {}, self.version
+
     def derived(self, key: Hashable, build: Callable[[], T]) -> T:
         """The value computed from these objects under ``key``, computed again after any change of them."""
         kept = self._derived

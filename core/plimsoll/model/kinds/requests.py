@@ -58,6 +58,9 @@ _EXTENDED_NAME = re.compile(
 )
 _LONGEST_DOMAIN, _LONGEST_NAME = 253 - len("requests."), 63
 
+#: Resources of one container from which on each different quantity is read once.
+MANY = 16
+
 Nanos = dict[str, int]
 Number = TypeVar("Number", int, Amount)
 Read = Callable[[QuantityValue], Number]
@@ -307,7 +310,10 @@ def _pod_level_requests(pod: Pod, read: Read[Number], *, observed: bool, waits: 
 
 
 def _amounts(quantities: Mapping[str, QuantityValue], read: Read[Number]) -> dict[str, Number]:
-    return {name: read(quantity) for name, quantity in quantities.items()}
+    if len(quantities) < MANY:
+        return {name: read(quantity) for name, quantity in quantities.items()}
+    known = {quantity: read(quantity) for quantity in set(quantities.values())}
+    return {name: known[quantity] for name, quantity in quantities.items()}
 
 
 def _add(total: dict[str, Number], more: Mapping[str, Number]) -> None:

@@ -203,7 +203,9 @@ def _compile(
         min_domains=constraint.min_domains or 1,
         namespace=template.namespace,
         selector=selector,
-        pods=PodClass(((frozenset((template.namespace,)), selector),), living=True),
+        pods=PodClass(
+            ((frozenset((template.namespace,)), selector),), living=True, passing=template.is_heavy
+        ),
         selects_itself=selector.matches(template.labels),
         nodes=included.of(constraint),
     )

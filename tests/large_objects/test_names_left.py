@@ -1,0 +1,67 @@
+"""A large object that has gone leaves none of its names behind, in whatever the operator keeps."""
+
+import gc
+from typing import Any
+
+import pytest
+
+from large_objects.fields import Steps
+from large_objects.names_left import names_left
+from large_objects.stage import Stage
+from large_objects.trial import tried, variants
+from plimsoll.cluster.shared_objects import SharedPods
+from plimsoll.devices import book
+from plimsoll.devices.book import DeviceBook
+from plimsoll.model.columns.pod_counts import PodCounts
+
+SIZE = 60_000
+PREFERRED = ("spec", "affinity", "podAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
+SLICES = "resourceslices"
+
+#: Plural name, field, and role: what each was kept by is in the comment.
+FIELDS: tuple[tuple[str, Steps, int], ...] = (
+    ("pods", PREFERRED, 0),  # classes of pods that are counted
+    ("pods", ("spec", "topologySpreadConstraints"), 1),
+    ("pods", ("spec", "containers"), 2),  # parts that pods share
+    ("nodes", ("status", "allocatable"), 0),  # parts that nodes share
+    ("nodes", ("status", "images"), 0),
+    ("namespaces", ("metadata", "labels"), 0),  # terms that concern a template
+    ("services", ("spec", "selector"), 0),  # derived values
+    ("deviceclasses", ("metadata", "labels"), 0),  # what a pod looks for
+    *((SLICES, ("metadata", "labels"), role) for role in range(3)),  # results of searches
+)
+
+
+async def left(resource: str, steps: Steps, role: int) -> dict[str, list[str]]:
+    """What a large object leaves when it has come and gone."""
+    async with Stage(30, 60).running() as stage:
+        cost = await tried(stage, resource, steps, variants(resource)[role], SIZE, int)
+        assert cost.size > SIZE // 2
+        gc.collect()
+        return names_left([stage])
+
+
+@pytest.mark.parametrize(("resource", "steps", "role"), FIELDS)
+async def test_no_name_of_a_large_object_stays(
+    resource: str, steps: Steps, role: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(book, "LOG_LENGTH", 1)
+
+    assert await left(resource, steps, role) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "field"),
+    [
+        (PodCounts, "trim", FIELDS[0]),
+        (SharedPods, "let_go", FIELDS[2]),
+        (DeviceBook, "_let_go", FIELDS[-1]),
+    ],
+)
+async def test_what_forgets_to_let_go_is_found(
+    kind: type[Any], method: str, field: tuple[str, Steps, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three planted faults."""
+    monkeypatch.setattr(kind, method, lambda *_: None)
+
+    assert await left(*field)
