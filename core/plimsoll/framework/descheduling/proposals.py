@@ -98,11 +98,14 @@ class Bundle(Struct, frozen=True):
         beneficiary: The pod to make room for: unless it fits after all moves, none is made.
         one_by_one: Whether candidates of one workload move in turn, each when the earlier one's replacement
             is ready; the limit for a workload then applies only to the first of them.
+        group: The group whose members these are, all of them; "" for none. It leaves whole: no member is
+            evicted before all places are reserved, and the limit for a workload does not apply.
     """
 
     candidates: tuple[Candidate, ...]
     beneficiary: Beneficiary | None = None
     one_by_one: bool = False
+    group: str = ""
 
 
 Proposal: TypeAlias = Candidate | Bundle

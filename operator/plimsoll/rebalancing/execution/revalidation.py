@@ -211,7 +211,7 @@ class MoveRevalidator:
                 return Refusal("AlreadyMoving", story)
         if move.pod.uid in self.book.cache.cluster.index(GangMembers):
             leaving = {each.spec.pod.uid for each in moving}
-            if (bound := bound_to_gang(move.pod, self._units(), leaving)) is not None:
+            if (bound := bound_to_gang(move.pod, self._units(), leaving, move.whole)) is not None:
                 return bound
         others = sum(recorded_workload(each.spec) == move.workload.key for each in apart)
         ceiling = rebalancing.limits.per_workload
