@@ -277,7 +277,7 @@ async def test_room_is_made_in_the_rack_that_needs_the_fewest_moves(
     fillers: dict[str, int], rack: str, moves: int
 ) -> None:
     """A full node needs two moves for a member, one with a single pod one; then the group starts there."""
-    scene = racks(a_racked_group(), *gang(), fillers=fillers)
+    scene = racks(a_racked_group(), *gang(), NodeAdded(a_node("free", cpu="3")), fillers=fillers)
 
     async with scene.running(a_free_policy()):
         await scene.run()
@@ -315,8 +315,13 @@ async def test_without_the_label_room_is_made_across_racks() -> None:
         pytest.param([a_racked_group(), *gang()], {"r1": 0, "r2": 2}, 4, id="a-rack-is-free"),
         pytest.param([a_racked_group(required="other"), *gang()], {"r1": 2}, 4, id="no-such-label"),
         pytest.param(
-            [a_racked_group(), PodAdded(member(0, node="r1-0", status=status_of("r1-0"))), *gang(2)[1:]],
-            {"r1": 1, "r2": 2},
+            [
+                a_racked_group(),
+                PodAdded(member(0, node="r1-0", status=status_of("r1-0"))),
+                PodAdded(small(20, "r1-1")),
+                *gang(2)[1:],
+            ],
+            {"r1": 0, "r2": 2},
             4,
             id="one-has-a-node",
         ),
@@ -332,3 +337,4 @@ async def test_no_pod_moves_for_a_group_that_no_rack_can_take(
         await scene.run()
 
     assert scene.evictor.evicted == []
+    assert scene.statuses.statuses[POLICY]["lastRun"]["failures"] == []
