@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from e2e.gangs import a_gang, until_phase
+from e2e.gangs import a_group, members, until_phase
 from e2e.polls import eventually, throughout
 from e2e.speaker import MERGE, STRATEGIC
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from e2e.scene import Scene
 
 pytestmark = pytest.mark.e2e
+
+RACK = "example.com/rack"
 
 
 async def fragmented(scene: Scene) -> tuple[str, str]:
@@ -108,9 +110,11 @@ async def test_no_pod_moves_for_nothing(scene: Scene) -> None:
     await throughout(lambda: scene.node_of("huge"), lambda node: not node, 1)
 
 
-async def test_a_gang_gets_its_room_whole(scene: Scene) -> None:
+@pytest.mark.parametrize("required", ["", RACK], ids=["anywhere", "in-one-rack"])
+async def test_a_gang_gets_its_room_whole(required: str, scene: Scene) -> None:
     """With a place for one of two pods in the way no pod moves; with a second one both do, and it starts."""
-    old = [await scene.node(suffix, cpu="1") for suffix in ("old-0", "old-1")]
+    rack = {RACK: f"{scene.name}-1"}
+    old = [await scene.node(suffix, cpu="1", labels=rack) for suffix in ("old-0", "old-1")]
     await scene.scheduling()
     apart = {
         "podAntiAffinity": {
@@ -121,7 +125,8 @@ async def test_a_gang_gets_its_room_whole(scene: Scene) -> None:
     }
     await scene.deployment("small", 2, cpu="500m", affinity=apart)
     await scene.node("spare-0", cpu="500m")
-    await a_gang(scene, "train", 2, cpu="700m")
+    await a_group(scene, "train", 2, **({"topology": {"required": required}} if required else {}))
+    await members(scene, "train", 2, cpu="700m")
     await eventually(lambda: scene.condition("train-0"), lambda one: one.get("reason") == "Unschedulable")
     limits = {"total": "100%", "perNode": "100%", "perNamespace": "100%", "perWorkload": "100%"}
     spec = scene.rebalancing("MakeRoomForPending", limits=limits, evictor={"minReplicas": 0})
@@ -136,8 +141,8 @@ async def test_a_gang_gets_its_room_whole(scene: Scene) -> None:
     records = await scene.until_finished(2)
     bundles = [record["spec"]["bundle"] for record in records]
     assert len({bundle["name"] for bundle in bundles}) == 1
-    members = {(bundle["beneficiary"]["name"], bundle["members"][0]["pod"]["name"]) for bundle in bundles}
-    assert members == {("train-0", "train-1")}
+    found = {(bundle["beneficiary"]["name"], bundle["members"][0]["pod"]["name"]) for bundle in bundles}
+    assert found == {("train-0", "train-1")}
 
 
 async def test_a_neighbour_moves_so_that_a_deferred_resize_is_granted(scene: Scene) -> None:

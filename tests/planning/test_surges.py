@@ -387,9 +387,30 @@ class SendsAll(Named):
     kind = StrategyKind.BALANCE
     args_model = NoArgs
 
+    group = ""
+
     def candidates(self, context: Any) -> Iterator[Any]:
         pods = [pod for pod in context.cluster.pods.values() if pod.name in self.names]
-        yield Bundle(tuple(Candidate(pod, context.node_of(pod), "together", "idle") for pod in pods))
+        candidates = tuple(Candidate(pod, context.node_of(pod), "together", "idle") for pod in pods)
+        yield Bundle(candidates, group=self.group)
+
+
+class SendsWhole(SendsAll):
+    """The same, as the members of a group."""
+
+    group = "the group"
+
+
+def test_a_group_that_leaves_whole_is_not_moved_by_rollouts() -> None:
+    """A rollout would bring up one of its members before the others."""
+    cluster = a_crowded_node()
+    cluster.place(cluster.templates.info(a_pod("twin", node="idle", owner="Job/other", status=READY)), "idle")
+    rebalancing = replace(asked(), strategies=(SendsWhole("web-1-x", "other"),))
+
+    found = plan(rebalancing, cluster, around(a_deployment()))
+
+    assert found.moves == ()
+    assert {each.refusal.reason for each in found.refused} == {"MinReplicas", "NotAll"}
 
 
 @pytest.mark.parametrize(("replicas", "moved"), [(1, {"web-1-x", "other"}), (2, set())])

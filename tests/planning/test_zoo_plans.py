@@ -43,6 +43,10 @@ ARGS: dict[str, list[Document]] = {
         {"thresholds": {"cpu": 40}},
         {"thresholds": {"cpu": 60, "pods": 20}, "numberOfNodes": 1},
     ],
+    "ImproveTopology": [
+        {"topologyKey": "kubernetes.io/hostname", "restartSeconds": 0},
+        {"topologyKey": ZONE, "slowdownPercent": 100, "maxMembers": 2},
+    ],
     "LowNodeUtilization": [
         {"thresholds": {"cpu": 30}, "targetThresholds": {"cpu": 60}},
         {

@@ -61,13 +61,29 @@ class LimitPromise:
             lambda other: other.spec["policy"] == record.spec["policy"] and at - other.evicted_at < MINUTE_S
         )
         yield from self._beyond(policies, "perMinute", len(lately) + 1, placed, at)
-        if record.owner:
+        group = (record.spec.get("bundle") or {}).get("group")
+        if group:
+            yield from self._not_whole(record)
+        elif record.owner:
             flying = self._flying(record.owner, at)
             owned = [(each.bound_at, each.gone_at) for each in self._lives.owned(record.owner)]
             yield from self._beyond(policies, "perWorkload", len(flying) + 1, owned, at)
         sent = record.has_time("Evicting")
         if sent and all(_is_frozen(each, seconds(sent)) for each in policies):
             yield "a budget of the policy allows none at that time"
+
+    def _not_whole(self, record: RecordStory) -> Iterator[str]:
+        """A group leaves whole: all of its moves were announced before the first eviction."""
+        bundle = record.spec["bundle"]
+        told = [
+            each
+            for each in self._book.by_uid.values()
+            if each.spec["policy"] == record.spec["policy"]
+            and (each.spec.get("bundle") or {}).get("name") == bundle["name"]
+            and each.has_time("Evicting")
+        ]
+        if len(told) < bundle["moves"]:
+            yield f"{len(told)} of {bundle['moves']} moves of {bundle['group']} were announced"
 
     def _flying(self, owner: str, at: float) -> list[RecordStory]:
         """Those of an owner whose replacement is not ready yet; their records may follow later.

@@ -38,7 +38,7 @@ def test_no_strategy_and_no_preemption_breaks_a_group() -> None:
 
 def strategies_ignore_groups(patch: pytest.MonkeyPatch) -> None:
     for module in (descheduling, revalidation):
-        patch.setattr(module, "bound_to_gang", lambda *_: None)
+        patch.setattr(module, "bound_to_gang", lambda *_, **__: None)
 
 
 def victims_are_single(patch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,10 @@ STRATEGIES: tuple[dict[str, Any], ...] = (
     {"name": "DefragmentResource", "args": {"block": {"cpu": "3"}}},
     {"name": "MakeRoomForPending", "args": {"maxMovesPerPod": 3}},
     {"name": "FollowScore"},
+    {
+        "name": "ImproveTopology",
+        "args": {"topologyKey": "zone", "slowdownPercent": 100, "restartSeconds": 0},
+    },
 )
 
 

@@ -50,7 +50,7 @@ SECTIONS: Mapping[str, str] = {
         Strategy StrategyKind StrategyContext UnplacedPods Candidates Candidate Destinations Verdict
         until_closed Bundle Beneficiary Evictor Refusal Prospects Outlook ProspectAttempt Planner
         Measurements Sample NodeClasses considered_nodes group_key is_owned key_of low_to_high NOT_YET
-        PREFER_NO_EVICTION CannotJudgeError""",
+        GangUnit gangs_of PREFER_NO_EVICTION CannotJudgeError""",
     "What a strategy may say of itself": """
         Renewing Complaining Complaint Complaints Gravity Vicinity nodes_near pods_near AsksForGain
         LimitsPlanners SpreadsEvenly EmptiesNodes MovesByLoad""",

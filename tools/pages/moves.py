@@ -25,6 +25,7 @@ STAGES: Mapping[MoveStage, str] = {
     MoveStage.OPENING: "Waits for the API server's answer to the creation of the record.",
     MoveStage.CHECKING: "Waits for the planner's answer about the present cluster. Record: Planned.",
     MoveStage.COMMITTING: "Waits for the answer to the write that announces the move; sends nothing before.",
+    MoveStage.READY: "Waits until all moves of its group are announced, then for its turn. Record: Evicting.",
     MoveStage.EVICTING: "Waits for the Eviction API, or for the component that carries the eviction out.",
     MoveStage.SURGING: "Waits for the replacement to be ready and the old pod to leave. Record: Surging.",
     MoveStage.REVERTING: "Waits for the Deployment's template to be what it was. Record: Surging.",

@@ -323,17 +323,17 @@ def shortage(group: Group, cluster: Cluster) -> str:
 def gang_needs(groups: Groups, cache: Cache) -> dict[str, int]:
     """By PodGroup, the number of members that must get a node together; 0 when it has started.
 
-    ``NOT_YET`` for groups that cannot start for a reason other than room for their members. Leaves out those
-    that stay in one topology domain: room elsewhere is of no use to them.
+    ``NOT_YET`` for groups that cannot start for a reason other than room for their members, and for those
+    that have members in a topology domain which they must share: room elsewhere is of no use to the others.
     """
     needs = {}
     for group in groups:
-        if group.topology_key:
-            continue
         if group.object is None or group.obstacle() or shortage(group, cache.cluster):
             needs[group.key] = NOT_YET
             continue
-        needs[group.key] = max(group.min_member - len(placed_members(group, cache)), 0)
+        placed = len(placed_members(group, cache))
+        is_bound = bool(group.topology_key) and placed > 0
+        needs[group.key] = NOT_YET if is_bound else max(group.min_member - placed, 0)
     return needs
 
 

@@ -241,6 +241,8 @@ class Move(Struct, frozen=True):
         bundle: Identifies moves that are made all or none, or "".
         part: The move's number within the bundle, from 1, and the bundle's size.
         beneficiary: The pending pod that the bundle makes room for, or None.
+        group: The group that leaves whole by the moves of the bundle, or "".
+        whole: Uids of the pods of these moves; empty without such a group.
         waits: Whether it starts only when no other move of its workload is under way.
         surge: The rollout that moves the pod instead of an eviction, or None.
         renews: Whether its purpose is a fresh pod, so that the pod's own node is as good as another.
@@ -264,6 +266,8 @@ class Move(Struct, frozen=True):
     bundle: str = ""
     part: tuple[int, int] = (1, 1)
     beneficiary: Beneficiary | None = None
+    group: str = ""
+    whole: frozenset[str] = frozenset()
     waits: bool = False
     surge: Surge | None = None
     maximum: int | None = None

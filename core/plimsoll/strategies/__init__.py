@@ -7,6 +7,7 @@ from plimsoll.strategies.defragment_resource import DefragmentResource
 from plimsoll.strategies.drain_nodes import DrainNodes
 from plimsoll.strategies.follow_score import FollowScore
 from plimsoll.strategies.high_node_utilization import HighNodeUtilization
+from plimsoll.strategies.improve_topology import ImproveTopology
 from plimsoll.strategies.low_node_utilization import LowNodeUtilization
 from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
 from plimsoll.strategies.pod_life_time import PodLifeTime
@@ -28,6 +29,7 @@ IN_TREE: tuple[type[Strategy], ...] = (
     DrainNodes,
     FollowScore,
     HighNodeUtilization,
+    ImproveTopology,
     LowNodeUtilization,
     MakeRoomForPending,
     PodLifeTime,

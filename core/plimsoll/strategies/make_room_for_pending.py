@@ -13,9 +13,11 @@ fits. Each pod is sent where the least is left over. The room is reserved for th
 one has left.
 
 A PodGroup that has not started is served as a whole or not at all. As many of its members as must start
-together (the highest priority first, then the largest) are placed one after another, with room made where one
-fits no node. All moves for the group are one set. The group's place in the order is that of its first member.
-Further members are left to later runs; once the group has started, each member is treated as a single pod.
+together (the highest priority first, then the largest) are placed one after another, with room made where
+one fits no node. All moves for the group are one set. A group whose nodes must share the value of a label
+gets the cheapest set of at most eight domains, those with room for most members first. The group's place in
+the order is that of its first member. Further members are left to later runs; once the group has started,
+each member is treated as a single pod, or waits for room in the domain of the others.
 
 A pod whose resize in place is Deferred is served after the pending ones, in the same order: neighbours of
 equal or lower priority leave its node, all or none, if the node then has what the pod asks for.
@@ -45,7 +47,7 @@ from pydantic import Field
 
 from plimsoll.devices.device_room import DeviceRoom
 from plimsoll.devices.devices_wanted import DevicesWanted, wanted_devices
-from plimsoll.framework import IntArray, PluginArgs, PodInfo
+from plimsoll.framework import ABSENT, IntArray, PluginArgs, PodInfo
 from plimsoll.framework.columns import RowArray
 from plimsoll.framework.descheduling import (
     NOT_YET,
@@ -69,6 +71,9 @@ COMPARED, PROPOSED = 8, 4
 
 #: Number of resizes that are named.
 REMARKS = 3
+
+#: Maximum number of topology domains that are compared for one PodGroup.
+MOST_DOMAINS = 8
 
 #: Maximum number of members of a PodGroup that must start together.
 MOST_MEMBERS = 100
@@ -115,7 +120,7 @@ class MakeRoomForPending(Strategy):
         for pod in self._sorted([*self._waiting(context), *gangs], context):
             if pod in gangs:
                 together = self._together(gangs[pod], context)
-                if together is not None:
+                if together is not None and together.candidates:
                     yield together
                 continue
             kind = (pod.template, pod.priority)
@@ -192,34 +197,51 @@ class MakeRoomForPending(Strategy):
         return sorted(pods, key=lambda pod: (-pod.priority, -size(pod), pod.key))
 
     def _together(self, members: Sequence[PodInfo], context: StrategyContext) -> Bundle | None:
-        """The moves that make room for all members; None if impossible or not needed.
+        """The moves that make room for all members; None if impossible or not needed."""
+        group = context.objects.pod_groups.get(key_of(members[0].pod, derives=True))
+        if group is None or not group.spec.topology_key:
+            return self._within(np.arange(len(context.snapshot)), members, context)
+        found = [
+            self._within(rows, members, context)
+            for rows in _domains(group.spec.topology_key, members, context)[:MOST_DOMAINS]
+        ]
+        bundles = [each for each in found if each is not None]
+        if any(not each.candidates for each in bundles):
+            return None  # the scheduler places them in that domain
+        return min(bundles, key=lambda each: _cost(each.candidates), default=None)
+
+    def _within(
+        self, inside: RowArray, members: Sequence[PodInfo], context: StrategyContext
+    ) -> Bundle | None:
+        """The moves that make room for all members on these nodes; None if impossible.
 
         Tries twice: at first, no pod is moved to the nodes that members are likely to use.
         """
-        for spared in (self._likely(members, context), frozenset[int]()):
+        for spared in (self._likely(members, context, inside), frozenset[int]()):
             moves: list[Candidate] = []
             places: list[Beneficiary] = []
             with ExitStack() as trials:
                 for pod in members:
-                    found = self._place(pod, members, context, trials, spared)
+                    found = self._place(pod, members, context, trials, spared, inside)
                     if found is None:
                         break
                     moves += found.candidates
                     places.append(Beneficiary(pod, found.beneficiary.node if found.beneficiary else ""))
             if len(places) == len(members):
                 first, *others = places
-                bundle = Bundle(tuple(moves), Beneficiary(first.pod, first.node, tuple(others)))
-                return bundle if moves else None  # without moves the scheduler places them
+                return Bundle(tuple(moves), Beneficiary(first.pod, first.node, tuple(others)))
         return None
 
-    def _likely(self, members: Sequence[PodInfo], context: StrategyContext) -> frozenset[int]:
+    def _likely(
+        self, members: Sequence[PodInfo], context: StrategyContext, inside: RowArray
+    ) -> frozenset[int]:
         """As many rows as there are members: the nodes from which the fewest pods must leave."""
         highest = min(pod.priority for pod in members)
         counts = Counter(pod.template for pod in members)
         samples = {pod.template: pod for pod in members}
         likely: set[int] = set()
         for template, count in counts.items():
-            rows, _ = self._deficits(samples[template], highest, context)
+            rows, _ = self._deficits(samples[template], highest, context, inside)
             likely.update(rows[:count].tolist())
         return frozenset(likely)
 
@@ -230,17 +252,19 @@ class MakeRoomForPending(Strategy):
         context: StrategyContext,
         trials: ExitStack,
         spared: frozenset[int],
+        inside: RowArray,
     ) -> Bundle | None:
         """Place one member on trial, with the moves that this needs, if any."""
         rows = context.prospects.feasible(pod)
         if rows is None:
             return None
+        rows = rows[np.isin(rows, inside)]
         if len(rows):
             node = _fullest(rows, pod, context)
             trials.enter_context(context.prospects.attempt()).place(pod, node)
             return Bundle((), Beneficiary(pod, node))
         highest = min(each.priority for each in members)
-        for bundle in self._rooms(pod, context, highest, spared):
+        for bundle in self._rooms(pod, context, highest, spared, inside):
             node = bundle.beneficiary.node if bundle.beneficiary else ""
             with ExitStack() as trial:
                 attempt = trial.enter_context(context.prospects.attempt())
@@ -253,7 +277,9 @@ class MakeRoomForPending(Strategy):
                     return bundle
         return None
 
-    def _deficits(self, pod: PodInfo, highest: int, context: StrategyContext) -> tuple[RowArray, IntArray]:
+    def _deficits(
+        self, pod: PodInfo, highest: int, context: StrategyContext, inside: RowArray | None = None
+    ) -> tuple[RowArray, IntArray]:
         """Rows of nodes where moves might make room for a pod, the fewest moves first, and the deficits."""
         snapshot = context.snapshot
         what_if = context.prospects.what_if(pod)
@@ -262,6 +288,7 @@ class MakeRoomForPending(Strategy):
         wanted = snapshot.requests_row(pod.requests)
         rows = what_if.helpful()
         rows = rows[np.isin(rows, [context.cluster.rows[name] for name in context.nodes])]
+        rows = rows if inside is None else rows[np.isin(rows, inside)]
         rows = rows[what_if.by_sums(rows)]
         deficits = np.maximum(snapshot.requested[rows] + wanted - snapshot.allocatable[rows], 0)
         deficits[:, wanted == 0] = 0
@@ -273,14 +300,18 @@ class MakeRoomForPending(Strategy):
         context: StrategyContext,
         highest: int | None = None,
         spared: frozenset[int] = frozenset(),
+        inside: RowArray | None = None,
     ) -> Iterator[Bundle]:
-        """Bundles that make room for a pending pod, the cheapest first; no pod moves to rows ``spared``."""
+        """Bundles that make room for a pending pod, the cheapest first; no pod moves to rows ``spared``.
+
+        With ``inside``, on these rows only.
+        """
         highest = pod.priority if highest is None else highest
         most, snapshot = self.args.max_moves_per_pod, context.snapshot
         if (devices := wanted_devices(pod, context)) is not None:
-            yield from self._device_rooms(pod, devices, context, highest, spared)
+            yield from self._device_rooms(pod, devices, context, highest, spared, inside)
             return
-        rows, deficits = self._deficits(pod, highest, context)
+        rows, deficits = self._deficits(pod, highest, context, inside)
         fit, reason = BestFit(context), f"makes room on its node for pending pod {pod.key}"
         fit.free[list(spared)] = 0
         found = []
@@ -301,12 +332,16 @@ class MakeRoomForPending(Strategy):
         context: StrategyContext,
         highest: int,
         spared: frozenset[int],
+        inside: RowArray | None,
     ) -> Iterator[Bundle]:
         """The same for a pod that lacks devices."""
         reason = f"makes room on its node for pending pod {pod.key}"
         room = DeviceRoom(context, most=self.args.max_moves_per_pod, highest=highest, reason=reason)
         found = []
+        allowed = None if inside is None else frozenset(inside.tolist())
         for row in wanted.rows(context):
+            if allowed is not None and row not in allowed:
+                continue
             moves = room.moves_off(
                 row,
                 partial(wanted.suffice, row, context),
@@ -325,6 +360,17 @@ class MakeRoomForPending(Strategy):
     def _fits(self, pod: PodInfo, context: StrategyContext) -> bool:
         rows = context.prospects.feasible(pod)
         return rows is None or bool(len(rows))
+
+
+def _domains(key: str, members: Sequence[PodInfo], context: StrategyContext) -> list[RowArray]:
+    """The rows of the nodes of each domain, those with room for the most pods like the first member first."""
+    snapshot = context.snapshot
+    ids, wanted = snapshot.label_ids(key), snapshot.requests_row(members[0].requests)
+    axes = np.flatnonzero(wanted > 0)
+    free = (snapshot.allocatable - snapshot.requested)[:, axes].clip(0)
+    room = (free // wanted[axes]).min(axis=1)
+    found = [np.flatnonzero(ids == each) for each in np.unique(ids[ids != ABSENT]).tolist()]
+    return sorted(found, key=lambda rows: (-int(room[rows].sum()), int(rows[0])))
 
 
 def _fullest(rows: RowArray, pod: PodInfo, context: StrategyContext) -> str:

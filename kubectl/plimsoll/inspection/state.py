@@ -17,7 +17,7 @@ from plimsoll.api.v1alpha1.annotations import STOP, stop_sentence
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.cluster.pod_groups import gang_needs
+from plimsoll.cluster.pod_groups import Groups, gang_needs
 from plimsoll.cluster.reservations import FIRM, ReservationBook, ReservationReason
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.scheduler import ProfileScheduler
@@ -31,6 +31,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
+from plimsoll.model.kinds.watch_event import ObjectAdded, PodAdded
 from plimsoll.model.names import RecordKey
 from plimsoll.planning import context
 from plimsoll.planning.context import RATE_S, PlanningFacts, touched_nodes, under_way
@@ -179,6 +180,23 @@ class ClusterState:
         """The scheduler that forecasts for unserved schedulers: kube-scheduler's default profile."""
         return ProfileScheduler(self.catalogue.forecast, self.cluster, nominator=self.book.nominator)
 
+    @cached_property
+    def groups(self) -> Groups:
+        """The groups of pods, with those that the policies derive from owners."""
+        deriving = frozenset(name for name, each in self.profiles.items() if each.groups.derives)
+        read = self.objects.groups
+        if not deriving:
+            return read
+        found = Groups()  # other policies may judge the same objects
+        found.core_version = read.core_version
+        found.derive_for(deriving, ())
+        objects = {each.key: each.object for each in read if each.object is not None}
+        for known in (*read.owners, *objects.values()):
+            found.observe(ObjectAdded(known))
+        for pod in (*self.cluster.pods.values(), *self.objects.pending.infos()):
+            found.observe(PodAdded(pod.pod))
+        return found
+
     def scheduler(self, name: str) -> ProfileScheduler | None:
         """The scheduler of a name; None if no policy serves it.
 
@@ -284,7 +302,7 @@ class ClusterState:
             recent=sent_since(records, name, self.now - RATE_S),
             hourly=sent_since_by_namespace(records, self.now - HOUR_S),
             unready={key: each for key, each in self._unready().items() if key not in in_flight},
-            gangs=gang_needs(self.objects.groups, self.objects.cache),
+            gangs=gang_needs(self.groups, self.objects.cache),
             over_for={},
             others=self._others(name),
             measurements=measured(self.content.usage, spec, touched_nodes(moves, self.now), self.now),

@@ -241,7 +241,7 @@ class OfflineCluster:
     def gang_needs(self) -> dict[str, int]:
         """By PodGroup, the number of members that must get a node together; 0 when it has started.
 
-        ``NOT_YET`` for groups that have too few members; leaves out those that stay in one topology domain.
+        ``NOT_YET`` for groups that have too few members, or some in the topology domain that all share.
         """
         waiting = Counter(self._key(pod) for pod in self.waiting.values() if not pod.is_terminating)
         placed = Counter(self._key(pod) for pod in self.fork.pods.values())
@@ -249,9 +249,11 @@ class OfflineCluster:
         needs: dict[str, int] = {}
         for key in {*waiting, *placed} - {""}:
             group = self._group(key)
-            if group is not None and not group.spec.topology_key:
+            if group is not None:
                 least = group.spec.min_member
-                needs[key] = max(least - placed[key], 0) if waiting[key] + placed[key] >= least else NOT_YET
+                is_bound = bool(group.spec.topology_key) and placed[key] > 0
+                can_start = waiting[key] + placed[key] >= least and not is_bound
+                needs[key] = max(least - placed[key], 0) if can_start else NOT_YET
         return needs
 
     # --------------------------------------------------------------------------------------------------------

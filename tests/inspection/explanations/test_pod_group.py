@@ -9,6 +9,7 @@ from plimsoll.cli.views.explain_pod_group import pod_group_view
 from plimsoll.inspection.explanations.pod import explain_pod
 from plimsoll.inspection.explanations.pod_group import PodGroupExplanation, explain_pod_group
 from plimsoll.inspection.state import ClusterState
+from plimsoll.planning.planners import make_plan
 
 Document = dict[str, Any]
 RACK, NEVER = "example.com/rack", "it cannot start on the present nodes:"
@@ -145,3 +146,68 @@ def test_a_member_speaks_of_its_group_first(node: str) -> None:
 
     placed = "2 have a node" if node else "0 have a node"
     assert found.summary[0] == (f"it is one of 2 members of PodGroup shop/train, which needs 2; {placed}")
+
+
+# -- groups of owners --------------------------------------------------------------------------------------
+
+JOB: Document = {
+    "kind": "JobGroup",
+    "metadata": {"name": "train", "namespace": "shop", "uid": "train"},
+    "spec": {"completionMode": "Indexed", "completions": 2, "parallelism": 2},
+}
+MAKES_ROOM: Document = {
+    "mode": "Enforce",
+    "strategies": [{"name": "MakeRoomForPending"}],
+    "evictor": {"minReplicas": 0},
+}
+
+
+def a_job(
+    count: int, nodes: list[Document], *more: Document, derives: bool = True, cpu: str = "1"
+) -> ClusterState:
+    """The pods of an Indexed Job of two, and a policy that may derive groups."""
+    pods = [a_pod_document(f"train-{number}", cpu=cpu, owner="train") for number in range(count)]
+    for pod in pods:
+        pod["metadata"]["ownerReferences"][0] |= {"apiVersion": "batch/v1", "kind": "Job"}
+    groups = {"groups": {"derive": "Automatic"}} if derives else {}
+    policy = a_policy_document(scheduling={"schedulerName": "plimsoll", **groups}, rebalancing=MAKES_ROOM)
+    return ClusterState.of(content_of([policy, JOB, *nodes, *pods, *more]))
+
+
+def test_a_member_of_an_owner_s_group_speaks_of_it_first() -> None:
+    """Of its Job, where a policy says that its pods form one."""
+    found = explain_pod(a_job(2, racks(a=2)), "shop", "train-0")
+
+    assert found.summary[0] == "it is one of 2 members of Job shop/train, which needs 2; 0 have a node"
+    assert explain_pod(a_job(2, racks(a=2), derives=False), "shop", "train-0").group is None
+
+
+def test_a_member_that_lacks_siblings_says_so() -> None:
+    """There is room for the one pod, and it does not start."""
+    found = explain_pod(a_job(1, racks(a=2)), "shop", "train-0")
+
+    assert found.group is not None
+    assert found.group.obstacle.startswith("cannot find enough sibling pods of Job shop/train")
+    assert found.group.obstacle in found.summary
+
+
+def test_other_policies_judge_the_same_objects() -> None:
+    """What one of them derives is not there for another."""
+    derived = a_job(2, racks(a=2))
+    single = derived.with_policies([a_policy_document()])
+
+    assert explain_pod(single, "shop", "train-0").group is None
+    assert explain_pod(derived, "shop", "train-0").group is not None
+    assert explain_pod(single, "shop", "train-1").group is None
+
+
+@pytest.mark.parametrize(("derives", "spares", "moves"), [(True, 1, 0), (True, 2, 2), (False, 1, 1)])
+def test_a_plan_makes_room_for_a_group_of_an_owner_whole(derives: bool, spares: int, moves: int) -> None:
+    """A place for one of two pods in the way helps a single pod, and no group."""
+    nodes = [a_node_document(f"n{n}", cpu="2") for n in range(2)]
+    nodes += [a_node_document(f"spare-{n}", cpu="1") for n in range(spares)]
+    ways = [a_pod_document(f"way-{n}", f"n{n}", cpu="1", owner=f"way-{n}") for n in range(2)]
+
+    plan = make_plan(*a_job(2, nodes, *ways, derives=derives, cpu="2").run_input("all"))
+
+    assert len(plan.moves) == moves

@@ -240,3 +240,101 @@ async def test_a_refused_bundle_names_the_gang() -> None:
 
     refused = {each["reason"] for each in scene.statuses.statuses[POLICY]["counts"]["refused"]}
     assert "TotalLimit" in refused
+
+
+# -- in one topology domain --------------------------------------------------------------------------------
+
+RACK = "example.com/rack"
+
+
+def racks(*events: Any, fillers: dict[str, int], spares: int = 4) -> Scene:
+    """Racks of two nodes of four cores, each with pods of two cores on its nodes; places of two elsewhere."""
+    scene = Scene()
+    scene.tell(NodeDeleted(a_node("bad")), NodeDeleted(a_node("good")))
+    number = 0
+    for rack, count in fillers.items():
+        names = [f"{rack}-{n}" for n in range(2)]
+        scene.tell(*(NodeAdded(a_node(name, cpu="4", labels={RACK: rack})) for name in names))
+        for at in range(count):
+            scene.tell(PodAdded(small(number, names[at % 2])))
+            number += 1
+    scene.tell(*(NodeAdded(a_node(f"spare-{n}", cpu="2")) for n in range(spares)), *events)
+    return scene
+
+
+def a_racked_group(**topology: str) -> ObjectAdded:
+    return a_group(2, topology=topology or {"required": RACK})
+
+
+@pytest.mark.parametrize(
+    ("fillers", "rack", "moves"),
+    [
+        pytest.param({"r1": 3, "r2": 2}, "r2", 2, id="the-second-is-cheaper"),
+        pytest.param({"r1": 2, "r2": 4, "r3": 1}, "r3", 1, id="one-member-fits-as-it-is"),
+    ],
+)
+async def test_room_is_made_in_the_rack_that_needs_the_fewest_moves(
+    fillers: dict[str, int], rack: str, moves: int
+) -> None:
+    """A full node needs two moves for a member, one with a single pod one; then the group starts there."""
+    scene = racks(a_racked_group(), *gang(), NodeAdded(a_node("free", cpu="3")), fillers=fillers)
+
+    async with scene.running(a_free_policy()):
+        await scene.run()
+        kept = nominated(scene)
+        for number in range(sum(fillers.values())):
+            if f"s{number}" in scene.evictor.evicted:
+                scene.gone(scene.cache.cluster.pods[f"uid-default-s{number}"].pod)
+        profile = scene.wing.configs.profiles["default-scheduler"]
+        scheduler = ProfileScheduler(profile, scene.cache.cluster, nominator=scene.nominator)
+        members = [(scene.cache.info(member(n)), scheduler) for n in range(2)]
+        decided = place_together(members, scene.cache.cluster, 2, within=RACK)
+
+    assert {node[:2] for node in kept} == {rack}
+    assert len(scene.evictor.evicted) == moves
+    assert {each.node for each in decided.placements} == {f"{rack}-0", f"{rack}-1"}
+
+
+async def test_without_the_label_room_is_made_across_racks() -> None:
+    """One move in each of two racks is the least, and nothing forbids it."""
+    scene = racks(a_group(2), *gang(), fillers={"r1": 3, "r2": 3})
+
+    async with scene.running(a_free_policy()):
+        await scene.run()
+        kept = nominated(scene)
+
+    assert {node[:2] for node in kept} == {"r1", "r2"}
+    assert len(scene.evictor.evicted) == 2
+
+
+@pytest.mark.parametrize(
+    ("events", "fillers", "spares"),
+    [
+        pytest.param([a_racked_group(), *gang()], {"r1": 4, "r2": 4}, 1, id="no-place-for-those-that-leave"),
+        pytest.param([a_racked_group(), *gang(cpu="5")], {"r1": 2}, 4, id="too-large"),
+        pytest.param([a_racked_group(), *gang()], {"r1": 0, "r2": 2}, 4, id="a-rack-is-free"),
+        pytest.param([a_racked_group(required="other"), *gang()], {"r1": 2}, 4, id="no-such-label"),
+        pytest.param(
+            [
+                a_racked_group(),
+                PodAdded(member(0, node="r1-0", status=status_of("r1-0"))),
+                PodAdded(small(20, "r1-1")),
+                *gang(2)[1:],
+            ],
+            {"r1": 0, "r2": 2},
+            4,
+            id="one-has-a-node",
+        ),
+    ],
+)
+async def test_no_pod_moves_for_a_group_that_no_rack_can_take(
+    events: list[Any], fillers: dict[str, int], spares: int
+) -> None:
+    """Or that one takes already, or whose other members decide where."""
+    scene = racks(*events, fillers=fillers, spares=spares)
+
+    async with scene.running(a_free_policy()):
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    assert scene.statuses.statuses[POLICY]["lastRun"]["failures"] == []

@@ -124,6 +124,10 @@ STRATEGIES: dict[str, tuple[Obj, ...]] = {
     "DefragmentResource": ({"block": {"cpu": "2"}}, {"block": {GADGET: "2"}, "maxMovesPerBlock": 2}),
     "FollowScore": ({}, {"marginPercent": 5}),
     "HighNodeUtilization": ({"thresholds": {"cpu": 30}}, {"thresholds": {"cpu": 50, "memory": 50}}),
+    "ImproveTopology": (
+        {"topologyKey": "topology.kubernetes.io/zone", "slowdownPercent": 100, "restartSeconds": 5},
+        {"topologyKey": "kubernetes.io/hostname", "slowdownPercent": 100, "restartSeconds": 1},
+    ),
     "LowNodeUtilization": (
         {"thresholds": LOW, "targetThresholds": HIGH},
         {"thresholds": LOW, "targetThresholds": HIGH, "evictionLimits": {"node": 1}},

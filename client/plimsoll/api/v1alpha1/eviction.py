@@ -58,6 +58,9 @@ class BundleReference(Resource):
         ge=1, description="Place of this move among those of the bundle, in the order they are made."
     )
     moves: int = Field(ge=1, description="How many moves the bundle has.")
+    group: Annotated[str, Field(max_length=512)] | None = Field(
+        default=None, description="The group of pods that leaves whole by these moves; left out without one."
+    )
     beneficiary: PodReference | None = Field(
         default=None,
         description="The pod, pending or with a deferred resize, that the moves make room for.",

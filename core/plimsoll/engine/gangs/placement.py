@@ -70,6 +70,7 @@ def place_together(
     placed: Collection[str] = (),
     within: str = "",
     near: Sequence[str] = (),
+    inside: Sequence[tuple[str, str]] = (),
 ) -> GangDecision:
     """Find nodes for all members, or for as many as are needed; the cluster is only read.
 
@@ -82,6 +83,7 @@ def place_together(
         within: The node label whose value all members share, "" for none.
         near: The node labels whose values all members should share, the narrowest first; a wider one counts
             where no domain of a narrower one has room for all.
+        inside: Label and value of further domains in which all members must be.
     """
     members = tuple(members)
     ranks = {pod.uid: rank_of(pod.pod) for pod, _ in members} if within or near else {}
@@ -96,7 +98,7 @@ def place_together(
     )
     ours = {pod.uid for pod, _ in ordered} | set(placed)
     settled = [row for row in map(cluster.row_of_pod, placed) if row is not None]
-    search = _Search(ordered, cluster, needed, ours, is_preempting, tuple(near), settled)
+    search = _Search(ordered, cluster, needed, ours, is_preempting, tuple(near), settled, tuple(inside))
     found = _in_a_domain(search, within) if within else _placed(search)
     is_free = bool(ranks) and not (is_preempting or search.is_nominated)
     return _by_rank(found, cluster, near, ranks) if is_free else found

@@ -35,6 +35,8 @@ from plimsoll.framework.descheduling.strategy import SpreadsEvenly as SpreadsEve
 from plimsoll.framework.descheduling.strategy import Strategy as Strategy
 from plimsoll.framework.descheduling.strategy import StrategyKind as StrategyKind
 from plimsoll.framework.errors import CannotJudgeError as CannotJudgeError
+from plimsoll.model.gang_members import GangUnit as GangUnit
+from plimsoll.model.kinds.gang_marks import gangs_of as gangs_of
 from plimsoll.model.kinds.owned_group import NOT_YET as NOT_YET
 from plimsoll.model.kinds.owned_group import is_owned as is_owned
 from plimsoll.model.kinds.owned_group import key_of as key_of

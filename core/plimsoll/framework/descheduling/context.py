@@ -4,7 +4,7 @@ Nodes are ordered by name and the pods of a node by namespace and name. Upstream
 random order of its maps, so this is one of its possible results, always the same one.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -32,7 +32,7 @@ from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.counted import counted
-from plimsoll.model.gang_members import GangMembers, GangUnits
+from plimsoll.model.gang_members import GangMembers, GangUnit, GangUnits
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
@@ -250,23 +250,59 @@ class StrategyContext(Struct):
         )
         return self._passes(pod, wanted, answers)
 
-    def bound_to_gang(self, pod: PodInfo) -> Refusal | None:
-        """Why a pod stays because other members of its group need it; None if they do not."""
-        members = self.cluster.index(GangMembers)
-        if pod.uid not in members:
+    def bound_to_gang(self, pod: PodInfo, whole: Container[str] = ()) -> Refusal | None:
+        """Why a pod stays because other members of its group need it; None if they do not.
+
+        Args:
+            pod: The pod.
+            whole: Uids of pods that leave together with it.
+        """
+        if pod.uid not in self.cluster.index(GangMembers):
             return None
-        units = self.kept.get(GangUnits)
+        return bound_to_gang(pod, self._units, whole=whole)
+
+    @property
+    def _units(self) -> GangUnits:
+        members = self.cluster.index(GangMembers)
+        units: GangUnits | None = self.kept.get(GangUnits)
         if units is None:
             units = self.kept[GangUnits] = GangUnits(members, self.cluster.pods.get, self.objects)
-        return bound_to_gang(pod, units)
+        return units
+
+    def groups(self) -> list[GangUnit]:
+        """The placed pods that need one another, each group once, by the key of its first member."""
+        found = dict[str, GangUnit]()
+        for uid in self.cluster.index(GangMembers).gangs:
+            unit = self._units.of(self.cluster.pods[uid])
+            if unit is not None:
+                found.setdefault(min(each.key for each in unit.members.values()), unit)
+        return [found[key] for key in sorted(found)]
+
+    def group_of(self, pod: PodInfo) -> GangUnit | None:
+        """The placed pods that a placed pod needs, or that need it; None if there are no others."""
+        return self._units.of(pod)
+
+    def may_go_whole(self, pods: Sequence[PodInfo], wanted: str = "") -> bool:
+        """Whether no evictor protects one of these members of a group, and no other pod needs them."""
+        whole = {pod.uid for pod in pods}
+
+        def answers(pod: PodInfo) -> Iterator[Refusal | None]:
+            for evictor in self.evictors:
+                yield from answers_of(evictor, pod, self)
+            yield self.bound_to_gang(pod, whole)
+
+        # Each member that must stay is reported.
+        return all([self._passes(pod, wanted, answers(pod), surges=False) for pod in pods])  # noqa: C419
 
     def may_go(self, pod: PodInfo, wanted: str = "") -> bool:
         """Whether no evictor protects the pod, by either check."""
         return self.is_evictable(pod, wanted) and self.is_movable(pod, wanted)
 
-    def _passes(self, pod: PodInfo, wanted: str, answers: Iterable[Refusal | None]) -> bool:
+    def _passes(
+        self, pod: PodInfo, wanted: str, answers: Iterable[Refusal | None], *, surges: bool = True
+    ) -> bool:
         for refusal in answers:
-            if refusal is not None and refusal.yields_to_surge:
+            if surges and refusal is not None and refusal.yields_to_surge:
                 refusal = self.surges.lift(pod, refusal)  # noqa: PLW2901 - what is left of it
             if refusal is not None:
                 if wanted:
@@ -296,26 +332,26 @@ def _answer(
     return None if answer is None else of_kind(answer, Refusal, evictor.name, point)
 
 
-def bound_to_gang(pod: PodInfo, units: GangUnits, leaving: Container[str] = ()) -> Refusal | None:
+def bound_to_gang(
+    pod: PodInfo, units: GangUnits, leaving: Container[str] = (), whole: Container[str] = ()
+) -> Refusal | None:
     """Why a pod stays because other members of its group need it; None if they do not.
-
-    No group is moved as a whole: every place would have to be proven, and every eviction to succeed, or the
-    group would be broken.
 
     Args:
         pod: The pod.
         units: The groups of its cluster.
         leaving: Uids of pods whose evictions are under way.
+        whole: Uids of pods that leave together with it: a group may leave whole.
     """
     unit = units.of(pod)
-    if unit is None:
+    if unit is None or all(uid in whole for uid in unit.members):
         return None
     if unit.topology:
         return Refusal(
             BREAKS_GANG,
             f"{unit.gangs[0]} keeps its members in one domain of label {unit.topology}: none moves by itself",
         )
-    if unit.spare > sum(uid in leaving for uid in unit.members):
+    if unit.spare >= sum(uid == pod.uid or uid in leaving or uid in whole for uid in unit.members):
         return None
     needs = "all of its members" if unit.least is None else counted(unit.least, "running member")
     return Refusal(

@@ -99,12 +99,15 @@ class Bundle(Struct, frozen=True):
         one_by_one: Whether candidates of one workload move in turn, each when the earlier one's replacement
             is ready; the limit for a workload then applies only to the first of them.
         follows: Whether they also follow, in the same way, the earlier moves of the plan.
+        group: The group whose members these are, all of them; "" for none. It leaves whole: no member is
+            evicted before all places are reserved, and the limit for a workload does not apply.
     """
 
     candidates: tuple[Candidate, ...]
     beneficiary: Beneficiary | None = None
     one_by_one: bool = False
     follows: bool = False
+    group: str = ""
 
 
 Proposal: TypeAlias = Candidate | Bundle

@@ -1,6 +1,6 @@
 """Protocol by which strategies ask the scheduler where a pod could go, and simulate moves."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -9,6 +9,7 @@ from msgspec import Struct
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.framework.extension_points import FilterPlugin, WhatIf
 from plimsoll.model.columns.columns import RowArray
+from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.pod_info import PodInfo
 
 
@@ -59,6 +60,23 @@ class Prospects(Protocol):
     def filters(self, pod: PodInfo) -> Mapping[str, FilterPlugin] | None:
         """The filter plugins, keyed by name, of the profile that places the pod; None if none is known."""
 
+    def near(self, pod: PodInfo, group: PodGroup | None) -> tuple[str, ...]:
+        """The node labels whose values a pod's group should share, the narrowest first; () if unknown."""
+
+    def together(
+        self, pods: Sequence[PodInfo], key: str, inside: Sequence[tuple[str, str]] = ()
+    ) -> Mapping[str, str] | None:
+        """The nodes for the replacements of these pods while they still run, all with one value of a label.
+
+        Args:
+            pods: The members of a group.
+            key: The node label.
+            inside: Label and value of further domains in which they must be.
+
+        Returns:
+            Names of nodes by the uids of the pods; None if there is no such place, or it is unknown.
+        """
+
 
 class Nowhere:
     """Unknown prospects, for planners that consult no scheduler."""
@@ -88,5 +106,15 @@ class Nowhere:
         return None
 
     def filters(self, pod: PodInfo) -> Mapping[str, FilterPlugin] | None:
+        """None."""
+        return None
+
+    def near(self, pod: PodInfo, group: PodGroup | None) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def together(
+        self, pods: Sequence[PodInfo], key: str, inside: Sequence[tuple[str, str]] = ()
+    ) -> Mapping[str, str] | None:
         """None."""
         return None

@@ -15,6 +15,7 @@ from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.plugin_answers import of_kind
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal
 from plimsoll.model.columns.admitted_shapes import inadmissible
+from plimsoll.model.gang_members import GangMembers
 from plimsoll.planning.complaint_comparison import ProposedMove
 from plimsoll.planning.fork_schedulers import placing
 from plimsoll.planning.limits import LimitLevel, LimitReached, Workload
@@ -34,6 +35,7 @@ class CheckedCandidate(Struct):
         after: The move of the same workload that ends before this one begins, or None.
         is_bundled: Whether it moves only together with others: the limit of a node does not apply, and
             complaints are compared for all of them.
+        whole: Uids of the pods of its group, itself included, that leave whole; empty if it leaves by itself.
         surge: The rollout that moves it instead of an eviction; set by ``protections``.
         limit: The limit that keeps it; unset until somebody has looked.
     """
@@ -46,17 +48,26 @@ class CheckedCandidate(Struct):
     workload: Workload
     after: Move | None = None
     is_bundled: bool = False
+    whole: frozenset[str] = frozenset()
     surge: Surge | None = None
     limit: LimitReached | UnsetType | None = UNSET
 
     @classmethod
     def of(
-        cls, candidate: Candidate, strategy: str, *, after: Move | None = None, is_bundled: bool = False
+        cls,
+        candidate: Candidate,
+        strategy: str,
+        *,
+        after: Move | None = None,
+        is_bundled: bool = False,
+        whole: frozenset[str] = frozenset(),
     ) -> Self:
         """A strategy's candidate that no check has seen."""
         owner = workload_of(candidate.pod)
         pod, node = candidate.pod, candidate.node
-        return cls(candidate, pod, node, strategy, owner, owner, after=after, is_bundled=is_bundled)
+        return cls(
+            candidate, pod, node, strategy, owner, owner, after=after, is_bundled=is_bundled, whole=whole
+        )
 
 
 class TriedNode(Struct, frozen=True):
@@ -128,11 +139,13 @@ def protections(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | Non
             if each is None:
                 continue
             of_kind(each, Refusal, evictor.name, "filter")
+            if candidate.whole:
+                return each  # a surge would bring up one member before the others
             surge = plan.surging.of(pod) if each.yields_to_surge and plan.surging else None
             if not isinstance(surge, Surge):
                 return context.surges.lift(pod, each) if each.yields_to_surge else each
             candidate.surge, candidate.workload = surge, surge.workload(pod.namespace)
-    return context.bound_to_gang(pod)
+    return context.bound_to_gang(pod, candidate.whole)
 
 
 def limits(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | None:
@@ -141,8 +154,9 @@ def limits(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | None:
         but = LimitLevel.NODE if candidate.is_bundled else None
         reached = plan.tally.reached(candidate.node, candidate.pod.namespace, candidate.workload, but)
         # The limit of a workload is the last: where it is reached, no other is.
-        in_turn = candidate.after and reached and reached.level is LimitLevel.WORKLOAD
-        candidate.limit = None if in_turn else reached
+        is_last = reached is not None and reached.level is LimitLevel.WORKLOAD
+        leaves_whole = bool(candidate.whole) and candidate.pod.uid in plan.fork.index(GangMembers)
+        candidate.limit = None if is_last and (candidate.after or leaves_whole) else reached
     return candidate.limit.refusal if candidate.limit else None
 
 

@@ -115,5 +115,10 @@ def revalidate(
         )
     else:
         again = Candidate(pod, move.source, move.reason)
-    verdict = judge(plan, again, move.strategy)
-    return plan.moves[0] if verdict is Verdict.ACCEPTED else plan.refused[0].refusal
+    for uid in move.whole - {pod.uid}:  # all of them leave, and the budget must allow it
+        if uid in cluster.pods:
+            plan.ledger.take(cluster.pods[uid])
+    verdict = judge(plan, again, move.strategy, move.whole)
+    if verdict is not Verdict.ACCEPTED:
+        return plan.refused[0].refusal
+    return replace(plan.moves[0], group=move.group, whole=move.whole)

@@ -1,21 +1,23 @@
 """Answers strategies' questions about places with the scheduler's view, on the fork of a plan."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from weakref import ReferenceType, ref
 
 import numpy as np
 
+from plimsoll.engine.gangs.placement import place_together
 from plimsoll.framework import MAX_SCORE, BoolArray, PluginError, PodInfo, PodTemplate, WhatIf
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.framework.descheduling.prospects import Outlook
 from plimsoll.framework.extension_points import FilterPlugin
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
+from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.planning.aftermath import ForkAttempt
 from plimsoll.planning.fork_schedulers import ForkSchedulers
 from plimsoll.planning.load.load_lines import LoadLines
-from plimsoll.planning.moves import RebalancingConfig, replacement_of
+from plimsoll.planning.moves import RebalancingConfig, replacement_of, replacement_uid
 
 
 class ForkProspects:
@@ -87,6 +89,29 @@ class ForkProspects:
             profile = self._rebalancing.profiles.get(name) or self._rebalancing.forecast
             self._filters[name] = None if profile is None else {each.name: each for each in profile.filter}
         return self._filters[name]
+
+    def near(self, pod: PodInfo, group: PodGroup | None) -> tuple[str, ...]:
+        """The labels by the profile that places the pod."""
+        scheduler = self._schedulers.serving(pod)
+        return () if scheduler is None else scheduler.profile.groups.near(group)
+
+    def together(
+        self, pods: Sequence[PodInfo], key: str, inside: Sequence[tuple[str, str]] = ()
+    ) -> Mapping[str, str] | None:
+        """The places that the scheduler's search for groups finds; None without one for each."""
+        schedulers = [self._schedulers.deciding(pod) for pod in pods]
+        members = [
+            (replacement_of(pod, self._fork), scheduler)
+            for pod, scheduler in zip(pods, schedulers, strict=True)
+            if scheduler is not None
+        ]
+        if len(members) < len(pods):
+            return None
+        found = place_together(members, self._fork, len(members), within=key, inside=inside)
+        if not found.is_feasible:
+            return None
+        nodes: dict[str, str] = {each.decision.pod.uid: each.node for each in found.placements}
+        return {pod.uid: nodes[replacement_uid(pod)] for pod in pods}
 
     def _feasible(self, pod: PodInfo) -> RowArray | None:
         scheduler = self._schedulers.deciding(pod)

@@ -58,10 +58,13 @@ def judge_strategy(plan: PlanBuilder, strategy: Strategy) -> None:
     run_strategy(strategy, plan.context, lambda proposal: judge(plan, proposal, strategy.name))
 
 
-def judge(plan: PlanBuilder, proposal: Proposal, strategy: str) -> Verdict | None:
+def judge(
+    plan: PlanBuilder, proposal: Proposal, strategy: str, whole: frozenset[str] = frozenset()
+) -> Verdict | None:
     """Make the moves of a proposal in the plan, or refuse it; None when the cycle's total is used up.
 
-    A plugin or evictor that raises affects this proposal only.
+    A plugin or evictor that raises affects this proposal only. ``whole`` has the uids of the pods that leave
+    together with a single candidate, as the members of one group.
     """
     candidates = proposal.candidates if isinstance(proposal, Bundle) else (proposal,)
     shared = together(candidates, plan.fork) if plan.has_devices else None
@@ -69,7 +72,7 @@ def judge(plan: PlanBuilder, proposal: Proposal, strategy: str) -> Verdict | Non
         return _judge_shared(plan, proposal, strategy, shared)
     if isinstance(proposal, Bundle):
         return _judge_all(plan, proposal, strategy)
-    return _judge_one(plan, CheckedCandidate.of(proposal, strategy))
+    return _judge_one(plan, CheckedCandidate.of(proposal, strategy, whole=whole))
 
 
 def _judge_one(plan: PlanBuilder, candidate: CheckedCandidate) -> Verdict | None:
@@ -146,9 +149,10 @@ def _judge_all(plan: PlanBuilder, bundle: Bundle, strategy: str) -> Verdict | No
     """Make all moves or none: those made are undone when one candidate must stay."""
     made, refused = len(plan.moves), len(plan.refused)
     tally, ledger, measured = plan.tally.copy(), plan.ledger.copy(), plan.context.measurements
+    whole = frozenset(each.pod.uid for each in bundle.candidates if bundle.group)
     for candidate in bundle.candidates:
         after = _before(plan, candidate, 0 if bundle.follows else made) if bundle.one_by_one else None
-        checked = CheckedCandidate.of(candidate, strategy, after=after, is_bundled=True)
+        checked = CheckedCandidate.of(candidate, strategy, after=after, is_bundled=True, whole=whole)
         verdict = _judge_one(plan, checked)
         if verdict is not Verdict.ACCEPTED:
             why = plan.refused[-1].refusal if len(plan.refused) > refused else MOVED
@@ -178,8 +182,16 @@ def _mark_together(plan: PlanBuilder, bundle: Bundle, made: int) -> None:
     """Mark the moves as one bundle, and place the beneficiary in the room."""
     name, beneficiary = bundle.candidates[0].pod.uid if bundle.candidates else "", bundle.beneficiary
     many = len(plan.moves) - made
+    whole = frozenset(move.pod.uid for move in plan.moves[made:] if bundle.group)
     plan.moves[made:] = [
-        replace(move, bundle=name, part=(position, many), beneficiary=beneficiary)
+        replace(
+            move,
+            bundle=name,
+            part=(position, many),
+            beneficiary=beneficiary,
+            group=bundle.group,
+            whole=whole,
+        )
         for position, move in enumerate(plan.moves[made:], 1)
     ]
     if bundle.one_by_one:

@@ -15,6 +15,7 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.counted import agreeing, counted
+from plimsoll.model.kinds.owned_group import title_of
 from plimsoll.model.kinds.pod_group import CORE
 from plimsoll.model.names import PodUid
 
@@ -26,7 +27,8 @@ class GroupExplanation(AnswerPart):
     """A PodGroup, and whether enough members fit together now."""
 
     name: str = Field(
-        description="The PodGroup, as namespace/name; one of the core API after scheduling.k8s.io/."
+        description="The PodGroup, as namespace/name; one of the core API after scheduling.k8s.io/, one"
+        " that is derived from an owner after its resource, such as jobs.batch/."
     )
     min_member: int = Field(description="Members that must be placed together.")
     present: int = Field(description="Members that count.")
@@ -75,14 +77,14 @@ class PodGroupExplanation(Answer):
 
 def explain_group(state: ClusterState, pod: PodInfo, scheduler: ProfileScheduler) -> GroupExplanation | None:
     """Explain the pod's PodGroup; None without one."""
-    group = state.objects.groups.of(pod.pod)
+    group = state.groups.of(pod.pod)
     return None if group is None else _explained(state, group, scheduler)[0]
 
 
 def explain_pod_group(state: ClusterState, namespace: str, name: str) -> PodGroupExplanation | None:
     """Explain the PodGroup with this name, of the core API if it has one; None without any."""
     key = f"{namespace}/{name}"
-    named = [state.objects.groups.find(each) for each in (f"{CORE}/{key}", key)]
+    named = [state.groups.find(each) for each in (f"{CORE}/{key}", key)]
     known = [each for each in named if each is not None]
     group = next((each for each in known if each.object is not None), next(iter(known), None))
     if group is None:
@@ -126,7 +128,7 @@ def group_sentence(group: GroupExplanation) -> str:
     """How many members a group has and needs, for the answer about one of them."""
     verb = agreeing(group.placed, "has a node", "have a node")
     return (
-        f"it is one of {counted(group.present, 'member')} of PodGroup {group.name}, which needs"
+        f"it is one of {counted(group.present, 'member')} of {title_of(group.name)}, which needs"
         f" {group.min_member}; {group.placed} {verb}"
     )
 

@@ -107,7 +107,7 @@ def _why(state: ClusterState, pod: PodInfo, *, is_tried: bool) -> tuple[WaitsFor
         return WaitsFor.GATE, f"scheduling gates: {', '.join(gates)}"
     if name in state.unserved:
         return WaitsFor.SCHEDULER, state.unserved[name]
-    group = state.objects.groups.of(pod.pod)
+    group = state.groups.of(pod.pod)
     if group is not None and (obstacle := group.obstacle()):
         return WaitsFor.GROUP, obstacle
     if not is_tried:

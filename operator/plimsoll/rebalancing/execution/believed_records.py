@@ -18,7 +18,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.names import PodUid
 from plimsoll.model.selectors import EVERYTHING
-from plimsoll.planning.limits import NO_CEILING, Limits, Tally, Workload
+from plimsoll.planning.limits import NO_CEILING, LimitLevel, Limits, Tally, Workload
 from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.planning.populations import Populations
 from plimsoll.ports.clock import Clock
@@ -125,7 +125,8 @@ class BelievedRecords(Struct, frozen=True, kw_only=True):
         )
         where = (spec.from_node, record.namespace, Workload(recorded_workload(spec), name))
         tally = self._tally(spec.policy)
-        reached = tally.reached(*where)
+        is_whole = spec.bundle is not None and spec.bundle.group is not None
+        reached = tally.reached(*where, but=LimitLevel.WORKLOAD if is_whole else None)
         if reached is None:
             tally.count(*where)
             return ""

@@ -67,7 +67,9 @@ class MoveFeeder(Struct, frozen=True):
         ]
         keys, first = tuple(each.key for each in planned), planned[0]
         bundle = bundle_of(first.spec, first.key)
-        state = BundleState(bundle, policy, keys, len(keys), due=mode is not Mode.APPROVE)
+        state = BundleState(
+            bundle, policy, keys, len(keys), due=mode is not Mode.APPROVE, whole=bool(first.move.whole)
+        )
         if mode is Mode.ENFORCE:
             empties = first.move.source if self.empties(first.move) else ""
             state = replace(state, empties=empties, beneficiaries=beneficiaries_of(first.move))

@@ -212,7 +212,7 @@ class MoveRevalidator:
                 return Refusal("AlreadyMoving", story)
         if move.pod.uid in self.book.cache.cluster.index(GangMembers):
             leaving = {each.spec.pod.uid for each in moving}
-            if (bound := bound_to_gang(move.pod, self._units(), leaving)) is not None:
+            if (bound := bound_to_gang(move.pod, self._units(), leaving, move.whole)) is not None:
                 return bound
         if (full := self._hour_is_full(record, rebalancing)) is not None:
             return full

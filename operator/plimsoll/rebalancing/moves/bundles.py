@@ -2,7 +2,8 @@
 
 A bundle is reviewed after each event that may concern it. The only state is in the bundle and its moves. When
 a move is not made, or ends other than Settled while others wait for their turn, the rest is not made: its
-room is released and its node is opened. A move that waits for another move of its workload blocks no other
+room is released and its node is opened. The moves of a whole group are all announced, with their targets
+reserved, before its first pod is evicted. A move that waits for another move of its workload blocks no other
 bundle.
 """
 
@@ -80,10 +81,10 @@ def _made_in_order(here: BundleView) -> BundleReview:  # noqa: PLR0911 - one che
     bundle, left = here.state, here.left
     if not left:
         return BundleReview(None, (NodeDone(bundle.empties, reopen=False),) if bundle.closed else ())
-    move = here.moves.get(left[0])
+    move = _next(here, left)
     if move is None or move.stage is MoveStage.CLOSED:
         return _broken(here)
-    if move.stage is not MoveStage.WAITING or bundle.closing:
+    if move.stage not in (MoveStage.WAITING, MoveStage.READY) or bundle.closing:
         return BundleReview(replace(bundle, parked=False))
     if bundle.broken or _has_failed(here):
         return _broken(here)
@@ -102,6 +103,24 @@ def _made_in_order(here: BundleView) -> BundleReview:  # noqa: PLR0911 - one che
     if bundle.empties and not bundle.closed:
         return BundleReview(replace(bundle, closing=True), (*orders, CloseNode(bundle.key, bundle.empties)))
     return BundleReview(bundle, orders, (TurnReached(move.key),))
+
+
+def _next(here: BundleView, left: Sequence[RecordKey]) -> MoveState | None:
+    """The move that is made next, or is under way; None if a record is missing.
+
+    Of a whole group, a move that is over while its pod stays ends the bundle, unless another one is being
+    announced. Otherwise the first that is not announced is the next; once all are, the first of them.
+    """
+    moves = [here.moves.get(key) for key in left]
+    if not here.state.whole:
+        return moves[0]
+    known = [move for move in moves if move is not None]
+    announcing = next((move for move in known if move.stage is MoveStage.COMMITTING), None)
+    if announcing is not None:
+        return announcing
+    if len(known) < len(moves) or any(move.stage is MoveStage.CLOSED for move in known):
+        return None
+    return next((move for move in known if move.stage is not MoveStage.READY), known[0])
 
 
 def _has_failed(here: BundleView) -> bool:
@@ -190,5 +209,6 @@ def _carried_out(here: BundleView, waiting: Sequence[MoveState]) -> BundleReview
         members=tuple(state.key for state, _ in pairs),
         empties=first.source if here.around.empties(first) else "",
         beneficiaries=beneficiaries_of(first),
+        whole=bool(first.whole),
     )
     return BundleReview(due, events=tuple(TurnReached(state.key, move) for state, move in pairs))

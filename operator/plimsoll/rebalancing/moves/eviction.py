@@ -34,7 +34,7 @@ DOUBT_S = 30.0
 def committed(step: Step, event: events.RecordAnswered, begins: Begin) -> None:
     """Begin, now that the record announces the move; stop if the write failed, as a restart needs it.
 
-    A victim that need not leave stays.
+    A victim that need not leave stays. A member of a group that leaves whole waits until all are announced.
     """
     if not event.answer.is_done:
         outcomes.end(step, outcomes.NOT_RECORDED)
@@ -42,8 +42,15 @@ def committed(step: Step, event: events.RecordAnswered, begins: Begin) -> None:
         return
     elif outcomes.is_victim(step) and (why := step.around.needless(step.state.key)):
         outcomes.end(step, outcomes.cancelled("NotNeeded", why))
+    elif step.state.move is not None and step.state.move.whole:
+        step.become(MoveStage.READY)
     else:
         begins(step)
+
+
+def _its_turn(step: Step, _event: events.TurnReached) -> None:
+    """Send the eviction of a member, now that all are announced and those before it leave."""
+    begin(step)
 
 
 def begin(step: Step) -> None:
@@ -183,6 +190,7 @@ def _gone(step: Step, _event: events.PodGone) -> None:
 
 TABLE = MoveTable(
     transitions={
+        (MoveStage.READY, events.TurnReached): _its_turn,
         (MoveStage.EVICTING, events.EvictionAnswered): _answered,
         (MoveStage.EVICTING, events.PodTerminating): _departed,
         (MoveStage.EVICTING, events.PodGone): _departed,

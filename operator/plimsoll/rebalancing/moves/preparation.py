@@ -154,6 +154,19 @@ def _not_judged(step: Step, event: events.RevalidationRefused) -> None:
     outcomes.end(step, event.cause)
 
 
+# -- all announced ---------------------------------------------------------------------------------------
+
+
+def _stopped(step: Step, event: events.StopPressed) -> None:
+    """Keep a group together that was to leave whole: no member of it has been sent, or this one stays."""
+    outcomes.end(step, outcomes.cancelled("Stopped", event.sentence))
+
+
+def _leaves_by_itself(step: Step, _event: events.PodTerminating | events.PodGone) -> None:
+    """End the move of a member that leaves before its turn."""
+    outcomes.end(step, outcomes.GONE)
+
+
 TABLE = MoveTable(
     transitions={
         (MoveStage.NEW, events.MovePlanned): _planned,
@@ -178,5 +191,11 @@ TABLE = MoveTable(
         (MoveStage.CHECKING, events.RecordDeleted): _deleted,
         (MoveStage.CHECKING, events.Revalidated): _judged,
         (MoveStage.CHECKING, events.RevalidationRefused): _not_judged,
+        (MoveStage.READY, events.PolicyChanged): _policy_changed,
+        (MoveStage.READY, events.StopPressed): _stopped,
+        (MoveStage.READY, events.MoveDropped): _dropped,
+        (MoveStage.READY, events.RecordDeleted): _deleted,
+        (MoveStage.READY, events.PodTerminating): _leaves_by_itself,
+        (MoveStage.READY, events.PodGone): _leaves_by_itself,
     }
 )

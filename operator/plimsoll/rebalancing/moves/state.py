@@ -27,6 +27,7 @@ class MoveStage(StrEnum):
     OPENING = "Op"  #: the response to the creation of its record
     CHECKING = "Ch"  #: the planner's judgement in the present cluster
     COMMITTING = "Co"  #: the response to the write that announces the move
+    READY = "Rd"  #: the announcements of the other members of its group, then its turn
     EVICTING = "Ev"  #: the Eviction API
     SURGING = "Su"  #: the replacement to be ready, and the old pod gone
     REVERTING = "Rv"  #: the Deployment's template to be reverted
@@ -39,6 +40,7 @@ class MoveStage(StrEnum):
 IN_FLIGHT = frozenset(
     {
         MoveStage.COMMITTING,
+        MoveStage.READY,
         MoveStage.EVICTING,
         MoveStage.SURGING,
         MoveStage.REVERTING,
@@ -164,6 +166,7 @@ class BundleState(Struct, frozen=True):
     beneficiaries: tuple[
         tuple[PodUid, NodeName], ...
     ] = ()  #: the beneficiaries: uid of the pod, and its node
+    whole: bool = False  #: whether its moves are all announced before the first pod leaves
     skipped: frozenset[RecordKey] = frozenset()  #: unneeded moves: the pod has left, or was requested to
     arrived: frozenset[RecordKey] = frozenset()  #: the members that were planned, or found after a restart
     parked: bool = False  #: whether it waits for other moves, or is approved and held up

@@ -100,19 +100,19 @@ def nothing(step: Step, event: object) -> None:
 
 _PR, _WA, _OP, _CH = MoveStage.PROPOSED, MoveStage.WAITING, MoveStage.OPENING, MoveStage.CHECKING
 _CO, _EV, _RE, _LE = MoveStage.COMMITTING, MoveStage.EVICTING, MoveStage.REPLACING, MoveStage.LEAVING
-_CL = MoveStage.CLOSED
-_ALL = (_PR, _WA, _OP, _CH, _CO, _EV, _RE, _LE, _CL)
-_UNFOLLOWED = (_PR, _WA, _OP, _CH, _CO, _LE, _CL)
+_RD, _CL = MoveStage.READY, MoveStage.CLOSED
+_ALL = (_PR, _WA, _OP, _CH, _CO, _RD, _EV, _RE, _LE, _CL)
+_UNFOLLOWED = (_PR, _WA, _OP, _CH, _CO, _RD, _LE, _CL)
 
 #: Events that may arrive late or twice, by stage; the optional ways of moving pods have their own tables.
 _LATE: Mapping[type, tuple[MoveStage, ...]] = {
     events.MovePlanned: _ALL,
-    events.RecordAnswered: (_PR, _WA, _CH, _EV, _RE, _LE, _CL),
+    events.RecordAnswered: (_PR, _WA, _CH, _RD, _EV, _RE, _LE, _CL),
     events.RecordDeleted: (_OP, _CO, _EV, _RE, _LE, _CL),
-    events.ProposalAnswered: (_CH, _CO, _EV, _RE, _LE, _CL),
-    events.MoveUnplanned: (_WA, _OP, _CH, _CO, _EV, _RE, _LE, _CL),
+    events.ProposalAnswered: (_CH, _CO, _RD, _EV, _RE, _LE, _CL),
+    events.MoveUnplanned: (_WA, _OP, _CH, _CO, _RD, _EV, _RE, _LE, _CL),
     events.PolicyChanged: (_CO, _EV, _RE, _LE, _CL),
-    events.StopPressed: _ALL,
+    events.StopPressed: tuple(each for each in _ALL if each is not _RD),
     events.MoveDropped: (_CO, _EV, _RE, _LE, _CL),
     events.Revalidated: (_CL,),
     events.RevalidationRefused: (_CL,),

@@ -15,6 +15,7 @@ PHASES: Mapping[MoveStage, tuple[Phase | None, ...]] = {
     MoveStage.OPENING: (Phase.PLANNED,),
     MoveStage.CHECKING: (Phase.PLANNED,),
     MoveStage.COMMITTING: (Phase.EVICTING, Phase.SURGING),
+    MoveStage.READY: (Phase.EVICTING,),
     MoveStage.EVICTING: (Phase.EVICTING,),
     MoveStage.SURGING: (Phase.SURGING,),
     MoveStage.REVERTING: (Phase.SURGING,),

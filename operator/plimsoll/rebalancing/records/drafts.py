@@ -95,6 +95,7 @@ def _bundle_of(move: Move) -> BundleReference | None:
         name=move.bundle,
         position=position,
         moves=moves,
+        group=move.group or None,
         beneficiary=None if for_whom is None else _reference(for_whom.pod),
         node=None if for_whom is None else for_whom.node,
         members=tuple(
@@ -161,6 +162,7 @@ def moves_of(
             return None
         members = tuple(Beneficiary(pod, node) for pod, node in others if pod is not None)
         beneficiary = Beneficiary(waiting, bundle.node or "", members)
+    whole = frozenset(spec.pod.uid for spec in specs if spec.bundle is not None and spec.bundle.group)
     moves: list[Move] = []
     for spec in specs:
         pod = find(spec.pod.uid)
@@ -168,7 +170,7 @@ def moves_of(
             return None
         move = move_of(spec, pod, beneficiary)
         is_next = any(move.workload.key == each.workload.key for each in moves)
-        moves.append(replace(move, waits=is_next and empties(move)))
+        moves.append(replace(move, waits=is_next and empties(move), whole=whole))
     return tuple(moves)
 
 
@@ -193,5 +195,6 @@ def move_of(spec: EvictionSpec, pod: PodInfo, beneficiary: Beneficiary | None = 
         bundle=spec.bundle.name if spec.bundle else "",
         part=(spec.bundle.position, spec.bundle.moves) if spec.bundle else (1, 1),
         beneficiary=beneficiary,
+        group=(spec.bundle.group if spec.bundle else None) or "",
         surge=surge,
     )
