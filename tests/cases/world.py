@@ -46,10 +46,10 @@ from plimsoll.model.kinds.watch_event import (
 from plimsoll.model.selectors import compile_selector
 from plimsoll.model.taints import CONSOLIDATING
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
-from plimsoll.policies.controller import PolicyController
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
 from plimsoll.policies.rebalancing import Registries
-from plimsoll.policies.status import PolicyStatuses
+from plimsoll.policy_controller.controller import PolicyController
+from plimsoll.policy_controller.status import PolicyStatuses
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges

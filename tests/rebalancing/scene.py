@@ -21,7 +21,7 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.rebalancing import Registries
-from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
 from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime

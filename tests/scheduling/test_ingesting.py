@@ -24,7 +24,7 @@ from plimsoll.model.kinds.watch_event import (
     Synced,
 )
 from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget
-from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.scheduling.queue.feed import QueueFeed
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod

@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodUpdated
-from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.scheduling.outdated_nodes import PAUSE_S, OutdatedNodes
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock

@@ -26,7 +26,7 @@ from plimsoll.model.kinds.watch_event import (
     Synced,
 )
 from plimsoll.plugins.priority_sort import PrioritySort
-from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.objects import VolumeWriter

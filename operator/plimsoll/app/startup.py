@@ -24,13 +24,13 @@ from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.ingestion import EventSubscriber, OfTypes
 from plimsoll.cluster.watched_resources import AUTOSCALERS, CORE_POD_GROUPS, WATCHED, WatchedResource
 from plimsoll.kube.custom_resources import MAINTENANCES, RECORDS
-from plimsoll.kube.reflector import Reflector, Sink
 from plimsoll.leadership.leader import Leadership
 from plimsoll.model.kinds.watch_event import PodUpdated, Synced, WatchEvent
 from plimsoll.model.kinds.watched_object import WatchedObjects
 from plimsoll.rebalancing.wing import RebalancingWing
 from plimsoll.scheduling.outdated_nodes import OutdatedNodes
 from plimsoll.timing.task_sets import first_of
+from plimsoll.watches.reflector import Reflector, Sink
 
 PODS, NODES = "pods", "nodes"
 

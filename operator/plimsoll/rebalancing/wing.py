@@ -35,7 +35,6 @@ from plimsoll.model.kinds.watch_event import (
 from plimsoll.model.names import record_key
 from plimsoll.planning.moves import Move
 from plimsoll.policies.rebalancing import Registries, limits_of
-from plimsoll.policies.schedule import Timetable
 from plimsoll.ports.clock import Clock, Computer, SnapshotComputer
 from plimsoll.ports.custom_resources import PolicyStatusWriter, WatchedRecord
 from plimsoll.ports.events import EventRecorder
@@ -80,6 +79,7 @@ from plimsoll.rebalancing.runs.scope_review import ScopeReviews
 from plimsoll.rebalancing.runs.statistics import RunStatistics
 from plimsoll.rebalancing.runs.status import RunReports
 from plimsoll.rebalancing.runs.upstream_run import UpstreamEnforcement
+from plimsoll.rebalancing.timetable import Timetable
 from plimsoll.rebalancing.ways import SurgeWay
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer

@@ -11,7 +11,7 @@ from plimsoll.engine.plugin_calls import OverBudgetError
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Nomination
 from plimsoll.framework.columns import GangMembers
-from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import NOT_READY, UNSCHEDULABLE

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
-from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer

@@ -15,13 +15,13 @@ from fuzzing.told_session import LOOPS, ToldTransport, a_session
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion, Mirror
 from plimsoll.cluster.watched_resources import WatchedResource
-from plimsoll.kube.reflector import Reflector
 from plimsoll.kube.session.response_parser import BODY_BYTES, Response, ResponseParser
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import Synced, WatchEvent
 from plimsoll.ports.observer import Observer
 from plimsoll.testing.builders import a_node
+from plimsoll.watches.reflector import Reflector
 
 PODS = WatchedResource("pods", "/api/v1/pods", Pod)
 
@@ -331,7 +331,7 @@ TARGETS = (
     ),
     Target(
         "watch",
-        "kube.reflector, cluster.ingestion",
+        "watches.reflector, cluster.ingestion",
         "lines of a watch, among neighbours",
         watch,
         _watch_seeds,
@@ -348,7 +348,7 @@ TARGETS = (
     ),
     Target(
         "list",
-        "kube.reflector, cluster.ingestion",
+        "watches.reflector, cluster.ingestion",
         "one item of a list, among neighbours",
         listed,
         _list_seeds,
@@ -357,7 +357,7 @@ TARGETS = (
     ),
     Target(
         "page",
-        "kube.reflector",
+        "watches.reflector",
         "the answer to a list",
         page,
         lambda: [

@@ -28,7 +28,7 @@ from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.plugins.priority_sort import PrioritySort
-from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.queue.feed import QueueFeed
 from plimsoll.scheduling.queue.queue import SchedulingQueue

@@ -14,12 +14,12 @@ from plimsoll.app.optional_kinds.unwatched import FIRST_S, unwatched
 from plimsoll.app.scheduling_wing import SchedulingWing
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.watched_resources import DEVICES
-from plimsoll.kube.reflector import Reflector
 from plimsoll.kube.resource_claims import ResourceClaims
 from plimsoll.leadership.leader import Leadership
 from plimsoll.model.kinds.watch_event import Synced, WatchEvent
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
+from plimsoll.watches.reflector import Reflector
 
 #: Seconds between two checks of how long drivers have taken to prepare devices.
 TIME_S = 5.0

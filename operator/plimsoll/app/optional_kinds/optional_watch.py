@@ -12,12 +12,12 @@ from plimsoll.access.rights import Right
 from plimsoll.app.optional_kinds.unwatched import FIRST_S, unwatched
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.watched_resources import WatchedResource
-from plimsoll.kube.reflector import Reflector
 from plimsoll.kube.session.discovery import first_offered
 from plimsoll.leadership.leader import Leadership
 from plimsoll.model.kinds.watch_event import Synced, WatchEvent
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
+from plimsoll.watches.reflector import Reflector
 
 
 class OptionalWatch:

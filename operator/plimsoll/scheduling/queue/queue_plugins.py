@@ -6,7 +6,7 @@ A plugin that raises is named and counted, and affects only the pods it judges. 
 last, a failing gate holds its pod, and a failing hint wakes it.
 
 One queue serves all profiles, so all have the same QueueSort plugin with the same arguments, as in
-kube-scheduler; :mod:`plimsoll.policies.controller` enforces it.
+kube-scheduler; :mod:`plimsoll.policy_controller.controller` enforces it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from plimsoll.kube.pods import timestamp
 from plimsoll.kube.session.errors import APIError, Conflict, answer_of, readable
 from plimsoll.kube.session.session import MERGE_PATCH, Session
 from plimsoll.model.taints import CONSOLIDATING
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.writers.pods import timestamp
 
 #: Maximum number of attempts to read and write a node: kubelets update nodes all the time.
 TRIES = 5

@@ -15,12 +15,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from plimsoll.cluster.known_objects import KnownObjects
 from plimsoll.cluster.listed_objects import NAMED, NamedDocument, ObjectReader, event_of
 from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.session.errors import APIError, Gone, NotFound
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.watch_backoff import WatchBackoff
 from plimsoll.model.decoding import DecodeError, read_with
 from plimsoll.model.kinds.watch_event import (
     Synced,
@@ -29,6 +27,8 @@ from plimsoll.model.kinds.watch_event import (
 from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.observer import Observer
 from plimsoll.timing.signal import Signal
+from plimsoll.watches.known_objects import KnownObjects
+from plimsoll.watches.watch_backoff import WatchBackoff
 
 #: Objects per page of a list, as in client-go's pager.
 PAGE = 500

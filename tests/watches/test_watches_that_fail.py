@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube.test_reflector import PODS, a_list, line, wire
-from plimsoll.kube.reflector import ABSENT_S, Reflector
 from plimsoll.kube.session.errors import error_of
-from plimsoll.kube.watch_backoff import FIRST_S, FORBIDDEN_LAST_S, LAST_S
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, Synced
 from plimsoll.testing.fakes import FakeClock, FakeRandomness, RememberingObserver
+from plimsoll.watches.reflector import ABSENT_S, Reflector
+from plimsoll.watches.watch_backoff import FIRST_S, FORBIDDEN_LAST_S, LAST_S
+from watches.test_reflector import PODS, a_list, line, wire
 
 #: What a server or a load balancer may answer, 0 for no answer.
 STATUSES = (0, 400, 401, 403, 404, 405, 406, 410, 429, 500, 502, 503, 504)

@@ -2,10 +2,10 @@
 
 from kube.scripted_server import ToldServer
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.volumes import VolumePatcher
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
 from plimsoll.ports.writes import WriteOutcome
+from plimsoll.writers.volumes import VolumePatcher
 
 CLAIM = convert(PersistentVolumeClaim, {"metadata": {"name": "data", "namespace": "team", "uid": "u1"}})
 VOLUME = convert(PersistentVolume, {"metadata": {"name": "disk", "resourceVersion": "7"}})

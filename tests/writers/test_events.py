@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from kube.scripted_server import ToldServer
-from plimsoll.kube.events import (
+from plimsoll.kube.session.session import Session
+from plimsoll.ports.events import EventNote
+from plimsoll.ports.pods import pod_reference
+from plimsoll.testing.builders import a_pod
+from plimsoll.testing.fakes import FakeClock
+from plimsoll.writers.events import (
     FORGET_S,
     MOST_WRITERS,
     NOTE_BYTES,
@@ -20,11 +25,6 @@ from plimsoll.kube.events import (
     EventPoster,
     micro_time,
 )
-from plimsoll.kube.session.session import Session
-from plimsoll.ports.events import EventNote
-from plimsoll.ports.pods import pod_reference
-from plimsoll.testing.builders import a_pod
-from plimsoll.testing.fakes import FakeClock
 
 
 def a_note(text: str = "0/3 nodes are available: 3 Insufficient cpu.", pod: str = "web-1") -> EventNote:

@@ -14,10 +14,10 @@ import pytest
 from kube.scripted_server import ToldServer, told_server
 from plimsoll.api.v1alpha1.prometheus import PrometheusProviderSpec
 from plimsoll.framework.descheduling.measurements import Sample
+from plimsoll.http_services import prometheus as client
+from plimsoll.http_services.credentials import PrometheusCredentials
+from plimsoll.http_services.prometheus import PrometheusClient
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.usage import prometheus as client
-from plimsoll.kube.usage.credentials import PrometheusCredentials
-from plimsoll.kube.usage.prometheus import PrometheusClient
 from plimsoll.ports.writes import WriteOutcome
 
 

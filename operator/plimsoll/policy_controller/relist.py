@@ -9,7 +9,7 @@ kopf's discovery of the served resources and its watch of definitions, kopf does
 Deleting the definition deletes its policies. Two lists in a row that do not find the resource mean that.
 """
 
-from plimsoll.policies.controller import PolicyController
+from plimsoll.policy_controller.controller import PolicyController
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import PolicySource
 from plimsoll.ports.observer import Observer

@@ -6,10 +6,10 @@ import pytest
 
 from kube.scripted_server import ToldServer
 from planning.surge_builders import a_deployment
-from plimsoll.kube.deployments import DeploymentRollouts
 from plimsoll.kube.session.session import Session
 from plimsoll.model.kinds.deployment import SURGED
 from plimsoll.ports.writes import WriteOutcome
+from plimsoll.writers.deployments import DeploymentRollouts
 
 
 def document(name: str, replicas: int = 1, **spec: Any) -> dict[str, Any]:

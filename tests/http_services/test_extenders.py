@@ -11,7 +11,7 @@ from aiohttp.web_request import Request
 from aiohttp.web_response import Response, StreamResponse
 
 from kube.tls_servers import Authority, coded, load, served
-from plimsoll.kube.extenders import ANSWER_BYTES, HTTPExtenders
+from plimsoll.http_services.extenders import ANSWER_BYTES, HTTPExtenders
 from plimsoll.ports.extenders import Endpoint, TLSSettings
 
 

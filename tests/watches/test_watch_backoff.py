@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll.kube.watch_backoff import FIRST_S, FORBIDDEN_LAST_S, LAST_S, WatchBackoff
+from plimsoll.watches.watch_backoff import FIRST_S, FORBIDDEN_LAST_S, LAST_S, WatchBackoff
 
 
 def pauses(*failures: tuple[int, bool]) -> list[float]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.policies.status import STATUS_RETRIES, RetriedStatuses
+from plimsoll.policy_controller.status import STATUS_RETRIES, RetriedStatuses
 from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
 from plimsoll.testing.fakes import FakeClock, settled
 

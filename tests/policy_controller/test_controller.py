@@ -20,11 +20,11 @@ from plimsoll.framework import SUCCESS, PluginArgs, Registry
 from plimsoll.leadership.fence import Fence
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
-from plimsoll.policies.controller import PolicyController
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers, profile_config
 from plimsoll.policies.rebalancing import SolverMissingError
-from plimsoll.policies.relist import EVERY_S, reconcile
-from plimsoll.policies.status import PolicyStatuses
+from plimsoll.policy_controller.controller import PolicyController
+from plimsoll.policy_controller.relist import EVERY_S, reconcile
+from plimsoll.policy_controller.status import PolicyStatuses
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.extenders.client import ExtenderClient
 from plimsoll.scheduling.extenders.health import FAILURES

@@ -16,9 +16,9 @@ from aiohttp.web_response import Response
 from kube.scripted_server import ToldServer
 from kube.tls_servers import Authority, load, served
 from plimsoll.api.v1alpha1.prometheus import PrometheusProviderSpec
+from plimsoll.http_services.credentials import ADDRESSES, PrometheusCredentials
+from plimsoll.http_services.prometheus import PrometheusClient
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.usage.credentials import ADDRESSES, PrometheusCredentials
-from plimsoll.kube.usage.prometheus import PrometheusClient
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.testing.fakes import RememberingObserver
 
@@ -304,7 +304,7 @@ async def test_a_silent_server_costs_one_timeout(
 ) -> None:
     """However many queries a policy has."""
     server, session = told
-    monkeypatch.setattr("plimsoll.kube.usage.prometheus.QUERY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("plimsoll.http_services.prometheus.QUERY_TIMEOUT_S", 0.2)
     provider = PrometheusProviderSpec(url=session.address)
 
     observer = RememberingObserver()

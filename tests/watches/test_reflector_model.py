@@ -6,10 +6,10 @@ import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kube.test_reflector import PODS, wire
-from plimsoll.kube.reflector import Reflector
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
 from plimsoll.testing.fakes import FakeClock, FakeRandomness, RememberingObserver
+from plimsoll.watches.reflector import Reflector
+from watches.test_reflector import PODS, wire
 
 #: What is unreadable differs: only the specification, or the status next to it.
 BROKEN: tuple[dict[str, Any], ...] = (

@@ -15,10 +15,10 @@ import msgspec
 from plimsoll.api.v1alpha1.metrics_providers import PROMETHEUS
 from plimsoll.api.v1alpha1.prometheus import HTTPS, PrometheusProviderSpec, is_plain_url
 from plimsoll.framework.descheduling.measurements import Sample
-from plimsoll.kube.extenders import tls_context
+from plimsoll.http_services.credentials import CredentialsError, PrometheusCredentials, ShownCredentials
+from plimsoll.http_services.extenders import tls_context
 from plimsoll.kube.session.http_client import bounded
 from plimsoll.kube.session.session import JSON
-from plimsoll.kube.usage.credentials import CredentialsError, PrometheusCredentials, ShownCredentials
 from plimsoll.model.decoding import read_with
 from plimsoll.ports.extenders import TLSSettings
 from plimsoll.ports.observer import Observer

@@ -1,11 +1,11 @@
 """NodeTainter sets and removes our taint, and leaves the rest of a node as it is."""
 
 from kube.scripted_server import ToldServer
-from plimsoll.kube.nodes import NodeTainter
 from plimsoll.kube.session.session import Session
 from plimsoll.model.taints import CONSOLIDATING
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.testing.fakes import FakeClock
+from plimsoll.writers.nodes import NodeTainter
 
 OTHER = {"key": "gpu", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z", "newField": 1}
 OURS = {"key": CONSOLIDATING, "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}

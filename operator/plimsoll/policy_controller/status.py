@@ -19,7 +19,7 @@ from plimsoll.api.schema.conditions import (
 )
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.policies.conditions import stopped_parts, work_of
-from plimsoll.policies.warnings import PolicyWarnings
+from plimsoll.policy_controller.warnings import PolicyWarnings
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import PolicyStatusWriter
 from plimsoll.ports.events import EventRecorder

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from kube.scripted_server import ToldServer
-from plimsoll.kube.pods import PodEvictor
 from plimsoll.kube.session.session import Session
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.testing.builders import a_pod
 from plimsoll.toolkit.descheduling.disruption_signals import EVICTION_IN_PROGRESS, REQUEST_EVICT_ONLY
+from plimsoll.writers.pods import PodEvictor
 
 
 def refusal(code: int, message: str = "no", **details: Any) -> dict[str, Any]:

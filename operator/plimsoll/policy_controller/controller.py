@@ -24,7 +24,7 @@ from plimsoll.policies.conditions import (
 )
 from plimsoll.policies.judgement import PolicyChecks, divide
 from plimsoll.policies.profiles import ProfileSchedulers
-from plimsoll.policies.status import KnownPolicy, PolicyStatuses
+from plimsoll.policy_controller.status import KnownPolicy, PolicyStatuses
 from plimsoll.ports.custom_resources import PolicySource
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome
