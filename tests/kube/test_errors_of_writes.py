@@ -20,7 +20,7 @@ from plimsoll.model.kinds.deployment import Deployment
 from plimsoll.model.kinds.resource_claim import ResourceClaimStatus
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
 from plimsoll.ports.leases import Lease
-from plimsoll.ports.pods import ConditionUpdate
+from plimsoll.ports.pod_writes import ConditionUpdate
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock

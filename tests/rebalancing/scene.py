@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from cluster.invariants import check_book
 from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
@@ -177,7 +178,7 @@ class Scene:
     def tell(self, *events: Any) -> None:
         """What the watches tell; afterwards no reservation may be out of place."""
         self.ingestion.apply(events)
-        self.book.validate()
+        check_book(self.book)
 
     def gone(self, pod: Any) -> None:
         """The watch tells that a pod is gone."""

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import pytest
 
+from cluster.invariants import check_cache
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion, Mirror
 from plimsoll.model.decoding import convert
@@ -156,7 +157,7 @@ def test_absurd_amounts_harm_only_their_object(event: PodAdded | NodeAdded) -> N
 
     assert [name.removeprefix("default/") for name, _ in scene.observer.skipped] == ["bad"]
     assert scene.active == ["good"]
-    scene.cache.validate()
+    check_cache(scene.cache)
 
 
 def test_an_absurd_amount_takes_no_other_of_its_object_along() -> None:
@@ -282,7 +283,7 @@ def test_a_node_that_goes_leaves_its_pods_known() -> None:
     scene.tell(NodeAdded(a_node("n1")))
 
     assert scene.cache.cluster.requested[0, 0] == 1000
-    scene.cache.validate()
+    check_cache(scene.cache)
 
 
 def a_budget(allowed: int, generation: int = 1) -> PodDisruptionBudget:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from cluster.invariants import check_cache
 from model.upstream_quantity import Quantity, requests, value_of
 from plimsoll.model.decoding import decode
 from plimsoll.model.kinds.node import Node
@@ -126,7 +127,7 @@ def test_each_accepted_pod_on_a_node_counts_as_upstream_counts_it(pod: dict[str,
     expected = {name: bounded(amount) for name, amount in requests(accepted).items()}
     assert scene.observer.skipped == []
     assert counted(scene) == dict.fromkeys(RESOURCES, 0) | expected | {"pods": 1}
-    scene.cache.validate()
+    check_cache(scene.cache)
 
 
 @given(pods(nodeName="n1"), amounts, amounts)

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Self
 
+from cluster.invariants import check_book
 from plimsoll.app.machine.clock import SeededRandomness
 from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
@@ -93,7 +94,7 @@ class WingScene:
         """The watches show this, and all that follows happens."""
         self.ingestion.apply(list(events))
         await settled()
-        self.book.validate()
+        check_book(self.book)
 
     async def pods(self, *pods: Any) -> None:
         """Pods are created."""

@@ -10,7 +10,7 @@ import pytest
 from kube.scripted_server import ToldServer
 from plimsoll.kube.session.session import Session
 from plimsoll.ports.events import EventNote
-from plimsoll.ports.pods import pod_reference
+from plimsoll.ports.pod_writes import pod_reference
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock
 from plimsoll.writers.events import (

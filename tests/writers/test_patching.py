@@ -5,7 +5,7 @@ from typing import Any
 from kube.scripted_server import ToldServer
 from plimsoll.kube.session.session import Session
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.ports.pods import ConditionUpdate
+from plimsoll.ports.pod_writes import ConditionUpdate
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock
 from plimsoll.writers.pods import PodStatusPatcher

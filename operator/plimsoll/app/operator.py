@@ -50,7 +50,7 @@ from plimsoll.policy_controller.relist import reconcile
 from plimsoll.policy_controller.status import PolicyStatuses, RetriedStatuses
 from plimsoll.ports.extenders import ExtenderPort
 from plimsoll.ports.observer import told_to_all
-from plimsoll.ports.pods import VictimEvictor
+from plimsoll.ports.pod_writes import VictimEvictor
 from plimsoll.scheduling.adoption import Adoption
 from plimsoll.scheduling.extenders.client import ExtenderClient
 from plimsoll.scheduling.orphaned_pods import OrphanedPods

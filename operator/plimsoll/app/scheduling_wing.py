@@ -31,7 +31,7 @@ from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.objects import VolumeWriter
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import PodBinding, PodStatusWriter, Preemptor, VictimEvictor
+from plimsoll.ports.pod_writes import PodBinding, PodStatusWriter, Preemptor, VictimEvictor
 from plimsoll.ports.resource_claims import ClaimWriter
 from plimsoll.scheduling.binding.cycle import BindingCycle
 from plimsoll.scheduling.binding.pipeline import BindingHook, BindingPipeline

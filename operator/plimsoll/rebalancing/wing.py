@@ -40,7 +40,7 @@ from plimsoll.ports.custom_resources import PolicyStatusWriter, WatchedRecord
 from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.objects import NodeCloser
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import PodEviction
+from plimsoll.ports.pod_writes import PodEviction
 from plimsoll.ports.usage import PrometheusReader
 from plimsoll.rebalancing.breakers import DisplacementBreaker, StopButton
 from plimsoll.rebalancing.closed_nodes import ClosedNodes

@@ -23,7 +23,7 @@ from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import ConditionUpdate, PodStatusWriter, pod_reference
+from plimsoll.ports.pod_writes import ConditionUpdate, PodStatusWriter, pod_reference
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.timing.rate_limit import RateLimiter
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry, until_certain

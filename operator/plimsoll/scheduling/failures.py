@@ -14,7 +14,7 @@ from plimsoll.framework.columns import GangMembers
 from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import NOT_READY, UNSCHEDULABLE
+from plimsoll.ports.pod_writes import NOT_READY, UNSCHEDULABLE
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
 from plimsoll.scheduling.conditions import Explanations
 from plimsoll.scheduling.preemption import Preemption

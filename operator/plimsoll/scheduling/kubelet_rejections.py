@@ -16,7 +16,7 @@ from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import pod_reference
+from plimsoll.ports.pod_writes import pod_reference
 from plimsoll.scheduling.binding.pipeline import BindingHook
 
 #: Prefix of reasons for which a kubelet lacks something: OutOfcpu, OutOfpods, OutOfexample.com/gpu.

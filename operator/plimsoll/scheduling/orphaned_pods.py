@@ -20,7 +20,7 @@ from plimsoll.policies.scheduler_names import (
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import pod_reference
+from plimsoll.ports.pod_writes import pod_reference
 from plimsoll.timing.signal import Signal
 
 #: Seconds between two passes.

@@ -20,7 +20,7 @@ from plimsoll.model.decoding import DecodeError, decode, read_with
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.clock import Clock
-from plimsoll.ports.pods import ConditionUpdate
+from plimsoll.ports.pod_writes import ConditionUpdate
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.toolkit.descheduling.disruption_signals import EVICTION_IN_PROGRESS, REQUEST_EVICT_ONLY
 

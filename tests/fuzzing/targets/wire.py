@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from cluster.invariants import check_cache
 from fuzzing import specimens
 from fuzzing.target import Bound, Broken, Target, kind_of
 from fuzzing.told_session import LOOPS, ToldTransport, a_session
@@ -238,7 +239,7 @@ async def _watch(data: bytes) -> object:
     found = {name for name in scene.requested() if name in "abc"}
     if not _is_near(data) and found != {"a", "c"}:
         raise Broken(f"the neighbours are {found} after {scene.lists} lists")
-    scene.cache.validate()
+    check_cache(scene.cache)
     return scene.lists, tuple(scene.seen.skipped[:2]), tuple(scene.seen.failures[:2])
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from cluster.invariants import check_cache
 from plimsoll.access.rights import Access
 from plimsoll.app.scheduling_wing import GangParts
 from plimsoll.cluster.pod_groups import Groups
@@ -24,6 +25,7 @@ from plimsoll.testing.fakes import (
 )
 from plimsoll.timing.timer import Timer
 from plimsoll.toolkit.scheduling.topology_levels import NO_RULES, GroupRules
+from scheduling.queue.invariants import check_queue
 from scheduling.wing_scene import WingScene
 
 
@@ -140,8 +142,8 @@ async def gang_scene(
         yield one
         assert not any(task.done() for task in tasks), "the loop has ended"
         assert one.observer.failures == []
-        one.cache.validate()
-        one.queue.validate()
+        check_cache(one.cache)
+        check_queue(one.queue)
     finally:
         for task in tasks:
             task.cancel()

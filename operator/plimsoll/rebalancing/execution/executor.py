@@ -20,7 +20,7 @@ from plimsoll.model.names import PodUid, RecordKey
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import PodEviction
+from plimsoll.ports.pod_writes import PodEviction
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.moves import events, instructions

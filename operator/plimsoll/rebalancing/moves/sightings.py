@@ -155,23 +155,6 @@ class ReplacementSightings(Struct):
         """The pods of a controller, by uid."""
         return self._siblings.get(owner, {})
 
-    def validate(self) -> None:
-        """Check that each credited pod is credited to one move that waits, and is not spent.
-
-        Raises:
-            AssertionError: An invariant is violated.
-        """
-        for uid, followed in self._credited.items():
-            if followed.reported is None or followed.reported.uid != uid or uid in self._spent:
-                raise AssertionError(
-                    f"pod {uid} is credited to {followed.key}, which has {followed.reported}"
-                )
-        reported = [
-            each.reported.uid for waiting in self._waiting.values() for each in waiting if each.reported
-        ]
-        if sorted(reported) != sorted(self._credited):
-            raise AssertionError(f"{sorted(self._credited)} are credited, moves have {sorted(reported)}")
-
     # ------------------------------------------------------------------------------------------------
 
     def _see(self, pod: Pod) -> tuple[events.ReplacementEvent, ...]:

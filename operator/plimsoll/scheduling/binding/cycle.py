@@ -40,12 +40,12 @@ from plimsoll.framework import (
     error,
 )
 from plimsoll.framework.binding_ports import BinderPort, VolumesPort, WaitingPodsPort
-from plimsoll.framework.descheduling.plugin_answers import of_kind
+from plimsoll.framework.plugin_answers import of_kind
 from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import PodBinding, PodStatusWriter
+from plimsoll.ports.pod_writes import PodBinding, PodStatusWriter
 from plimsoll.ports.writes import WriteResult
 from plimsoll.scheduling.binding.binder import ConfirmedBinder
 from plimsoll.scheduling.binding.permits import HeldPod, Permits

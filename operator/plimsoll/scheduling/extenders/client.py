@@ -40,7 +40,7 @@ from plimsoll.policies.extenders import extender_of
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.extenders import Endpoint, ExtenderPort, TLSSettings
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import PodReader
+from plimsoll.ports.pod_writes import PodReader
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.scheduling.binding.pipeline import BindingHook
 from plimsoll.scheduling.extenders import wire

@@ -11,7 +11,7 @@ from plimsoll.cluster.ingestion import PlacedPodsSubscriber
 from plimsoll.engine.plugin_calls import NUMBER, called, sortable
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError, Pod, PodInfo, Snapshot
-from plimsoll.framework.descheduling.plugin_answers import of_kind
+from plimsoll.framework.plugin_answers import of_kind
 from plimsoll.model.columns.queue_usage import WaitingDemand
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.observer import Observer

@@ -30,7 +30,7 @@ from plimsoll.framework import (
 )
 from plimsoll.framework.capabilities import GatesByObjects, gate_of
 from plimsoll.framework.columns import Cluster
-from plimsoll.framework.descheduling.plugin_answers import of_kind
+from plimsoll.framework.plugin_answers import of_kind
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.queue.queueing_hints import QueueingHints, hints_of

@@ -7,7 +7,7 @@ import msgspec
 
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
-from plimsoll.ports.pods import ConditionUpdate
+from plimsoll.ports.pod_writes import ConditionUpdate
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 DONE = WriteResult(WriteOutcome.DONE)

@@ -1,6 +1,8 @@
 """Compares incrementally updated columns with columns recomputed from the objects."""
 
-from plimsoll.model.columns.cluster import ABSENT_RESOURCES, Cluster
+from collections import Counter
+
+from plimsoll.model.columns.cluster import ABSENT_RESOURCES, FIXED_RESOURCES, Cluster
 from plimsoll.model.kinds.node import allocatable_of
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.requests import LARGEST_AMOUNT
@@ -17,11 +19,11 @@ def validate(cluster: Cluster) -> None:
         fresh.set_node(node)
     for pod, row in cluster.placed():
         fresh.place(pod, cluster.nodes[row].name)
-    cluster.validate_pods()
+    validate_pods(cluster)
+    _validate_names(cluster)
     n = len(cluster)
     assert len(cluster.rows) == n
     assert all(cluster.rows[node.name] == row for row, node in enumerate(cluster.nodes))
-    cluster.validate_names()
     for axis, name in enumerate(cluster.resources):
         for row, node in enumerate(cluster.nodes):
             sums = [_counted(pod, name, cluster) for pod in cluster.pods_on(row)]
@@ -40,6 +42,25 @@ def validate(cluster: Cluster) -> None:
     assert known | aside == set(cluster.pods)
     assert not known & aside
     assert all(cluster.row_of_pod(uid) is None for uid in aside)
+
+
+def validate_pods(cluster: Cluster) -> None:
+    """Check that each placed pod is on one row.
+
+    Raises:
+        AssertionError: An incremental update was wrong.
+    """
+    assert len(cluster._pods_on) == len(cluster)  # noqa: SLF001 - what a cluster keeps for itself
+    assert len(cluster._row_of_pod) == sum(1 for _ in cluster.placed())  # noqa: SLF001 - likewise
+
+
+def _validate_names(cluster: Cluster) -> None:
+    """Check the counts of resources and labels that nodes have."""
+    amounts = [allocatable_of(node).items() for node in cluster.nodes]
+    scalars = [name for each in amounts for name, amount in each if amount and name not in FIXED_RESOURCES]
+    labels = [key for node in cluster.nodes for key in node.labels]
+    assert cluster._holders.counts == Counter(scalars)  # noqa: SLF001 - what a cluster keeps for itself
+    assert cluster._labelled.counts == Counter(labels)  # noqa: SLF001 - likewise
 
 
 def _counted(pod: PodInfo, resource: str, cluster: Cluster) -> int:
