@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from cluster.invariants import check_book
 from plimsoll.cluster.ingestion import FEWEST, Ingestion, OfTypes, PlacedPodsSubscriber
 from plimsoll.cluster.pending_pods import PendingPods
+from plimsoll.cluster.watch_events import NodeAdded, PodAdded, PodDeleted
 from plimsoll.framework.descheduling.pod_indexes import OwnerCounts
 from plimsoll.model.columns.queue_usage import QUEUE_LABEL, WaitingDemand
 from plimsoll.model.columns.term_counts import TermCounts
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import GROUP_LABEL
-from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
 from plimsoll.testing.builders import a_node, a_pod

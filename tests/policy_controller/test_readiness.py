@@ -1,6 +1,6 @@
 """A workload's next move waits until the last replacement is Ready, in all circumstances."""
 
-from plimsoll.model.kinds.watch_event import PodAdded, PodUpdated
+from plimsoll.cluster.watch_events import PodAdded, PodUpdated
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy, web
 from rebalancing.test_controller import OLD, a_record, replaced

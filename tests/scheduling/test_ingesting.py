@@ -8,11 +8,7 @@ import pytest
 from cluster.invariants import check_cache
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion, Mirror
-from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.metadata import ObjectMeta
-from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
-from plimsoll.model.kinds.watch_event import (
+from plimsoll.cluster.watch_events import (
     NodeAdded,
     NodeDeleted,
     NodeUpdated,
@@ -24,6 +20,10 @@ from plimsoll.model.kinds.watch_event import (
     PodUpdated,
     Synced,
 )
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
 from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget
 from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.scheduling.queue.feed import QueueFeed

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from cluster.invariants import check_cache
 from model.upstream_quantity import Quantity, requests, value_of
+from plimsoll.cluster.watch_events import NodeAdded, ObjectAdded, PodAdded, PodUpdated
 from plimsoll.model.decoding import decode
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, PodUpdated
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from cluster.invariants import check_cache
+from plimsoll.cluster.watch_events import NodeAdded, NodeUpdated, PodAdded, PodDeleted, PodUpdated
 from plimsoll.engine.plugin_calls import METER
 from plimsoll.framework import SUCCESS, Code, NodeFilter, Status, error, unschedulable
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodDeleted, PodUpdated
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pod_writes import ConditionUpdate
 from plimsoll.ports.writes import WriteOutcome, WriteResult

@@ -10,10 +10,10 @@ from plimsoll.app.machine.clock import SeededRandomness
 from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.reservations import ReservationBook
+from plimsoll.cluster.watch_events import PodAdded
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
-from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.fakes import (
     FakeBinder,

@@ -7,9 +7,9 @@ from typing import Any, cast
 import msgspec
 
 from plimsoll.cluster.ingestion import Ingestion, Mirror
+from plimsoll.cluster.watch_events import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.cluster.watched_resources import WATCHED
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     settled,

@@ -10,11 +10,11 @@ import pytest
 
 from kube.scripted_server import ToldServer
 from plimsoll.cluster.listed_objects import ObjectReader
+from plimsoll.cluster.watch_events import NodeAdded, ObjectAdded, PodAdded, PodDeleted, PodUpdated, Synced
 from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.session.session import Session
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, PodDeleted, PodUpdated, Synced
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.testing.fakes import FakeClock, FakeRandomness, RememberingObserver, settled
 from plimsoll.watches.reflector import SLICE, Reflector

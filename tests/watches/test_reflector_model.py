@@ -6,7 +6,7 @@ import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
+from plimsoll.cluster.watch_events import PodAdded, PodDeleted, PodUpdated
 from plimsoll.testing.fakes import FakeClock, FakeRandomness, RememberingObserver
 from plimsoll.watches.reflector import Reflector
 from watches.test_reflector import PODS, wire

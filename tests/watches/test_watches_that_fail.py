@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.cluster.watch_events import PodAdded, PodDeleted, PodUpdated, Synced
 from plimsoll.kube.session.errors import error_of
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, Synced
 from plimsoll.testing.fakes import FakeClock, FakeRandomness, RememberingObserver
 from plimsoll.watches.reflector import ABSENT_S, Reflector
 from plimsoll.watches.watch_backoff import FIRST_S, FORBIDDEN_LAST_S, LAST_S

@@ -23,7 +23,7 @@ SAID_IN: Mapping[str, frozenset[str]] = {
     "rebalancing.runs.degraded_reasons": frozenset({"of", "advice", "look_back"}),
     "rebalancing.runs.scope_review": frozenset({"troubles", "advice"}),
     "rebalancing.runs.contested_nodes": frozenset({"advice"}),
-    "planning.load.load_lines": frozenset({"by_load_conditions"}),
+    "rebalancing.runs.load_conditions": frozenset({"by_load_conditions"}),
     "scheduling.orphaned_pods": frozenset({"advice"}),
     "scheduling.adoption": frozenset({"look", "_difference"}),
     "app.watchdog": frozenset({"_withdraw"}),

@@ -13,11 +13,7 @@ from plimsoll.access.rights import Access
 from plimsoll.cluster.ingestion import EventSubscriber, Ingestion, Mirror, OfTypes
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
-from plimsoll.devices.book import DeviceBook
-from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import ActionType, ClusterEvent, EventResource, NoArgs
-from plimsoll.leadership.work_under_way import WorkUnderWay
-from plimsoll.model.kinds.watch_event import (
+from plimsoll.cluster.watch_events import (
     ObjectAdded,
     ObjectDeleted,
     ObjectUpdated,
@@ -25,6 +21,10 @@ from plimsoll.model.kinds.watch_event import (
     PodUpdated,
     Synced,
 )
+from plimsoll.devices.book import DeviceBook
+from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.framework import ActionType, ClusterEvent, EventResource, NoArgs
+from plimsoll.leadership.work_under_way import WorkUnderWay
 from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock, Randomness

@@ -8,8 +8,8 @@ from typing import Protocol
 from plimsoll.access.rights import Part
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.watch_events import WatchEvent
 from plimsoll.framework import ConfigurationError
-from plimsoll.model.kinds.watch_event import WatchEvent
 from plimsoll.policies import schedule
 from plimsoll.policies.node_maintenance import PREFIX, is_of_maintenance
 from plimsoll.policies.rebalancing import WHERE

@@ -9,7 +9,7 @@ from functools import partial
 from msgspec import Struct
 
 from plimsoll.api.v1alpha1.schedules import Schedule, Trigger
-from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, WatchEvent
+from plimsoll.cluster.watch_events import NodeAdded, NodeUpdated, WatchEvent
 from plimsoll.policies.schedule import FIRST_RUN, next_time
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer

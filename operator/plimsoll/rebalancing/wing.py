@@ -16,12 +16,7 @@ from plimsoll.cluster.ingestion import EventSubscriber, OfTypes
 from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
-from plimsoll.engine.profile import Profile
-from plimsoll.framework.descheduling.registry import StrategyRegistry
-from plimsoll.framework.descheduling.strategy import empties_nodes
-from plimsoll.model.kinds.pod_info import PodInfo
-from plimsoll.model.kinds.requests import DEFERRED, pending_resize
-from plimsoll.model.kinds.watch_event import (
+from plimsoll.cluster.watch_events import (
     NodeAdded,
     NodeUpdated,
     ObjectAdded,
@@ -32,6 +27,11 @@ from plimsoll.model.kinds.watch_event import (
     Synced,
     WatchEvent,
 )
+from plimsoll.engine.profile import Profile
+from plimsoll.framework.descheduling.registry import StrategyRegistry
+from plimsoll.framework.descheduling.strategy import empties_nodes
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.requests import DEFERRED, pending_resize
 from plimsoll.model.names import record_key
 from plimsoll.planning.moves import Move
 from plimsoll.policies.rebalancing import Registries, limits_of

@@ -10,8 +10,8 @@ Source: kubernetes v1.36, ``pkg/kubelet/lifecycle/predicate.go``, ``cm/topologym
 
 from collections.abc import Callable
 
+from plimsoll.cluster.watch_events import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.framework import Pod, PodInfo
-from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder

@@ -16,14 +16,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from plimsoll.cluster.listed_objects import NAMED, NamedDocument, ObjectReader, event_of
+from plimsoll.cluster.watch_events import (
+    Synced,
+    WatchEvent,
+)
 from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.session.errors import APIError, Gone, NotFound
 from plimsoll.kube.session.session import Session
 from plimsoll.model.decoding import DecodeError, read_with
-from plimsoll.model.kinds.watch_event import (
-    Synced,
-    WatchEvent,
-)
 from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.observer import Observer
 from plimsoll.timing.signal import Signal

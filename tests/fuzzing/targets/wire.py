@@ -15,11 +15,11 @@ from fuzzing.target import Bound, Broken, Target, kind_of
 from fuzzing.told_session import LOOPS, ToldTransport, a_session
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion, Mirror
+from plimsoll.cluster.watch_events import Synced, WatchEvent
 from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.session.response_parser import BODY_BYTES, Response, ResponseParser
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import Synced, WatchEvent
 from plimsoll.ports.observer import Observer
 from plimsoll.testing.builders import a_node
 from plimsoll.watches.reflector import Reflector

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
+from plimsoll.cluster.watch_events import PodAdded, PodDeleted, PodUpdated
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.events import (
     EvictionAnswered,

@@ -11,6 +11,7 @@ from cluster.invariants import check_cache
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.app.scheduling_wing import GangParts
 from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.watch_events import NodeAdded, ObjectAdded, PodDeleted, PodUpdated
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import ConfigurationError, Registry
@@ -18,7 +19,6 @@ from plimsoll.leadership.fence import Fence
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
-from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.extenders import TLSSettings
 from plimsoll.ports.observer import Observer

@@ -10,11 +10,11 @@ from cluster.invariants import check_cache
 from plimsoll.access.rights import Access
 from plimsoll.app.scheduling_wing import GangParts
 from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.watch_events import NodeAdded, ObjectAdded
 from plimsoll.engine.profile import Enabled
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import CorePodGroup, PodGroup
-from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded
 from plimsoll.ports.writes import WriteResult
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (

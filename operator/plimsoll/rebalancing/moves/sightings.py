@@ -22,9 +22,9 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from plimsoll.api.v1alpha1.eviction import Purpose
+from plimsoll.cluster.watch_events import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.framework import Pod
 from plimsoll.model.kinds.metadata import OwnerReference
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.model.names import NodeName, PodUid, RecordKey
 from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.instructions import FollowReplacement, StopFollowing

@@ -21,6 +21,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from plimsoll.cluster.watch_events import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.devices.bookings import DevicesPort
 from plimsoll.engine.plugin_calls import METER, called, calling
 from plimsoll.engine.profile import Profile
@@ -41,7 +42,6 @@ from plimsoll.framework import (
 )
 from plimsoll.framework.binding_ports import BinderPort, VolumesPort, WaitingPodsPort
 from plimsoll.framework.plugin_answers import of_kind
-from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.observer import Observer
