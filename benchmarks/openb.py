@@ -36,7 +36,6 @@ from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.limits import NO_CEILING, Limits
 from plimsoll.planning.moves import Goal, PlanningContext, RebalancingConfig, replacement_of
@@ -45,6 +44,7 @@ from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.columns import validate
 
 GPU = "plimsoll.dev/gpu-milli"
 MODEL = "gpu.model"

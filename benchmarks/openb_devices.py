@@ -33,7 +33,6 @@ from plimsoll.framework import Pod, PodInfo, Registry, Snapshot
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.validation import validate
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.resource_claim import Consumer, ResourceClaim
 from plimsoll.model.kinds.resource_slice import DeviceClass, ResourceSlice
@@ -44,6 +43,7 @@ from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.columns import validate
 
 DRIVER = "gpu.example.com"
 RESOURCE = "example.com/gpu"

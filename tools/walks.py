@@ -39,7 +39,12 @@ PASSIVE = (
         "toolkit",
         "devices",
     ),
-    *("app.machine.clock", "engine.plugin_calls", "policies.served_profiles", "scheduling.plugin_timing"),
+    *(
+        "app.machine.clock",
+        "engine.plugin_calls",
+        "policy_controller.served_profiles",
+        "scheduling.plugin_timing",
+    ),
 )
 
 #: Sub-packages with a front: a visit to any of their modules is one to the front, unless it is listed itself.

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from plimsoll.api.schema.label_selectors import LabelSelectorRequirementSpec, SelectorOperator
 from plimsoll.api.schema.resource import Resource
-from plimsoll.api.schema.selectors import LabelSelectorRequirementSpec, SelectorOperator
 from plimsoll.api.v1alpha1.adoption import AdoptSpec
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import Phase

@@ -21,11 +21,11 @@ from plimsoll.app.operator import HANGS_S, Operator
 from plimsoll.app.process import TaskEnded, raise_first
 from plimsoll.app.settings import Settings
 from plimsoll.app.supervision import STUCK_S
+from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted, PodAdded, PodUpdated, Synced
 from plimsoll.cluster.watched_resources import WATCHED
 from plimsoll.kube.custom_resources import RECORDS
 from plimsoll.kube.session.session import connected
 from plimsoll.model.kinds.metadata import ObjectMeta
-from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, PodAdded, PodUpdated, Synced
 from plimsoll.ports.custom_resources import WatchedRecord
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeExtenders, settled

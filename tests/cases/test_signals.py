@@ -148,7 +148,7 @@ def test_each_row_has_its_effect(signal: DisruptionSignal) -> None:
     """On the object that the row names, with a value that its owner reads.
 
     tests/strategies/test_consolidate_nodes.py has the rows about nodes that are not emptied, and
-    tests/kube/test_evicting.py that of pods whose eviction others carry out.
+    tests/writers/test_evicting.py that of pods whose eviction others carry out.
     """
     with_it, without = EXPECTED[signal.effect]
 

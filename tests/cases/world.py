@@ -21,17 +21,7 @@ from plimsoll.app.scheduling_wing import GangParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
-from plimsoll.cluster.watched_resources import OPTIONAL, WATCHED
-from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.framework import PodInfo, Registry
-from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
-from plimsoll.leadership.fence import Fence
-from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.node import Node
-from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.pod_group import PodGroup
-from plimsoll.model.kinds.resource_claim import ResourceClaim
-from plimsoll.model.kinds.watch_event import (
+from plimsoll.cluster.watch_events import (
     NodeAdded,
     NodeDeleted,
     NodeUpdated,
@@ -43,13 +33,23 @@ from plimsoll.model.kinds.watch_event import (
     PodUpdated,
     WatchEvent,
 )
+from plimsoll.cluster.watched_resources import OPTIONAL, WATCHED
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.framework import PodInfo, Registry
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.leadership.fence import Fence
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_group import PodGroup
+from plimsoll.model.kinds.resource_claim import ResourceClaim
 from plimsoll.model.selectors import compile_selector
 from plimsoll.model.taints import CONSOLIDATING
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
-from plimsoll.policies.controller import PolicyController
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
 from plimsoll.policies.rebalancing import Registries
-from plimsoll.policies.status import PolicyStatuses
+from plimsoll.policy_controller.controller import PolicyController
+from plimsoll.policy_controller.status import PolicyStatuses
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges

@@ -6,6 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from cluster.invariants import check_book
 from cluster.test_reservations import Scene
 from devices.builders import a_claim, a_device, a_slice, fill
 from planning.device_worlds import a_user
@@ -114,7 +115,7 @@ class HeldDevices(RuleBasedStateMachine):
     @invariant()
     def agrees(self) -> None:
         """With the table; and no device is held twice."""
-        self.book.validate()
+        check_book(self.book)
         assert self.held() == self.table
         assert len(set(self.table.values())) == len(self.table)
 

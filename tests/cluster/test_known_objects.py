@@ -6,8 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from plimsoll.cluster.known_objects import KnownObjects
 from plimsoll.testing.builders import a_pod
+from plimsoll.watches.known_objects import KnownObjects
 
 NAMES = st.tuples(st.sampled_from(("one", "two")), st.sampled_from(("a", "b", "c")))
 

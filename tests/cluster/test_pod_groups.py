@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.cluster.pod_groups import Census, Groups, counts
+from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted, PodAdded, PodDeleted, PodUpdated
 from plimsoll.model.kinds.pod_group import PodGroupStatus
-from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, PodAdded, PodDeleted, PodUpdated
 from plimsoll.testing.builders import a_pod
 from scheduling.gangs.gang_scene import a_group, a_member
 

@@ -12,11 +12,11 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.device_objects import DEVICE_KINDS
 from plimsoll.cluster.ingestion import Mirror
 from plimsoll.cluster.shared_objects import SharedNodes, SharedPods
+from plimsoll.cluster.watch_events import ObjectAdded
 from plimsoll.devices.book import DeviceBook
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import SHELVES
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import ObjectAdded
 from plimsoll.model.read_only_dict import ReadOnlyDict, sealed
 from plimsoll.ports.observer import Observer
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from cluster.invariants import check_book
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.reservations import FIRM, Reservation, ReservationBook, ReservationReason
 from plimsoll.model.kinds.pod_info import Holder, HolderKind, PodInfo
@@ -52,7 +53,7 @@ def test_a_holder_has_one_reservation(scene: Scene) -> None:
     scene.book.nominate(pod, "n2")
 
     assert scene.seen == {"n2": [pod.uid]}
-    scene.book.validate()
+    check_book(scene.book)
 
 
 def test_two_holders_may_represent_one_pod(scene: Scene) -> None:
@@ -64,7 +65,7 @@ def test_two_holders_may_represent_one_pod(scene: Scene) -> None:
     held = scene.book.nominator.by_node["n2"]
     assert [(each.priority, each.requests["cpu"]) for each in held.values()] == [(FIRM, 3000), (FIRM, 3000)]
     assert len(held.keys() | {pod.uid}) == 3
-    scene.book.validate()
+    check_book(scene.book)
 
 
 def test_a_stand_in_has_the_shape_of_the_pod_and_nothing_else_of_it(scene: Scene) -> None:
@@ -110,7 +111,7 @@ def test_a_reservation_ends_at_its_time(scene: Scene) -> None:
 
     assert scene.seen == {}
     assert len(scene.timer) == 0
-    scene.book.validate()
+    check_book(scene.book)
 
 
 def test_planners_see_every_reservation_taken_up(scene: Scene) -> None:
@@ -211,7 +212,7 @@ class BookMachine(RuleBasedStateMachine):
     @invariant()
     def holds(self) -> None:
         """The book, its index and the fork of the planners say the same as the table."""
-        self.book.validate()
+        check_book(self.book)
         by_node: dict[Any, Any] = {}
         for uid, (node, _, _) in self.expected.items():
             by_node.setdefault(node, set()).add(uid)

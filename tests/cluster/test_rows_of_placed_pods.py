@@ -6,18 +6,19 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cluster.invariants import check_book
 from plimsoll.cluster.ingestion import FEWEST, Ingestion, OfTypes, PlacedPodsSubscriber
 from plimsoll.cluster.pending_pods import PendingPods
+from plimsoll.cluster.watch_events import NodeAdded, PodAdded, PodDeleted
 from plimsoll.framework.descheduling.pod_indexes import OwnerCounts
 from plimsoll.model.columns.queue_usage import QUEUE_LABEL, WaitingDemand
 from plimsoll.model.columns.term_counts import TermCounts
-from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import GROUP_LABEL
-from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
 from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.columns import validate
 from plimsoll.testing.fakes import RememberingObserver
 from plimsoll.timing.signal import Signal
 from rebalancing.scene import Scene
@@ -96,7 +97,7 @@ async def scheduling(batches: list[list[Any]]) -> Any:
     ingestion = scene.wing.ingestion([orphans], scene.observer)
     for batch in batches:
         ingestion.apply(batch)
-    scene.book.validate()
+    check_book(scene.book)
     queue = {name: place.name for name, place in ((each.pod.uid, each.pod) for each in scene.queue)}
     return (
         of_cluster(scene.cache.cluster),

@@ -35,7 +35,7 @@ from deploy.tools import ROOT, tool
 from plimsoll.app.command import run as plimsoll_run
 from plimsoll.app.settings import Settings
 from plimsoll.cluster.watched_resources import WATCHED
-from plimsoll.kube.usage.credentials import ADDRESSES, TOKEN_FOLDER
+from plimsoll.http_services.credentials import ADDRESSES, TOKEN_FOLDER
 from plimsoll.model.kinds.owned_group import OWNERS
 from plimsoll.version import __version__
 

@@ -16,7 +16,7 @@ from plimsoll.app.machine.loop_thread import LoopThread
 from plimsoll.app.machine.machine import Machine
 from plimsoll.app.operator import Operator
 from plimsoll.app.settings import Settings
-from plimsoll.kube.extenders import HTTPExtenders
+from plimsoll.http_services.extenders import HTTPExtenders
 from plimsoll.kube.session.session import connected
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from engine.test_incremental import PROFILE, judged
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.validation import validate
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import Namespace, Service
 from plimsoll.testing.builders import a_cluster, a_pod
+from plimsoll.testing.columns import validate
 from plimsoll.testing.drawn_worlds import APPS, ZONES, some_nodes, some_pod
 from plugins.stored import a_claim, a_class, a_csi_node, a_volume, an_attachment, mounting
 

@@ -5,10 +5,10 @@ from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.model.columns.coded_column import STALE_VALUES
-from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.testing.columns import validate
 
 ZONE = "topology.kubernetes.io/zone"
 PROFILE = build_profile(

@@ -11,23 +11,23 @@ from pydantic import BaseModel
 from devices.builders import a_claim
 from fuzzing.told_session import ToldTransport, a_session
 from plimsoll.kube.custom_resources import NamespacedResources, PolicyResources
-from plimsoll.kube.deployments import DeploymentRollouts
 from plimsoll.kube.leases import LeaseStore
-from plimsoll.kube.nodes import TRIES, NodeTainter
-from plimsoll.kube.pods import PodBinder, PodDocuments, PodEvictor, PodPreemptor, PodStatusPatcher
 from plimsoll.kube.resource_claims import ResourceClaims
 from plimsoll.kube.session.discovery import offered
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.volumes import VolumePatcher
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.deployment import Deployment
 from plimsoll.model.kinds.resource_claim import ResourceClaimStatus
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
 from plimsoll.ports.leases import Lease
-from plimsoll.ports.pods import ConditionUpdate
+from plimsoll.ports.pod_writes import ConditionUpdate
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock
+from plimsoll.writers.deployments import DeploymentRollouts
+from plimsoll.writers.nodes import TRIES, NodeTainter
+from plimsoll.writers.pods import PodBinder, PodDocuments, PodEvictor, PodPreemptor, PodStatusPatcher
+from plimsoll.writers.volumes import VolumePatcher
 
 GONE, CONFLICT, BUSY = WriteOutcome.GONE, WriteOutcome.CONFLICT, WriteOutcome.BUSY
 REFUSED, UNKNOWN, DONE = WriteOutcome.REFUSED, WriteOutcome.UNKNOWN, WriteOutcome.DONE

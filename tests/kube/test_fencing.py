@@ -7,13 +7,13 @@ import asyncio
 import pytest
 
 from kube.scripted_server import ToldServer
-from plimsoll.kube.pods import PodBinder
 from plimsoll.kube.session.errors import Fenced, NotFound, Unavailable
 from plimsoll.kube.session.session import Session
 from plimsoll.leadership.fence import Fence
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock, settled
+from plimsoll.writers.pods import PodBinder
 
 PATH = "/api/v1/namespaces/default/pods/a/binding"
 

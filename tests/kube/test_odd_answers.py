@@ -11,14 +11,14 @@ from plimsoll.cli.callers.pauses import OperatorLease, press
 from plimsoll.kube.custom_resources import PolicyResources
 from plimsoll.kube.leases import LATEST, LeaseStore
 from plimsoll.kube.lists import objects
-from plimsoll.kube.nodes import NodeTainter
-from plimsoll.kube.pods import SIGN_WITHIN_S, PodBinder, PodEvictor
+from plimsoll.kube.metrics_api import UsageMeter
 from plimsoll.kube.session.errors import LONGEST_MESSAGE, APIError, answer_of, error_of
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.usage.metrics_api import UsageMeter
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock
+from plimsoll.writers.nodes import NodeTainter
+from plimsoll.writers.pods import SIGN_WITHIN_S, PodBinder, PodEvictor
 
 POD = a_pod("p")
 Call = Callable[[Session], Awaitable[Any]]

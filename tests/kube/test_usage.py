@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kube.scripted_server import ToldServer
+from plimsoll.kube.metrics_api import UsageMeter
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.usage.metrics_api import UsageMeter
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.testing.fakes import RememberingObserver
 

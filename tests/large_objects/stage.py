@@ -11,7 +11,6 @@ from typing import Any
 
 from plimsoll.app.scheduling_wing import GangParts
 from plimsoll.cluster.cache import Cache
-from plimsoll.cluster.known_objects import KnownObjects
 from plimsoll.cluster.listed_objects import ObjectReader, event_of
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
@@ -24,6 +23,7 @@ from plimsoll.testing.fakes import (
     settled,
 )
 from plimsoll.timing.timer import Timer
+from plimsoll.watches.known_objects import KnownObjects
 from scheduling.gangs.gang_scene import FakeGroupStatuses
 from scheduling.wing_scene import WingScene
 

@@ -5,6 +5,7 @@ from functools import cache
 
 import pytest
 
+from cluster.invariants import check_cache
 from misbehaving.plugins import WAYS, Way
 from misbehaving.stage import Stage, played
 
@@ -43,7 +44,7 @@ def seen() -> Seen:
             found.nodes[way.name] = stage.node_of(way.name)
         found.policies["healthy"] = stage.said_of_policy("healthy")
         found.lives = stage.lives
-        stage.operator.cache.validate()
+        check_cache(stage.operator.cache)
 
     played(story, [way.plugin for way in WAYS])
     return found

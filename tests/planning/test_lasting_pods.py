@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from plimsoll.cluster.watch_events import NodeAdded, PodAdded
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded
 from plimsoll.planning.planners import LASTS_S
 from plimsoll.testing.builders import a_node, a_pod
 from rebalancing.scene import Scene, a_policy, status_of, web

@@ -6,13 +6,13 @@ from hypothesis import given
 
 from planning.rounds import NOW, UNLIMITED, a_policy
 from plimsoll.framework.descheduling.measurements import Measurements, Sample
-from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.moves import PlanningContext
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.testing.columns import validate
 from plimsoll.testing.drawn_worlds import some_cluster
 from trials.rounds import USUAL
 

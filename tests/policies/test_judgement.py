@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.policies.judgement import divide
-from plimsoll.policies.warnings import PolicyWarnings
+from plimsoll.policy_controller.warnings import PolicyWarnings
 
 ORDER, OTHER = ("PrioritySort", None), ("FairShare", "args")
 

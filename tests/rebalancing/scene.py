@@ -8,20 +8,21 @@ from typing import Any
 
 import msgspec
 
+from cluster.invariants import check_book
 from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion, Mirror
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
+from plimsoll.cluster.watch_events import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.rebalancing import Registries
-from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
 from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
@@ -190,7 +191,7 @@ class Scene:
     def tell(self, *events: Any) -> None:
         """What the watches tell; afterwards no reservation may be out of place."""
         self.ingestion.apply(events)
-        self.book.validate()
+        check_book(self.book)
 
     def gone(self, pod: Any) -> None:
         """The watch tells that a pod is gone."""

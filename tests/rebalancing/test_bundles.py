@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from plimsoll.cluster.watch_events import NodeAdded, ObjectDeleted, PodAdded, PodDeleted, PodUpdated
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import NodeAdded, ObjectDeleted, PodAdded, PodDeleted, PodUpdated
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.closed_nodes import KEPT_S
 from plimsoll.rebalancing.moves.outcomes import PATIENCE_S

@@ -7,10 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.node import Taint
-from plimsoll.model.kinds.pod import MIRROR, Pod
-from plimsoll.model.kinds.watch_event import (
+from plimsoll.cluster.watch_events import (
     NodeAdded,
     NodeDeleted,
     NodeUpdated,
@@ -18,6 +15,9 @@ from plimsoll.model.kinds.watch_event import (
     PodDeleted,
     PodUpdated,
 )
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.node import Taint
+from plimsoll.model.kinds.pod import MIRROR, Pod
 from plimsoll.model.taints import CONSOLIDATING
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.closed_nodes import KEPT_S, SEEN_S

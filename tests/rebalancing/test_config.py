@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted
 from plimsoll.framework import ConfigurationError
 from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted
 from plimsoll.model.kinds.workload import PriorityClass
 from plimsoll.policies.rebalancing import SolverMissingError
 from rebalancing.scene import POLICY, Scene, a_policy

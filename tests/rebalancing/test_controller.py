@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from plimsoll.cluster.watch_events import NodeUpdated, PodAdded, PodUpdated
 from plimsoll.framework import ConfigurationError
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import NodeUpdated, PodAdded, PodUpdated
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 from plimsoll.rebalancing.runs import plan_runner

@@ -9,13 +9,13 @@ import pytest
 from devices.builders import a_claim, a_device, a_slice, fill
 from planning.device_worlds import a_made_claim, a_user, an_allocation, the_default_profile
 from plimsoll.cluster.reservations import ReservationReason
+from plimsoll.cluster.watch_events import PodAdded, PodDeleted
 from plimsoll.devices.book import DeviceBook
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Snapshot
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted
 from plimsoll.plugins.dynamic_resources import DynamicResources, DynamicResourcesArgs
 from rebalancing.scene import Scene, a_policy, status_of, web
 from rebalancing.test_holding import approve, in_stead, left_by_an_earlier_process

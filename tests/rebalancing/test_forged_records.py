@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded
+from plimsoll.cluster.watch_events import NodeAdded, PodAdded
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import RememberingObserver

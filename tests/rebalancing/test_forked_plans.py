@@ -20,11 +20,11 @@ from planning.test_row_order import a_policy as a_rebalancing
 from plimsoll.app.forks import child_process
 from plimsoll.app.forks.child_process import ChildProcess
 from plimsoll.app.forks.forked_computer import ForkedComputer
+from plimsoll.cluster.watch_events import PodAdded
 from plimsoll.framework import NoArgs, PluginError
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal
 from plimsoll.framework.descheduling.strategy import StrategyKind
-from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.planning import strategy_run
 from plimsoll.planning.moves import EvictionPlan, PlanningContext, Refused, replacement_of
 from plimsoll.planning.planners import make_plan

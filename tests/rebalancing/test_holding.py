@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.api.v1alpha1.annotations import APPROVED
 from plimsoll.cluster.reservations import FIRM
-from plimsoll.model.kinds.watch_event import PodAdded, PodUpdated
+from plimsoll.cluster.watch_events import PodAdded, PodUpdated
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy, status_of, web

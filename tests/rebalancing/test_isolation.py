@@ -13,13 +13,13 @@ import pytest
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.app.machine.clock import ThreadComputer
+from plimsoll.cluster.watch_events import NodeAdded, PodAdded, PodUpdated
 from plimsoll.framework import NoArgs
 from plimsoll.framework.descheduling.proposals import Candidate
 from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
-from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodUpdated
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.runs import plan_runner
 from plimsoll.rebalancing.runs.plan_runner import PlanRunner

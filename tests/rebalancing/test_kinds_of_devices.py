@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from devices.builders import DRIVER, a_claim, a_device, a_slice, exactly, fill
+from plimsoll.cluster.watch_events import PodAdded, PodDeleted, PodUpdated
 from plimsoll.devices.fork_devices import MOST_STEPS, TIMEOUT_S
 from plimsoll.devices.pod_devices import held_for
 from plimsoll.devices.taken import device_of
@@ -14,7 +15,6 @@ from plimsoll.framework import Snapshot
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.resource_claim import Consumer, ResourceClaim
 from plimsoll.model.kinds.resource_slice import DeviceClass, ResourceSlice
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
 from plimsoll.scheduling.devices.contested import contested
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import settled

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from plimsoll.cluster.watch_events import NodeAdded, PodAdded, PodUpdated
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodUpdated
 from plimsoll.ports.usage import UsageReading
 from plimsoll.testing.builders import a_node
 from plimsoll.testing.fakes import settled

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
+from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted, Synced
 from plimsoll.model.kinds.metadata import ObjectMeta
-from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, Synced
 from plimsoll.ports.custom_resources import WatchedRecord, WatchedRecordStatus
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 from plimsoll.testing.fakes import FakeRecords, settled

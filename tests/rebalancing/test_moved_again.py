@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodUpdated
+from plimsoll.cluster.watch_events import NodeAdded, NodeUpdated, PodAdded, PodUpdated
 from plimsoll.testing.builders import a_node
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import Scene, a_policy, web

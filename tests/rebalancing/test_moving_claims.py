@@ -3,10 +3,10 @@
 from typing import Any
 
 from devices.builders import DRIVER, a_claim, a_class, a_device, a_slice, exactly
+from plimsoll.cluster.watch_events import NodeAdded, PodAdded
 from plimsoll.devices.extended_resources import ANNOTATION
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.resource_claim import Consumer, ResourceClaim
-from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import a_policy, status_of

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from plimsoll.cluster.watch_events import PodUpdated
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import PodUpdated
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.ports.writes import WriteResult
 from plimsoll.testing.builders import a_pod

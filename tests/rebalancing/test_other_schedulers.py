@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodUpdated
+from plimsoll.cluster.watch_events import NodeAdded, PodAdded, PodUpdated
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy, status_of

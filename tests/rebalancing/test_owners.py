@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.model.kinds.watch_event import PodAdded
+from plimsoll.cluster.watch_events import PodAdded
 from plimsoll.model.names import PolicyName, record_key
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Move, workload_of

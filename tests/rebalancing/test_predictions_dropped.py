@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.kinds.watch_event import PodAdded
+from plimsoll.cluster.watch_events import PodAdded
 from rebalancing.scene import POLICY, Scene, a_policy, web
 
 FREE = dict.fromkeys(("total", "perMinute", "perNode", "perNamespace", "perWorkload"), "100%")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.kinds.watch_event import PodAdded
+from plimsoll.cluster.watch_events import PodAdded
 from plimsoll.testing.builders import a_pod
 from rebalancing.scene import POLICY, Scene, a_policy, status_of
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from plimsoll.api.v1alpha1.prometheus import PrometheusProviderSpec
+from plimsoll.cluster.watch_events import PodAdded
 from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.states import LoadState
-from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.fakes import FakeMeter, settled

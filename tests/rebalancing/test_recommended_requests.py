@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted, ObjectUpdated, PodAdded
 from plimsoll.model.autoscalers.vertical_pod_autoscaler import VerticalPodAutoscaler
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.limit_range import LimitRange
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, PodAdded
 from plimsoll.testing.builders import a_pod
 from rebalancing.scene import POLICY, Scene, a_policy, status_of, web
 from rebalancing.test_holding import approve

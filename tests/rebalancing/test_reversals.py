@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.kinds.watch_event import PodAdded, PodUpdated
+from plimsoll.cluster.watch_events import PodAdded, PodUpdated
 from plimsoll.records.record import PREEMPTION
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy, web

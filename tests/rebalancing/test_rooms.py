@@ -3,10 +3,10 @@
 from typing import Any
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.watch_events import NodeAdded, NodeDeleted, PodAdded, PodDeleted
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import NodeAdded, NodeDeleted, PodAdded, PodDeleted
 from plimsoll.ports.writes import WriteResult
 from plimsoll.rebalancing.execution.targets import ROOM_S
 from plimsoll.testing.builders import a_node, a_pod

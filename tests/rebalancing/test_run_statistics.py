@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from plimsoll.model.kinds.watch_event import NodeAdded
+from plimsoll.cluster.watch_events import NodeAdded
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.runs import plan_runner

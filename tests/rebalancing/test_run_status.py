@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from plimsoll.model.kinds.watch_event import PodAdded
+from plimsoll.cluster.watch_events import PodAdded
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.runs.status import PAUSE_S
 from plimsoll.testing.builders import a_pod

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from plimsoll.model.kinds.watch_event import PodAdded
+from plimsoll.cluster.watch_events import PodAdded
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.runs import degraded_reasons, predictions

@@ -10,6 +10,7 @@ import pytest
 
 from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.policies import schedule
+from plimsoll.rebalancing.timetable import Timetable
 from plimsoll.testing.fakes import FakeClock, RememberingObserver, settled
 from plimsoll.timing.timer import Timer
 
@@ -124,7 +125,7 @@ class Office:
         self.clock, self.observer = FakeClock(), RememberingObserver()
         self.timer = Timer(self.clock, self.observer)
         self.skipped: list[str] = []
-        self.timetable = schedule.Timetable(self.timer, self.clock, self.observer)
+        self.timetable = Timetable(self.timer, self.clock, self.observer)
         self.ran: list[float] = []
 
     async def job(self) -> None:
@@ -196,7 +197,7 @@ async def test_a_wall_clock_that_is_set_back_does_not_bring_a_turn_early() -> No
     """Cron means the time of day; the turn is waited for again."""
     clock = ClockSetBack()
     timer = Timer(clock, RememberingObserver())
-    timetable = schedule.Timetable(timer, clock, RememberingObserver())
+    timetable = Timetable(timer, clock, RememberingObserver())
     ran = asyncio.Event()
 
     async def job() -> None:
@@ -222,7 +223,7 @@ async def test_a_wall_clock_that_is_set_back_delays_no_interval_and_no_hastened_
     """Seconds are waited for, not a time of day."""
     clock = ClockSetBack()
     timer = Timer(clock, RememberingObserver())
-    timetable = schedule.Timetable(timer, clock, RememberingObserver())
+    timetable = Timetable(timer, clock, RememberingObserver())
     ran: list[float] = []
 
     async def job() -> None:
@@ -253,7 +254,7 @@ async def test_a_request_is_kept_when_the_wall_clock_is_set_back_before_the_turn
     clock = ClockSetBack()
     clock.time = datetime(2026, 6, 1, 12, 30, tzinfo=UTC).timestamp()
     timer = Timer(clock, RememberingObserver())
-    timetable = schedule.Timetable(timer, clock, RememberingObserver())
+    timetable = Timetable(timer, clock, RememberingObserver())
     ran = asyncio.Event()
 
     async def job() -> None:

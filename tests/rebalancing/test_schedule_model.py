@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.api.v1alpha1.schedules import Schedule
-from plimsoll.policies.schedule import Timetable
+from plimsoll.rebalancing.timetable import Timetable
 from plimsoll.testing.fakes import FakeClock, RememberingObserver, settled
 from plimsoll.timing.timer import Timer
 

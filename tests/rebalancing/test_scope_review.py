@@ -3,8 +3,8 @@
 from typing import Any
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.watch_events import ObjectAdded
 from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.watch_event import ObjectAdded
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.rebalancing.runs.scope_review import EMPTY_S
 from rebalancing.scene import POLICY, Scene, a_policy

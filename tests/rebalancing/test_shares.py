@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.watch_events import PodAdded
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.planning.moves import EvictionPlan, PlanningContext, replacement_of
 from plimsoll.planning.planners import make_plan
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from plimsoll.api.v1alpha1.schedules import Trigger
-from plimsoll.model.kinds.watch_event import NodeAdded, NodeDeleted, NodeUpdated, PodAdded
-from plimsoll.policies.schedule import triggers_of
+from plimsoll.cluster.watch_events import NodeAdded, NodeDeleted, NodeUpdated, PodAdded
+from plimsoll.rebalancing.timetable import triggers_of
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import Scene, a_policy

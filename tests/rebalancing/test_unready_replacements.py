@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
+from plimsoll.cluster.watch_events import PodAdded, PodUpdated
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import PodAdded, PodUpdated
 from plimsoll.records.history import unready_replacements
 from plimsoll.records.record import Record
 from plimsoll.testing.builders import a_pod

@@ -11,9 +11,9 @@ import pytest
 
 from plimsoll.api.v1alpha1.annotations import STOP
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.watch_events import PodAdded
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.runs import plan_runner

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from plimsoll.cluster.watch_events import PodAdded
 from plimsoll.framework import ConfigurationError
 from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_node

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated
+from plimsoll.cluster.watch_events import PodDeleted, PodUpdated
 from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
 from plimsoll.scheduling.conditions import BURST, PER_S, Explanations
 from plimsoll.testing.builders import a_pod

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.watch_events import NodeAdded, PodAdded
 from plimsoll.engine.profile import Enabled
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.states import LoadState
-from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded
 from plimsoll.ports.usage import UsageReading
 from plimsoll.scheduling.queue.cooled_nodes import CoolingNodes
 from plimsoll.testing.builders import a_node, a_pod

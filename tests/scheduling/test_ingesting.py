@@ -5,13 +5,10 @@ from typing import Any, cast
 
 import pytest
 
+from cluster.invariants import check_cache
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion, Mirror
-from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.metadata import ObjectMeta
-from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
-from plimsoll.model.kinds.watch_event import (
+from plimsoll.cluster.watch_events import (
     NodeAdded,
     NodeDeleted,
     NodeUpdated,
@@ -23,8 +20,12 @@ from plimsoll.model.kinds.watch_event import (
     PodUpdated,
     Synced,
 )
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
 from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget
-from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.scheduling.queue.feed import QueueFeed
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.testing.builders import a_node, a_pod
@@ -156,7 +157,7 @@ def test_absurd_amounts_harm_only_their_object(event: PodAdded | NodeAdded) -> N
 
     assert [name.removeprefix("default/") for name, _ in scene.observer.skipped] == ["bad"]
     assert scene.active == ["good"]
-    scene.cache.validate()
+    check_cache(scene.cache)
 
 
 def test_an_absurd_amount_takes_no_other_of_its_object_along() -> None:
@@ -282,7 +283,7 @@ def test_a_node_that_goes_leaves_its_pods_known() -> None:
     scene.tell(NodeAdded(a_node("n1")))
 
     assert scene.cache.cluster.requested[0, 0] == 1000
-    scene.cache.validate()
+    check_cache(scene.cache)
 
 
 def a_budget(allowed: int, generation: int = 1) -> PodDisruptionBudget:

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from cluster.invariants import check_cache
 from model.upstream_quantity import Quantity, requests, value_of
+from plimsoll.cluster.watch_events import NodeAdded, ObjectAdded, PodAdded, PodUpdated
 from plimsoll.model.decoding import decode
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, PodUpdated
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
@@ -126,7 +127,7 @@ def test_each_accepted_pod_on_a_node_counts_as_upstream_counts_it(pod: dict[str,
     expected = {name: bounded(amount) for name, amount in requests(accepted).items()}
     assert scene.observer.skipped == []
     assert counted(scene) == dict.fromkeys(RESOURCES, 0) | expected | {"pods": 1}
-    scene.cache.validate()
+    check_cache(scene.cache)
 
 
 @given(pods(nodeName="n1"), amounts, amounts)

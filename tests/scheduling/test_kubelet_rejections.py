@@ -4,9 +4,9 @@ from typing import Any, cast
 
 import pytest
 
+from plimsoll.cluster.watch_events import PodDeleted, PodUpdated
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated
-from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.kubelet_rejections import KubeletRejections
 from plimsoll.testing.builders import a_pod, the_info

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.watch_events import PodDeleted, PodUpdated
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated
 from plimsoll.scheduling.leaving_victims import LeavingVictims
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeClock

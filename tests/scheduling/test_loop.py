@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from cluster.invariants import check_cache
+from plimsoll.cluster.watch_events import NodeAdded, NodeUpdated, PodAdded, PodDeleted, PodUpdated
 from plimsoll.engine.plugin_calls import METER
 from plimsoll.framework import SUCCESS, Code, NodeFilter, Status, error, unschedulable
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodDeleted, PodUpdated
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import ConditionUpdate
+from plimsoll.ports.pod_writes import ConditionUpdate
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
@@ -128,7 +129,7 @@ async def test_a_pod_that_permit_rejects_gives_its_room_back_and_waits(stage: Ca
     assert one.message("p") == "0/1 nodes are available: 1 not today."
     assert one.queue.depths()["unschedulable"] == 1
     assert not one.cache.assumed
-    one.cache.validate()
+    check_cache(one.cache)
 
 
 async def test_a_failed_prebind_is_an_error_and_is_tried_again(stage: Callable[..., Any]) -> None:
@@ -513,7 +514,7 @@ async def test_a_victim_in_prebind_is_called_off(stage: Callable[..., Any]) -> N
     assert one.binder.bound == {"default/high": "n0"}
     assert cluster.objects.volumes["only"].spec.claim_ref is None
     assert "uid-default-low" in one.queue
-    one.cache.validate()
+    check_cache(one.cache)
 
 
 async def test_a_pod_deleted_in_prebind_is_not_bound(stage: Callable[..., Any]) -> None:

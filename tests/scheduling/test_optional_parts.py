@@ -10,8 +10,8 @@ import pytest
 import distributions
 from plimsoll.app.scheduling_wing import GangParts
 from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.watch_events import NodeAdded, PodAdded
 from plimsoll.leadership.fence import Fence
-from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded
 from plimsoll.scheduling.extenders.client import ExtenderClient
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (

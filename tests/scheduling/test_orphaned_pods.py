@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from plimsoll.cluster.watch_events import PodAdded, PodDeleted, PodUpdated
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
 from plimsoll.policies.scheduler_names import PATIENCE_S
 from plimsoll.ports.events import EventNote
 from plimsoll.scheduling.orphaned_pods import LOOK_S, OrphanedPods

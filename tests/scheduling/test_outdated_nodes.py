@@ -4,9 +4,9 @@ from typing import Any, cast
 
 import pytest
 
+from plimsoll.cluster.watch_events import PodUpdated
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import PodUpdated
-from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.scheduling.outdated_nodes import PAUSE_S, OutdatedNodes
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock

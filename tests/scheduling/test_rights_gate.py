@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 
 from plimsoll.access.rights import BIND, Access
-from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded
+from plimsoll.cluster.watch_events import NodeAdded, PodAdded
 from plimsoll.testing.builders import a_node
 from plimsoll.testing.fakes import FakeAccessReviewer, FakeClock, RememberingObserver, settled
 from scheduling.test_loop import Stage, our_pod

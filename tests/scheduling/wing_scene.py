@@ -5,14 +5,15 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Self
 
+from cluster.invariants import check_book
 from plimsoll.app.machine.clock import SeededRandomness
 from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.reservations import ReservationBook
+from plimsoll.cluster.watch_events import PodAdded
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
-from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.fakes import (
     FakeBinder,
@@ -93,7 +94,7 @@ class WingScene:
         """The watches show this, and all that follows happens."""
         self.ingestion.apply(list(events))
         await settled()
-        self.book.validate()
+        check_book(self.book)
 
     async def pods(self, *pods: Any) -> None:
         """Pods are created."""

@@ -9,11 +9,11 @@ import pytest
 
 from inspection.contents import NOW, a_node_document, a_pod_document, a_policy_document, content_of
 from plimsoll.inspection.state import ClusterState
-from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.owned_group import NOT_YET
 from plimsoll.simulation.figures import percentile
 from plimsoll.simulation.replay import Replay, ReplaySettings
 from plimsoll.snapshots.saved_fields import DURATION
+from plimsoll.testing.columns import validate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Candidate
-from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import ContainerStatus, Pod, PodCondition, ResourceRequirements
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
@@ -19,6 +18,7 @@ from plimsoll.planning.moves import EvictionPlan, PlanningContext, replacement_o
 from plimsoll.planning.planners import proven_plan
 from plimsoll.strategies.make_room_for_pending import MakeRoomForPending, _cost
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.testing.columns import validate
 from strategies.builders import a_strategy
 from strategies.making_room import NOW, PROFILE, a_rebalancing, moves_of, planned, served
 

@@ -7,15 +7,15 @@ from typing import Any, cast
 import msgspec
 
 from plimsoll.cluster.ingestion import Ingestion, Mirror
+from plimsoll.cluster.watch_events import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.cluster.watched_resources import WATCHED
-from plimsoll.kube.pods import PodBinder, PodEvictor
-from plimsoll.kube.reflector import Reflector
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     settled,
 )
+from plimsoll.watches.reflector import Reflector
+from plimsoll.writers.pods import PodBinder, PodEvictor
 from rebalancing.scene import POLICY, Scene, a_policy, web
 from scheduling.wing_scene import WingScene
 from walks import POLICY_FRONTS, POLICY_PASSIVE, Walk
@@ -56,7 +56,7 @@ async def pods_walk() -> Walk:
     async with scene.running():
         nodes = [NodeAdded(a_node(name)) for name in ("n0", "n1")]
         await scene.see(*nodes, PodAdded(a_pod("warm", schedulerName="s")))
-        with Walk(is_over=lambda module, function: (module, function) == ("kube.pods", "bind")) as walk:
+        with Walk(is_over=lambda module, function: (module, function) == ("writers.pods", "bind")) as walk:
             await reflector._hand_over([PodAdded(a_pod("p", schedulerName="s"))])
             await settled()
     return walk
@@ -66,8 +66,8 @@ async def test_a_pods_walk_is_short() -> None:
     """A change that sends a pod through more modules, or back and forth more often, says why here."""
     walk = await pods_walk()
 
-    assert walk.rooms[0] == "kube.reflector"
-    assert walk.rooms[-1] == "kube.pods"
+    assert walk.rooms[0] == "watches.reflector"
+    assert walk.rooms[-1] == "writers.pods"
     assert len(walk.rooms) <= ROOMS, walk.report()
     assert len(walk.returns) <= RETURNS, walk.report()
 
@@ -97,6 +97,6 @@ async def test_a_policys_walk_is_short() -> None:
     """Through schedule, run, planner, machine, executor, records, and back in by the watch."""
     walk = await policys_walk()
 
-    assert walk.rooms[:2] == ["policies.schedule", "rebalancing.runs.run"]
-    assert "kube.pods" in walk.rooms, "the eviction was sent"
+    assert walk.rooms[:2] == ["rebalancing.timetable", "rebalancing.runs.run"]
+    assert "writers.pods" in walk.rooms, "the eviction was sent"
     assert len(walk.rooms) <= POLICY_ROOMS, walk.report()

@@ -6,7 +6,7 @@ import logging
 from structlog.testing import capture_logs
 
 from plimsoll.framework import PluginError
-from plimsoll.framework.descheduling.plugin_answers import judged
+from plimsoll.framework.plugin_answers import judged
 from plimsoll.telemetry.logs import REMEMBERED, REPEATED_AFTER_S, SHOWN, LimitedHandler, LoggingObserver
 from plimsoll.testing.fakes import FakeClock
 

@@ -16,14 +16,14 @@ from syntax_trees import nodes
 
 #: Functions whose dictionaries, tuples and arguments ``why`` and ``reason`` hold reasons, by module.
 SAID_IN: Mapping[str, frozenset[str]] = {
-    "policies.status": frozenset({"describe"}),
-    "policies.controller": frozenset({"_describe"}),
+    "policy_controller.status": frozenset({"describe"}),
+    "policy_controller.controller": frozenset({"_describe"}),
     "policies.judgement": frozenset({"judge", "divide"}),
     "policies.profiles": frozenset({"failing"}),
     "rebalancing.runs.degraded_reasons": frozenset({"of", "advice", "look_back"}),
     "rebalancing.runs.scope_review": frozenset({"troubles", "advice"}),
     "rebalancing.runs.contested_nodes": frozenset({"advice"}),
-    "planning.load.load_lines": frozenset({"by_load_conditions"}),
+    "rebalancing.runs.load_conditions": frozenset({"by_load_conditions"}),
     "scheduling.orphaned_pods": frozenset({"advice"}),
     "scheduling.adoption": frozenset({"look", "_difference"}),
     "app.watchdog": frozenset({"_withdraw"}),
@@ -242,7 +242,7 @@ def _found(module: Module) -> Iterator[str]:
                 yield module.text(first) or ""
             case ast.Call(func=ast.Attribute(attr="explain" | "_explain"), args=[_, reason, *_]):
                 yield module.text(reason) or ""
-            case ast.Dict(keys=keys, values=values) if module.name == "kube.pods":
+            case ast.Dict(keys=keys, values=values) if module.name == "writers.pods":
                 written = {module.text(key): value for key, value in zip(keys, values, strict=True) if key}
                 if written.get("type") is not None and "reason" in written:
                     yield module.text(written["reason"]) or ""

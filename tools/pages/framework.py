@@ -24,9 +24,8 @@ SECTIONS: Mapping[str, str] = {
     "Extension points, in calling order": """
         Plugin PreEnqueuePlugin QueueSortPlugin PreFilterPlugin PreFilterResult PreFilterExtensions
         FilterPlugin all_feasible NodeFilter NodeView PostFilterPlugin Nomination Rejections WhatIf
-        NodeTrial PreemptionCandidate VictimSearch PreScorePlugin ScorePlugin NodeScore
-        NormalizingPlugin MIN_SCORE MAX_SCORE ReservePlugin PermitPlugin PermitResult PreBindPlugin
-        BindPlugin PostBindPlugin""",
+        PreemptionCandidate PreScorePlugin ScorePlugin NodeScore NormalizingPlugin MIN_SCORE MAX_SCORE
+        ReservePlugin PermitPlugin PermitResult PreBindPlugin BindPlugin PostBindPlugin""",
     "What a plugin is given": """
         Snapshot ABSENT CPU MEMORY PODS STORAGE CycleState PodInfo PodTemplate ClusterObjects Node
         Pod Container ObjectMeta OwnerReference BoolArray IntArray RowArray milli units""",
@@ -41,19 +40,16 @@ SECTIONS: Mapping[str, str] = {
         EnqueueExtensions EventWithHint EventResource ActionType ClusterEvent Hint QueueingHint
         PodsToActivate""",
     "What a plugin declares of itself": """
-        Declares Reads WatchedObject ResultVersion INDIFFERENT Versioned NodeSignature
-        GatesByObjects FailsOnNodes PreparesAttempts GivesWay NamesNoNode EasesLocally""",
+        Declares Reads WatchedObject ResultVersion INDIFFERENT Versioned NodeSignature""",
     "Ports, found in the cycle state": """
-        BinderPort Binder VolumesPort VolumeBinder VolumeChoices WaitingPodsPort WaitingPods
-        WaitingPod""",
+        Binder VolumeBinder VolumeChoices WaitingPodsPort WaitingPods WaitingPod""",
     "Strategies": """
         Strategy StrategyKind StrategyContext UnplacedPods Candidates Candidate Destinations Verdict
         until_closed Bundle Beneficiary Evictor Refusal Prospects Outlook ProspectAttempt Planner
         Measurements Sample NodeClasses considered_nodes group_key is_owned key_of low_to_high NOT_YET
         GangUnit gangs_of PREFER_NO_EVICTION CannotJudgeError""",
     "What a strategy may say of itself": """
-        Renewing Complaining Complaint Complaints Gravity Vicinity nodes_near pods_near AsksForGain
-        LimitsPlanners SpreadsEvenly EmptiesNodes MovesByLoad""",
+        Renewing Complaining Complaint Complaints Gravity Vicinity nodes_near pods_near EmptiesNodes""",
     "Tests": """
         a_pod a_node a_cluster a_snapshot the_info FilterPluginConformance ScorePluginConformance
         StrategyConformance""",

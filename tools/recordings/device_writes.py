@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.bookings import Booking
 from plimsoll.devices.extended_resources import Mapped
@@ -12,7 +13,6 @@ from plimsoll.kube.resource_claims import allocation_json, claim_json, consumer_
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.resource_claim import ResourceClaim, ResourceClaimStatus
-from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.resource_claims import ClaimAnswer
 from plimsoll.ports.writes import WriteResult

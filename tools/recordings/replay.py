@@ -18,8 +18,18 @@ import click
 from plimsoll.commands.parameters import Argument, Option, command_of
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision, Evaluation
-from plimsoll.framework import CycleState, Nomination, PluginError, Registry, Snapshot, Status
-from plimsoll.framework.capabilities import gate_of
+from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.framework import (
+    CycleState,
+    Nomination,
+    PluginError,
+    PodInfo,
+    PreEnqueuePlugin,
+    Registry,
+    Snapshot,
+    Status,
+)
+from plimsoll.framework.capabilities import GatesByObjects
 from plimsoll.framework.extension_points import VictimSearch
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from recordings import descheduler_replay
@@ -74,7 +84,7 @@ def compare(case: Case, given: Situation) -> Iterator[Mismatch]:
         (
             status.by(plugin.name)
             for plugin in scheduler.profile.pre_enqueue
-            if not (status := gate_of(plugin, pod, Snapshot(scheduler.cluster))).is_success
+            if not (status := _gate(plugin, pod, scheduler)).is_success
         ),
         None,
     )
@@ -99,6 +109,12 @@ def compare(case: Case, given: Situation) -> Iterator[Mismatch]:
             if "scoreError" not in expected:
                 yield Mismatch(case.id, "evaluation", "no error", str(exc), plugin=exc.plugin)
     yield from _decision(case, decision)
+
+
+def _gate(plugin: PreEnqueuePlugin, pod: PodInfo, scheduler: ProfileScheduler) -> Status:
+    if isinstance(plugin, GatesByObjects):
+        return plugin.pre_enqueue_on(pod, Snapshot(scheduler.cluster))
+    return plugin.pre_enqueue(pod)
 
 
 def _evaluation(case: Case, got: Evaluation) -> Iterator[Mismatch]:

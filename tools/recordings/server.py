@@ -17,13 +17,13 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
+from plimsoll.cluster.watch_events import PodAdded, PodDeleted, PodUpdated
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Pod, PodInfo, Registry
 from plimsoll.framework.descheduling.measurements import Measurements
 from plimsoll.kube.session.errors import answer_of, error_of
 from plimsoll.migration.descheduler_profiles import EVICTOR_CLASSES, STRATEGIES
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
 from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.upstream.planner import UpstreamRun

@@ -20,7 +20,6 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import CPU
-from plimsoll.model.columns.validation import validate
 from plimsoll.model.selectors import EVERYTHING
 from plimsoll.planning.aftermath import settled
 from plimsoll.planning.budgets import BudgetLedger
@@ -28,6 +27,7 @@ from plimsoll.planning.limits import NO_CEILING, Limits
 from plimsoll.planning.moves import Move, Optimisation, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import ask_again, make_plan
 from plimsoll.planning.upstream.planner import upstream_run
+from plimsoll.testing.columns import validate
 
 #: The strategies that most policies run, with their arguments.
 USUAL: tuple[tuple[str, dict[str, Any]], ...] = (

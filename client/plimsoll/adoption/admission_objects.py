@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from plimsoll.api.schema.conditions import READY
+from plimsoll.api.schema.label_selectors import LabelSelectorSpec
 from plimsoll.api.schema.resource import GROUP as PLIMSOLL
-from plimsoll.api.schema.selectors import LabelSelectorSpec
 from plimsoll.api.v1alpha1.adoption import AdoptSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER

@@ -13,7 +13,6 @@ received the binding. It never expires; it is confirmed, forgotten, or deleted.
 
 from plimsoll.framework import Node, Pod, PodInfo
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.validation import validate
 from plimsoll.timing.signal import Signal
 
 
@@ -93,8 +92,3 @@ class Cache:
         """Forget an assumed pod whose binding failed; a confirmed pod stays."""
         if uid in self.assumed:
             self.remove_pod(uid)
-
-    def validate(self) -> None:
-        """Check the invariants."""
-        assert all(self.node_of(uid) == node for uid, node in self.assumed.items())
-        validate(self.cluster)

@@ -17,6 +17,19 @@ from msgspec import Struct
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.changes import node_changes, pod_changes, room_freed
 from plimsoll.cluster.device_objects import DEVICE_KINDS, apply_device_object
+from plimsoll.cluster.watch_events import (
+    NodeAdded,
+    NodeDeleted,
+    NodeUpdated,
+    ObjectAdded,
+    ObjectDeleted,
+    ObjectUpdated,
+    PodAdded,
+    PodDeleted,
+    PodUpdated,
+    Synced,
+    WatchEvent,
+)
 from plimsoll.cluster.watched_resources import AUTOSCALERS
 from plimsoll.framework import (
     ActionType,
@@ -35,19 +48,6 @@ from plimsoll.model.kinds.objects import SHELVES
 from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.rebalancing_rule import RebalancingRule
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
-from plimsoll.model.kinds.watch_event import (
-    NodeAdded,
-    NodeDeleted,
-    NodeUpdated,
-    ObjectAdded,
-    ObjectDeleted,
-    ObjectUpdated,
-    PodAdded,
-    PodDeleted,
-    PodUpdated,
-    Synced,
-    WatchEvent,
-)
 from plimsoll.model.kinds.watched_object import WatchedObject, WatchedObjects, shelf_key
 from plimsoll.model.kinds.workload import (
     PodDisruptionBudget,

@@ -6,10 +6,7 @@ import msgspec
 
 from plimsoll.cluster.partial_objects import decode_in_part
 from plimsoll.cluster.shared_objects import SharedNodes, SharedPods
-from plimsoll.model.decoding import DecodeError, decode, read_with
-from plimsoll.model.kinds.node import Node
-from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import (
+from plimsoll.cluster.watch_events import (
     NodeAdded,
     NodeDeleted,
     NodeUpdated,
@@ -21,6 +18,9 @@ from plimsoll.model.kinds.watch_event import (
     PodUpdated,
     WatchEvent,
 )
+from plimsoll.model.decoding import DecodeError, decode, read_with
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
 
 #: Maximum length of a name in the API server.
 LONGEST_NAME = 253

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import PlacedPodsSubscriber
+from plimsoll.cluster.watch_events import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.framework import Pod, PodInfo
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 
 
 class PendingPods(PlacedPodsSubscriber):

@@ -13,6 +13,15 @@ from msgspec import Struct, field
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import PlacedPodsSubscriber
+from plimsoll.cluster.watch_events import (
+    ObjectAdded,
+    ObjectDeleted,
+    ObjectUpdated,
+    PodAdded,
+    PodDeleted,
+    PodUpdated,
+    WatchEvent,
+)
 from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.framework import Pod
 from plimsoll.model.columns.cluster import Cluster
@@ -27,15 +36,6 @@ from plimsoll.model.kinds.owned_group import (
 )
 from plimsoll.model.kinds.pod_group import CORE, PodGroup, is_core, resource_of
 from plimsoll.model.kinds.pod_info import PodInfo
-from plimsoll.model.kinds.watch_event import (
-    ObjectAdded,
-    ObjectDeleted,
-    ObjectUpdated,
-    PodAdded,
-    PodDeleted,
-    PodUpdated,
-    WatchEvent,
-)
 from plimsoll.model.quantity import QuantityError, milli, units
 from plimsoll.timing.signal import Signal
 from plimsoll.toolkit.scheduling.topology_levels import GroupRules

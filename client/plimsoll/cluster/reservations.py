@@ -231,24 +231,6 @@ class ReservationBook:
         """A fork of the cluster in which every reservation is placed as a pod; planners start from it."""
         return self.nominator.claimed(self.cache.cluster)
 
-    def validate(self) -> None:
-        """Check the invariants.
-
-        Raises:
-            AssertionError: An invariant is violated.
-        """
-        by_node: dict[str, dict[str, PodInfo]] = {}
-        for uid, held in self._by_uid.items():
-            assert held.holder.uid == uid == held.pod.uid
-            assert held.pod.stands_in_for == (None if held.holder.kind is HolderKind.POD else held.holder)
-            assert held.pod.stands_in_for is not None or not self.cache.node_of(uid), f"{uid} has a node"
-            assert (held.until is not None) == (held.holder in self._timer)
-            by_node.setdefault(held.node, {})[uid] = held.pod
-        assert by_node == self.nominator.by_node
-        devices = self.cache.cluster.objects.known_ledger(DeviceBook)
-        for uid, hold in () if devices is None else devices.holds.items():
-            assert self._by_uid[uid].node == hold.node
-
     # ------------------------------------------------------------------------------------------------
 
     def _expire(self, reservation: Reservation) -> None:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from plimsoll.api.schema.fields import duration_s
-from plimsoll.api.schema.selectors import LabelSelectorSpec
+from plimsoll.api.schema.label_selectors import LabelSelectorSpec
 from plimsoll.api.v1alpha1.evictor import EvictorSpec
 from plimsoll.api.v1alpha1.limits import EvictionBudget, EvictionLimits
 from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS, source_of

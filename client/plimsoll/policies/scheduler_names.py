@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER, Pod
 from plimsoll.policies.conditions import near
-from plimsoll.ports.pods import NOT_READY, UNSCHEDULABLE
+from plimsoll.ports.pod_writes import NOT_READY, UNSCHEDULABLE
 
 #: Minimum wait of a pod in seconds before it counts.
 PATIENCE_S = 60.0

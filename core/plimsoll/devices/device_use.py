@@ -24,13 +24,13 @@ class DeviceUse:
         self._class = book.classes.get(device_class)
         self._known: dict[str, tuple[DeviceID, ...]] = {}
 
-    def percent(self, node: Node, more: int = 0) -> float:
-        """Percent of the node's devices in use if ``more`` were taken; 0 without any devices."""
+    def percent(self, node: Node) -> float:
+        """Percent of the node's devices in use; 0 without any devices."""
         known = self._known.get(node.name)
         if known is None:
             known = self._known[node.name] = self._found(node)
         used = sum(self._book.taken.is_consumed(each) for each in known)
-        return 100.0 * (used + more) / len(known) if known else 0.0
+        return 100.0 * used / len(known) if known else 0.0
 
     def _found(self, node: Node) -> tuple[DeviceID, ...]:
         if self._class is None:

@@ -1,6 +1,6 @@
 """Calls plugins for attempts: counts, times and bounds the calls, and has the answers judged.
 
-:mod:`plimsoll.framework.descheduling.plugin_answers` judges; nothing else of the package
+:mod:`plimsoll.framework.plugin_answers` judges; nothing else of the package
 does. The cancellation of an awaited call is not the plugin's.
 """
 
@@ -24,8 +24,8 @@ from plimsoll.framework import (
     ScorePlugin,
     Snapshot,
 )
-from plimsoll.framework.descheduling.plugin_answers import checked, named, of_kind, shown
 from plimsoll.framework.extension_points import MIN_SCORE
+from plimsoll.framework.plugin_answers import checked, named, of_kind, shown
 from plimsoll.framework.status import SKIP, SUCCESS, Status
 from plimsoll.model.columns.cluster import Cluster
 

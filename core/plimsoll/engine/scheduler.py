@@ -37,7 +37,7 @@ from plimsoll.framework import (
     Status,
     unresolvable,
 )
-from plimsoll.framework.descheduling.plugin_answers import of_kind
+from plimsoll.framework.plugin_answers import of_kind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.kinds.deployment import SURGED, deployment_name_of, node_of

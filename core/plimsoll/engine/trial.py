@@ -21,7 +21,7 @@ from plimsoll.framework import (
     Snapshot,
     Status,
 )
-from plimsoll.framework.descheduling.plugin_answers import checked
+from plimsoll.framework.plugin_answers import checked
 from plimsoll.model.columns.cluster import Cluster
 
 

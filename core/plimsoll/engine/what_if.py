@@ -26,7 +26,7 @@ from plimsoll.framework import (
     Status,
     unresolvable,
 )
-from plimsoll.framework.descheduling.plugin_answers import checked
+from plimsoll.framework.plugin_answers import checked
 from plimsoll.model.columns.columns import RowArray, told_apart
 
 #: Follows the reasons of a node that has room but for what is reserved there. Nodes that only nominated pods

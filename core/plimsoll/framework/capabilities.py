@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 from msgspec import Struct
 
 from plimsoll.framework.cycle_state import CycleState
-from plimsoll.framework.extension_points import PreEnqueuePlugin, Reads
+from plimsoll.framework.extension_points import Reads
 from plimsoll.framework.status import Status
 from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.columns.snapshot import Snapshot
@@ -89,13 +89,6 @@ class GatesByObjects(Protocol, metaclass=Structural):
 
     def pre_enqueue_on(self, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Called instead of ``pre_enqueue``, with the same results."""
-
-
-def gate_of(plugin: PreEnqueuePlugin, pod: PodInfo, snapshot: Snapshot) -> Status:
-    """The result of a PreEnqueue plugin for a pod."""
-    if isinstance(plugin, GatesByObjects):
-        return plugin.pre_enqueue_on(pod, snapshot)
-    return plugin.pre_enqueue(pod)
 
 
 @runtime_checkable

@@ -1,7 +1,6 @@
 """Columns of the mirrored cluster for authors of plugins: counts, sums and indexes."""
 
 from plimsoll.load.expectations import SPREAD_UNITS as SPREAD_UNITS
-from plimsoll.load.expectations import Basis as Basis
 from plimsoll.load.expectations import Expectation as Expectation
 from plimsoll.load.load_book import LoadBook as LoadBook
 from plimsoll.load.load_fall import LoadFall as LoadFall
@@ -23,11 +22,8 @@ from plimsoll.model.columns.snapshot import CPU as CPU
 from plimsoll.model.columns.snapshot import EXACT_AMOUNT as EXACT_AMOUNT
 from plimsoll.model.columns.snapshot import MEMORY as MEMORY
 from plimsoll.model.columns.snapshot import PODS as PODS
-from plimsoll.model.columns.snapshot import STORAGE as STORAGE
 from plimsoll.model.columns.snapshot import Capacity as Capacity
 from plimsoll.model.columns.term_counts import NOTHING_CONCERNS as NOTHING_CONCERNS
-from plimsoll.model.columns.term_counts import Concerning as Concerning
-from plimsoll.model.columns.term_counts import Counted as Counted
 from plimsoll.model.columns.term_counts import TermCounts as TermCounts
 from plimsoll.model.gang_members import GangMembers as GangMembers
 from plimsoll.model.gang_members import GangUnits as GangUnits

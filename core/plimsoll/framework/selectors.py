@@ -18,7 +18,6 @@ from plimsoll.model.selectors import NodeSelectorTerm as NodeSelectorTerm
 from plimsoll.model.selectors import NodeTerm as NodeTerm
 from plimsoll.model.selectors import Selector as Selector
 from plimsoll.model.selectors import SelectorError as SelectorError
-from plimsoll.model.selectors import compile_node_matcher as compile_node_matcher
 from plimsoll.model.selectors import compile_node_term as compile_node_term
 from plimsoll.model.selectors import compile_node_terms as compile_node_terms
 from plimsoll.model.selectors import compile_selector as compile_selector

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.framework import PluginError, PodInfo
 from plimsoll.framework.descheduling.context import StrategyContext
-from plimsoll.framework.descheduling.plugin_answers import shown
 from plimsoll.framework.descheduling.proposals import Bundle, Candidate, Candidates, Proposal, Verdict
 from plimsoll.framework.descheduling.strategy import Strategy
+from plimsoll.framework.plugin_answers import shown
 
 Judge = Callable[[Proposal], Verdict | None]
 """Says what becomes of a proposal; None wants no more of them."""

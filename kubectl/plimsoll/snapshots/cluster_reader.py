@@ -7,9 +7,9 @@ import msgspec
 
 from plimsoll.cluster.watched_resources import GROUP_OWNERS, OPTIONAL, WATCHED
 from plimsoll.kube.custom_resources import GROUP
+from plimsoll.kube.metrics_api import UsageMeter
 from plimsoll.kube.session.errors import APIError, NotFound
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.usage.metrics_api import UsageMeter
 from plimsoll.model.decoding import read_with
 from plimsoll.policies.extensions import declared_here
 from plimsoll.ports.usage import UsageReading

@@ -171,7 +171,11 @@ class Dump:
         if plural is not None:
             self.put(plural, document, place)
             return
-        declared = [each for each in declared_here() if each.kind.is_of(group, kind)]
+        declared = [
+            each
+            for each in declared_here()
+            if (each.kind.group(), each.kind.kind or each.kind.__name__) == (group, kind)
+        ]
         if not declared:
             self.ignored[kind] += 1
         for resource in declared:

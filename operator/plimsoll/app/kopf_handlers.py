@@ -12,7 +12,7 @@ from typing import Any
 import kopf
 
 from plimsoll.kube.session.session import Session
-from plimsoll.policies.controller import PolicyController
+from plimsoll.policy_controller.controller import PolicyController
 from plimsoll.ports.clock import Clock
 
 GROUP, VERSION, PLURAL = "plimsoll.dev", "v1alpha1", "schedulingpolicies"

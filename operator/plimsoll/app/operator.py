@@ -35,12 +35,9 @@ from plimsoll.kube.access_reviews import AccessReviews, CallerReviews, permissio
 from plimsoll.kube.adoption import AdmissionObjects
 from plimsoll.kube.cloud_events import CloudEventClient
 from plimsoll.kube.custom_resources import PodGroupResources, PolicyResources
-from plimsoll.kube.events import EventPoster
-from plimsoll.kube.pods import PodBinder, PodDocuments, PodPreemptor, PodStatusPatcher
+from plimsoll.kube.metrics_api import UsageMeter
 from plimsoll.kube.resource_claims import ResourceClaims
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.usage.metrics_api import UsageMeter
-from plimsoll.kube.volumes import VolumePatcher
 from plimsoll.leadership.fence import Fence
 from plimsoll.leadership.leader import Leadership
 from plimsoll.leadership.work_under_way import WorkUnderWay
@@ -48,14 +45,14 @@ from plimsoll.load.summary import summary_of
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies import extensions
-from plimsoll.policies.controller import PolicyController
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
-from plimsoll.policies.relist import reconcile
-from plimsoll.policies.status import PolicyStatuses, RetriedStatuses
+from plimsoll.policy_controller.controller import PolicyController
+from plimsoll.policy_controller.relist import reconcile
+from plimsoll.policy_controller.status import PolicyStatuses, RetriedStatuses
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.extenders import ExtenderPort
 from plimsoll.ports.observer import Observer, told_to_all
-from plimsoll.ports.pods import VictimEvictor
+from plimsoll.ports.pod_writes import VictimEvictor
 from plimsoll.scheduling.adoption import Adoption
 from plimsoll.scheduling.extenders.client import ExtenderClient
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
@@ -70,6 +67,9 @@ from plimsoll.telemetry.scraped_state import Sources, StateCollector
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 from plimsoll.usage.load_feed import LoadFeed
+from plimsoll.writers.events import EventPoster
+from plimsoll.writers.pods import PodBinder, PodDocuments, PodPreemptor, PodStatusPatcher
+from plimsoll.writers.volumes import VolumePatcher
 
 if TYPE_CHECKING:
     from plimsoll.app.memory.live_views import LiveViews

@@ -30,7 +30,7 @@ from plimsoll.app.operator import Operator
 from plimsoll.app.settings import Settings
 from plimsoll.engine.kernel import library as kernel
 from plimsoll.framework.errors import PlimsollError
-from plimsoll.kube.extenders import HTTPExtenders
+from plimsoll.http_services.extenders import HTTPExtenders
 from plimsoll.kube.session.session import connected
 from plimsoll.leadership.leader import LeadershipLost
 from plimsoll.telemetry import exposition, structlog

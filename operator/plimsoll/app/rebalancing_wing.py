@@ -7,18 +7,18 @@ from plimsoll.app.settings import Settings
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.engine.profile import Profile
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.http_services.credentials import PrometheusCredentials
+from plimsoll.http_services.prometheus import PrometheusClient
 from plimsoll.kube.custom_resources import NamespacedResources, PolicyResources
-from plimsoll.kube.deployments import DeploymentRollouts
-from plimsoll.kube.nodes import NodeTainter
-from plimsoll.kube.pods import PodEvictor
-from plimsoll.kube.usage.credentials import PrometheusCredentials
-from plimsoll.kube.usage.prometheus import PrometheusClient
 from plimsoll.policies.rebalancing import Registries
-from plimsoll.policies.status import RetriedStatuses
+from plimsoll.policy_controller.status import RetriedStatuses
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
 from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.strategies import EVICTORS
+from plimsoll.writers.deployments import DeploymentRollouts
+from plimsoll.writers.nodes import NodeTainter
+from plimsoll.writers.pods import PodEvictor
 
 
 def rebalancing_wing(

@@ -13,11 +13,7 @@ from plimsoll.access.rights import Access
 from plimsoll.cluster.ingestion import EventSubscriber, Ingestion, Mirror, OfTypes
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
-from plimsoll.devices.book import DeviceBook
-from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import ActionType, ClusterEvent, EventResource, NoArgs
-from plimsoll.leadership.work_under_way import WorkUnderWay
-from plimsoll.model.kinds.watch_event import (
+from plimsoll.cluster.watch_events import (
     ObjectAdded,
     ObjectDeleted,
     ObjectUpdated,
@@ -25,13 +21,17 @@ from plimsoll.model.kinds.watch_event import (
     PodUpdated,
     Synced,
 )
+from plimsoll.devices.book import DeviceBook
+from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.framework import ActionType, ClusterEvent, EventResource, NoArgs
+from plimsoll.leadership.work_under_way import WorkUnderWay
 from plimsoll.plugins.priority_sort import PrioritySort
-from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.objects import VolumeWriter
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import PodBinding, PodStatusWriter, Preemptor, VictimEvictor
+from plimsoll.ports.pod_writes import PodBinding, PodStatusWriter, Preemptor, VictimEvictor
 from plimsoll.ports.resource_claims import ClaimWriter
 from plimsoll.scheduling.binding.cycle import BindingCycle
 from plimsoll.scheduling.binding.pipeline import BindingHook, BindingPipeline

@@ -6,13 +6,13 @@ from plimsoll.access.rights import Access
 from plimsoll.app.machine.machine import Machine
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
-from plimsoll.kube.events import EventPoster
 from plimsoll.kube.session.session import Session
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 from plimsoll.usage.load_feed import LoadFeed
+from plimsoll.writers.events import EventPoster
 
 
 class SharedParts(Struct, frozen=True):

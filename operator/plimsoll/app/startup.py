@@ -18,19 +18,18 @@ from plimsoll.access.rights import (
 from plimsoll.app.optional_kinds.device_watches import DeviceWatches
 from plimsoll.app.optional_kinds.optional_watch import OptionalWatch
 from plimsoll.app.optional_kinds.owner_watches import OwnerWatches
-from plimsoll.app.optional_kinds.unwatched import FIRST_S
+from plimsoll.app.optional_kinds.unwatched import briefly
 from plimsoll.app.scheduling_wing import SchedulingWing
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.ingestion import EventSubscriber, OfTypes
+from plimsoll.cluster.watch_events import PodUpdated, Synced, WatchEvent
 from plimsoll.cluster.watched_resources import AUTOSCALERS, CORE_POD_GROUPS, WATCHED, WatchedResource
 from plimsoll.kube.custom_resources import MAINTENANCES, RECORDS
-from plimsoll.kube.reflector import Reflector, Sink
 from plimsoll.leadership.leader import Leadership
-from plimsoll.model.kinds.watch_event import PodUpdated, Synced, WatchEvent
 from plimsoll.model.kinds.watched_object import WatchedObjects
 from plimsoll.rebalancing.wing import RebalancingWing
 from plimsoll.scheduling.outdated_nodes import OutdatedNodes
-from plimsoll.timing.task_sets import first_of
+from plimsoll.watches.reflector import Reflector, Sink
 
 PODS, NODES = "pods", "nodes"
 
@@ -154,9 +153,7 @@ class Startup:
     async def _until_declared(self) -> None:
         """Wait briefly for what plugins declare: the kind, or the right to read it, may be missing."""
         mirror = self._wing.mirror
-        await first_of(
-            mirror.listed.until(lambda: self._declared <= mirror.synced), self._clock.sleep(FIRST_S)
-        )
+        await briefly(mirror.listed.until(lambda: self._declared <= mirror.synced), self._clock)
 
     def _list_nodes(self) -> None:
         """List nodes again, because the state from their watch is in doubt."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.watch_events import NodeAdded, NodeUpdated, WatchEvent
 from plimsoll.framework import Node
-from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, WatchEvent
 from plimsoll.model.taints import CONSOLIDATING, is_closed
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.objects import NodeCloser

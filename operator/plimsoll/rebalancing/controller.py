@@ -8,8 +8,8 @@ from typing import Protocol
 from plimsoll.access.rights import Part
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.watch_events import WatchEvent
 from plimsoll.framework import ConfigurationError
-from plimsoll.model.kinds.watch_event import WatchEvent
 from plimsoll.policies import schedule
 from plimsoll.policies.node_maintenance import PREFIX, is_of_maintenance
 from plimsoll.policies.rebalancing import WHERE
@@ -20,6 +20,7 @@ from plimsoll.rebalancing.runs.degraded_reasons import DegradedReasons
 from plimsoll.rebalancing.runs.policy_configs import PolicyConfigs
 from plimsoll.rebalancing.runs.predictions import Predictions
 from plimsoll.rebalancing.runs.run import PolicyRuns
+from plimsoll.rebalancing.timetable import Timetable, triggers_of
 
 #: Delay between a triggering change and the run: changes come in groups, and are mirrored by then.
 TRIGGERED = timedelta(seconds=5)
@@ -37,7 +38,7 @@ class RebalancingController:
     """Rebalances for all policies."""
 
     policies: dict[str, SchedulingPolicy]  #: policies that rebalance, keyed by name; written here
-    timetable: schedule.Timetable
+    timetable: Timetable
     runs: PolicyRuns
     configs: PolicyConfigs
     executor: MoveExecutor
@@ -130,7 +131,7 @@ class RebalancingController:
 
     def observe(self, event: WatchEvent) -> None:
         """Hasten runs that a node's change triggers; pass on a namespace's stop button."""
-        fired = schedule.triggers_of(event)
+        fired = triggers_of(event)
         if fired and self._running:
             for name, policy in self.policies.items():
                 spec = policy.spec.rebalancing

@@ -16,12 +16,7 @@ from plimsoll.cluster.ingestion import EventSubscriber, OfTypes
 from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
-from plimsoll.engine.profile import Profile
-from plimsoll.framework.descheduling.registry import StrategyRegistry
-from plimsoll.framework.descheduling.strategy import empties_nodes
-from plimsoll.model.kinds.pod_info import PodInfo
-from plimsoll.model.kinds.requests import DEFERRED, pending_resize
-from plimsoll.model.kinds.watch_event import (
+from plimsoll.cluster.watch_events import (
     NodeAdded,
     NodeUpdated,
     ObjectAdded,
@@ -32,16 +27,20 @@ from plimsoll.model.kinds.watch_event import (
     Synced,
     WatchEvent,
 )
+from plimsoll.engine.profile import Profile
+from plimsoll.framework.descheduling.registry import StrategyRegistry
+from plimsoll.framework.descheduling.strategy import empties_nodes
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.requests import DEFERRED, pending_resize
 from plimsoll.model.names import record_key
 from plimsoll.planning.moves import Move
 from plimsoll.policies.rebalancing import Registries, limits_of
-from plimsoll.policies.schedule import Timetable
 from plimsoll.ports.clock import Clock, Computer, SnapshotComputer
 from plimsoll.ports.custom_resources import NamespacedStatusWriter, PolicyStatusWriter, WatchedRecord
 from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.objects import NodeCloser
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import PodEviction
+from plimsoll.ports.pod_writes import PodEviction
 from plimsoll.ports.usage import PrometheusReader
 from plimsoll.rebalancing.breakers import DisplacementBreaker, StopButton
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
@@ -82,6 +81,7 @@ from plimsoll.rebalancing.runs.scope_review import ScopeReviews
 from plimsoll.rebalancing.runs.statistics import RunStatistics
 from plimsoll.rebalancing.runs.status import RunReports
 from plimsoll.rebalancing.runs.upstream_run import UpstreamEnforcement
+from plimsoll.rebalancing.timetable import Timetable
 from plimsoll.rebalancing.ways import SurgeWay
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer

@@ -18,12 +18,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from plimsoll.cluster.watch_events import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.framework import Pod
-from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import ConditionUpdate, PodStatusWriter, pod_reference
+from plimsoll.ports.pod_writes import ConditionUpdate, PodStatusWriter, pod_reference
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.timing.rate_limit import RateLimiter
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry, until_certain

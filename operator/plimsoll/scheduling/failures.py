@@ -11,10 +11,10 @@ from plimsoll.engine.plugin_calls import OverBudgetError
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Nomination
 from plimsoll.framework.columns import GangMembers
-from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import NOT_READY, UNSCHEDULABLE
+from plimsoll.ports.pod_writes import NOT_READY, UNSCHEDULABLE
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
 from plimsoll.scheduling.conditions import Explanations
 from plimsoll.scheduling.preemption import Preemption

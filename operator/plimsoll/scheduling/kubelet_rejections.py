@@ -10,13 +10,13 @@ Source: kubernetes v1.36, ``pkg/kubelet/lifecycle/predicate.go``, ``cm/topologym
 
 from collections.abc import Callable
 
+from plimsoll.cluster.watch_events import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.framework import Pod, PodInfo
-from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
-from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import pod_reference
+from plimsoll.ports.pod_writes import pod_reference
 from plimsoll.scheduling.binding.pipeline import BindingHook
 
 #: Prefix of reasons for which a kubelet lacks something: OutOfcpu, OutOfpods, OutOfexample.com/gpu.

@@ -7,8 +7,8 @@ the order of the queue.
 from collections.abc import Iterable
 
 from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.watch_events import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.framework import PodInfo
-from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.model.names import PodUid
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.queue.queue import SchedulingQueue

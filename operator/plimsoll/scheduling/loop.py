@@ -14,7 +14,7 @@ from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.plugin_calls import OverBudgetError, called
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError, PodInfo, Snapshot
-from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.binding.pipeline import TOGETHER, BindingPipeline
 from plimsoll.scheduling.failures import AttemptFailures

@@ -6,9 +6,9 @@ Such a name is usually mistyped.
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from plimsoll.cluster.ingestion import PlacedPodsSubscriber
+from plimsoll.cluster.watch_events import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.framework import Pod
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.policies.conditions import near
 from plimsoll.policies.scheduler_names import (
     PATIENCE_S,
@@ -20,7 +20,7 @@ from plimsoll.policies.scheduler_names import (
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import pod_reference
+from plimsoll.ports.pod_writes import pod_reference
 from plimsoll.timing.signal import Signal
 
 #: Seconds between two passes.

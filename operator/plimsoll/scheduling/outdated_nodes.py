@@ -11,8 +11,8 @@ Differs: kube-scheduler waits for its watch.
 
 from collections.abc import Callable
 
-from plimsoll.model.kinds.watch_event import PodUpdated, WatchEvent
-from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.cluster.watch_events import PodUpdated, WatchEvent
+from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.kubelet_rejections import OUT_OF, is_refused
 

@@ -18,7 +18,7 @@ from plimsoll.framework import Nomination, PodInfo
 from plimsoll.model.names import PolicyName
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import Preemptor, VictimEvictor, pod_reference
+from plimsoll.ports.pod_writes import Preemptor, VictimEvictor, pod_reference
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.leaving_victims import LeavingVictims
 

@@ -4,8 +4,8 @@ Gated pods are tried as soon as a review finds that bindings are allowed.
 """
 
 from plimsoll.access.rights import BIND, Access
+from plimsoll.cluster.watch_events import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.framework import SUCCESS, Pod, PodInfo, Status, unschedulable
-from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.conditions import Explain
 from plimsoll.scheduling.queue.queue import SchedulingQueue

@@ -39,8 +39,17 @@ class MetricsObserver(Observer):
     """Counts and times the hooks for watches, queues, attempts and plugins."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        counter, histogram = partial(Counter, registry=registry), partial(Histogram, registry=registry)
-        tally, durations = partial(Occurrences, registry=registry), partial(Durations, registry=registry)
+        self._declare_attempts(registry)
+        self._declare_bindings(registry)
+        self._declare_extenders_and_preemption(registry)
+        self._declare_watches(registry)
+        self._declare_queue(registry)
+
+    def _declare_attempts(self, registry: CollectorRegistry) -> None:
+        """Attempts, extension points and plugins."""
+        histogram = partial(Histogram, registry=registry)
+        tally = partial(Occurrences, registry=registry)
+        durations = partial(Durations, registry=registry)
         self.attempts = tally(
             "plimsoll_scheduler_schedule_attempts",
             "Attempts to schedule pods. Labeled by result (scheduled, unschedulable, error) and profile.",
@@ -89,6 +98,11 @@ class MetricsObserver(Observer):
             ["result"],
             buckets=ATTEMPT_BUCKETS,
         )
+
+    def _declare_bindings(self, registry: CollectorRegistry) -> None:
+        """What follows a decision: claims, devices, bindings, and what kubelets refuse."""
+        counter = partial(Counter, registry=registry)
+        histogram = partial(Histogram, registry=registry)
         self.claims_created = counter(
             "plimsoll_scheduler_resourceclaim_creates",
             "ResourceClaims created for extended resources. Labeled by status (success, failure).",
@@ -122,6 +136,11 @@ class MetricsObserver(Observer):
             "Bound pods that their kubelet did not admit. Labeled by profile and reason (such as OutOfcpu).",
             ["profile", "reason"],
         )
+
+    def _declare_extenders_and_preemption(self, registry: CollectorRegistry) -> None:
+        """Requests to extenders, preemption, and plugins that fail."""
+        counter = partial(Counter, registry=registry)
+        histogram = partial(Histogram, registry=registry)
         self.extender_asks = counter(
             "plimsoll_scheduler_extender_asks",
             "Requests to HTTP extenders. Labeled by extender, point (filter, prioritize, preempt, bind) and "
@@ -148,6 +167,12 @@ class MetricsObserver(Observer):
             "(Load if the plugin could not be loaded).",
             ["plugin", "extension_point"],
         )
+
+    def _declare_watches(self, registry: CollectorRegistry) -> None:
+        """Lists, watches and contained failures."""
+        counter = partial(Counter, registry=registry)
+        tally = partial(Occurrences, registry=registry)
+        durations = partial(Durations, registry=registry)
         self.watch_failures = counter(
             "plimsoll_watch_failures",
             "Lists and watches that failed and were restarted. Labeled by resource.",
@@ -175,6 +200,12 @@ class MetricsObserver(Observer):
             "Internal failures that were contained. Labeled by where.",
             ["where"],
         )
+
+    def _declare_queue(self, registry: CollectorRegistry) -> None:
+        """The queue, and what brings pods back to it."""
+        counter = partial(Counter, registry=registry)
+        tally = partial(Occurrences, registry=registry)
+        durations = partial(Durations, registry=registry)
         self.incoming = tally(
             "plimsoll_scheduler_queue_incoming_pods",
             "Pods added to a queue. Labeled by queue (active, backoff, unschedulable, gated) and event.",

@@ -23,7 +23,6 @@ from plimsoll.cluster.changes import node_changes
 from plimsoll.engine.plugin_calls import answered, called
 from plimsoll.framework.capabilities import declares_of
 from plimsoll.framework.cycle_state import CycleState
-from plimsoll.framework.descheduling.plugin_answers import checked, pre_filter_answer
 from plimsoll.framework.extension_points import (
     MAX_SCORE,
     NormalizingPlugin,
@@ -33,6 +32,7 @@ from plimsoll.framework.extension_points import (
     PreScorePlugin,
     Reads,
 )
+from plimsoll.framework.plugin_answers import checked, pre_filter_answer
 from plimsoll.framework.queueing import (
     ActionType,
     ClusterEvent,
@@ -45,10 +45,10 @@ from plimsoll.framework.registry import Registry
 from plimsoll.framework.status import Status
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot
-from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.testing.builders import put
+from plimsoll.testing.columns import validate
 from plimsoll.testing.drawn_worlds import LAWFUL, Drawing, World
 
 #: The clusters on which something must be refused or scored: the least, and the most until it is.

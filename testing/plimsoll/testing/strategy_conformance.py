@@ -28,7 +28,6 @@ from plimsoll.framework.descheduling.prospects import Nowhere
 from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.framework.descheduling.strategy import Strategy, planners_of
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.planning.fork_schedulers import ForkSchedulers
 from plimsoll.planning.moves import RebalancingConfig
@@ -36,6 +35,7 @@ from plimsoll.planning.proven.prospects import ForkProspects
 from plimsoll.planning.strategy_run import run_strategy
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
+from plimsoll.testing.columns import validate
 from plimsoll.testing.conformance import FEWEST, HINT, MOST
 from plimsoll.testing.drawn_worlds import LAWFUL, Drawing, World
 

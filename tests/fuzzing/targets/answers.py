@@ -8,7 +8,7 @@ from fuzzing.target import Broken, Target, kind_of, outcome
 from fuzzing.targets.servers import checked
 from plimsoll.api.v1alpha1.prometheus import NodeQuerySpec
 from plimsoll.engine.extender import Extender
-from plimsoll.kube.usage.prometheus import _vector
+from plimsoll.http_services.prometheus import _vector
 from plimsoll.load.readings import CPU, LARGEST
 from plimsoll.scheduling.extenders import wire
 from plimsoll.scheduling.extenders.asks import NodeDocuments, filter_ask, prioritize_ask
@@ -67,7 +67,7 @@ ASKS = (filter_ask(EXTENDER, NODES, NodeDocuments()), prioritize_ask(EXTENDER, N
 TARGETS = (
     Target(
         "prometheus",
-        "kube.usage.prometheus, rebalancing.queried_usage",
+        "http_services.prometheus, rebalancing.queried_usage",
         "answers of a Prometheus that a policy names, and the usage in them",
         prometheus,
         lambda: [

@@ -19,12 +19,12 @@ from fuzzing.told_session import LOOPS
 from plimsoll.answers.operator_memory import NodeMemory, PodMemory
 from plimsoll.app.memory.caller_gate import CallerGate
 from plimsoll.app.memory.endpoint import ExplainEndpoint
+from plimsoll.http_services.extenders import HTTPExtenders
 from plimsoll.kube.access_reviews import Caller
-from plimsoll.kube.extenders import HTTPExtenders
 from plimsoll.ports.extenders import Endpoint, TLSSettings
 from plimsoll.telemetry.outages import KopfLines, OutageLog
 from plimsoll.testing.fakes import FakeClock
-from policies.test_controller import Scene
+from policy_controller.test_controller import Scene
 
 #: What the endpoint may answer.
 STATUSES = (200, 401, 403, 404)
@@ -146,7 +146,7 @@ TARGETS = (
     ),
     Target(
         "certificates",
-        "kube.extenders",
+        "http_services.extenders",
         "certificates of extenders in policies",
         certificates,
         _certificates,
@@ -171,7 +171,7 @@ TARGETS = (
     ),
     Target(
         "policy-events",
-        "policies.controller",
+        "policy_controller.controller",
         "policies as their watch brings them, next to others",
         policy_events,
         lambda: [*policy_documents(), b'{"metadata":{"name":"a"},"spec":{}}'],

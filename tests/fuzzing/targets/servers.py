@@ -15,20 +15,20 @@ from plimsoll.check.survey import survey
 from plimsoll.cli.callers import pauses, pod_proxy
 from plimsoll.kube.access_reviews import AccessReviews, CallerReviews
 from plimsoll.kube.custom_resources import PolicyResources, shadowing_evictions
-from plimsoll.kube.deployments import DeploymentRollouts
 from plimsoll.kube.leases import LeaseStore
 from plimsoll.kube.lists import objects
-from plimsoll.kube.nodes import NodeTainter
-from plimsoll.kube.pods import PodBinder, PodDocuments, PodEvictor
+from plimsoll.kube.metrics_api import UsageMeter
 from plimsoll.kube.session.errors import APIError
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.usage.metrics_api import UsageMeter
 from plimsoll.model.kinds.deployment import Deployment
 from plimsoll.ports.leases import Lease
 from plimsoll.ports.writes import WriteResult
 from plimsoll.snapshots.cluster_reader import read_cluster
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock
+from plimsoll.writers.deployments import DeploymentRollouts
+from plimsoll.writers.nodes import NodeTainter
+from plimsoll.writers.pods import PodBinder, PodDocuments, PodEvictor
 
 POD = a_pod("p", node="n1", cpu="1")
 STATUSES = (200, 201, 400, 401, 403, 404, 409, 410, 422, 429, 500, 503)
@@ -235,7 +235,7 @@ def _deployments() -> list[bytes]:
 TARGETS = (
     Target(
         "refusals",
-        "kube.session.errors, kube.pods, kube.nodes",
+        "kube.session.errors, writers.pods, writers.nodes",
         "answers to bindings, evictions, taints, reads of one pod",
         asked(
             lambda session: PodBinder(session).bind(POD, "n1"),
@@ -259,7 +259,7 @@ TARGETS = (
     ),
     Target(
         "metrics",
-        "kube.usage.metrics_api",
+        "kube.metrics_api",
         "readings of metrics.k8s.io",
         asked(_measured),
         _both(METRICS),
@@ -267,7 +267,7 @@ TARGETS = (
     ),
     Target(
         "deployments",
-        "kube.deployments, model.kinds.deployment",
+        "writers.deployments, model.kinds.deployment",
         "Deployments",
         asked(
             lambda session: DeploymentRollouts(session).list(),

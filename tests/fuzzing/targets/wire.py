@@ -9,19 +9,20 @@ from typing import Any
 
 import orjson
 
+from cluster.invariants import check_cache
 from fuzzing import specimens
 from fuzzing.target import Bound, Broken, Target, kind_of
 from fuzzing.told_session import LOOPS, ToldTransport, a_session
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion, Mirror
+from plimsoll.cluster.watch_events import Synced, WatchEvent
 from plimsoll.cluster.watched_resources import WatchedResource
-from plimsoll.kube.reflector import Reflector
 from plimsoll.kube.session.response_parser import BODY_BYTES, Response, ResponseParser
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import Synced, WatchEvent
 from plimsoll.ports.observer import Observer
 from plimsoll.testing.builders import a_node
+from plimsoll.watches.reflector import Reflector
 
 PODS = WatchedResource("pods", "/api/v1/pods", Pod)
 
@@ -238,7 +239,7 @@ async def _watch(data: bytes) -> object:
     found = {name for name in scene.requested() if name in "abc"}
     if not _is_near(data) and found != {"a", "c"}:
         raise Broken(f"the neighbours are {found} after {scene.lists} lists")
-    scene.cache.validate()
+    check_cache(scene.cache)
     return scene.lists, tuple(scene.seen.skipped[:2]), tuple(scene.seen.failures[:2])
 
 
@@ -331,7 +332,7 @@ TARGETS = (
     ),
     Target(
         "watch",
-        "kube.reflector, cluster.ingestion",
+        "watches.reflector, cluster.ingestion",
         "lines of a watch, among neighbours",
         watch,
         _watch_seeds,
@@ -348,7 +349,7 @@ TARGETS = (
     ),
     Target(
         "list",
-        "kube.reflector, cluster.ingestion",
+        "watches.reflector, cluster.ingestion",
         "one item of a list, among neighbours",
         listed,
         _list_seeds,
@@ -357,7 +358,7 @@ TARGETS = (
     ),
     Target(
         "page",
-        "kube.reflector",
+        "watches.reflector",
         "the answer to a list",
         page,
         lambda: [

@@ -10,8 +10,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from plimsoll.model.columns.cluster import CPU, MEMORY, PODS, Cluster
 from plimsoll.model.columns.columns import PodIndex, RowCounts
-from plimsoll.model.columns.validation import validate
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.testing.columns import validate
 from plimsoll.testing.drawn_worlds import some_nodes, some_pod
 
 

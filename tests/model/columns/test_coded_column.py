@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.coded_column import STALE_VALUES, CodedColumn
 from plimsoll.model.columns.columns import ABSENT
-from plimsoll.model.columns.validation import validate
 from plimsoll.testing.builders import a_node
+from plimsoll.testing.columns import validate
 
 ZONE = "topology.kubernetes.io/zone"
 

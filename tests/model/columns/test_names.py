@@ -6,8 +6,8 @@ import pytest
 from plimsoll.model.columns import cluster as columns
 from plimsoll.model.columns.cluster import ABSENT_RESOURCES, FIXED_RESOURCES, Cluster
 from plimsoll.model.columns.snapshot import ABSENT, Snapshot
-from plimsoll.model.columns.validation import validate
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.testing.columns import validate
 
 GPU = "example.com/gpu"
 

@@ -17,10 +17,10 @@ from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profi
 from plimsoll.framework import Registry
 from plimsoll.load.load_book import LoadBook
 from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove
-from plimsoll.planning.load.load_lines import by_load_conditions
 from plimsoll.planning.moves import EvictionPlan, Objective, RebalancingConfig, workload_of
 from plimsoll.planning.planners import ask_again, make_plan
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.rebalancing.runs.load_conditions import by_load_conditions
 from plimsoll.testing.builders import a_node
 from plimsoll_optimal.load_terms import LoadTerms
 from plimsoll_optimal.milp import CLOSE, solve

@@ -14,7 +14,6 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
@@ -22,6 +21,7 @@ from plimsoll.planning.moves import EvictionPlan, Goal, PlanningContext, Rebalan
 from plimsoll.planning.planners import make_plan
 from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.testing.columns import validate
 from plimsoll_optimal import move_order as walk
 from plimsoll_optimal import neighbourhoods
 from plimsoll_optimal.problem import Solution

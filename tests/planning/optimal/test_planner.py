@@ -11,7 +11,6 @@ from planning.rounds import NOW, PLACE, UNLIMITED, a_policy
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.validation import validate
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import (
     EvictionPlan,
@@ -23,6 +22,7 @@ from plimsoll.planning.moves import (
 )
 from plimsoll.planning.planners import ask_again, make_plan
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.testing.columns import validate
 from trials.rounds import USUAL
 
 AROUND = PlanningContext(now=NOW)

@@ -14,9 +14,9 @@ from plimsoll.load.load_book import LoadBook
 from plimsoll.load.readings import LoadReading, LoadReadings
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.limits import NO_CEILING, Limits
-from plimsoll.planning.load.load_lines import two_yardsticks
 from plimsoll.planning.moves import EvictionPlan, PlanningContext
 from plimsoll.planning.planners import proven_plan as plan
+from plimsoll.rebalancing.runs.load_conditions import two_yardsticks
 from plimsoll.strategies.low_node_utilization import LowNodeUtilization, LowNodeUtilizationArgs
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.toolkit.descheduling.fewest_moves import BAND

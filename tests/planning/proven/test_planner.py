@@ -20,7 +20,6 @@ from planning.builders import (
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal
 from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.validation import validate
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.model.selector_text import parse_selector
@@ -30,6 +29,7 @@ from plimsoll.planning.moves import Move, PlanningContext, replacement_of, workl
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.planning.proven.planner import revalidate
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.testing.columns import validate
 
 FREE = Limits(per_workload=NO_CEILING)
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}

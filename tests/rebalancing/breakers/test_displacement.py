@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.watch_events import PodAdded, PodDeleted, PodUpdated
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
 from plimsoll.rebalancing.breakers import ALLOWED, PATIENCE_S, WINDOW_S
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import settled

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from plimsoll.api.v1alpha1.annotations import STOP
+from plimsoll.cluster.watch_events import NodeAdded, ObjectAdded, ObjectUpdated, PodAdded, PodDeleted
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.objects import Namespace  # type: ignore[attr-defined] # known to exist in this test
-from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, ObjectUpdated, PodAdded, PodDeleted
 from plimsoll.ports.writes import WriteResult
 from plimsoll.testing.builders import a_node, a_pod
 from rebalancing.moves.test_approving import annotate

@@ -15,6 +15,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.planners import ask_again, make_plan
 from plimsoll.rebalancing.execution.cluster_copy import ClusterCopy, ClusterImage
 from plimsoll.testing.builders import a_pod
+from plimsoll.testing.columns import validate_pods
 from plimsoll.usage.load_keeper import LoadKeeper
 from trials.starts import some_start
 
@@ -101,7 +102,7 @@ def test_a_copy_becomes_what_the_image_shows(seed: int, is_fork: bool, steps: li
 
         assert held(copy.cluster) == held(expected)
         assert loads(copy.cluster) == loads(expected)
-        copy.cluster.validate_pods()
+        validate_pods(copy.cluster)
 
 
 def test_a_move_is_judged_on_a_copy_as_on_the_whole_cluster() -> None:

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 import pytest
 
 from plimsoll.api.v1alpha1.annotations import STOP
+from plimsoll.cluster.watch_events import ObjectAdded, PodAdded
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.objects import Namespace  # type: ignore[attr-defined] # known to exist in this test
-from plimsoll.model.kinds.watch_event import ObjectAdded, PodAdded
 from plimsoll.planning.moves import Move, workload_of
 from plimsoll.rebalancing.execution import revalidation
 from plimsoll.rebalancing.moves.events import Revalidated

@@ -10,9 +10,9 @@ import pytest
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pending_pods import PendingPods
+from plimsoll.cluster.watch_events import PodDeleted
 from plimsoll.framework import PodInfo
 from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.watch_event import PodDeleted
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.model.names import PolicyName
 from plimsoll.planning.limits import Limits

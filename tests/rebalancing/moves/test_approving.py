@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from plimsoll.api.v1alpha1.annotations import APPROVED, STOP
+from plimsoll.cluster.watch_events import NodeAdded, NodeUpdated, ObjectAdded, PodAdded, PodUpdated
 from plimsoll.model.kinds.metadata import ObjectMeta
-from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, ObjectAdded, PodAdded, PodUpdated
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.testing.builders import a_node
 from plimsoll.testing.fakes import settled

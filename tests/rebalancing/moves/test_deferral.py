@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
+from plimsoll.cluster.watch_events import PodAdded, PodDeleted, PodUpdated
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves import deferral, events
 from plimsoll.rebalancing.moves.instructions import Evict

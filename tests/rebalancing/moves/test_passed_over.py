@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted
+from plimsoll.cluster.watch_events import PodAdded, PodDeleted
 from rebalancing.moves.moved import a_sibling
 from rebalancing.moves.test_sightings import Watch, changed
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
+from plimsoll.cluster.watch_events import PodAdded, PodDeleted, PodUpdated
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.events import (
     EvictionAnswered,
@@ -18,6 +18,7 @@ from plimsoll.rebalancing.moves.instructions import FollowReplacement, RetryAt, 
 from plimsoll.rebalancing.moves.outcomes import PATIENCE_S
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings
 from plimsoll.rebalancing.moves.state import EvictionMethod, MoveStage, TimerName
+from rebalancing.moves.invariants import check_sightings
 from rebalancing.moves.moved import a_sibling
 from rebalancing.moves.moves_world import DONE, Play, a_move
 
@@ -43,7 +44,7 @@ class Watched(Play):
                     orders += self.tell(*self.sightings.follow(each))
                 elif isinstance(each, StopFollowing):
                     self.sightings.stop(each)
-        self.sightings.validate()
+        check_sightings(self.sightings)
         return orders
 
     def watch(self, *events: Any) -> None:

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.cluster.watch_events import PodAdded, PodDeleted, PodUpdated
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
 from plimsoll.model.names import RecordKey, record_key
 from plimsoll.rebalancing.moves.instructions import FollowReplacement, StopFollowing
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings
 from plimsoll.testing.builders import a_pod
+from rebalancing.moves.invariants import check_sightings
 from rebalancing.moves.moved import a_sibling, a_spec
 
 OWNER = "uid-ReplicaSet/web"
@@ -45,10 +46,10 @@ class Watch:
 
     def stop(self, pod: str = "web-1", spent: str = "") -> None:
         self.sightings.stop(StopFollowing(record_key("default", f"{pod}-record"), spent))
-        self.sightings.validate()
+        check_sightings(self.sightings)
 
     def _keep(self, events: Any) -> None:
-        self.sightings.validate()
+        check_sightings(self.sightings)
         for each in events:
             what = type(each).__name__.removeprefix("Replacement")
             self.told.append((each.key.removeprefix("default/").removesuffix("-record"), what, each.pod.name))

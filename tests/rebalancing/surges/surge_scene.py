@@ -5,9 +5,9 @@ from typing import Any
 
 from planning.surge_builders import READY, a_deployment, a_replica_set, an_only_pod
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.watch_events import ObjectAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.model.kinds.deployment import SURGED
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import ObjectAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.testing.fakes import FakeRollouts
 from rebalancing.scene import Scene, a_policy, web
 

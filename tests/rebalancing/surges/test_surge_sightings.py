@@ -8,10 +8,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from planning.surge_builders import a_replica_set, an_only_pod
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
+from plimsoll.cluster.watch_events import PodAdded, PodDeleted, PodUpdated
 from plimsoll.framework import ClusterObjects
 from plimsoll.model.kinds.deployment import SURGED, mark_of
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
 from plimsoll.model.names import RecordKey
 from plimsoll.rebalancing.moves.events import ReplacementLost, ReplacementReady, ReplacementReturned
 from plimsoll.rebalancing.moves.instructions import FollowReplacement, StopFollowing

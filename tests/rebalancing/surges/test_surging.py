@@ -8,9 +8,9 @@ import pytest
 
 from planning.surge_builders import READY, a_deployment, a_replica_set, an_only_pod
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.watch_events import ObjectAdded, PodAdded
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.deployment import SURGED, Deployment
-from plimsoll.model.kinds.watch_event import ObjectAdded, PodAdded
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.outcomes import PATIENCE_S

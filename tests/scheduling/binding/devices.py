@@ -7,12 +7,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from devices.builders import a_class, a_device, a_slice
+from plimsoll.cluster.watch_events import NodeAdded, ObjectAdded, PodAdded, PodDeleted, WatchEvent
 from plimsoll.devices.book import DeviceBook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.resource_claim import ResourceClaim
 from plimsoll.model.kinds.resource_slice import DeviceClass, ResourceSlice
-from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, PodDeleted, WatchEvent
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.devices.device_claims import DeviceClaims
 from plimsoll.testing.builders import a_node, a_pod

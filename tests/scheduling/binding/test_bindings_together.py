@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.kinds.watch_event import NodeUpdated
+from plimsoll.cluster.watch_events import NodeUpdated
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 from plimsoll.scheduling.binding.pipeline import ALONE, BINDINGS, TOGETHER
 from plimsoll.testing.builders import a_node

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.watch_events import PodDeleted, PodUpdated
 from plimsoll.framework import SUCCESS, Code, CycleState, PluginError, error, unschedulable
-from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.binding.cycle import BindingCycle
 from plimsoll.scheduling.binding.plugin_waits import GIVEN_UP_AFTER_S, SAID_AFTER_S, TO_END_S

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from cluster.invariants import check_cache
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.app.scheduling_wing import GangParts
 from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.watch_events import NodeAdded, ObjectAdded, PodDeleted, PodUpdated
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import ConfigurationError, Registry
@@ -17,7 +19,6 @@ from plimsoll.leadership.fence import Fence
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
-from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.extenders import TLSSettings
 from plimsoll.ports.observer import Observer
@@ -36,6 +37,7 @@ from plimsoll.testing.fakes import (
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 from scheduling.gangs.gang_scene import FakeGroupStatuses
+from scheduling.queue.invariants import check_queue
 from scheduling.wing_scene import WingScene
 
 FILTER = {"urlPrefix": "http://f", "filterVerb": "filter", "nodeCacheCapable": True}
@@ -158,8 +160,8 @@ async def test_a_hanging_extender_holds_its_own_pods_only(stage: Callable[..., A
     await settled()
     assert len(one.bound) == 120 + 2 * TURNS + 1
     assert one.extenders.asked[TURNS][1]["Pod"]["metadata"]["name"] == "important"
-    one.cache.validate()
-    one.queue.validate()
+    check_cache(one.cache)
+    check_queue(one.queue)
 
 
 async def test_a_binder_that_hangs_holds_its_own_pods_only(stage: Callable[..., Any]) -> None:

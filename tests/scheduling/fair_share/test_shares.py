@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
+from plimsoll.cluster.watch_events import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.model.columns.queue_usage import WaitingDemand
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.testing.builders import a_node, a_pod
 from scheduling.gangs.gang_scene import GangScene, a_member, gang_scene
 

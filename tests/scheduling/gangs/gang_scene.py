@@ -6,14 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from cluster.invariants import check_cache
 from plimsoll.access.rights import Access
 from plimsoll.app.scheduling_wing import GangParts
 from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.watch_events import NodeAdded, ObjectAdded
 from plimsoll.engine.profile import Enabled
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import CorePodGroup, PodGroup
-from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded
 from plimsoll.ports.writes import WriteResult
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
@@ -24,6 +25,7 @@ from plimsoll.testing.fakes import (
 )
 from plimsoll.timing.timer import Timer
 from plimsoll.toolkit.scheduling.topology_levels import NO_RULES, GroupRules
+from scheduling.queue.invariants import check_queue
 from scheduling.wing_scene import WingScene
 
 
@@ -140,8 +142,8 @@ async def gang_scene(
         yield one
         assert not any(task.done() for task in tasks), "the loop has ended"
         assert one.observer.failures == []
-        one.cache.validate()
-        one.queue.validate()
+        check_cache(one.cache)
+        check_queue(one.queue)
     finally:
         for task in tasks:
             task.cancel()

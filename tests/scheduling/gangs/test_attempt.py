@@ -10,11 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.cluster.reservations import ReservationReason
-from plimsoll.engine.plugin_calls import METER
-from plimsoll.framework import SUCCESS, Code, PermitResult, Status, unschedulable
-from plimsoll.framework.per_node import NodeFilter
-from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import (
+from plimsoll.cluster.watch_events import (
     NodeAdded,
     NodeDeleted,
     ObjectAdded,
@@ -24,6 +20,10 @@ from plimsoll.model.kinds.watch_event import (
     PodDeleted,
     PodUpdated,
 )
+from plimsoll.engine.plugin_calls import METER
+from plimsoll.framework import SUCCESS, Code, PermitResult, Status, unschedulable
+from plimsoll.framework.per_node import NodeFilter
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import settled

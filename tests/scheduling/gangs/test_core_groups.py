@@ -5,9 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.pod_group import PREFERRED_TOPOLOGY
-from plimsoll.model.kinds.watch_event import (
+from plimsoll.cluster.watch_events import (
     NodeAdded,
     NodeUpdated,
     ObjectAdded,
@@ -17,6 +15,8 @@ from plimsoll.model.kinds.watch_event import (
     PodDeleted,
     PodUpdated,
 )
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_group import PREFERRED_TOPOLOGY
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.toolkit.scheduling.topology_levels import GroupRules
 from scheduling.gangs.gang_scene import (

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from devices.builders import DRIVER, a_claim, a_class, a_device, a_slice
+from plimsoll.cluster.watch_events import NodeAdded, ObjectAdded
 from plimsoll.devices.gang_claims import MOST_TURNS
 from plimsoll.engine.gangs import placement as gang
 from plimsoll.model.kinds.resource_claim import ResourceClaim
 from plimsoll.model.kinds.resource_slice import ResourceSlice
-from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.gangs.status import ROUND_S
 from plimsoll.testing.builders import a_node, a_pod

@@ -13,10 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.cluster.reservations import ReservationReason
-from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.pod_group import PodGroup
-from plimsoll.model.kinds.watch_event import (
+from plimsoll.cluster.watch_events import (
     NodeAdded,
     ObjectAdded,
     ObjectDeleted,
@@ -25,6 +22,9 @@ from plimsoll.model.kinds.watch_event import (
     PodDeleted,
     PodUpdated,
 )
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_node, a_pod
 from scheduling.gangs.gang_scene import GangScene, gang_scene

@@ -6,12 +6,12 @@ import pytest
 
 from plimsoll.api.v1alpha1.annotations import APPROVED
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.watch_events import NodeAdded, NodeDeleted, ObjectAdded, PodAdded, PodDeleted
 from plimsoll.engine.gangs.placement import place_together
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
-from plimsoll.model.kinds.watch_event import NodeAdded, NodeDeleted, ObjectAdded, PodAdded, PodDeleted
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy, status_of

@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 from plimsoll.access.rights import BIND, Access
+from plimsoll.cluster.watch_events import NodeAdded, ObjectAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeAccessReviewer, FakeClock, RememberingObserver, settled
 from scheduling.gangs.gang_scene import GangScene, a_group, gang_scene, members

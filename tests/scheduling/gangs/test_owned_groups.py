@@ -5,10 +5,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.owned_group import OWNERS, OwnedGroup, owned_key
-from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import (
+from plimsoll.cluster.watch_events import (
     NodeAdded,
     ObjectAdded,
     ObjectDeleted,
@@ -16,6 +13,9 @@ from plimsoll.model.kinds.watch_event import (
     PodAdded,
     PodDeleted,
 )
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.owned_group import OWNERS, OwnedGroup, owned_key
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.toolkit.scheduling.topology_levels import GroupRules
 from scheduling.gangs.gang_scene import GangScene, a_group, gang_scene

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted
+from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted
 from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
 from plimsoll.scheduling.gangs.status import GroupReports
 from plimsoll.testing.fakes import FakeClock, RememberingObserver, settled

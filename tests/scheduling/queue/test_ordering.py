@@ -13,6 +13,7 @@ from plimsoll.scheduling.queue.queue_plugins import QueuePlugins
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 from plimsoll.testing.builders import a_pod, the_info
 from plimsoll.testing.fakes import FakeClock
+from scheduling.queue.invariants import check_queue
 
 
 class Told(Observer):
@@ -47,7 +48,7 @@ def the_order(*plugins: SortByName, pods: list[Pod]) -> tuple[list[str], Told]:
     )
     called.sort_by_profiles()
     queue.resort()
-    queue.validate()
+    check_queue(queue)
     return [queue.pop(100.0).pod.pod.name for _ in pods], observer
 
 

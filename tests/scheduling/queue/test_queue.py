@@ -8,6 +8,7 @@ from plimsoll.framework import PodInfo, Status, unresolvable
 from plimsoll.scheduling.queue.queue import FLUSH_AFTER_S, FLUSH_EVERY_S
 from plimsoll.scheduling.queue.queued_pod import STALLED_ERRORS, STALLED_S
 from plimsoll.scheduling.queue.queueing_hints import UNKNOWN, QueueingHints
+from scheduling.queue.invariants import check_queue
 from scheduling.queue.queueing import (
     REJECTED,
     BusyQueue,
@@ -303,7 +304,7 @@ def test_a_pod_is_taken_along_wherever_it_waits() -> None:
     assert [each and each.pod.name for each in taken] == ["slept", "backs-off", "active", None, None]
     assert [each.attempts for each in taken if each] == [2, 2, 1]
     assert queue.pop(100.0) is None
-    queue.validate()
+    check_queue(queue)
 
 
 def test_entries_are_reported_with_their_reason() -> None:

@@ -25,6 +25,7 @@ from plimsoll.framework import (
 from plimsoll.scheduling.queue.queue import FLUSH_AFTER_S, FLUSH_EVERY_S
 from plimsoll.scheduling.queue.queued_pod import MAX_ASIDE_S, MAX_BACKOFF_S
 from plimsoll.scheduling.queue.queueing_hints import QueueingHints
+from scheduling.queue.invariants import check_queue
 from scheduling.queue.queueing import a_queue, uid_of, waiting
 
 NAMES = ["a", "b", "c", "d"]
@@ -256,7 +257,7 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def everybody_is_somewhere(self) -> None:
         """No pod is lost, none is in two places."""
-        self.queue.validate()
+        check_queue(self.queue)
         assert self.known == {queued.pod.uid for queued in self.queue}
         assert set(self.flying) == {queued.pod.uid for queued in self.queue._in_flight}
 

@@ -13,12 +13,12 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry, Snapshot
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.pods_by_importance import PodsByImportance
-from plimsoll.model.columns.validation import validate
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.testing.columns import validate
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 from plimsoll.toolkit.scheduling.victims import (
     CANDIDATE,

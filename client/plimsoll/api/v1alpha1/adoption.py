@@ -4,9 +4,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from plimsoll.api.schema.label_selectors import LabelSelectorSpec
 from plimsoll.api.schema.resource import Resource
 from plimsoll.api.schema.rules import Rule, UniqueItems
-from plimsoll.api.schema.selectors import LabelSelectorSpec
 from plimsoll.api.v1alpha1.scope import NamespaceScope
 
 OwnerKind = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9]*$", max_length=63, examples=["ReplicaSet"])]

@@ -11,9 +11,9 @@ from typing import Annotated
 from pydantic import Field
 
 from plimsoll.api.schema.fields import ObjectName, SignedDuration
+from plimsoll.api.schema.label_selectors import LabelSelectorSpec
 from plimsoll.api.schema.resource import Resource
 from plimsoll.api.schema.rules import UniqueItems
-from plimsoll.api.schema.selectors import LabelSelectorSpec
 from plimsoll.api.v1alpha1.scope import PriorityThreshold
 
 

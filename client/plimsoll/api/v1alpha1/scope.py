@@ -8,9 +8,9 @@ from typing import Annotated
 from pydantic import Field
 
 from plimsoll.api.schema.fields import NamespaceName, ObjectName, SchedulerName
+from plimsoll.api.schema.label_selectors import LabelSelectorSpec
 from plimsoll.api.schema.resource import Resource
 from plimsoll.api.schema.rules import Rule, UniqueItems
-from plimsoll.api.schema.selectors import LabelSelectorSpec
 
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 

@@ -14,7 +14,7 @@ from plimsoll.engine.kernel.library import MOST_CHANGES, ColumnAddresses
 from plimsoll.engine.kernel.points import CompiledPoints
 from plimsoll.engine.plugin_calls import asked, counted
 from plimsoll.framework import CycleState, IntArray, PodInfo, ScorePlugin, Snapshot
-from plimsoll.framework.descheduling.plugin_answers import named
+from plimsoll.framework.plugin_answers import named
 from plimsoll.framework.resource_rules import AllocationRule, BalanceRule, RuledScore, UsageRule
 from plimsoll.model.columns.columns import RowArray
 

@@ -21,7 +21,7 @@ from plimsoll.engine.kernel.room import OTHER_VERDICTS, SOME_REFUSED, CompiledRo
 from plimsoll.engine.plugin_calls import are_any, called, counted
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import CycleState, FilterPlugin, IntArray, PodInfo, Snapshot
-from plimsoll.framework.descheduling.plugin_answers import checked, judged
+from plimsoll.framework.plugin_answers import checked, judged
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PositionArray, RowArray
 

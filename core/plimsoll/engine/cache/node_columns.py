@@ -24,7 +24,7 @@ from plimsoll.framework import (
     ScorePlugin,
     Snapshot,
 )
-from plimsoll.framework.descheduling.plugin_answers import checked, named
+from plimsoll.framework.plugin_answers import checked, named
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 

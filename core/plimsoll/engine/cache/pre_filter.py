@@ -18,7 +18,7 @@ from plimsoll.framework import (
     Status,
     unresolvable,
 )
-from plimsoll.framework.descheduling.plugin_answers import pre_filter_answer
+from plimsoll.framework.plugin_answers import pre_filter_answer
 
 
 class PreFilterResults:

@@ -32,7 +32,7 @@ from plimsoll.framework import (
     ScorePlugin,
     Snapshot,
 )
-from plimsoll.framework.descheduling.plugin_answers import checked, of_kind
+from plimsoll.framework.plugin_answers import checked, of_kind
 from plimsoll.framework.status import SKIP, SUCCESS, Status
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray

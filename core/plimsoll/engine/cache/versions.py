@@ -6,7 +6,7 @@ See :class:`plimsoll.framework.capabilities.Versioned`.
 from plimsoll.engine.cache.changes import ClusterChanges
 from plimsoll.engine.plugin_reach import Stages, VersionedPlugin
 from plimsoll.framework import PodTemplate, ResultVersion, Snapshot
-from plimsoll.framework.descheduling.plugin_answers import named
+from plimsoll.framework.plugin_answers import named
 
 Versions = list[ResultVersion | None]
 

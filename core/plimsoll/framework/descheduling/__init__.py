@@ -26,12 +26,8 @@ from plimsoll.framework.descheduling.proposals import until_closed as until_clos
 from plimsoll.framework.descheduling.prospects import Outlook as Outlook
 from plimsoll.framework.descheduling.prospects import ProspectAttempt as ProspectAttempt
 from plimsoll.framework.descheduling.prospects import Prospects as Prospects
-from plimsoll.framework.descheduling.strategy import AsksForGain as AsksForGain
 from plimsoll.framework.descheduling.strategy import EmptiesNodes as EmptiesNodes
-from plimsoll.framework.descheduling.strategy import LimitsPlanners as LimitsPlanners
-from plimsoll.framework.descheduling.strategy import MovesByLoad as MovesByLoad
 from plimsoll.framework.descheduling.strategy import Renewing as Renewing
-from plimsoll.framework.descheduling.strategy import SpreadsEvenly as SpreadsEvenly
 from plimsoll.framework.descheduling.strategy import Strategy as Strategy
 from plimsoll.framework.descheduling.strategy import StrategyKind as StrategyKind
 from plimsoll.framework.errors import CannotJudgeError as CannotJudgeError

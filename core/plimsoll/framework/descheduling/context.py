@@ -13,7 +13,6 @@ from msgspec import Struct, field
 
 from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.descheduling.measurements import Measurements, NodeClasses, Planner, Protected
-from plimsoll.framework.descheduling.plugin_answers import judged, of_kind
 from plimsoll.framework.descheduling.pod_indexes import (
     ANYWHERE,
     MemberCounts,
@@ -28,6 +27,7 @@ from plimsoll.framework.descheduling.pod_indexes import (
 from plimsoll.framework.descheduling.proposals import NoSurges, Refusal, SurgePermission
 from plimsoll.framework.descheduling.prospects import Nowhere, Prospects
 from plimsoll.framework.errors import PluginError
+from plimsoll.framework.plugin_answers import judged, of_kind
 from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot

@@ -17,8 +17,8 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.descheduling.context import StrategyContext
-from plimsoll.framework.descheduling.plugin_answers import judged, of_kind
 from plimsoll.framework.descheduling.proposals import Candidates
+from plimsoll.framework.plugin_answers import judged, of_kind
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.structural import Structural
 

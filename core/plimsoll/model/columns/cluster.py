@@ -4,7 +4,7 @@ Axis letters: N nodes, R resources. Row ``n`` of every column is the same node. 
 removed, the last one takes its row (``epoch`` then rises, and cached rows are dropped).
 
 Changes are logged by row: ``changed_since(tick)`` returns the nodes to evaluate again, so renewing a cached
-mask costs only what changed. ``validate()`` recomputes all columns from the objects.
+mask costs only what changed. ``plimsoll.testing.columns`` recomputes all columns from the objects.
 
 A fork is an independent cluster for simulated moves: arrays of a few columns are copied immediately (0.2 ms
 at 5,000 nodes), counters and pod lists when first written (docs/adr/0003).
@@ -12,7 +12,6 @@ at 5,000 nodes), counters and pod lists when first written (docs/adr/0003).
 Longer than 400 lines because it is the only writer of the columns, with one invariant.
 """
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, TypeVar, cast
 
@@ -671,26 +670,6 @@ class Cluster:
     def strays(self) -> Mapping[str, Mapping[str, PodInfo]]:
         """Pods by uid, by the name of an unknown node."""
         return self._strays
-
-    def validate_pods(self) -> None:
-        """Check that pods are counted once.
-
-        Raises:
-            AssertionError: An incremental update was wrong.
-        """
-        assert len(self._pods_on) == len(self)
-        assert len(self._row_of_pod) == sum(1 for _ in self.placed())
-
-    def validate_names(self) -> None:
-        """Check what is known about the names that nodes have.
-
-        Raises:
-            AssertionError: An incremental update was wrong.
-        """
-        assert self._holders.counts == Counter(
-            name for node in self.nodes for name in _held(allocatable_of(node))
-        )
-        assert self._labelled.counts == Counter(key for node in self.nodes for key in node.labels)
 
 
 def _held(amounts: Mapping[str, int]) -> list[str]:

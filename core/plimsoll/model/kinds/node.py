@@ -25,7 +25,6 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fal
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
-    provider_id: str = msgspec.field(default="", name="providerID")
 
 
 class NodeCondition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -35,7 +34,6 @@ class NodeCondition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", g
     status: str = ""
     reason: str = ""
     message: str = ""
-    last_heartbeat_time: datetime | None = None
     last_transition_time: datetime | None = None
 
 

@@ -177,7 +177,6 @@ class ImageVolumeSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel
     """A volume that is the content of an image."""
 
     reference: str = ""
-    pull_policy: str = ""
 
 
 class HostPathSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -188,8 +187,6 @@ class HostPathSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
 
 class EmptyDirSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """A volume that is created and deleted with the pod on its node."""
-
-    medium: str = ""
 
 
 class Volume(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -305,7 +302,6 @@ class ContainerStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
     ready: bool = False
     restart_count: Int64 = 0
     state: ContainerState = ContainerState()
-    last_state: ContainerState = ContainerState()
     resources: ResourceRequirements | None = None
     allocated_resources: Quantities = NO_ENTRIES
 

@@ -27,8 +27,6 @@ class ISCSISource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=
     """An iSCSI disk."""
 
     iqn: str = ""
-    lun: Int64 = 0
-    target_portal: str = ""
     read_only: bool = False
 
 

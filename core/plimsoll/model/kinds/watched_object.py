@@ -49,11 +49,6 @@ class WatchedObject(ApiObject, frozen=True, kw_only=True, rename="camel"):
         return f"{cls.plural}.{cls.group()}" if cls.group() else cls.plural
 
     @classmethod
-    def is_of(cls, group: str, kind: str) -> bool:
-        """Whether its objects are of that kind."""
-        return cls.group() == group and kind == (cls.kind or cls.__name__)
-
-    @classmethod
     def includes(cls, found: ApiObject) -> bool:
         """Whether an object is in the namespace, and has the labels."""
         return cls.in_namespace in ("", found.namespace) and cls.match_labels.items() <= found.labels.items()

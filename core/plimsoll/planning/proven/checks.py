@@ -12,8 +12,8 @@ from msgspec import UNSET, Struct, UnsetType
 from plimsoll.engine.decision import Ranking
 from plimsoll.engine.plugin_calls import called
 from plimsoll.framework import PodInfo
-from plimsoll.framework.descheduling.plugin_answers import of_kind
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal
+from plimsoll.framework.plugin_answers import of_kind
 from plimsoll.model.columns.admitted_shapes import inadmissible
 from plimsoll.model.gang_members import GangMembers
 from plimsoll.planning.complaint_comparison import ProposedMove

@@ -13,8 +13,8 @@ from plimsoll.engine.decision import Ranking
 from plimsoll.engine.plugin_calls import called
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import MAX_SCORE
-from plimsoll.framework.descheduling.plugin_answers import of_kind
 from plimsoll.framework.descheduling.proposals import Refusal
+from plimsoll.framework.plugin_answers import of_kind
 from plimsoll.model.columns.admitted_shapes import difference
 from plimsoll.model.kinds.deployment import SURGED
 from plimsoll.planning.complaint_comparison import NEW_COMPLAINT, TOLERANCE, WOULD_MOVE_AGAIN

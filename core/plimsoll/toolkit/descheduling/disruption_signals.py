@@ -11,9 +11,8 @@ of AKS and GKE.
 Longer than 400 lines because the table and its only readers are one subject.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from difflib import get_close_matches
 from enum import StrEnum
 
 from msgspec import Struct
@@ -400,16 +399,6 @@ def _who(signal: DisruptionSignal) -> str:
 
 
 # -- for people ------------------------------------------------------------------------------------------
-
-
-def unknown_keys(keys: Iterable[str]) -> Iterator[str]:
-    """A sentence for each key below our prefix that has no meaning."""
-    for key in keys:
-        name = key.removeprefix(OUR_PREFIX)
-        if key.startswith(OUR_PREFIX) and name not in OUR_KEYS:
-            close = get_close_matches(name, sorted(OUR_KEYS), n=1, cutoff=0.6)
-            hint = f"; did you mean {OUR_PREFIX}{close[0]}?" if close else ""
-            yield f"{key[:128]} has no meaning{hint}"
 
 
 def _positive_duration(text: str) -> timedelta | None:

@@ -19,7 +19,7 @@ from plimsoll.framework import (
     Snapshot,
 )
 from plimsoll.framework.descheduling.context import StrategyContext
-from plimsoll.framework.descheduling.plugin_answers import checked, judged, pre_filter_answer
+from plimsoll.framework.plugin_answers import checked, judged, pre_filter_answer
 
 PluginT = TypeVar("PluginT", bound=Plugin)
 AnswerT = TypeVar("AnswerT")

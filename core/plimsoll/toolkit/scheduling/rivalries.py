@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from plimsoll.framework.descheduling.plugin_answers import judged, of_kind
 from plimsoll.framework.extension_points import Plugin
+from plimsoll.framework.plugin_answers import judged, of_kind
 from plimsoll.model.columns.columns import BoolArray, IntArray
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo

@@ -9,7 +9,7 @@ import numpy as np
 
 from plimsoll.framework import ABSENT, BoolArray, ClusterObjects, Plugin, PodInfo, PodTemplate, Snapshot
 from plimsoll.framework.columns import DomainSums, PodClass, PodCounts
-from plimsoll.framework.descheduling.plugin_answers import judged, of_kind
+from plimsoll.framework.plugin_answers import judged, of_kind
 from plimsoll.framework.selectors import (
     NodeMatcher,
     ReplicaSet,

@@ -11,7 +11,7 @@ from msgspec import Struct
 from plimsoll.engine.cache.filter_results import EXCLUDED
 from plimsoll.engine.scheduler import Filtered, ProfileScheduler
 from plimsoll.framework import BoolArray, FilterPlugin, IntArray, PodInfo, Snapshot, Status
-from plimsoll.framework.descheduling.plugin_answers import judged, of_kind
+from plimsoll.framework.plugin_answers import judged, of_kind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 

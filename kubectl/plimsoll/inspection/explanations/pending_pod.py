@@ -7,7 +7,7 @@ from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import Decision
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import EnqueueExtensions, PodInfo
-from plimsoll.framework.descheduling.plugin_answers import judged
+from plimsoll.framework.plugin_answers import judged
 from plimsoll.inspection.explanations.examination import Examination, RefusalGroup
 from plimsoll.inspection.explanations.nearest import NearMiss, nearest_misses
 from plimsoll.inspection.explanations.suggestions import Suggestion, suggestions

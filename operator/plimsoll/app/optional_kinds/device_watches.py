@@ -10,16 +10,15 @@ from collections.abc import Callable
 import structlog
 
 from plimsoll.access.rights import ALLOCATE, BIND, READ_DEVICES
-from plimsoll.app.optional_kinds.unwatched import FIRST_S, unwatched
+from plimsoll.app.optional_kinds.unwatched import briefly, unwatched
 from plimsoll.app.scheduling_wing import SchedulingWing
 from plimsoll.app.shared_parts import SharedParts
+from plimsoll.cluster.watch_events import Synced, WatchEvent
 from plimsoll.cluster.watched_resources import DEVICES
-from plimsoll.kube.reflector import Reflector
 from plimsoll.kube.resource_claims import ResourceClaims
 from plimsoll.leadership.leader import Leadership
-from plimsoll.model.kinds.watch_event import Synced, WatchEvent
 from plimsoll.timing.signal import Signal
-from plimsoll.timing.task_sets import first_of
+from plimsoll.watches.reflector import Reflector
 
 #: Seconds between two checks of how long drivers have taken to prepare devices.
 TIME_S = 5.0
@@ -120,7 +119,7 @@ class DeviceWatches:
 
     async def until_settled(self) -> None:
         """Wait briefly until it is known whether claims are served, and which exist."""
-        await first_of(self._is_known.until(lambda: self._is_settled), self._clock.sleep(FIRST_S))
+        await briefly(self._is_known.until(lambda: self._is_settled), self._clock)
 
     async def until_listed(self, since: float) -> None:
         """Wait for all claims that other processes wrote before this monotonic time."""

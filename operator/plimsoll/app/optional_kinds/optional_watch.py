@@ -9,15 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 import structlog
 
 from plimsoll.access.rights import Right
-from plimsoll.app.optional_kinds.unwatched import FIRST_S, unwatched
+from plimsoll.app.optional_kinds.unwatched import briefly, unwatched
 from plimsoll.app.shared_parts import SharedParts
+from plimsoll.cluster.watch_events import Synced, WatchEvent
 from plimsoll.cluster.watched_resources import WatchedResource
-from plimsoll.kube.reflector import Reflector
 from plimsoll.kube.session.discovery import first_offered
 from plimsoll.leadership.leader import Leadership
-from plimsoll.model.kinds.watch_event import Synced, WatchEvent
 from plimsoll.timing.signal import Signal
-from plimsoll.timing.task_sets import first_of
+from plimsoll.watches.reflector import Reflector
 
 
 class OptionalWatch:
@@ -87,7 +86,7 @@ class OptionalWatch:
 
     async def until_settled(self) -> None:
         """Wait briefly until it is known which exist."""
-        await first_of(self._is_known.until(lambda: self._is_settled), self._parts.clock.sleep(FIRST_S))
+        await briefly(self._is_known.until(lambda: self._is_settled), self._parts.clock)
 
     async def until_listed(self, since: float) -> None:
         """Wait for all that other processes wrote before this monotonic time."""

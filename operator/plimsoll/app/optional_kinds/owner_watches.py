@@ -9,9 +9,9 @@ from collections.abc import Callable
 from plimsoll.access.rights import READ_OWNERS
 from plimsoll.app.optional_kinds.optional_watch import OptionalWatch
 from plimsoll.app.shared_parts import SharedParts
+from plimsoll.cluster.watch_events import WatchEvent
 from plimsoll.cluster.watched_resources import GROUP_OWNERS, WatchedResource
 from plimsoll.leadership.leader import Leadership
-from plimsoll.model.kinds.watch_event import WatchEvent
 
 
 class OwnerWatches:

@@ -1,10 +1,13 @@
 """Says what stands against the watch of kinds that many clusters do not have."""
 
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from plimsoll.access.rights import Access, Right, told
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.timing.task_sets import first_of
 
 #: Seconds between two requests to a server that does not serve the kinds, or does not allow to read them.
 ASK_S = 60.0
@@ -48,3 +51,8 @@ async def unwatched(offered: WriteResult, needed: Iterable[Right], access: Acces
         return Unwatched(offered.message, is_answered=False)
     missing = await access.missing(needed)
     return Unwatched(told(missing)) if missing else None
+
+
+async def briefly(wait: Coroutine[Any, Any, object], clock: Clock) -> None:
+    """Wait for what the first decision needs to know, but for ``FIRST_S`` at most."""
+    await first_of(wait, clock.sleep(FIRST_S))

@@ -46,7 +46,7 @@ class BelievedRecords(Struct, frozen=True, kw_only=True):
     """Judges the records of earlier processes.
 
     Attributes:
-        standing: As :meth:`plimsoll.ports.pods.PodEviction.standing`.
+        standing: As :meth:`plimsoll.ports.pod_writes.PodEviction.standing`.
         configured: A policy's configuration, None if no such policy is known.
         defaults: The limits of a policy that sets none.
     """

@@ -14,13 +14,13 @@ from msgspec import Struct
 
 from plimsoll.api.v1alpha1.eviction import Replacement
 from plimsoll.cluster.ingestion import PlacedPodsSubscriber
+from plimsoll.cluster.watch_events import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.framework import Pod
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.model.names import PodUid, RecordKey
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import PodEviction
+from plimsoll.ports.pod_writes import PodEviction
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.moves import events, instructions

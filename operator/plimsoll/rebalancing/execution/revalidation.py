@@ -63,7 +63,9 @@ class MoveRevalidator:
     book: ReservationBook
     keeper: EvictionRecordStore
     context: PlanningContexts
-    standing: Callable[[Pod], Awaitable[WriteResult]]  #: as :meth:`plimsoll.ports.pods.PodEviction.standing`
+    standing: Callable[
+        [Pod], Awaitable[WriteResult]
+    ]  #: as :meth:`plimsoll.ports.pod_writes.PodEviction.standing`
     deployments_of: Callable[[Move], Awaitable[Deployments]]  #: reads the Deployment of a surge
     clock: Clock
     configured: Callable[[str], RebalancingConfig | None]  #: None for a policy that no longer rebalances

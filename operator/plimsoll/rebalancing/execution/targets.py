@@ -17,10 +17,10 @@ from msgspec import Struct, field
 
 from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.cluster.reservations import FIRM, ReservationBook, ReservationReason
+from plimsoll.cluster.watch_events import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.model.columns.admitted_shapes import as_admitted
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
-from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.model.names import RecordKey
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.execution.executor import Immediate

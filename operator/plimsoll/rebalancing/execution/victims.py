@@ -74,7 +74,7 @@ class VictimEvictions(Struct, frozen=True, kw_only=True):
         is_wanted: Callable[[], bool],
         told: Callable[[PodInfo, str], None],
     ) -> bool:
-        """Evict the victims of one pod; see :class:`plimsoll.ports.pods.VictimEvictor`."""
+        """Evict the victims of one pod; see :class:`plimsoll.ports.pod_writes.VictimEvictor`."""
         if not self.keeper.is_recovered:
             return False  # a record written now would be taken for an earlier process's
         budgets = DisruptionBudgets(self.cache.cluster.objects)

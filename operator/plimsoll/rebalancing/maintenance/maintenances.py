@@ -17,13 +17,12 @@ from plimsoll.access.rights import SURGE, Access
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.node_maintenance import MaintenancePhase, NodeMaintenance
 from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.framework.field_errors import field_errors
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
-from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.model.taints import is_closed
 from plimsoll.policies.node_maintenance import is_open, next_opening, policy_name, policy_of, selected
-from plimsoll.policies.schedule import Timetable
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import PolicyStatusWriter, WatchedMaintenance
 from plimsoll.ports.events import EventNote, EventRecorder
@@ -41,6 +40,7 @@ from plimsoll.rebalancing.maintenance.progress import (
     status_of,
 )
 from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.rebalancing.timetable import Timetable
 from plimsoll.timing.signal import Signal
 from plimsoll.toolkit.descheduling.leaving_pods import may_leave
 from plimsoll.toolkit.scheduling.topology_levels import ZONE
@@ -217,7 +217,6 @@ class Maintenances:
             return
         batch = next_batch(given, facts)
         for name in batch.empty:
-            self.closed.done([name])
             await self.closed.close(name)
             self.closed.done([name])
         if batch.nodes and batch.most and now - known.asked >= AGAIN_S:

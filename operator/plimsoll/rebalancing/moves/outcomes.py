@@ -13,7 +13,7 @@ from plimsoll.api.v1alpha1.annotations import APPROVED
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
-from plimsoll.ports.pods import pod_reference
+from plimsoll.ports.pod_writes import pod_reference
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves import events, instructions
 from plimsoll.rebalancing.moves.state import IN_FLIGHT, Landing, MoveStage, MoveState, PodFacts, TimerName

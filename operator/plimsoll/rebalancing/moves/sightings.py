@@ -22,9 +22,9 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from plimsoll.api.v1alpha1.eviction import Purpose
+from plimsoll.cluster.watch_events import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.framework import Pod
 from plimsoll.model.kinds.metadata import OwnerReference
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.model.names import NodeName, PodUid, RecordKey
 from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.instructions import FollowReplacement, StopFollowing
@@ -154,23 +154,6 @@ class ReplacementSightings(Struct):
     def siblings(self, owner: str) -> Mapping[str, Pod]:
         """The pods of a controller, by uid."""
         return self._siblings.get(owner, {})
-
-    def validate(self) -> None:
-        """Check that each credited pod is credited to one move that waits, and is not spent.
-
-        Raises:
-            AssertionError: An invariant is violated.
-        """
-        for uid, followed in self._credited.items():
-            if followed.reported is None or followed.reported.uid != uid or uid in self._spent:
-                raise AssertionError(
-                    f"pod {uid} is credited to {followed.key}, which has {followed.reported}"
-                )
-        reported = [
-            each.reported.uid for waiting in self._waiting.values() for each in waiting if each.reported
-        ]
-        if sorted(reported) != sorted(self._credited):
-            raise AssertionError(f"{sorted(self._credited)} are credited, moves have {sorted(reported)}")
 
     # ------------------------------------------------------------------------------------------------
 

@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 
 from plimsoll.access.rights import LOOK_AT_DEPLOYMENTS, SURGE
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.framework import PluginError
-from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.load.load_guards import TWO_YARDSTICKS
-from plimsoll.planning.load.load_lines import NOT_MEASURED, by_load_conditions
 from plimsoll.policies.run_figures import sentence_of
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.runs import plan_runner
 from plimsoll.rebalancing.runs.contested_nodes import ContestedNodes
 from plimsoll.rebalancing.runs.inputs import RunInput
+from plimsoll.rebalancing.runs.load_conditions import NOT_MEASURED, by_load_conditions
 from plimsoll.rebalancing.runs.policy_configs import Breakers
 from plimsoll.rebalancing.runs.scope_review import ScopeReviews
 from plimsoll.rebalancing.runs.status import RunResult

@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from plimsoll.framework import ClusterObjects, Pod
-from plimsoll.model.kinds.deployment import SURGED, deployment_name_of, mark_of
-from plimsoll.model.kinds.watch_event import (
+from plimsoll.cluster.watch_events import (
     ObjectAdded,
     ObjectUpdated,
     PodAdded,
@@ -22,6 +20,8 @@ from plimsoll.model.kinds.watch_event import (
     PodUpdated,
     WatchEvent,
 )
+from plimsoll.framework import ClusterObjects, Pod
+from plimsoll.model.kinds.deployment import SURGED, deployment_name_of, mark_of
 from plimsoll.model.kinds.workload import ReplicaSet
 from plimsoll.model.names import RecordKey
 from plimsoll.rebalancing.moves.events import (

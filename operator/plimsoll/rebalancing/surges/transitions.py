@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.ports.pods import pod_reference
+from plimsoll.ports.pod_writes import pod_reference
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.events import (

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from plimsoll.framework import Pod
 from plimsoll.ports.clock import Clock
-from plimsoll.ports.pods import PodBinding
+from plimsoll.ports.pod_writes import PodBinding
 from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
 from plimsoll.timing.retry import RetryPolicy, retry
 

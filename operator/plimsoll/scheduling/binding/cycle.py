@@ -21,6 +21,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from plimsoll.cluster.watch_events import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.devices.bookings import DevicesPort
 from plimsoll.engine.plugin_calls import METER, called, calling
 from plimsoll.engine.profile import Profile
@@ -40,12 +41,11 @@ from plimsoll.framework import (
     error,
 )
 from plimsoll.framework.binding_ports import BinderPort, VolumesPort, WaitingPodsPort
-from plimsoll.framework.descheduling.plugin_answers import of_kind
-from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
+from plimsoll.framework.plugin_answers import of_kind
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import PodBinding, PodStatusWriter
+from plimsoll.ports.pod_writes import PodBinding, PodStatusWriter
 from plimsoll.ports.writes import WriteResult
 from plimsoll.scheduling.binding.binder import ConfirmedBinder
 from plimsoll.scheduling.binding.permits import HeldPod, Permits

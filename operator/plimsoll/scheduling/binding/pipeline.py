@@ -20,7 +20,7 @@ from plimsoll.framework import Code, CycleState, Diagnosis, Nomination, PodInfo,
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import UNSCHEDULABLE, pod_reference
+from plimsoll.ports.pod_writes import UNSCHEDULABLE, pod_reference
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.scheduling.binding.cycle import BindingAttempt, BindingCycle
 from plimsoll.scheduling.conditions import Explanations, nominated_to

@@ -15,7 +15,7 @@ from plimsoll.framework import SUCCESS, Plugin, PluginError, PodInfo, Status
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import pod_reference
+from plimsoll.ports.pod_writes import pod_reference
 from plimsoll.scheduling.binding.permits import duration
 
 #: Seconds after which a plugin is named in an event of the pod, and after which it is cancelled; seconds that

@@ -18,13 +18,13 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec import Struct, field
 
+from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted, ObjectUpdated, Synced, WatchEvent
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.bookings import Booking
 from plimsoll.devices.pod_claims import unprepared
 from plimsoll.framework import SUCCESS, ActionType, ClusterEvent, EventResource, PodInfo, Status, error
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.resource_claim import AllocationResult, ResourceClaim, ResourceClaimStatus
-from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, Synced, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.observer import Observer

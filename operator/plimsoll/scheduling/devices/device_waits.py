@@ -13,7 +13,7 @@ from plimsoll.model.kinds.resource_claim import ResourceClaim
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import pod_reference
+from plimsoll.ports.pod_writes import pod_reference
 
 
 class WaitOutcome(StrEnum):

@@ -6,7 +6,7 @@ from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.extender import interested
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo
-from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
 from plimsoll.scheduling.extenders.client import ExtenderClient

@@ -4,7 +4,7 @@ The loop decides in memory and never waits. A pod that an extender is interested
 of its profile's turns, and returns with a decision. A hanging extender therefore holds up to ``TURNS`` pods
 of its own profile and nothing else: slots, connections and turns are not shared.
 
-Called by :mod:`plimsoll.scheduling.loop`; configured by :mod:`plimsoll.policies.controller`.
+Called by :mod:`plimsoll.scheduling.loop`; configured by :mod:`plimsoll.policy_controller.controller`.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ from plimsoll.policies.extenders import extender_of
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.extenders import Endpoint, ExtenderPort, TLSSettings
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import PodReader
+from plimsoll.ports.pod_writes import PodReader
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.scheduling.binding.pipeline import BindingHook
 from plimsoll.scheduling.extenders import wire

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import PlacedPodsSubscriber
+from plimsoll.cluster.watch_events import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.engine.plugin_calls import NUMBER, called, sortable
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError, Pod, PodInfo, Snapshot
-from plimsoll.framework.descheduling.plugin_answers import of_kind
+from plimsoll.framework.plugin_answers import of_kind
 from plimsoll.model.columns.queue_usage import WaitingDemand
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.fair_share.heap import FairHeap, HeapKey
 from plimsoll.scheduling.queue.pod_heap import PodHeap

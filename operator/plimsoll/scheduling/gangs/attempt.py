@@ -34,10 +34,10 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.counted import agreeing, counted
 from plimsoll.model.kinds.resource_claim import ResourceClaim
 from plimsoll.model.names import PodUid
-from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import NOT_READY, UNSCHEDULABLE
+from plimsoll.ports.pod_writes import NOT_READY, UNSCHEDULABLE
 from plimsoll.scheduling.binding.cycle import BindingAttempt
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
 from plimsoll.scheduling.conditions import Explanations

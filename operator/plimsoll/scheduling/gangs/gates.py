@@ -14,7 +14,7 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook, ReservationReason
 from plimsoll.framework import SUCCESS, Pod, PodInfo, Status, unschedulable
-from plimsoll.ports.pods import NOT_READY
+from plimsoll.ports.pod_writes import NOT_READY
 from plimsoll.scheduling.conditions import Explanations
 
 PLUGIN = "Coscheduling"

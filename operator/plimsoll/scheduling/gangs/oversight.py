@@ -8,11 +8,7 @@ from plimsoll.cluster.changes import room_freed
 from plimsoll.cluster.ingestion import PlacedPodsSubscriber
 from plimsoll.cluster.pod_groups import Group, Groups, placed_members
 from plimsoll.cluster.reservations import Reservation, ReservationBook, ReservationReason
-from plimsoll.framework import Pod, PodInfo
-from plimsoll.model.kinds.owned_group import title_of
-from plimsoll.model.kinds.pod_group import DEFAULT_TIMEOUT_S, PodGroup
-from plimsoll.model.kinds.pod_info import Holder, HolderKind
-from plimsoll.model.kinds.watch_event import (
+from plimsoll.cluster.watch_events import (
     ObjectAdded,
     ObjectDeleted,
     ObjectUpdated,
@@ -21,6 +17,10 @@ from plimsoll.model.kinds.watch_event import (
     PodUpdated,
     WatchEvent,
 )
+from plimsoll.framework import Pod, PodInfo
+from plimsoll.model.kinds.owned_group import title_of
+from plimsoll.model.kinds.pod_group import DEFAULT_TIMEOUT_S, PodGroup
+from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.scheduling.binding.pipeline import BindingHook

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from plimsoll.cluster.changes import room_freed
 from plimsoll.cluster.ingestion import Mirror, PlacedPodsSubscriber, arrival
 from plimsoll.cluster.reservations import Reservation, ReservationBook
+from plimsoll.cluster.watch_events import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.framework import ActionType, ClusterEvent, EventResource, Pod
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
-from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.queue.queue import SchedulingQueue

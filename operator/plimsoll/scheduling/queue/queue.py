@@ -395,10 +395,3 @@ class SchedulingQueue:
         while (oldest := self._unschedulable.oldest) is not None and now - oldest.timestamp > FLUSH_AFTER_S:
             self._unschedulable.take(oldest.pod.uid)
             self._enter(oldest, now, FLUSHED)
-
-    def validate(self) -> None:
-        """Check that every pod is in exactly one queue."""
-        uids = [queued.pod.uid for queued in self]
-        assert len(uids) == len(set(uids))
-        self._unschedulable.validate()
-        self._gated.validate()

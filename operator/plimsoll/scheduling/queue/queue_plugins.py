@@ -6,7 +6,7 @@ A plugin that raises is named and counted, and affects only the pods it judges. 
 last, a failing gate holds its pod, and a failing hint wakes it.
 
 One queue serves all profiles, so all have the same QueueSort plugin with the same arguments, as in
-kube-scheduler; :mod:`plimsoll.policies.controller` enforces it.
+kube-scheduler; :mod:`plimsoll.policy_controller.controller` enforces it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,9 +28,9 @@ from plimsoll.framework import (
     Status,
     error,
 )
-from plimsoll.framework.capabilities import GatesByObjects, gate_of
+from plimsoll.framework.capabilities import GatesByObjects
 from plimsoll.framework.columns import Cluster
-from plimsoll.framework.descheduling.plugin_answers import of_kind
+from plimsoll.framework.plugin_answers import of_kind
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.queue.queueing_hints import QueueingHints, hints_of
@@ -63,7 +63,6 @@ class QueuePlugins:
         self._observer = observer
         self._gates = tuple(gates)
         self._cluster = Cluster() if cluster is None else cluster
-        self._by_objects: frozenset[str] = frozenset()  #: plugins that read more than the pod
         self._form: object = None  #: of the sort plugin's first key: all others must be comparable with it
         self._schedulers: Mapping[str, ProfileScheduler] = {}
         self._hints: dict[str, QueueingHints] = {}
@@ -74,12 +73,6 @@ class QueuePlugins:
         """Use the plugins of these; returns hints by scheduler name, and names whose profile changed."""
         before, self._schedulers = self._schedulers, schedulers
         changed = {name for name in {*before, *schedulers} if before.get(name) is not schedulers.get(name)}
-        self._by_objects = frozenset(
-            plugin.name
-            for scheduler in schedulers.values()
-            for plugin in scheduler.profile.pre_enqueue
-            if isinstance(plugin, GatesByObjects)
-        )
         self._hints = {
             name: self._declared(scheduler) if name in changed else self._hints[name]
             for name, scheduler in schedulers.items()
@@ -127,9 +120,9 @@ class QueuePlugins:
 
     def _pre_enqueue(self, plugin: PreEnqueuePlugin, pod: PodInfo) -> Status:
         try:
-            if plugin.name in self._by_objects:
+            if isinstance(plugin, GatesByObjects):
                 snapshot = Snapshot(self._cluster)
-                status = answered(plugin.name, "preEnqueue", gate_of, plugin, pod, snapshot)
+                status = answered(plugin.name, "preEnqueue", plugin.pre_enqueue_on, pod, snapshot)
             else:
                 status = answered(plugin.name, "preEnqueue", plugin.pre_enqueue, pod)
             return status.by(plugin.name)

@@ -97,10 +97,3 @@ class UnschedulablePods:
             del groups[why]
             if not groups:
                 del self.by_plugin[why.scheduler, plugin]
-
-    def validate(self) -> None:
-        """Check that every pod is in its group and in no other."""
-        grouped = {uid: why for why, group in self._groups.items() for uid in group}
-        assert grouped == {uid: rejection_of(queued) for uid, queued in self._pods.items()} == self._why
-        named = {(why.scheduler, plugin) for why in self._groups for plugin in why.plugins}
-        assert named == set(self.by_plugin)

@@ -11,7 +11,14 @@ from plimsoll.testing.fakes.evictions import (
     FakeRollouts,
 )
 from plimsoll.testing.fakes.observer import FakeRecorder, RememberingObserver, a_book
-from plimsoll.testing.fakes.pods import DONE, FakeBinder, FakePods, FakePreemptor, FakeStatuses, FakeVolumes
+from plimsoll.testing.fakes.pod_writes import (
+    DONE,
+    FakeBinder,
+    FakePods,
+    FakePreemptor,
+    FakeStatuses,
+    FakeVolumes,
+)
 from plimsoll.testing.fakes.resource_claims import FakeClaims
 from plimsoll.testing.fakes.services import (
     FakeAccessReviewer,

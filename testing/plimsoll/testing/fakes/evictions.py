@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from plimsoll.model.kinds.deployment import SURGED, Deployment
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.testing.fakes.pods import DONE
+from plimsoll.testing.fakes.pod_writes import DONE
 
 
 class FakeEvictor:

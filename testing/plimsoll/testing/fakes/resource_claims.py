@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
+from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.devices.extended_resources import Mapped, is_left_over
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.resource_claim import ResourceClaim, ResourceClaimStatus
-from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.ports.resource_claims import ClaimAnswer
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 

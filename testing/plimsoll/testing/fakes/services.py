@@ -13,7 +13,7 @@ from plimsoll.ports.extenders import Endpoint, Reply
 from plimsoll.ports.leases import Lease
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.testing.fakes.pods import DONE
+from plimsoll.testing.fakes.pod_writes import DONE
 
 
 class FakeExtenders:

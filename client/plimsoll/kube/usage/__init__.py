@@ -1,1 +1,0 @@
-"""Reads usage of nodes and pods from the cluster's metrics API and from Prometheus."""

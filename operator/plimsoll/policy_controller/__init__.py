@@ -1,0 +1,1 @@
+"""Serves SchedulingPolicies: validates each change, sets profiles and rebalancers, writes the status."""

@@ -1,0 +1,1 @@
+"""Writes of the operator to the API server: bindings, evictions, taints, volumes, rollouts, events."""

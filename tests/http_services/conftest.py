@@ -1,0 +1,5 @@
+"""A server whose answers a test scripts."""
+
+from kube.conftest import told
+
+__all__ = ["told"]

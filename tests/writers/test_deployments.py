@@ -1,0 +1,96 @@
+"""Deployments are read on demand, and marked at the version that was read."""
+
+from typing import Any
+
+import pytest
+
+from kube.scripted_server import ToldServer
+from planning.surge_builders import a_deployment
+from plimsoll.kube.session.session import Session
+from plimsoll.model.kinds.deployment import SURGED
+from plimsoll.ports.writes import WriteOutcome
+from plimsoll.writers.deployments import DeploymentRollouts
+
+
+def document(name: str, replicas: int = 1, **spec: Any) -> dict[str, Any]:
+    template = {"metadata": {"labels": {"app": name}, "creationTimestamp": None}, "spec": {"x": [1]}}
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": "7"},
+        "spec": {"replicas": replicas, "template": template, **spec},
+    }
+
+
+async def test_they_are_listed_page_by_page(told: tuple[ToldServer, Session]) -> None:
+    """The token of one page asks for the next; templates are kept where one pod is wanted."""
+    server, session = told
+    server.then({"metadata": {"continue": "more"}, "items": [document("one"), document("two", 2)]})
+    server.then({"metadata": {}, "items": [document("three")]})
+
+    answer, found = await DeploymentRollouts(session).list()
+
+    assert answer.is_done
+    assert [each.metadata.name for each in found] == ["one", "two", "three"]
+    assert [bool(each.spec.template) for each in found] == [True, False, True]
+    paths = [path for _, path, _, _ in server.requests]
+    assert paths == [
+        "/apis/apps/v1/deployments?limit=500",
+        "/apis/apps/v1/deployments?limit=500&continue=more",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict"),
+    [(403, WriteOutcome.REFUSED), (410, WriteOutcome.GONE), (500, WriteOutcome.UNKNOWN)],
+)
+async def test_half_a_list_is_a_failure(
+    told: tuple[ToldServer, Session], status: int, verdict: WriteOutcome
+) -> None:
+    """What fails on a later page fails the whole."""
+    server, session = told
+    server.then({"metadata": {"continue": "more"}, "items": [document("one")]})
+    server.then({"kind": "Status", "message": "no"}, status)
+
+    answer, found = await DeploymentRollouts(session).list()
+
+    assert (answer.verdict, found) == (verdict, ())
+
+
+async def test_one_is_read_with_what_a_surge_asks(told: tuple[ToldServer, Session]) -> None:
+    """Strategy in both forms, the deadline, the template; a missing one is gone."""
+    server, session = told
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}}
+    server.then(document("web", strategy=rolling, progressDeadlineSeconds=60, paused=None))
+    server.then({"kind": "Status", "message": "no"}, 404)
+    rollouts = DeploymentRollouts(session)
+
+    _, found = await rollouts.read("default", "web")
+    answer, missing = await rollouts.read("default", "web")
+
+    assert found.bounds() == (1, 0)
+    assert found.spec.progress_deadline_seconds == 60
+    assert found.surged is None
+    assert (answer.verdict, missing) == (WriteOutcome.GONE, None)
+    assert server.requests[0][1] == "/apis/apps/v1/namespaces/default/deployments/web"
+
+
+@pytest.mark.parametrize("mark", ["record from node", None])
+async def test_a_mark_is_written_at_the_version_that_was_read(
+    told: tuple[ToldServer, Session], mark: str | None
+) -> None:
+    """One annotation of the template; null takes it away."""
+    server, session = told
+    server.then({})
+    server.then({"kind": "Status", "reason": "Conflict", "message": "modified"}, 409)
+    deployment = a_deployment(metadata={"resourceVersion": "7"})
+    rollouts = DeploymentRollouts(session)
+
+    first, second = await rollouts.mark(deployment, mark), await rollouts.mark(deployment, mark)
+
+    assert (first.verdict, second.verdict) == (WriteOutcome.DONE, WriteOutcome.CONFLICT)
+    method, path, body, request = server.requests[0]
+    assert (method, path) == ("PATCH", "/apis/apps/v1/namespaces/default/deployments/web")
+    assert request.headers["Content-Type"] == "application/merge-patch+json"
+    assert body == {
+        "metadata": {"uid": "uid-Deployment/web", "resourceVersion": "7"},
+        "spec": {"template": {"metadata": {"annotations": {SURGED: mark}}}},
+    }
