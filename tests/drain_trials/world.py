@@ -38,8 +38,8 @@ class Ledger:
     """
 
     wanted: dict[str, int]
-    short: Counter[str] = field(default_factory=Counter)
-    below: Counter[str] = field(default_factory=Counter)
+    short: dict[str, float] = field(default_factory=dict)
+    below: dict[str, float] = field(default_factory=dict)
     uids: set[str] = field(default_factory=set)
     broken: int = 0
 
@@ -49,9 +49,9 @@ class Ledger:
         self.uids |= {each["metadata"]["uid"] for each in pods if _app(each) in self.wanted}
         for app, wanted in self.wanted.items():
             if ready[app] < wanted:
-                self.short[app] += elapsed_s * (wanted - ready[app])
+                self.short[app] = self.short.get(app, 0.0) + elapsed_s * (wanted - ready[app])
             if ready[app] < (least := max(1, wanted - 1)):
-                self.below[app] += elapsed_s * (least - ready[app])
+                self.below[app] = self.below.get(app, 0.0) + elapsed_s * (least - ready[app])
         gang = [each for each in pods if GROUP_LABEL in each["metadata"]["labels"]]
         self.broken += bool(gang) and sum(map(is_ready, gang)) < MEMBERS
 

@@ -10,8 +10,8 @@ import pytest
 
 from plimsoll.api.v1alpha1.audit import AuditedEviction
 from plimsoll.app.audit_file import AuditFile
+from plimsoll.cluster.watch_events import ObjectDeleted, PodAdded, PodUpdated
 from plimsoll.model.kinds.metadata import ObjectMeta
-from plimsoll.model.kinds.watch_event import ObjectDeleted, PodAdded, PodUpdated
 from plimsoll.ports.custom_resources import WatchedRecord
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.fakes import FakeRecords, settled

@@ -9,10 +9,10 @@ import pytest
 
 from plimsoll.api.schema.conditions import condition
 from plimsoll.api.v1alpha1.rebalancing_rule import ACTIVE, RebalancingRuleStatus
+from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted, ObjectUpdated, PodAdded, PodUpdated
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.rebalancing_rule import RebalancingRule
-from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, PodAdded, PodUpdated
 from plimsoll.policies.rebalancing_rules import MOST_RULES
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import Scene, a_policy, web

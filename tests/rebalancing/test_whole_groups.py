@@ -6,10 +6,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.pod_group import PodGroup
-from plimsoll.model.kinds.watch_event import (
+from plimsoll.cluster.watch_events import (
     NodeAdded,
     NodeDeleted,
     ObjectAdded,
@@ -17,6 +14,9 @@ from plimsoll.model.kinds.watch_event import (
     PodDeleted,
     PodUpdated,
 )
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.events import RecordDeleted, StopPressed
 from plimsoll.rebalancing.moves.outcomes import PATIENCE_S

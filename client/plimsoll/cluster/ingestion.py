@@ -44,7 +44,7 @@ from plimsoll.model.autoscalers.recommended_requests import Autoscalers
 from plimsoll.model.autoscalers.vertical_pod_autoscaler import VerticalPodAutoscaler
 from plimsoll.model.kinds.limit_range import LimitRange, LimitRanges
 from plimsoll.model.kinds.node import unreadable_of
-from plimsoll.model.kinds.objects import SHELVES
+from plimsoll.model.kinds.objects import SHELVES, ClusterObjects
 from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.rebalancing_rule import RebalancingRule
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
@@ -288,18 +288,7 @@ class Mirror(PlacedPodsSubscriber):
         objects = self.cache.cluster.objects
         shelf = SHELVES.get(type(subject))
         if shelf is None:
-            if isinstance(subject, DEVICE_KINDS):
-                apply_device_object(objects, old, new)
-                self._is_change(old, new)
-            elif isinstance(subject, VerticalPodAutoscaler):
-                self._set_autoscaler(old, new)
-            elif isinstance(subject, LimitRange):  # read for plans only
-                objects.ledger(LimitRanges).replace(old, new)
-                objects.budget_version += 1
-            elif isinstance(subject, WatchedObject):
-                objects.ledger(WatchedObjects).replace(old, new)
-                if self._is_change(old, new):
-                    objects.changed()
+            self._enter(objects, subject, old, new)
             return
         key = subject.group_key if isinstance(subject, PodGroup) else shelf_key(subject)
         stock: dict[str, Any] = getattr(objects, shelf)
@@ -318,6 +307,21 @@ class Mirror(PlacedPodsSubscriber):
             objects.budget_version += 1  # read for the choice of victims and for plans, kept by no cache
         else:
             objects.changed()
+
+    def _enter(self, objects: ClusterObjects, subject: object, old: Any, new: Any) -> None:
+        """Apply an object of a kind that has a ledger instead of a shelf."""
+        if isinstance(subject, DEVICE_KINDS):
+            apply_device_object(objects, old, new)
+            self._is_change(old, new)
+        elif isinstance(subject, VerticalPodAutoscaler):
+            self._set_autoscaler(old, new)
+        elif isinstance(subject, LimitRange):  # read for plans only
+            objects.ledger(LimitRanges).replace(old, new)
+            objects.budget_version += 1
+        elif isinstance(subject, WatchedObject):
+            objects.ledger(WatchedObjects).replace(old, new)
+            if self._is_change(old, new):
+                objects.changed()
 
     def _set_autoscaler(self, old: VerticalPodAutoscaler | None, new: VerticalPodAutoscaler | None) -> None:
         """Apply an autoscaler, which only plans read; one with an unreadable amount counts as absent."""

@@ -19,6 +19,7 @@ from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.pod_groups import Groups, gang_needs
 from plimsoll.cluster.reservations import FIRM, ReservationBook, ReservationReason
+from plimsoll.cluster.watch_events import ObjectAdded, PodAdded
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Pod, PodInfo
@@ -31,7 +32,6 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
-from plimsoll.model.kinds.watch_event import ObjectAdded, PodAdded
 from plimsoll.model.names import RecordKey
 from plimsoll.planning import context
 from plimsoll.planning.context import RATE_S, PlanningFacts, touched_nodes, under_way

@@ -6,9 +6,9 @@ from pydantic import Field
 
 from plimsoll.api.schema.conditions import Conditions
 from plimsoll.api.schema.fields import Timestamp
+from plimsoll.api.schema.label_selectors import LabelSelectorSpec
 from plimsoll.api.schema.resource import CustomResource, Definition, PrinterColumn, Resource
 from plimsoll.api.schema.rules import Rule
-from plimsoll.api.schema.selectors import LabelSelectorSpec
 from plimsoll.api.v1alpha1.schedules import Window
 
 ACTIVE = "Active"

@@ -159,8 +159,10 @@ def status_of(maintenance: NodeMaintenance, facts: MaintenanceFacts) -> NodeMain
     start = known.start_time if known is not None and is_same and known.start_time else facts.now
     expected = None
     if phase is MaintenancePhase.DRAINING:
-        is_news = known is None or known.drained != drained
-        expected = _expected_end(start, facts.now, drained, len(nodes)) if is_news else known.expected_end
+        is_kept = known is not None and known.drained == drained
+        expected = (
+            known.expected_end if known and is_kept else _expected_end(start, facts.now, drained, len(nodes))
+        )
     return NodeMaintenanceStatus(
         observed_generation=generation,
         phase=phase,
