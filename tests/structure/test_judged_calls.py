@@ -41,7 +41,6 @@ OTHERS: dict[str, set[str]] = {
     "engine/cache/template.py": {"self._scores"},
     "scheduling/extenders/consultation.py": {"nomination.search"},
     "engine/scheduler.py": {"cache"},
-    "framework/capabilities.py": {"plugin"},  # called by the queue, which judges
     "framework/descheduling/pod_indexes.py": {"lookup"},
     "inspection/changes/node_drain.py": {"ledger"},
     "inspection/explanations/placed_pod.py": {"builder.ledger"},
