@@ -1,4 +1,4 @@
-"""``plimsoll drain --wait``: what is told while nodes are emptied, and how each end is told."""
+"""``plimsoll drain --wait`` reports how far the nodes are, and each end."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def drained(kubeconfig: Path, *statuses: Obj | None, words: tuple[str, ...] = ("
     return say("drain", "a", "b", *words, "--kubeconfig", str(kubeconfig))
 
 
-def test_each_change_is_told_once_until_the_nodes_are_drained(kubeconfig: Path) -> None:
+def test_each_change_is_printed_once_until_the_nodes_are_drained(kubeconfig: Path) -> None:
     """A bar, what is left, and when it is expected to end."""
     said = drained(
         kubeconfig,
@@ -110,7 +110,7 @@ def test_another_end_is_an_error_that_says_why(kubeconfig: Path, ends: Obj | Non
 
 
 def test_the_time_is_limited_and_the_maintenance_goes_on(kubeconfig: Path) -> None:
-    """Whoever waits gives up; the operator does not."""
+    """The command gives up; the operator does not."""
     waiting = status("Draining", DONE, NEXT, message="1 of 2 nodes is drained")
 
     said = drained(kubeconfig, waiting, words=("--wait", "--timeout", "50ms"))
@@ -119,7 +119,7 @@ def test_the_time_is_limited_and_the_maintenance_goes_on(kubeconfig: Path) -> No
     assert "goes on, and is not drained after 0.05 s: 1 of 2 nodes is drained" in said.err
 
 
-def test_without_waiting_the_next_command_is_told(kubeconfig: Path) -> None:
+def test_without_waiting_the_next_command_is_printed(kubeconfig: Path) -> None:
     """As for other objects that take their time; a time limit without waiting is a mistake."""
     assert drained(kubeconfig, {}, words=()).out.splitlines()[-1].startswith("next: kubectl wait ")
     assert "--timeout needs --wait" in drained(kubeconfig, {}, words=("--timeout", "1h")).err

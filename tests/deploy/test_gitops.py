@@ -1,4 +1,4 @@
-"""contrib/gitops: what Argo CD and Flux say of our kinds, by executing their checks."""
+"""Executes the checks of contrib/gitops by which Argo CD and Flux judge our kinds."""
 
 from __future__ import annotations
 

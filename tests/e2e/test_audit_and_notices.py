@@ -1,4 +1,4 @@
-"""What an operator did, in a file of lines and at an address: also when it dies in between."""
+"""The operator exports its moves to a file and to an address, also when it dies in between."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.e2e]
 async def test_moves_are_in_the_file_and_at_the_address(
     tmp_path: Path, start_roadstead: StartRoadstead, start_operator: Callable[..., Operator]
 ) -> None:
-    """Two moves: two lines, whose records say so; a restart writes none again. A stop is told, too."""
+    """Two moves: two lines, whose records say so; a restart writes none again. A stop makes a notice, too."""
     events: list[dict[str, Any]] = []
 
     async def take(request: web.Request) -> web.Response:

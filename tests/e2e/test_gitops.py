@@ -1,4 +1,4 @@
-"""What a GitOps tool applies stays as it is: neither defaults nor the operator make a difference."""
+"""Objects that a GitOps tool applies stay as they are: neither defaults nor the operator change them."""
 
 from __future__ import annotations
 

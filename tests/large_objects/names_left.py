@@ -21,7 +21,7 @@ def names_left(roots: Iterable[Any], most: int = 3) -> dict[str, list[str]]:
     """The objects of which names are left, each with ways to some of the names.
 
     Args:
-        roots: Where to begin, beside the modules of the package.
+        roots: Where to begin, in addition to the modules of the package.
         most: Ways to show of an object.
     """
     above: dict[int, Any] = {}

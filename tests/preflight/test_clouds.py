@@ -1,4 +1,4 @@
-"""What plimsoll check says of a managed cloud, by the labels of its nodes."""
+"""``plimsoll check`` knows a managed cloud by the labels of its nodes, and says what is missing."""
 
 from __future__ import annotations
 

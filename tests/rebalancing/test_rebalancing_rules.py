@@ -79,7 +79,7 @@ ATTEMPTS: dict[str, tuple[list[RebalancingRule], bool]] = {
     ),
     "no spec": ([a_rule(None)], False),
     "a spec that is a list": ([a_rule(["never"])], False),
-    "a selector that nobody can read": (
+    "an unreadable selector": (
         [a_rule({"never": True, "podSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}})],
         False,
     ),
@@ -125,7 +125,7 @@ ATTEMPTS: dict[str, tuple[list[RebalancingRule], bool]] = {
         [a_rule({"never": True}, status={"conditions": [{"type": "Active", "status": "False"}]})],
         False,
     ),
-    "a status that nobody can read": ([a_rule({"maxMovesPerHour": 1}, status=["x"])], True),
+    "an unreadable status": ([a_rule({"maxMovesPerHour": 1}, status=["x"])], True),
 }
 
 
@@ -170,7 +170,7 @@ async def test_pods_move_only_in_windows(planner: str) -> None:
 
 @both_planners
 async def test_a_rule_that_comes_under_way_stops_the_move(planner: str) -> None:
-    """Planned, announced to nobody yet: the rule is asked again right before the eviction."""
+    """Planned, not announced yet: the rule is asked again right before the eviction."""
     scene = Scene()
     opened = scene.records.create
 

@@ -79,7 +79,7 @@ async def test_a_notice_is_a_cloud_event() -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "is_told"),
+    ("step", "makes_one"),
     [
         ("Predicted", False),
         ("Planned", False),
@@ -93,20 +93,20 @@ async def test_a_notice_is_a_cloud_event() -> None:
         ("Failed", True),
     ],
 )
-async def test_beginnings_ends_and_refusals_of_moves_are_told(step: str, is_told: bool) -> None:
-    """Predictions are not: a dry run tells of itself in counts."""
+async def test_beginnings_ends_and_refusals_of_moves_make_notices(step: str, makes_one: bool) -> None:
+    """Predictions are not: the notice of a dry run has counts."""
     receiver = Receiver()
 
     await told(receiver, lambda notices: notices.move_told("shop/r1", step, FACTS))
 
-    assert bool(receiver.events) is is_told
+    assert bool(receiver.events) is makes_one
 
 
 @pytest.mark.parametrize(
-    ("kind", "is_told"),
+    ("kind", "makes_one"),
     [("SchedulingPolicy", True), ("NodeMaintenance", True), ("Pod", False), ("Lease", False)],
 )
-async def test_events_of_policies_are_told(kind: str, is_told: bool) -> None:
+async def test_events_of_policies_make_notices(kind: str, makes_one: bool) -> None:
     """Stops, and runs in counts; events of pods are too many."""
     receiver = Receiver()
 
@@ -114,7 +114,9 @@ async def test_events_of_policies_are_told(kind: str, is_told: bool) -> None:
         receiver, lambda notices: notices.object_noted(kind, "tidy", "Stopped", "why", is_warning=True)
     )
 
-    assert [each["type"] for each in receiver.events] == ([f"dev.plimsoll.{kind.lower()}.stopped"] * is_told)
+    assert [each["type"] for each in receiver.events] == (
+        [f"dev.plimsoll.{kind.lower()}.stopped"] * makes_one
+    )
 
 
 async def test_the_rate_is_limited() -> None:
@@ -182,7 +184,7 @@ async def served() -> AsyncIterator[tuple[str, list[Any]]]:
 async def test_it_is_posted_in_structured_mode_with_the_token_of_the_moment(
     served: tuple[str, list[Any]], tmp_path: Path
 ) -> None:
-    """A rotated token is used at once; redirects are not followed, so the token stays where it belongs."""
+    """A rotated token is used for the next notice; redirects are not followed, so no other host gets it."""
     url, kept = served
     token = tmp_path / "token"
     token.write_text("first\n", encoding="ascii")

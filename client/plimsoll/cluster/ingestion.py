@@ -44,7 +44,7 @@ from plimsoll.model.autoscalers.recommended_requests import Autoscalers
 from plimsoll.model.autoscalers.vertical_pod_autoscaler import VerticalPodAutoscaler
 from plimsoll.model.kinds.limit_range import LimitRange, LimitRanges
 from plimsoll.model.kinds.node import unreadable_of
-from plimsoll.model.kinds.objects import SHELVES, ClusterObjects
+from plimsoll.model.kinds.objects import SHELVES
 from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.rebalancing_rule import RebalancingRule
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim

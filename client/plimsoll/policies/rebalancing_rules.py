@@ -46,7 +46,7 @@ class ReadRule(Struct, frozen=True):
     invalid: str = ""
 
     def is_open(self, now: datetime) -> bool:
-        """Whether a window is open, or there is none."""
+        """Whether a window is open; without windows, always."""
         return not self.windows or any(schedule.is_open(opens, lasts, now) for opens, lasts in self.windows)
 
     def opens(self, now: datetime) -> datetime | None:

@@ -82,8 +82,8 @@ def device_named(pool: Pool, name: str) -> PooledDevice | None:
     return next((each for each in pool.devices if each.device.name == name), None)
 
 
-def by_name(found: Found, claims: Sequence[WantedClaim]) -> KeptDevices:
-    """A solution by the names of its devices."""
+def named(found: Found, claims: Sequence[WantedClaim]) -> KeptDevices:
+    """A solution that holds the names of its devices."""
     given = []
     for wanted, devices in zip(claims, found.given, strict=True):
         places = {
@@ -102,7 +102,7 @@ class NodeAnswer(NamedTuple):
 
     Attributes:
         code: One of the codes.
-        found: The devices for the claims there, by name.
+        found: The names of the devices for the claims there.
         error: Why the search failed, without the name of the claim.
         pools: The pools that the node reaches.
         claim: Index of the claim whose name the error begins with; -1 for none.
@@ -368,7 +368,7 @@ class NodeAnswers:
         if found is None:
             is_invalid = any(pool.state is PoolState.INVALID for pool in pools)
             code = INVALID if is_invalid else NOT_FREE
-        kept = None if found is None else by_name(found, claims)
+        kept = None if found is None else named(found, claims)
         return NodeAnswer(code, kept, pools=keys, steps=search.steps.used)
 
     def _note(self, row: int, answer: NodeAnswer, points: int = 0) -> None:

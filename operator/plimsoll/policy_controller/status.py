@@ -185,7 +185,7 @@ class PolicyStatuses:
             said(DEGRADED, holds=False, why="AsExpected", text="nothing is missing")
 
     def _tell(self, known: KnownPolicy, before: Mapping[str, Any]) -> None:
-        """Tell of further conditions that have begun or ended; the others have events."""
+        """Report further conditions that have begun or ended; the others have events."""
         held = {each["type"]: each["status"] for each in before.get("conditions") or ()}
         for each in known.conditions:
             is_held = each.status == ConditionStatus.TRUE

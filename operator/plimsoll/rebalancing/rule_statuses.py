@@ -1,4 +1,4 @@
-"""Writes into the status of each RebalancingRule whether it is in force, and what it holds back.
+"""Writes the statuses of RebalancingRules: whether each is in force, and the number of pods it holds.
 
 It decides nothing: planners read the rules themselves (:mod:`plimsoll.policies.rebalancing_rules`).
 """

@@ -18,16 +18,16 @@ from plimsoll.timing.signal import Signal
 #: Notices that wait, at most.
 MOST_WAITING = 1_000
 
-#: Notices that are sent at once before the rate applies.
+#: Notices that are sent without a pause before the rate applies.
 BURST = 20
 
 #: Seconds before the second and third attempt.
 RETRIES_S = (2.0, 10.0)
 
-#: Phases of a move that are told: its beginning, and each end; predictions and proposals are told by policy.
+#: Phases of a move that make a notice: beginning and ends; predictions and proposals are counted.
 TOLD = frozenset({Phase.EVICTING, Phase.SURGING, *FINISHED} - {Phase.PREDICTED})
 
-#: Kinds whose events are told.
+#: Kinds whose events make a notice.
 KINDS = frozenset(("SchedulingPolicy", "NodeMaintenance"))
 
 Post = Callable[[Mapping[str, object]], Awaitable[str]]
@@ -50,7 +50,7 @@ class Notices(Observer):
         self._news = Signal()
 
     def move_told(self, decision: str, step: str, facts: Mapping[str, object]) -> None:
-        """Tell of a move that has begun or ended."""
+        """Send a notice of a move that has begun or ended."""
         if step in TOLD:
             self._tell(f"move.{step.lower()}", decision, {"phase": step, "record": decision, **facts})
 

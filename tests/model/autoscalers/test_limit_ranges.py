@@ -102,7 +102,7 @@ def test_what_a_new_pod_gets(said: str, limits: Any, requests: Document, limited
     assert (dict(app.resources.requests), dict(app.resources.limits)) == (requests, limited)
 
 
-def test_the_first_default_by_name_counts() -> None:
+def test_the_default_of_the_first_name_counts() -> None:
     """The API server takes that of the LimitRange that it applies first."""
     both = objects(container(defaultRequest={"cpu": "2"}), name="b")
     document = {"metadata": {"name": "a", "namespace": "shop"}}

@@ -104,13 +104,13 @@ def empties_nodes(strategy: object) -> bool:
 
 @runtime_checkable
 class Ordered(Protocol, metaclass=Structural):
-    """A strategy that does what a person has asked for by name, such as to empty a node."""
+    """A strategy that does what a person has ordered, such as to empty a node."""
 
     is_ordered: ClassVar[bool]
 
 
 def is_ordered(strategy: Strategy) -> bool:
-    """Whether a person has asked for the strategy's moves by name."""
+    """Whether a person has ordered the strategy's moves."""
     return isinstance(strategy, Ordered) and strategy.is_ordered
 
 

@@ -1,4 +1,4 @@
-"""RebalancingRule: what the owner of a namespace forbids to be done to her pods, as it is watched."""
+"""RebalancingRule, as it is watched: limits that the owner of a namespace sets to moves of her pods."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ class RebalancingRule(ApiObject, frozen=True, kw_only=True, rename="camel", gc=F
     """A rule of one namespace.
 
     Attributes:
-        spec: The spec as it was written, of whatever type: its reader judges it, so that a rule nobody can
-            read holds pods instead of being skipped.
+        spec: The spec as it was written, of whatever type: its reader judges it, so that an
+            unreadable rule holds pods instead of being skipped.
         status: The status as it was written last; no decision reads it.
     """
 

@@ -85,7 +85,7 @@ class StrategyTraits(Struct, frozen=True):
         serving_pending: Those that make room for pending pods.
         balancing: Those that run in the Balance phase.
         by_use: Those that move pods because of the use of nodes; pods of others leave a place that is wrong.
-        ordered: Those whose moves a person has asked for by name.
+        ordered: Those whose moves a person has ordered.
     """
 
     asking_gain: Mapping[str, AsksForGain]

@@ -64,7 +64,7 @@ class EvictionRecordStore:
 
     Attributes:
         changed: Notified when a record is added, changes its phase, or is deleted.
-        removed: Called with each record that was deleted, by whomever.
+        removed: Called with each record that was deleted, also by another client.
         touched: The policies of such records, in order; the reader removes them.
     """
 
@@ -419,7 +419,7 @@ class EvictionRecordStore:
 
 
 def _unheard(record: Record) -> None:
-    """What hears of deleted records when no one else does."""
+    """Ignores deleted records."""
 
 
 def _no_later(status: EvictionStatus, latest: float) -> EvictionStatus:
