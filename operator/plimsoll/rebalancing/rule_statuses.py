@@ -1,4 +1,4 @@
-"""Writes the statuses of RebalancingRules: whether each is in force, and the number of pods it holds.
+"""Writes the statuses of RebalancingRules: condition Active, and the number of pods that a rule holds.
 
 It decides nothing: planners read the rules themselves (:mod:`plimsoll.policies.rebalancing_rules`).
 """
