@@ -10,7 +10,6 @@ from plimsoll.cli.views.history import history_view
 from plimsoll.inspection.history.answer import History
 from plimsoll.inspection.history.digest import percentile
 from plimsoll.inspection.history.history import history_of
-from plimsoll.inspection.history.moves import recorded_move
 from plimsoll.inspection.history.selection import RecordSelection
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.records.record import Record
@@ -69,10 +68,6 @@ def a_record(  # noqa: PLR0913 - a test names only what it is about
 
 def history(*records: Record, again: float = 3600.0, **selection: Any) -> History:
     return history_of(records, RecordSelection(NOW.timestamp(), **selection), "test", again)
-
-
-def test_the_seconds_of_a_move_are_said_to_a_tenth() -> None:
-    assert recorded_move(a_record("a", took=12.34)).seconds == 12.3
 
 
 def test_the_digest_counts_outcomes_and_times_what_settled() -> None:
