@@ -57,6 +57,11 @@ def error(said: Said) -> str:
     return said.err.removeprefix("error: ").rstrip("\n")
 
 
+def test_a_kind_that_does_not_exist_is_named_as_it_was_given() -> None:
+    """With the name after the slash."""
+    assert "'nope/web'" in say("explain", "nope/web").err
+
+
 @every_command
 def test_a_kubeconfig_that_is_missing_is_named(words: tuple[str, ...], tmp_path: Path) -> None:
     said = error(say(*words, "--kubeconfig", str(tmp_path / "config")))

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from planning.builders import Named, a_rebalancing
 from planning.rounds import NOW, PLACE, SAFE, UNLIMITED, a_policy, a_profile, live
+from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.framework.descheduling.measurements import Measurements, Planner
 from plimsoll.framework.descheduling.proposals import Bundle, Candidate, Refusal
 from plimsoll.framework.descheduling.strategy import StrategyKind
@@ -19,6 +20,7 @@ from plimsoll.planning.planners import make_plan
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.planning.proven.planner import revalidate
 from plimsoll.planning.scope import PolicyScope
+from plimsoll.rebalancing.records.drafts import first_message
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 AROUND = PlanningContext(now=NOW)
@@ -295,6 +297,7 @@ def test_a_pod_that_failed_is_no_move_to_another_node() -> None:
     (move,) = plan(policy, cluster, PlanningContext(now=NOW, unplaced=[failed])).moves
 
     assert (move.target, move.renews) == ("", True)
+    assert first_message(move, Mode.ENFORCE) == "the pod has ended and needs no new place"
 
 
 @pytest.mark.parametrize("renews", [False, True])
