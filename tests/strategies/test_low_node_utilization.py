@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.framework.descheduling.measurements import Measurements, Sample
-from plimsoll.framework.descheduling.proposals import Candidate, Verdict
+from plimsoll.framework.descheduling.proposals import Verdict
 from plimsoll.framework.errors import PluginError
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
@@ -73,7 +73,7 @@ def test_the_reason_names_what_is_over_used_and_nothing_else() -> None:
     """With the use and the target."""
     said = set()
 
-    def judge(candidate: Candidate) -> Verdict:
+    def judge(candidate: Any) -> Verdict:
         said.add(candidate.reason)
         return Verdict.REFUSED
 
