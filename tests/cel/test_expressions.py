@@ -60,6 +60,8 @@ TRUE = [
     f'{HAS}.memory.isGreaterThan(quantity("79.9Gi")) && !{HAS}.memory.isLessThan(quantity("1"))',
     f"{HAS}.cores.isInteger() && {HAS}.cores.asInteger() == 7424",
     f"!{HAS}.slice.isInteger() && {HAS}.slice.asApproximateFloat() == 2.5",
+    'duration("1h") + duration("30m") == duration("90m")',
+    'duration("1h") - duration("30m") == duration("30m")',
     'quantity("9223372036854775807").isInteger() && quantity("-9223372036854775808").isInteger()',
     f'{HAS}.memory.add(quantity("1Gi")).sub(quantity("81Gi")) == quantity("0")',
     f"{HAS}.cores.add(1).sub(25).asInteger() == 7400",

@@ -1,4 +1,4 @@
-"""What an update of a pod is to the plugins: each change has its bit."""
+"""Updates of pods as the plugins hear of them: each change has its bit."""
 
 from typing import Any
 

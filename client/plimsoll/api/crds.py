@@ -71,8 +71,6 @@ def structural(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Sch
             case "patternProperties":
                 (item,) = value.values()
                 result["additionalProperties"] = structural(item, definitions)
-            case "const":
-                result["enum"] = [value]
             case _ if key in _ORDER:
                 result[key] = value
             case _ if key not in _DROPPED:
