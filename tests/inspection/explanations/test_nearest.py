@@ -94,9 +94,10 @@ def test_room_that_is_nominated_is_missing() -> None:
     scheduler = ProfileScheduler(PROFILE, cluster)
     scheduler.nominator.add(cluster.templates.info(a_pod("first", cpu="3", priority=9)), "held")
 
-    misses = nearest_misses(Examination(scheduler, cluster.templates.info(a_pod(cpu="2"))))
+    examination = Examination(scheduler, cluster.templates.info(a_pod(cpu="2")))
 
-    assert misses[0].text == "held lacks 1 cpu"
+    assert nearest_misses(examination)[0].text == "held lacks 1 cpu"
+    assert examination.by_plugin() == {"NodeResourcesFit": {"Insufficient cpu": 1}}
 
 
 def test_a_pod_that_its_own_wishes_contradict_needs_other_wishes() -> None:
