@@ -156,6 +156,23 @@ def test_without_known_lines_none_is_given() -> None:
     assert (document.kind, document.line(("kind",))) == ("X", 0)
 
 
+def test_each_plugin_of_a_profile_is_carried_to_a_place_of_its_own() -> None:
+    """One that is dropped takes no place."""
+    names = "".join(
+        f"  - name: {each}\n" for each in ("NodeResourcesFit", "Strange", "NodeAffinity", "NodePorts")
+    )
+    text = f"{SCHEDULER}profiles:\n- pluginConfig:\n{names}"
+
+    found = convert_documents(read_documents("f", text.encode()), CHECKS, PLUGINS, keep_behaviour=False)
+
+    targets = [each.target for each in found.report if each.target and "pluginConfig[" in each.target]
+    assert [each.partition(".pluginConfig")[2][:8] for each in targets] == [
+        "[0].name",
+        "[1].name",
+        "[2].name",
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [("1:30", "1:30"), ("2024-01-01", "2024-01-01"), ("yes", True), ("~", None), ("0x10", 16), ('"5"', "5")],
