@@ -40,7 +40,7 @@ def filled(schema: dict[str, Any], value: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def files() -> dict[str, str]:
-    """The files as the models say them now; made anew in each run."""
+    """The files as the models say them now; made once in each run."""
     return crds.crd_files()
 
 

@@ -154,7 +154,7 @@ def test_namespaces_have_the_share_of_the_cluster_that_their_placed_pods_request
 
 
 def test_deployments_are_known_by_uid_and_kinds_only_if_the_snapshot_has_them() -> None:
-    """Of a kind that was not read nothing is known, not even that there is none."""
+    """Whether there are any of a kind that was not read is not known."""
     deployment = {"kind": "Deployment", "metadata": {"name": "web", "namespace": "shop", "uid": "u"}}
     objects = ClusterState.of(content_of([a_node_document("a"), deployment])).objects
 

@@ -434,7 +434,7 @@ async def test_extended_resources_get_a_claim_of_their_own() -> None:
     wanted = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
     scene.wants(claim="", containers=[{"name": "c", "resources": wanted}])
     told: list[str] = []
-    scene.observer.claim_created = told.append  # type: ignore[method-assign] # notes what it is told
+    scene.observer.claim_created = told.append  # type: ignore[method-assign] # notes what it receives
     async with scene:
         await scene.later()
 
