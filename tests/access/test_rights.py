@@ -166,7 +166,10 @@ def narrow(policy: SchedulingPolicy, *namespaces: str) -> SchedulingPolicy:
         pytest.param({"mode": "Enforce"}, {*RECORD, EVICT}, set(), id="enforce"),
         pytest.param({"surge": True}, {*RECORD, EVICT}, {SURGE}, id="surge"),
         pytest.param(
-            {"strategies": [{"name": "ConsolidateNodes"}]}, {*RECORD, EVICT}, {*TAINT}, id="closing nodes"
+            {"strategies": [{"name": "RemoveFailedPods"}, {"name": "ConsolidateNodes"}]},
+            {*RECORD, EVICT},
+            {*TAINT},
+            id="closing nodes",
         ),
     ],
 )

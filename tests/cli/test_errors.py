@@ -57,6 +57,11 @@ def error(said: Said) -> str:
     return said.err.removeprefix("error: ").rstrip("\n")
 
 
+def test_a_kind_that_does_not_exist_is_named_as_it_was_given() -> None:
+    """With the name after the slash."""
+    assert "'nope/web'" in say("explain", "nope/web").err
+
+
 @every_command
 def test_a_kubeconfig_that_is_missing_is_named(words: tuple[str, ...], tmp_path: Path) -> None:
     said = error(say(*words, "--kubeconfig", str(tmp_path / "config")))
@@ -66,13 +71,14 @@ def test_a_kubeconfig_that_is_missing_is_named(words: tuple[str, ...], tmp_path:
 def test_kubeconfigs_that_say_nothing_are_named_with_what_to_do(tmp_path: Path) -> None:
     """As an argument and in the environment: nothing in it, a folder, no context, and none chosen."""
     cluster = "apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: 'http://127.0.0.1:9'}}]\n"
-    files = {"empty": "", "none": f"{cluster}contexts: []\n"}
+    files = {"empty": "", "half": cluster, "none": f"{cluster}contexts: []\n"}
     files["unchosen"] = f"{cluster}contexts: [{{name: a, context: {{cluster: a}}}}]\n"
     for name, content in files.items():
         (tmp_path / name).write_text(content)
     said = {
         "/dev/null": "it is empty",
         str(tmp_path / "empty"): "it is empty",
+        str(tmp_path / "half"): "this is not a kubeconfig: it has no lists of clusters and contexts",
         str(tmp_path): "it is a folder; name a file in it",
         str(tmp_path / "none"): "it has no context; add one with kubectl config set-context",
         str(tmp_path / "unchosen"): "it has no current-context; choose one with --context: a",

@@ -17,7 +17,7 @@ from plimsoll.cli.colours import tone_of
 from plimsoll.cli.output import View, print_answer
 from plimsoll.cli.tables import Column, Table
 from plimsoll.commands.options import Options
-from plimsoll.commands.repeated_answers import watch
+from plimsoll.commands.repeated_answers import PERIOD_S, watch
 from plimsoll.inspection.history.answer import PastMoveOutcome
 from plimsoll.load.states import LoadState
 
@@ -143,7 +143,9 @@ def test_a_watched_answer_is_shown_when_it_changes(capsys: pytest.CaptureFixture
         print(text)  # noqa: T201 - what a command does
         raise Exit(2)
 
+    rests: list[float] = []
     with pytest.raises(KeyboardInterrupt):
-        watch(answer, lambda _: None)
+        watch(answer, rests.append)
 
     assert capsys.readouterr().out == "a\n\nb\n"
+    assert min(rests) >= PERIOD_S

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inspection.explanations.test_pod import balancing, drifted, node
 from plimsoll.answers.operator_memory import RoomMemory
 from plimsoll.cli import progress
 from plimsoll.cli.manifests import _check_shape
 from plimsoll.cli.reports import _table
 from plimsoll.cli.tables import Column, Table
-from plimsoll.cli.views.explain_node import _plans
+from plimsoll.cli.views.explain_node import _plans, node_view
 from plimsoll.cli.views.explain_pod import room_lines
 from plimsoll.commands.errors import sentence
 from plimsoll.inspection.explanations.node import NodePolicyView
@@ -124,3 +125,10 @@ def test_aliases_cost_what_they_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="aliases repeat more"):
         _check_shape("a: &a xxxxx\nb: [*a, *a, *a]\n")
     _check_shape("b: [" + ", ".join(["*unknown"] * 20) + "]\n")
+
+
+def test_prose_about_a_node_folds_and_numbers_do_not() -> None:
+    """The tables of its use, of policies and of pods."""
+    view = node_view(node(*drifted(), balancing("Proven")))
+
+    assert [each.folds for each in view if isinstance(each, Table)] == [False, True, True]

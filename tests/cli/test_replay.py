@@ -13,7 +13,9 @@ from msgspec.structs import replace
 from cli.commands import say
 from cli.golden_files import check
 from inspection.contents import a_node_document, a_pod_document, a_policy_document, content_of
+from plimsoll.simulation.owners import replacement
 from plimsoll.snapshots import file as files
+from plimsoll.testing.builders import a_pod, the_info
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli" / "replay.md"
 
@@ -83,3 +85,23 @@ def test_pods_that_never_have_a_place_have_no_wait() -> None:
 
     assert re.search(r"^pending at the end +1$", said, re.MULTILINE)
     assert re.search(r"^wait until placed, max +<none>$", said, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("owner", "phase", "name"),
+    [
+        ("ReplicaSet/web", "Running", "web-r7"),
+        ("StatefulSet/db", "Running", "p"),
+        ("DaemonSet/agent", "Running", None),
+        ("Node/n1", "Running", None),
+        ("", "Running", None),
+        ("Job/batch", "Succeeded", None),
+    ],
+)
+def test_only_owners_that_replace_a_pod_elsewhere_make_another(
+    owner: str, phase: str, name: str | None
+) -> None:
+    """A DaemonSet's pod belongs to its node, and one that has ended is not missed."""
+    found = replacement(the_info(a_pod("p", node="n1", owner=owner, status={"phase": phase})), 7, 0.0)
+
+    assert (None if found is None else found.name) == name

@@ -51,6 +51,16 @@ def test_columns_fold_where_the_last_one_does_not_suffice() -> None:
     assert len(list(table.lines(width=34, wide=True))) == 2
 
 
+def test_prose_and_then_names_fold_on_a_terminal_that_is_narrower_still() -> None:
+    """Only where all columns were asked for does prose keep its line."""
+    table = Table(
+        ("POD", "REASON"), [("shop/web-frontend-7d9f-x2x", "it is above the threshold")], folds=True
+    )
+
+    assert max(map(len, table.lines(width=40))) <= 40
+    assert len(list(table.lines(width=40, wide=True))) == 2
+
+
 def test_wide_characters_take_two_columns() -> None:
     assert list(Table(("A", "B"), [("日本", "x"), ("a", "y")]).lines()) == [
         "A      B",

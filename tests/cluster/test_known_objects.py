@@ -20,6 +20,7 @@ class Knowing(RuleBasedStateMachine):
         self.known = KnownObjects()
         self.expected: dict[tuple[str, str], Any] = {}
         self.shown: set[tuple[str, str]] = set()
+        self.is_listing = False
 
     @rule(name=NAMES)
     def put(self, name: tuple[str, str]) -> None:
@@ -40,12 +41,13 @@ class Knowing(RuleBasedStateMachine):
     def begin(self) -> None:
         """A list begins; the one before may have broken off."""
         self.known.begin_list()
-        self.shown = set()
+        self.shown, self.is_listing = set(), True
 
     @rule()
     def end(self) -> None:
         """The list is complete."""
         gone = {(each.namespace, each.name): each for each in self.known.end_list()}
+        self.is_listing = False
 
         assert gone == {name: pod for name, pod in self.expected.items() if name not in self.shown}
         self.expected = {name: pod for name, pod in self.expected.items() if name in self.shown}
@@ -53,6 +55,7 @@ class Knowing(RuleBasedStateMachine):
     @invariant()
     def knows_the_same(self) -> None:
         """All of them, in their latest state."""
+        assert self.known.is_listing == self.is_listing
         assert len(self.known) == len(self.expected)
         assert all(self.known.find(*name) is pod for name, pod in self.expected.items())
 

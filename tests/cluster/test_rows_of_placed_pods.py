@@ -131,8 +131,11 @@ async def rebalancing(batches: list[list[Any]]) -> Any:
 ROW = [a_pod(f"p{number}", node="n0") for number in range(FEWEST)]
 #: The last of them is a member of a gang.
 WITH_A_MEMBER = [*ROW[1:], a_pod("p0", node="n0", labels={GROUP_LABEL: "gang"})]
+#: Pods that have ended on one node.
+ENDED_ROW = [a_pod(f"p{number}", node="n0", status=ENDED[number % 2]) for number in range(FEWEST)]
 
 
+@example([[NodeAdded(a_node("n0"))], [PodAdded(each) for each in ENDED_ROW]])
 @example([[PodAdded(each) for each in WITH_A_MEMBER]])
 @example([[PodAdded(a_pod("p3", schedulerName="s"))], [PodAdded(each) for each in ROW]])
 @settings(max_examples=30)

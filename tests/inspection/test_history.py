@@ -12,7 +12,8 @@ from plimsoll.inspection.history.digest import percentile
 from plimsoll.inspection.history.history import history_of
 from plimsoll.inspection.history.selection import RecordSelection
 from plimsoll.model.selector_text import parse_selector
-from plimsoll.records.record import Record
+from plimsoll.records.history import memory_of
+from plimsoll.records.record import Record, recorded_workload
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -68,6 +69,21 @@ def a_record(  # noqa: PLR0913 - a test names only what it is about
 
 def history(*records: Record, again: float = 3600.0, **selection: Any) -> History:
     return history_of(records, RecordSelection(NOW.timestamp(), **selection), "test", again)
+
+
+@pytest.mark.parametrize(("granted_min", "is_held"), [(40, True), (20, False)])
+@pytest.mark.parametrize(("phase", "reason"), [("Failed", "EvictionRefused"), ("Returned", "")])
+def test_what_was_refused_before_a_right_was_granted_holds_nothing_back(
+    phase: str, reason: str, granted_min: int, is_held: bool
+) -> None:
+    """A move that came back holds its workload back whenever that was."""
+    record = a_record("a", phase=phase, reason=reason)
+    granted = NOW - timedelta(minutes=granted_min)
+
+    memory = memory_of([record], (NOW - timedelta(minutes=28)).timestamp(), granted.timestamp())
+
+    held = memory.held_back(recorded_workload(record.spec), "RemoveDuplicates")
+    assert (held is not None) is (is_held or phase == "Returned")
 
 
 def test_the_digest_counts_outcomes_and_times_what_settled() -> None:

@@ -5,6 +5,8 @@ import pytest
 from inspection.contents import a_node_document, a_pod_document, a_policy_document, content_of
 from plimsoll.inspection.namespace_shares import namespace_shares
 from plimsoll.inspection.state import ClusterState
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.watched_object import WatchedObjects
 from plimsoll.planning.moves import workload_of
 from plimsoll.planning.planners import make_plan
 
@@ -149,3 +151,12 @@ def test_namespaces_have_the_share_of_the_cluster_that_their_placed_pods_request
         assert each.percent[resource] == (round(sum(placed) / 80, 1) if resource == "cpu" else 0.0)
     said = "namespace blue requests most cpu: 37.5 % of all 8; all together 56.2 %"
     assert found.summary == (said if resource == "cpu" else f"no namespace requests {resource}")
+
+
+def test_deployments_are_known_by_uid_and_kinds_only_if_the_snapshot_has_them() -> None:
+    """Whether there are any of a kind that was not read is not known."""
+    deployment = {"kind": "Deployment", "metadata": {"name": "web", "namespace": "shop", "uid": "u"}}
+    objects = ClusterState.of(content_of([a_node_document("a"), deployment])).objects
+
+    assert {uid: each.metadata.name for uid, each in objects.deployments.items()} == {"u": "web"}
+    assert objects.cache.cluster.objects.ledger(WatchedObjects).listed == {Node}

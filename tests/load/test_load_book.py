@@ -302,6 +302,26 @@ def test_the_history_of_a_workload_says_what_its_next_pod_uses() -> None:
     assert without.book.prior(old.template).basis is Basis.REQUEST
 
 
+@pytest.mark.parametrize("full", [0, 1])
+def test_a_saturated_node_hides_what_its_pods_want(full: int) -> None:
+    """Above nine tenths of its cpu a pod is expected to use what its workload seldom exceeds."""
+    cluster = Cluster()
+    for number in range(2):
+        cluster.set_node(a_node(NODES[number], cpu="8", memory="16Gi"))
+        cluster.place(cluster.templates.info(pod_of(PODS[number], OWNERS[number])), NODES[number])
+    keeper = LoadKeeper(cluster)
+    uses = [4_000 * MILLI, 4_000 * MILLI]
+    uses[full] = 7_900 * MILLI
+    for minute in range(40):
+        cpu = (1_000 + (minute % 10 == 0) * 1_000) * MILLI
+        nodes = {NODES[number]: (uses[number], 2**30) for number in range(2)}
+        observed(keeper, 60.0 * minute, {PODS[number]: (cpu, 300 * MIB) for number in range(2)}, nodes)
+
+    expected = [keeper.book.of(cluster.pods[pod_of(PODS[n], OWNERS[n]).uid]).cpu for n in range(2)]
+    assert expected[full] == pytest.approx(2_000 * MILLI, rel=0.05)
+    assert expected[1 - full] == pytest.approx(1_100 * MILLI, rel=0.1)
+
+
 def test_a_name_that_is_used_again_starts_afresh() -> None:
     """A reading of the pod that had the name before, which comes late, is not the new one's."""
     cluster = Cluster()

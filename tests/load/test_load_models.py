@@ -109,3 +109,4 @@ def test_a_resource_that_a_node_lacks_changes_by_no_share() -> None:
         found = change_of(cluster, cluster.index(LoadBook), pod, target)
         assert found is not None
         assert found.resources.keys() == known
+        assert change_of(cluster, cluster.index(LoadBook), pod, source) is None

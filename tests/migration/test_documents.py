@@ -132,6 +132,47 @@ def test_a_list_gives_its_items() -> None:
     assert [(each.kind, each.line(("kind",))) for each in documents] == [("X", 3), ("Y", 6)]
 
 
+def test_a_text_in_a_list_has_the_lines_of_the_file() -> None:
+    """A text in a block has a line for each of its own."""
+    item = "- kind: ConfigMap\n  data:\n    a.yaml: "
+    text = f"kind: List\nitems:\n{item}|\n      kind: X\n      a: 1\n{item}'{{kind: Y, a: 1}}'\n"
+
+    documents = read_documents("f", text.encode())
+
+    assert [(each.kind, each.line(("a",))) for each in documents] == [("X", 7), ("Y", 10)]
+
+
+def test_the_data_of_other_kinds_holds_no_documents() -> None:
+    """What a Secret carries is not read."""
+    documents = read_documents("f", b"kind: Secret\ndata:\n  a.yaml: 'kind: X'\n")
+
+    assert [each.kind for each in documents] == ["Secret"]
+
+
+def test_without_known_lines_none_is_given() -> None:
+    """JSON is read without them."""
+    (document,) = read_documents("f", b'{"kind": "ConfigMap", "data": {"a.yaml": "kind: X\\n"}}')
+
+    assert (document.kind, document.line(("kind",))) == ("X", 0)
+
+
+def test_each_plugin_of_a_profile_is_carried_to_a_place_of_its_own() -> None:
+    """One that is dropped takes no place."""
+    names = "".join(
+        f"  - name: {each}\n" for each in ("NodeResourcesFit", "Strange", "NodeAffinity", "NodePorts")
+    )
+    text = f"{SCHEDULER}profiles:\n- pluginConfig:\n{names}"
+
+    found = convert_documents(read_documents("f", text.encode()), CHECKS, PLUGINS, keep_behaviour=False)
+
+    targets = [each.target for each in found.report if each.target and "pluginConfig[" in each.target]
+    assert [each.partition(".pluginConfig")[2][:8] for each in targets] == [
+        "[0].name",
+        "[1].name",
+        "[2].name",
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [("1:30", "1:30"), ("2024-01-01", "2024-01-01"), ("yes", True), ("~", None), ("0x10", 16), ('"5"', "5")],

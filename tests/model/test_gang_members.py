@@ -70,11 +70,12 @@ def test_groups_that_share_a_member_need_one_another() -> None:
     both = a_member("d", labels={JOBSET: "j"})
     other = a_pod("e", node="n", labels={JOBSET: "j"})
     cluster = a_gang(*three(), both, other, least=1)
-    unit = units(cluster).of(cluster.pods["uid-default-e"])
+    for name in "ae":
+        unit = units(cluster).of(cluster.pods[f"uid-default-{name}"])
 
-    assert unit is not None
-    assert len(unit.members) == 5
-    assert unit.spare == 0
+        assert unit is not None
+        assert len(unit.members) == 5
+        assert unit.spare == 0
 
 
 def test_a_member_about_to_be_deleted_is_spare_no_more() -> None:

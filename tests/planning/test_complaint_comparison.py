@@ -8,18 +8,22 @@ from msgspec.structs import replace
 
 from planning.builders import Named, a_rebalancing
 from planning.rounds import NOW, PLACE, SAFE, UNLIMITED, a_policy, a_profile, live
+from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.framework.descheduling.measurements import Measurements, Planner
 from plimsoll.framework.descheduling.proposals import Bundle, Candidate, Refusal
 from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.planning.complaint_comparison import ComplaintComparison, ProposedMove
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.planning.proven.planner import revalidate
 from plimsoll.planning.scope import PolicyScope
+from plimsoll.rebalancing.records.drafts import first_message
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from strategies.builders import a_context
 
 AROUND = PlanningContext(now=NOW)
 TAINTS: Any = ("RemovePodsViolatingNodeTaints", {})
@@ -295,6 +299,7 @@ def test_a_pod_that_failed_is_no_move_to_another_node() -> None:
     (move,) = plan(policy, cluster, PlanningContext(now=NOW, unplaced=[failed])).moves
 
     assert (move.target, move.renews) == ("", True)
+    assert first_message(move, Mode.ENFORCE) == "the pod has ended and needs no new place"
 
 
 @pytest.mark.parametrize("renews", [False, True])
@@ -688,6 +693,34 @@ def test_no_pod_is_sent_for_balance_to_a_node_that_another_strategy_empties() ->
     assert made.moves == ()
     assert why_not == "ConsolidateNodes would move it on: it empties node small for its little use"
     assert len(made_by(a_hot_and_a_small_node(), LOW).moves) == 3
+
+
+@pytest.mark.parametrize(("emptied", "named"), [("x", "x"), ("y", "y"), ("xy", "x"), ("", None)])
+def test_of_several_targets_the_first_that_another_strategy_empties_is_named(
+    emptied: str, named: str | None
+) -> None:
+    """The others of a bundle may be fine."""
+
+    class Empties(Named):
+        name: ClassVar = "Empties"
+
+        def complaints(self, context: Any, near: Any = None) -> dict[str, float]:
+            return {}
+
+        def to_be_emptied(self, context: Any, near: Any) -> frozenset[str]:
+            return frozenset(emptied)
+
+    cluster = a_cluster([a_node(name) for name in ("hot", "x", "y")], load("hot", 2))
+    context = a_context(cluster.nodes, [each.pod for each in cluster.pods.values()])
+    pods = context.pods("hot")
+    moves = [ProposedMove(pod, "hot", target) for pod, target in zip(pods, "yx", strict=True)]
+
+    strategies: list[Any] = [Empties()]
+
+    refusal = ComplaintComparison(context.cluster, context, strategies).refusal("Named", moves, mends=False)
+
+    sentence = f"Empties would move it on: it empties node {named} for its little use"
+    assert (None if refusal is None else refusal.message) == (None if named is None else sentence)
 
 
 def test_a_node_with_a_pod_that_stays_is_not_emptied_and_may_be_filled() -> None:

@@ -165,6 +165,40 @@ def test_a_pod_goes_where_its_claim_gets_a_device() -> None:
     )
 
 
+def allocated(name: str, node: str, **result: object) -> ResourceClaim:
+    """A claim whose device can be used from one node only, allocated at the beginning of 2026."""
+    device = {"request": "r", "driver": "gpu.example.com", "pool": "elsewhere", "device": "d9", **result}
+    names = {"key": "metadata.name", "operator": "In", "values": [node]}
+    allocation = {
+        "devices": {"results": [device]},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [names]}]},
+        "allocationTimestamp": "2026-01-01T00:00:00Z",
+    }
+    return a_claim(name, status={"allocation": allocation})
+
+
+@pytest.mark.parametrize("claims", [("mine", "other"), ("other", "mine")])
+@pytest.mark.parametrize(("node", "chosen"), [("gpu", "gpu"), ("plain", "")])
+def test_a_claim_that_waits_for_a_device_hides_none_that_has_one(
+    claims: tuple[str, ...], node: str, chosen: str
+) -> None:
+    """Both must be usable from the node, in whatever order the pod names them."""
+    scheduler = a_scheduler(a_claim("mine"), allocated("other", node))
+    pod = a_pod(resourceClaims=[{"name": name, "resourceClaimName": name} for name in claims])
+
+    assert schedule(scheduler, scheduler.cluster.templates.info(pod)).node == chosen
+
+
+@pytest.mark.parametrize(("late_s", "chosen"), [(-1, "gpu"), (1, "")])
+def test_a_device_that_is_not_prepared_in_time_is_not_waited_for(late_s: float, chosen: str) -> None:
+    """The plugin's bindingTimeout counts from the allocation."""
+    scheduler = a_scheduler(allocated("mine", "gpu", bindingConditions=["Attached"]))
+    timeout_s = DynamicResourcesArgs().binding_timeout_s
+    scheduler.cluster.objects.ledger(DeviceBook).now = 1_767_225_600.0 + timeout_s + late_s
+
+    assert decided(scheduler).node == chosen
+
+
 def test_pods_of_one_template_and_one_claim_see_the_devices_as_they_are() -> None:
     """Nothing is kept from one attempt to the next that a change of devices has made untrue."""
     scheduler = a_scheduler(a_claim())

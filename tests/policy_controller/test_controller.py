@@ -262,6 +262,25 @@ async def test_a_policy_whose_deletion_the_watch_missed_stops_deciding() -> None
     assert set(scene.served) == {"other"}
 
 
+async def test_a_policy_that_goes_while_policies_are_listed_stays_away() -> None:
+    """The list is older than the deletion."""
+    scene = Scene()
+    await scene.policies.set(a_policy("gone"))
+    scene.exists = [a_policy("gone", generation=2)]
+    plain = scene.list
+
+    async def late() -> Any:
+        found = await plain()
+        await scene.policies.remove("gone")
+        return found
+
+    scene.list = late  # type: ignore[method-assign] # deletes meanwhile
+    async with scene.reconciling():
+        await scene.clock.advance(EVERY_S)
+
+    assert scene.served == {}
+
+
 async def test_once_compared_all_policies_are_known() -> None:
     """Proposals of others are called off then, and not before."""
     scene = Scene()

@@ -1,10 +1,12 @@
 """Judging the leader by Deployments and Leases."""
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from plimsoll.check.checks import _leads
 from plimsoll.check.installations import installations
 from plimsoll.check.leaders import judged_leases
 from plimsoll.ports.leases import Lease
@@ -90,6 +92,20 @@ def test_two_that_lead() -> None:
 
     assert (subject, level) == ("leases", Level.ERROR)
     assert message.startswith("2 Plimsolls lead at the same time (plimsoll/plimsoll, x/other)")
+
+
+@pytest.mark.parametrize("renewed", [(True, True), (True, False), (False, True), (False, False)])
+def test_one_renewed_lease_of_several_is_a_leader(renewed: tuple[bool, ...]) -> None:
+    """The lease of an installation that was left behind says nothing about the other."""
+    others = ["--leader-elect-resource-name=other", "--leader-elect-resource-namespace", "x"]
+    workloads = [workload("Deployment", each) for each in (deployment(), deployment("second", *others))]
+    leases = {
+        key: held(ago=2.0 if is_renewed else 1e5)
+        for key, is_renewed in zip((OURS, ("x", "other")), renewed, strict=True)
+    }
+    survey: Any = SimpleNamespace(leases=leases, installed=installations(workloads), now=NOW)
+
+    assert _leads(survey) is any(renewed)
 
 
 def test_an_operator_outside_of_the_cluster() -> None:

@@ -117,6 +117,19 @@ async def test_a_victim_that_could_not_be_removed_means_trying_again(verdict: Wr
     assert stage.observer.failures == ([] if verdict is WriteOutcome.FENCED else told)
 
 
+async def test_the_last_victim_stays_when_one_of_the_others_could_not_be_removed() -> None:
+    """However many of them could be."""
+    stage = Stage()
+
+    async def broken(victim: Pod) -> None:
+        if victim.name == "a":
+            raise ValueError("as asked")
+
+    stage.preemptor.before = broken
+    assert not await stage.make_room("a", "b", "c")
+    assert stage.preemptor.victims == ["b"]
+
+
 async def test_a_preemptor_that_breaks_means_trying_again() -> None:
     """Whatever it raised."""
     stage = Stage()

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from plimsoll.framework.descheduling.measurements import Measurements, Sample
+from plimsoll.framework.descheduling.proposals import Verdict
 from plimsoll.framework.errors import PluginError
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.planning.strategy_run import run_strategy
 from plimsoll.strategies.low_node_utilization import LowNodeUtilization
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance
@@ -65,6 +67,20 @@ def test_who_does_nothing_says_why(args: dict[str, Any], told: str) -> None:
     assert evicted(a_strategy(LowNodeUtilization, **{**THRESHOLDS, **args}), context) == []
     (remark,) = context.remarks
     assert told in remark
+
+
+def test_the_reason_names_what_is_over_used_and_nothing_else() -> None:
+    """With the use and the target."""
+    said = set()
+
+    def judge(candidate: Any) -> Verdict:
+        said.add(candidate.reason)
+        return Verdict.REFUSED
+
+    nodes = [a_node("n1", cpu="4", pods=100), a_node("n2", cpu="4", pods=100)]
+    run_strategy(a_strategy(LowNodeUtilization, **THRESHOLDS), a_context(nodes, the_pods()), judge)
+
+    assert said == {"its node is over-used: cpu 80.0% (target 50.0%)"}
 
 
 def test_deviation_thresholds_follow_the_mean() -> None:

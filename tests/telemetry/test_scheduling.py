@@ -31,3 +31,15 @@ def test_attempts_are_counted_in_powers_of_two() -> None:
     name = "plimsoll_scheduler_pod_scheduling_attempts_bucket"
     counts = {each: registry.get_sample_value(name, {"le": each}) for each in ("4.0", "8.0", "16.0", "+Inf")}
     assert counts == {"4.0": 0, "8.0": 1, "16.0": 1, "+Inf": 1}
+
+
+def test_bound_pods_are_timed_by_their_attempts() -> None:
+    """From 15 on they are one."""
+    registry = CollectorRegistry()
+    metrics = MetricsObserver(registry)
+    for attempts in (1, 14, 15, 1000):
+        metrics.pod_bound(attempts, 1.0)
+
+    name = "plimsoll_scheduler_pod_scheduling_sli_duration_seconds_count"
+    counts = {each: registry.get_sample_value(name, {"attempts": each}) for each in ("1", "14", "15+", "15")}
+    assert counts == {"1": 1, "14": 1, "15+": 2, "15": None}

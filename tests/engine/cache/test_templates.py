@@ -52,6 +52,18 @@ def test_a_cache_is_found_again(caches: TemplateCaches, template: Callable[..., 
     assert found(caches, template("b")) is None
 
 
+def test_a_heavy_template_is_dropped_at_the_next_one(
+    caches: TemplateCaches, template: Callable[..., Any]
+) -> None:
+    """And no sooner: pods of one shape come in a row."""
+    cache = caches.use(template("heavy"))
+    cache.state.is_heavy = True
+
+    assert caches.use(template("heavy")) is cache
+    caches.use(template("other"))
+    assert caches.use(template("heavy")) is not cache
+
+
 def test_a_template_that_came_twice_outlives_any_number_of_strangers(
     caches: TemplateCaches, template: Callable[..., Any]
 ) -> None:

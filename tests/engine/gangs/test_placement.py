@@ -18,6 +18,7 @@ from plimsoll.framework import NoArgs, Nomination, Registry
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_group import GROUP_LABEL
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.columns import validate
@@ -122,6 +123,31 @@ def test_a_gang_preempts_when_the_whole_fits_afterwards() -> None:
     victims = [victim.name for each in decision.placements for victim in each.victims]
     assert len(victims) == len(set(victims)) == 3
     assert all(each.decision.outcome is AttemptOutcome.UNSCHEDULABLE for each in decision.placements)
+
+
+@pytest.mark.parametrize(("higher", "broken"), [(0, {"u"}), (20, {"x", "y"})])
+def test_one_gang_breaks_instead_of_two_only_if_all_its_members_may_be_victims(
+    higher: int, broken: set[str]
+) -> None:
+    """Each of two gangs would lose one member; a third has room for all, unless one of it is important."""
+    nodes = [a_node(name, cpu="1") for name in "abcd"]
+    pods = [
+        a_pod(f"{group}{number}", cpu="1", node=node, labels={GROUP_LABEL: group}, priority=priority)
+        for group, number, node, priority in (
+            ("x", 0, "a", 0),
+            ("y", 0, "b", 0),
+            ("u", 0, "c", 1),
+            ("u", 1, "d", 1 + higher),
+        )
+    ]
+    others = [a_pod(f"{group}1", node="e", labels={GROUP_LABEL: group}) for group in "xy"]
+    cluster = a_cluster_of(*nodes, a_node("e", cpu="1", taints=["t=t:NoSchedule"]), pods=[*pods, *others])
+
+    decision = gang(cluster, a_gang(2, priority=10), 2, is_preempting=True)
+
+    assert decision.is_feasible
+    victims = [each for where in decision.placements for each in (*where.victims, *where.group)]
+    assert {each.name[0] for each in victims} == broken
 
 
 def test_a_gang_that_would_not_fit_even_then_has_no_victims() -> None:

@@ -94,9 +94,10 @@ def test_room_that_is_nominated_is_missing() -> None:
     scheduler = ProfileScheduler(PROFILE, cluster)
     scheduler.nominator.add(cluster.templates.info(a_pod("first", cpu="3", priority=9)), "held")
 
-    misses = nearest_misses(Examination(scheduler, cluster.templates.info(a_pod(cpu="2"))))
+    examination = Examination(scheduler, cluster.templates.info(a_pod(cpu="2")))
 
-    assert misses[0].text == "held lacks 1 cpu"
+    assert nearest_misses(examination)[0].text == "held lacks 1 cpu"
+    assert examination.by_plugin() == {"NodeResourcesFit": {"Insufficient cpu": 1}}
 
 
 def test_a_pod_that_its_own_wishes_contradict_needs_other_wishes() -> None:
@@ -114,6 +115,29 @@ def test_a_pod_that_its_own_wishes_contradict_needs_other_wishes() -> None:
     miss = nearest_of(a_pod(node_selector={"disk": "ssd"}, affinity=affinity), a_node("n"))
 
     assert [each.text for each in miss.remedies] == ["no node selector and no required node affinity"]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "text", "remedy"),
+    [
+        ({"operator": "In", "values": ["ssd"]}, "n lacks label disk=ssd", "label disk=ssd on node n"),
+        ({"operator": "NotIn", "values": ["hdd"]}, "n has label disk=hdd", "no label disk on node n"),
+        ({"operator": "DoesNotExist"}, "n has label disk=hdd", "no label disk on node n"),
+    ],
+)
+def test_a_label_that_a_node_lacks_or_should_not_have_is_named(
+    requirement: dict[str, object], text: str, remedy: str
+) -> None:
+    """With the value that it would need, or has."""
+    terms = [{"matchExpressions": [{"key": "disk", **requirement}]}]
+    affinity = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    }
+
+    miss = nearest_of(a_pod(affinity=affinity), a_node("n", labels={"disk": "hdd"}))
+
+    assert miss.text == text
+    assert miss.remedies[0].text == remedy
 
 
 def test_a_pod_whose_claim_does_not_exist_has_no_nearest_miss() -> None:

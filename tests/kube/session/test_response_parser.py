@@ -350,6 +350,16 @@ def test_a_body_is_bounded(name: str) -> None:
     assert fed <= BODY_BYTES + FRAMING_BYTES + len(repeated)
 
 
+def test_what_is_no_body_may_be_as_long_as_the_bound() -> None:
+    """The last byte that is allowed is allowed; one more is not."""
+    padding = b"X-Padding: %s\r\n\r\n"
+    head = OK.removesuffix(b"\r\n{}") + padding
+    room = FRAMING_BYTES - len(head % b"")
+
+    assert read([head % (b"x" * room) + b"{}"]) == (201, b"{}")
+    assert read([head % (b"x" * (room + 1)) + b"{}"]) == "refused"
+
+
 def test_the_largest_objects_fit() -> None:
     """Three mebibytes, in the chunks of two kibibytes that Go's server makes of small writes."""
     body = b"x" * 3 * 2**20

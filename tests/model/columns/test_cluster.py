@@ -172,6 +172,18 @@ def test_a_pod_waits_for_its_node() -> None:
     assert cluster.requested[0, [CPU, PODS]].tolist() == [1000, 1]
 
 
+def test_what_is_displaced_is_returned_whether_or_not_its_node_is_known() -> None:
+    """And nothing of a pod that is not placed."""
+    cluster = a_cluster([a_node("known")])
+    for node in ("known", "unknown"):
+        placed = cluster.templates.info(a_pod(node, node=node))
+        cluster.place(placed, node)
+
+        assert cluster.displace(placed.uid) is placed
+        assert cluster.displace(placed.uid) is None
+    assert dict(cluster.strays) == {}
+
+
 def test_an_unreadable_amount_of_a_node_is_ignored() -> None:
     """The others count."""
     cluster = a_cluster([a_node("n", cpu="4", memory="8Gi")])

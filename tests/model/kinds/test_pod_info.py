@@ -5,7 +5,7 @@ import gc
 import pytest
 
 from plimsoll.model.kinds.pod_info import Templates
-from plimsoll.model.kinds.requests import bounded, existing, nonzero_existing
+from plimsoll.model.kinds.requests import bounded, existing, fit_score, nonzero_existing
 from plimsoll.testing.builders import a_pod
 
 
@@ -54,6 +54,31 @@ def test_requests_are_those_of_the_status_whether_or_not_it_grants_the_spec(
 
     assert info.requests == bounded(existing(pod))
     assert info.nonzero_cpu_milli == nonzero_existing(pod)["cpu"]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "memory", "pod_level"),
+    [("1", "1Mi", {}), ("1", "", {}), ("", "1Mi", {"cpu": "1"}), ("1", "1Mi", {"cpu": "2"})],
+)
+def test_templates_have_the_defaults_of_pods_that_name_no_amount(
+    cpu: str, memory: str, pod_level: dict[str, str]
+) -> None:
+    """The shortcut for a pod whose containers name all makes no difference."""
+    pod = a_pod(cpu=cpu, memory=memory, resources={"requests": pod_level})
+
+    template = Templates().info(pod).template
+
+    assert template.nonzero_requests == bounded(nonzero_existing(pod))
+    assert template.score_requests == bounded(fit_score(pod))
+
+
+def test_a_container_without_a_grant_hides_no_other() -> None:
+    """The status of the first one may lag behind that of the second."""
+    statuses = [{"name": "main"}, {"name": "other", "resources": {"requests": {"cpu": "3"}}}]
+    containers = [{"name": name, "resources": {"requests": {"cpu": "1"}}} for name in ("main", "other")]
+    pod = a_pod(node="n1", containers=containers, status={"containerStatuses": statuses})
+
+    assert Templates().info(pod).requests == bounded(existing(pod)) == {"cpu": 4000}
 
 
 def test_a_template_keeps_of_its_first_pod_only_what_decides() -> None:

@@ -238,6 +238,9 @@ def test_scalar_resources_are_known_by_their_names(name: str, extended: bool, sc
     assert (is_extended(name), is_scalar(name)) == (extended, scalar)
 
 
+@example("a" * 244 + "/" + "c" * 63)
+@example("a" * 244 + "/" + "c" * 64)
+@example("a" * 245 + "/" + "c" * 63)
 @given(
     st.one_of(
         st.text(alphabet="aZ1-._/\n", max_size=10),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from planning.surge_builders import READY, a_deployment, a_replica_set, an_only_pod
+from plimsoll.access.rights import SURGE
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.watch_events import ObjectAdded, PodAdded
 from plimsoll.model.decoding import convert
@@ -448,6 +449,20 @@ async def test_a_missing_right_is_reported_in_the_policy() -> None:
         " deployments.apps is forbidden"
     }
     assert later == {}
+
+
+async def test_a_right_that_is_known_to_be_missing_is_reported_once() -> None:
+    """With the other rights of the policy, and not as trouble of surges as well."""
+    scene = SurgeScene()
+    scene.rollouts.answers = [FORBIDDEN]
+    scene.reviewer.denied = {SURGE}
+
+    async with scene.running(a_surging_policy()):
+        await scene.access.review()
+        await scene.run()
+        trouble = dict(scene.rebalancers.troubles(POLICY))
+
+    assert "SurgeForbidden" not in trouble
 
 
 async def test_a_rollout_that_may_not_be_started_fails_and_is_reported() -> None:

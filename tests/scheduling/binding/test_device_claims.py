@@ -433,10 +433,13 @@ async def test_extended_resources_get_a_claim_of_their_own() -> None:
     scene = DeviceScene(classes=[gpu])
     wanted = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
     scene.wants(claim="", containers=[{"name": "c", "resources": wanted}])
+    told: list[str] = []
+    scene.observer.claim_created = told.append  # type: ignore[method-assign] # notes what it receives
     async with scene:
         await scene.later()
 
     assert scene.binder.bound == {"default/pod": "gpu"}
+    assert told == ["success"]
     made = "default/pod-extended-resources-x"
     assert scene.claims.writes == [f"create {made}", f"finalizers {made}", f"status {made}"]
     assert scene.claims.mappings == [

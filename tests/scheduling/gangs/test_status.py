@@ -23,6 +23,7 @@ class Writer(FakeGroupStatuses):
         self.written_s: list[Any] = []
 
     async def write_status(self, namespace: str, name: str, status: Any) -> WriteResult:
+        assert namespace == "default"
         self.written_s.append(round(self.clock.monotonic() - self.began, 3))
         return await super().write_status(namespace, name, status)
 

@@ -284,7 +284,7 @@ def _total(
         _raise_to(peak, taken)
     _raise_to(total, peak)
 
-    if pod_level and _pod_level(pod.spec.resources):
+    if pod_level:
         total.update(_pod_level_requests(pod, read, observed=observed, waits=waits))
     _add(total, _amounts(pod.spec.overhead, read))
     return total
