@@ -174,7 +174,9 @@ async def test_what_others_do_to_records_is_noticed(tmp_path: Path) -> None:
         meta = ObjectMeta(name="r", namespace="a", annotations={APPROVED: "false"})
         record: Any = WatchedRecord(metadata=meta)
         spec = SimpleNamespace(policy="p", strategy="RemoveDuplicates")
-        mine: Any = SimpleNamespace(key="a/r", spec=spec, phase=Phase.PLANNED, is_finished=False, uid="")
+        mine: Any = SimpleNamespace(
+            key="a/r", spec=spec, phase=Phase.PLANNED, is_finished=False, uid="", came_true=None
+        )
         known.put(mine)
         records._sink([ObjectAdded(record), Synced("evictions")])
         assert approvals.take_over("a/r") is False

@@ -102,7 +102,8 @@ def test_the_examples_are_accepted(name: str) -> None:
     """Each by itself."""
     said = say("validate", str(ROOT / "examples" / name))
 
-    assert (said.code, said.out.splitlines()[0]) == (0, "1 accepted, 0 refused, 0 skipped")
+    assert said.code == 0
+    assert said.out.splitlines()[0].endswith(" accepted, 0 refused, 0 skipped")
 
 
 def test_a_folder_without_manifests_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

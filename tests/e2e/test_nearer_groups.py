@@ -65,7 +65,7 @@ async def test_a_group_goes_into_one_rack(scene: Scene) -> None:
     assert Counter(each["status"]["phase"] for each in records) == {"Settled": SIZE}
     assert groups_of(records) == {f"PodGroup {scene.name}/train"}
     assert await racks(scene) == {"r3": SIZE}
-    assert (await status_of(scene, "train"))["running"] == SIZE
+    await eventually(lambda: status_of(scene, "train"), lambda found: found["running"] == SIZE)
     await throughout(scene.records, lambda found: len(found) == SIZE, 2)
 
 
@@ -89,7 +89,7 @@ async def test_after_a_refused_eviction_the_group_is_whole_again(guarded: StartG
 
         found = await eventually(lambda: racks(scene), lambda found: sum(found.values()) == SIZE)
         assert found["r3"] == 2
-        assert (await status_of(scene, "train"))["running"] == SIZE
+        await eventually(lambda: status_of(scene, "train"), lambda found: found["running"] == SIZE)
         assert await operator.stop() == 0
 
 
@@ -99,7 +99,7 @@ async def test_a_new_leader_evicts_no_further_member(scene: Scene, operator: Ope
     await scene.policy(nearer(scene))
 
     async def phases() -> Counter[str]:
-        return Counter(each["status"]["phase"] for each in await scene.records())
+        return Counter(await scene.phases())
 
     await eventually(phases, lambda found: found["Evicted"] > 0)
     await scene.crash(operator)

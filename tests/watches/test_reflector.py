@@ -355,7 +355,7 @@ async def test_a_placed_pod_counts_without_what_cannot_be_read_of_it(
             {
                 "status": {
                     "allocatable": {"cpu": "4"},
-                    "conditions": [{"type": "Ready", "lastHeartbeatTime": NEVER}],
+                    "conditions": [{"type": "Ready", "lastTransitionTime": NEVER}],
                 }
             },
             lambda node: (

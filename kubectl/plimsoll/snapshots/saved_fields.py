@@ -34,7 +34,7 @@ from plimsoll.model.kinds.volume_claims import (
 )
 from plimsoll.model.read_only_dict import NO_ENTRIES
 from plimsoll.policies.extensions import declared_here
-from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS
+from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, RULES
 from plimsoll.strategies import default_evictor
 from plimsoll.toolkit.descheduling.disruption_signals import SIGNALS, Form
 
@@ -151,7 +151,7 @@ def trimmed(plural: str, document: bytes) -> bytes:
     Raises:
         DecodeError: It is not an object.
     """
-    if plural in (POLICIES, RECORDS):
+    if plural in (POLICIES, RECORDS, RULES):
         return _trimmed_resource(document)
     found = kinds()[plural]
     kind = twin(found)

@@ -18,7 +18,7 @@ from plimsoll.api.schema.conditions import (
     with_condition,
 )
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.policies.conditions import stopped_parts, work_of
+from plimsoll.policies.conditions import stopped_parts, work_of, written_conditions
 from plimsoll.policy_controller.warnings import PolicyWarnings
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import PolicyStatusWriter
@@ -184,12 +184,13 @@ class PolicyStatuses:
         else:
             said(DEGRADED, holds=False, why="AsExpected", text="nothing is missing")
 
-    def _tell(self, known: KnownPolicy, before: Mapping[str, Any]) -> None:
+    def _tell(self, known: KnownPolicy, before: object) -> None:
         """Report further conditions that have begun or ended; the others have events."""
-        held = {each["type"]: each["status"] for each in before.get("conditions") or ()}
+        written = written_conditions({"status": before})
+        held = {each.type for each in written if each.status == ConditionStatus.TRUE}
         for each in known.conditions:
             is_held = each.status == ConditionStatus.TRUE
-            if each.type in (ACCEPTED, READY, DEGRADED) or is_held == (held.get(each.type) == "True"):
+            if each.type in (ACCEPTED, READY, DEGRADED) or is_held == (each.type in held):
                 continue
             reason = each.type if is_held else f"Not{each.type}"
             self._observer.object_noted(
