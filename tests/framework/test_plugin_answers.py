@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.framework import SUCCESS, PluginError, PreFilterResult
-from plimsoll.framework.descheduling.plugin_answers import pre_filter_answer
+from plimsoll.framework.plugin_answers import pre_filter_answer
 
 
 @pytest.mark.parametrize("nodes", [frozenset(), frozenset({"a"}), {"a", "b"}])
