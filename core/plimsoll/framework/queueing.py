@@ -162,7 +162,7 @@ class EventWithHint(msgspec.Struct, frozen=True):
     """Changes that may help pods that the plugin rejected.
 
     Attributes:
-        resource: The kind of object; EventResource or the name of a kind.
+        resource: The kind of object: an EventResource, or the name of the class of a watched object.
         actions: The registered changes.
         hint: Examines a change; None: each of them may help.
         by_template: Whether the hint reads nothing of the pod but its template. It then runs once for all
