@@ -281,5 +281,3 @@ CASES = [
         for name, answer in ANSWERS.items()
     ),
 ]
-#: What is answered otherwise, and why.
-DIFFERS: dict[str, str] = {}

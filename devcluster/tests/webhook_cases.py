@@ -88,6 +88,10 @@ PATCHES: dict[str, Any] = {
     "another name": [{"op": "replace", "path": "/metadata/name", "value": "other"}],
     "another namespace": [{"op": "replace", "path": "/metadata/namespace", "value": "other"}],
     "another kind": [{"op": "replace", "path": "/kind", "value": "Secret"}],
+    "another kind that can be decoded": [
+        {"op": "replace", "path": "/kind", "value": "Secret"},
+        {"op": "remove", "path": "/data"},
+    ],
     "another version": [{"op": "replace", "path": "/apiVersion", "value": "v2"}],
     "a label that is not valid": [add("/metadata/labels/x", "a b")],
     "the whole object": [{"op": "replace", "path": "", "value": {"data": {"z": "1"}}}],
@@ -567,12 +571,3 @@ CASES = [
         ],
     ),
 ]
-
-_DECODED = "the field is named, not in the words of Go's decoder"
-#: What is answered otherwise, and why.
-DIFFERS = {
-    "a patch: a number for a text, Fail": _DECODED,
-    "a patch: a text for a map, Fail": _DECODED,
-    "a patch: another kind, Fail": "kube-apiserver goes on until something cannot be read",
-    "what is asked again may change more, and nothing a third time": "an equal question is asked once",
-}

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from roadstead.schemas.fields import struct
-from roadstead.schemas.schemas import ANY, STRING, Array, Mapping, Node, Scalar, Struct
+from roadstead.schemas.schemas import ANY, STRING, TIMES, Array, Mapping, Node, Scalar, Struct
 
 #: Steps from the object to a field: names, and "[]" for the elements of a list or map.
 Steps = tuple[str, ...]
@@ -140,6 +140,6 @@ def large_fields(node: Node, *, each_once: bool) -> list[Steps]:
             case Mapping():
                 found.append(steps)
                 waiting.append((node.values, (*steps, ELEMENT), inner))
-            case Scalar() if node.name == "string" and str in node.types and steps[-1] not in WORDS:
+            case Scalar() if node.go_name == "string" and node not in TIMES and steps[-1] not in WORDS:
                 found.append(steps)
     return found

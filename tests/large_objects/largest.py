@@ -17,7 +17,7 @@ import msgspec
 
 from large_objects.fields import ELEMENT, Steps, schema
 from plimsoll.cluster.watched_resources import DEVICES, WATCHED
-from roadstead.schemas.schemas import AMOUNT, QUANTITY, Array, Mapping, Node, Scalar, Struct
+from roadstead.schemas.schemas import AMOUNT, QUANTITY, TIMES, Array, Mapping, Node, Scalar, Struct
 
 #: Bytes of the largest object that etcd stores.
 LARGEST = 1_500_000
@@ -178,7 +178,7 @@ class Writer:
         for name, inner in node.fields.items():
             is_known = name in fields or (not fields and isinstance(inner, Scalar))
             if name in SLIM.get(node.name, (name,)) and is_known and depth < DEEPEST:
-                if isinstance(inner, Scalar) and inner.name in ("v1.Time", "v1.MicroTime"):
+                if inner in TIMES:
                     continue
                 made[name] = self._value(inner, fields.get(name), name, depth + 1)
             if name in made and (node.name, name) in WORDS_OF:

@@ -5,7 +5,7 @@ Source: apiserver v1.36 ``pkg/admission/reinvocation.go``, ``plugin/{webhook,pol
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -109,6 +109,7 @@ class AdmissionChain:
         for run in runs:
             attempt = run.first(attempt)
         if any(run.has_changed for run in runs):
+            attempt = replace(attempt, is_again=True)
             for run in runs:
                 attempt = run.second(attempt)
         return None if attempt.obj == first else attempt.obj

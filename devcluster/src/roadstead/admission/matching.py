@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from roadstead.admission.authorizer import authorizer_of
 from roadstead.kinds.kind import Kind
 from roadstead.values.selectors import matches_labels, selector_requirements
+from roadstead.values.status_errors import StatusError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -116,6 +117,25 @@ def kind_of(api: Api, attempt: Attempt) -> tuple[Kind, Resource]:
     if (group, version, name) == (resource.group, resource.version, resource.kind):
         return api.kind(resource), resource
     return Kind(), dataclasses.replace(resource, group=group, version=version, kind=name)
+
+
+def internal(why: str) -> StatusError:
+    """500, in whose message a reason stands."""
+    return StatusError(
+        500, "InternalError", f"Internal error occurred: {why}", {"causes": [{"message": why}]}
+    )
+
+
+def decoded(obj: Any, kind: Kind, resource: Resource) -> tuple[Obj, list[str]]:
+    """What admission has made of an object, with its fields decoded, and the paths of unknown ones.
+
+    Raises:
+        StatusError: 500, if a value does not fit its field.
+    """
+    try:
+        return kind.decode(obj, resource)
+    except StatusError as error:
+        raise internal(str(error.__cause__ or error.message)) from error
 
 
 def _selects(selector: Obj, obj: Obj) -> bool:

@@ -16,8 +16,10 @@ from roadstead.admission.expressions import Evaluation, FailedError
 from roadstead.admission.matching import (
     GROUP,
     ParamsError,
+    decoded,
     details_of,
     in_version,
+    internal,
     is_excluded,
     kind_of,
     known_of,
@@ -181,19 +183,10 @@ def _merged(obj: Any, config: Any, schema: Node) -> Any:
 
 def _typed(obj: Any, kind: Kind, resource: Resource) -> Obj:
     """The result of a mutation as an object of its kind."""
-    try:
-        typed, strays = kind.decode(obj, resource)
-    except StatusError as error:
-        raise _internal(error.message.partition("cannot be handled as a ")[2].partition(": ")[2]) from error
+    typed, strays = decoded(obj, kind, resource)
     if strays:
-        raise _internal(f'strict decoding error: unknown field "{strays[0]}"')
+        raise internal(f'strict decoding error: unknown field "{strays[0]}"')
     return typed
-
-
-def _internal(why: str) -> StatusError:
-    return StatusError(
-        500, "InternalError", f"Internal error occurred: {why}", {"causes": [{"message": why}]}
-    )
 
 
 def _atomic(value: Any, node: Node, path: str) -> str:

@@ -19,7 +19,9 @@ import orjson
 from roadstead.admission.expressions import Evaluation, FailedError
 from roadstead.admission.matching import (
     GROUP,
+    decoded,
     in_version,
+    internal,
     is_exempt,
     kind_of,
     known_of,
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from roadstead.store.admission import Attempt
     from roadstead.store.api import Api
     from roadstead.store.progress import Answer
-    from roadstead.values.resources import Obj
+    from roadstead.values.resources import Obj, Resource
 
 MUTATING = f"mutatingwebhookconfigurations.{GROUP}"
 VALIDATING = f"validatingwebhookconfigurations.{GROUP}"
@@ -145,17 +147,17 @@ class Webhook:
             return attempt
         name = self.hook["name"]
         if found.obj is None:
-            raise _internal(
+            raise internal(
                 f'admission webhook "{name}" attempted to modify the object, which is not supported for this '
                 "operation"
             )
         kind, resource = kind_of(self.api, found)
         try:
             changed = patches.json_patch(copied(found.obj), operations)
-            self._check_kind(changed, found.obj)
-            changed, _ = kind.decode(changed, resource)
         except StatusError as error:
-            raise _internal(error.message.rpartition("our request: ")[2]) from error
+            raise internal(error.message.rpartition("our request: ")[2]) from error
+        self._check_kind(changed, found.obj)
+        changed, _ = decoded(changed, kind, resource)
         if "metadata" not in found.obj:  # options of a connection
             changed.pop("metadata", None)
         kind.default(changed)
@@ -172,12 +174,11 @@ class Webhook:
         if not any(given) or given == [before.get("apiVersion"), before.get("kind")]:
             return
         version, kind = given
-        if self.api.registry.of_kind(str(version), str(kind)) is not None:
-            raise StatusError(500, "", f"the patch makes a {kind} of a {before.get('kind')}")
+        if (other := self.api.registry.of_kind(str(version), str(kind))) is not None:
+            decoded(changed, self.api.kind(other), other)
+            raise StatusError(500, "", _unconverted(other, before))
         scheme = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"
-        raise StatusError(
-            500, "", f'no kind "{kind}" is registered for version "{version}" in scheme "{scheme}"'
-        )
+        raise internal(f'no kind "{kind}" is registered for version "{version}" in scheme "{scheme}"')
 
     def seen(self, attempt: Attempt) -> Attempt | None:
         """The write in the version that the webhook is sent; None where it does not concern the webhook.
@@ -233,6 +234,7 @@ class Webhook:
             version,
             self.mutating,
             orjson.dumps(request),
+            is_again=attempt.is_again,
         )
 
     def response(self, asked: Question | _UncalledError, attempt: Attempt) -> Obj:
@@ -256,7 +258,7 @@ class Webhook:
         if fault:
             if self.hook["failurePolicy"] == "Ignore":
                 return {}
-            raise _internal(f'failed calling webhook "{name}": {fault}')
+            raise internal(f'failed calling webhook "{name}": {fault}')
         attempt.warnings.extend(str(one) for one in response.get("warnings") or ())
         if response.get("allowed") is not True:
             raise _denied(name, response.get("status") or {})
@@ -285,13 +287,14 @@ class Webhook:
         if self.hook["failurePolicy"] == "Ignore":
             return []
         why = f"received undecodable patch in webhook response: {fault}"
-        raise _internal(f'failed calling webhook "{self.hook["name"]}": {why}')
+        raise internal(f'failed calling webhook "{self.hook["name"]}": {why}')
 
 
-def _internal(why: str) -> StatusError:
-    return StatusError(
-        500, "InternalError", f"Internal error occurred: {why}", {"causes": [{"message": why}]}
-    )
+def _unconverted(other: Resource, before: Obj) -> str:
+    """Why an object cannot become one of another kind."""
+    group = before["apiVersion"].rpartition("/")[0]
+    internal_version = f"{group.partition('.')[0] or 'core'}.{before['kind']}"
+    return f"converting ({other.version}.{other.kind}) to ({internal_version}): unknown conversion"
 
 
 def _denied(name: str, status: Obj) -> StatusError:

@@ -148,7 +148,7 @@ class CustomKind(Kind):
         except MismatchError as error:
             raise bad_request(
                 f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
-                f"json: {error}"
+                f"{error}"
             ) from error
         obj["metadata"] = metadata
         return obj, unknown + [f"metadata.{stray}" for stray in strays]

@@ -96,7 +96,7 @@ class Kind:
         except MismatchError as error:
             raise bad_request(
                 f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
-                f"json: {error}"
+                f"{error}"
             ) from error
         taken.setdefault("metadata", {})
         return taken, strays

@@ -18,6 +18,7 @@ from roadstead.schemas.schemas import (
     ANY,
     BOOLEAN,
     BYTES,
+    BYTES_OMITTED,
     FALSE_OMITTED,
     INT_OR_STRING,
     INTEGER,
@@ -199,7 +200,14 @@ _LONGS_IN = {
     ("V1ResourcePool", "resourceSliceCount"),
 }
 #: Maps of bytes.
-_BYTES = {("V1ConfigMap", "binaryData"), ("V1Secret", "data")}
+_BYTES = {
+    ("V1ConfigMap", "binaryData"),
+    ("V1Secret", "data"),
+    ("AdmissionregistrationV1WebhookClientConfig", "caBundle"),
+    ("ApiextensionsV1WebhookClientConfig", "caBundle"),
+    ("V1CertificateSigningRequestSpec", "request"),
+    ("V1CertificateSigningRequestStatus", "certificate"),
+}
 _ZERO_OMITTED_IN = {
     ("V1DeploymentStatus", "replicas"),
     ("V1DeploymentStatus", "availableReplicas"),
@@ -300,6 +308,8 @@ def _scalar(model: str, name: str, kind: str) -> Node:
     match kind:
         case "str" if model == "V1Condition":
             return KEPT_STRING
+        case "str" if at in _BYTES:
+            return BYTES_OMITTED
         case "str":
             return (
                 QUANTITY

@@ -6,6 +6,7 @@ server-side apply walk them, and ``taken`` converts a value that a client sent t
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from roadstead.schemas import formats, quantity_forms, timestamps
@@ -22,7 +23,31 @@ ABSENT: Final = Absent()
 
 
 class MismatchError(Exception):
-    """A value does not fit the field's type."""
+    """A value does not fit the field's type; said as Go's decoder says it."""
+
+
+class WrongTypeError(MismatchError):
+    """A value is of another type of JSON than the field.
+
+    Args:
+        given: the type of the value.
+        wanted: Go's name of the field's type.
+    """
+
+    def __init__(self, given: str, wanted: str) -> None:
+        super().__init__(given, wanted)
+        self._given, self._wanted = given, wanted
+        self._owner = ""
+        self._path: list[str] = []
+
+    def leave(self, owner: str, field: str) -> None:
+        """Add a field, from the innermost on; its path has no keys of maps and no indices."""
+        self._owner = self._owner or owner
+        self._path.insert(0, field)
+
+    def __str__(self) -> str:
+        at = f"struct field {self._owner}.{'.'.join(self._path)} of" if self._owner else "value of"
+        return f"json: cannot unmarshal {self._given} into Go {at} type {self._wanted}"
 
 
 class Node:
@@ -30,9 +55,11 @@ class Node:
 
     Attributes:
         atomic: has one manager and is replaced as a whole.
+        go_name: Go's name of the type, without its names for types of texts.
     """
 
     atomic = True
+    go_name = "interface {}"
 
     def taken(self, value: Any, strays: list[str]) -> Any:
         """The value as stored.
@@ -73,13 +100,13 @@ class Scalar(Node):
     """A string, number or boolean.
 
     Args:
-        name: Go's name of the type, for messages.
+        name: Go's name of the type that is decoded, for messages.
         types: the accepted JSON types.
         omits: the value that is not stored (Go's ``omitempty``), or None.
         convert: returns the stored form of a value; raises ValueError.
     """
 
-    __slots__ = ("convert", "name", "omits", "types")
+    __slots__ = ("convert", "go_name", "omits", "types")
 
     def __init__(
         self,
@@ -89,7 +116,7 @@ class Scalar(Node):
         omits: Any = None,
         convert: Callable[[Any], Any] | None = None,
     ) -> None:
-        self.name = name
+        self.go_name = name
         self.types = types
         self.omits = omits
         self.convert = convert
@@ -97,7 +124,9 @@ class Scalar(Node):
     def taken(self, value: Any, strays: list[str]) -> Any:  # noqa: ARG002 - a scalar has no fields
         """As in ``Node``."""
         if type(value) not in self.types:
-            raise MismatchError(f"cannot unmarshal {go_type(value)} into Go value of type {self.name}")
+            given = go_type(value)
+            shown = f" {value}" if given == "number" and self.go_name.startswith("int") else ""
+            raise WrongTypeError(given + shown, self.go_name)
         if value == self.omits and self.omits is not None:
             return ABSENT
         if self.convert is not None:
@@ -113,7 +142,7 @@ def _within(bits: int) -> Callable[[Any], Any]:
 
     def checked(value: int) -> int:
         if not -(1 << bits - 1) <= value < 1 << bits - 1:
-            raise ValueError(f"cannot unmarshal number {value} into Go value of type int{bits}")
+            raise WrongTypeError(f"number {value}", f"int{bits}")
         return value
 
     return checked
@@ -128,19 +157,32 @@ ZERO_LONG_OMITTED: Final = Scalar("int64", (int,), omits=0, convert=_within(64))
 NUMBER: Final = Scalar("float64", (int, float))
 BOOLEAN: Final = Scalar("bool", (bool,))
 FALSE_OMITTED: Final = Scalar("bool", (bool,), omits=False)
-TIME: Final = Scalar("v1.Time", (str,), convert=timestamps.checked_time)
-MICRO_TIME: Final = Scalar("v1.MicroTime", (str,), convert=timestamps.checked_microtime)
+TIME: Final = Scalar("string", (str,), convert=timestamps.checked_time)
+MICRO_TIME: Final = Scalar("string", (str,), convert=timestamps.checked_microtime)
+TIMES: Final = (TIME, MICRO_TIME)
 BYTES: Final = Scalar("[]uint8", (str,), convert=formats.checked_base64)
+BYTES_OMITTED: Final = Scalar("[]uint8", (str,), omits="", convert=formats.checked_base64)
+#: Every value is read as a quantity, and refused as one.
+_ALL: Final = (str, int, float, bool, list, dict)
 QUANTITY: Final = Scalar(
-    "resource.Quantity", (str, int, float), convert=lambda value: quantity_forms.canonical(str(value))
+    "resource.Quantity", _ALL, convert=lambda value: quantity_forms.canonical(str(value))
 )
 #: An amount in a list of resources, which is in thousandths at the finest.
 AMOUNT: Final = Scalar(
-    "resource.Quantity", (str, int, float), convert=lambda value: quantity_forms.in_thousandths(str(value))
+    "resource.Quantity", _ALL, convert=lambda value: quantity_forms.in_thousandths(str(value))
 )
 #: The value that null means in a map or a list.
 _ZEROS: Final[dict[Node, Any]] = {KEPT_STRING: "", BYTES: "", AMOUNT: "0", QUANTITY: "0"}
-INT_OR_STRING: Final = Scalar("intstr.IntOrString", (int, str))
+INT_OR_STRING: Final = Scalar("int32", (int, str))
+
+
+#: The name of a model: its version, after that of a group where several have the type, and Go's name.
+_MODEL = re.compile(r"(?:[A-Z][a-z]+)?(V\d+(?:(?:alpha|beta)\d+)?)([A-Z]\w*)")
+
+
+def _without_version(model: str) -> str:
+    found = _MODEL.fullmatch(model)
+    return found[2] if found else model
 
 
 def joined(head: str, rest: str) -> str:
@@ -167,10 +209,16 @@ class Struct(Node):
         self.atomic = atomic
         self.open = is_open
 
+    @property
+    def go_name(self) -> str:  # type: ignore[override]
+        """As in ``Node``."""
+        found = _MODEL.fullmatch(self.name)
+        return f"{found[1].lower()}.{found[2]}" if found else self.name
+
     def taken(self, value: Any, strays: list[str]) -> Any:
         """As in ``Node``."""
         if type(value) is not dict:
-            raise MismatchError(f"cannot unmarshal {go_type(value)} into Go value of type {self.name}")
+            raise WrongTypeError(go_type(value), self.go_name)
         fields, result = self.fields, {}
         for key, item in value.items():
             node = fields.get(key)
@@ -185,8 +233,9 @@ class Struct(Node):
             before = len(strays)
             try:
                 stored = node.taken(item, strays)
-            except MismatchError as error:
-                raise MismatchError(f"{self.name}.{key}: {error}") from None
+            except WrongTypeError as error:
+                error.leave(_without_version(self.name), key)
+                raise
             if len(strays) > before:
                 strays[before:] = [joined(key, stray) for stray in strays[before:]]
             if stored is not ABSENT:
@@ -203,10 +252,15 @@ class Mapping(Node):
         self.values = values
         self.atomic = atomic
 
+    @property
+    def go_name(self) -> str:  # type: ignore[override]
+        """As in ``Node``."""
+        return "v1.ResourceList" if self.values is AMOUNT else f"map[string]{self.values.go_name}"
+
     def taken(self, value: Any, strays: list[str]) -> Any:
         """As in ``Node``."""
         if type(value) is not dict:
-            raise MismatchError(f"cannot unmarshal {go_type(value)} into Go value of type map")
+            raise WrongTypeError(go_type(value), self.go_name)
         node, result = self.values, {}
         for key, item in value.items():
             before = len(strays)
@@ -252,10 +306,15 @@ class Array(Node):
         #: Values of keys that an element may leave out, such as a port's protocol.
         self.defaults = defaults or {}
 
+    @property
+    def go_name(self) -> str:  # type: ignore[override]
+        """As in ``Node``."""
+        return f"[]{self.items.go_name}"
+
     def taken(self, value: Any, strays: list[str]) -> Any:
         """As in ``Node``."""
         if type(value) is not list:
-            raise MismatchError(f"cannot unmarshal {go_type(value)} into Go value of type array")
+            raise WrongTypeError(go_type(value), self.go_name)
         node, result = self.items, []
         for index, item in enumerate(value):
             before = len(strays)

@@ -40,7 +40,6 @@ def timestamp_of(moment: dt.datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-_SECONDS = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\dZ")
 _MICROS = re.compile(r"[^.]*\.\d{6}(Z|[+-]\d\d:\d\d)")
 
 
@@ -62,15 +61,27 @@ _PARTS = (
 )
 
 
-def _fault(text: str) -> str:
+_MICRO_FORM = "2006-01-02T15:04:05.000000Z07:00"
+_MICRO_PARTS = (*_PARTS[:-2], (r"\d\d", "05"), (r"\.\d{6}", ".000000"), _PARTS[-1])
+
+
+def _fault(text: str, form: str = _FORM, parts: tuple[tuple[str, str], ...] = _PARTS) -> str:
     """Go's message for a text that is not a time."""
     end = 0
-    for pattern, name in _PARTS:
+    for pattern, name in parts:
         found = re.compile(pattern).match(text, end)
         if found is None:
-            return f'cannot parse "{text[end:]}" as "{name}"'
+            return f'parsing time "{text}" as "{form}": cannot parse "{text[end:]}" as "{name}"'
         end = found.end()
-    return f'extra text: "{text[end:]}"' if end < len(text) else "day out of range"
+    why = f'extra text: "{text[end:]}"' if end < len(text) else f"{_out_of_range(text)} out of range"
+    return f'parsing time "{text}": {why}'
+
+
+def _out_of_range(text: str) -> str:
+    """The part of a time that no calendar has; the day of a month comes last."""
+    month, hour, minute, second = (int(text[at : at + 2]) for at in (5, 11, 14, 17))
+    parts = {"month": 0 < month < 13, "hour": hour < 24, "minute": minute < 60, "second": second < 60}
+    return next((name for name, is_right in parts.items() if not is_right), "day")
 
 
 def _read(text: str) -> dt.datetime:
@@ -81,17 +92,18 @@ def _read(text: str) -> dt.datetime:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None or "T" not in text:
-        raise ValueError(f'parsing time "{text}" as "{_FORM}": {_fault(text)}')
+        raise ValueError(_fault(text))
     return moment.astimezone(dt.UTC)
 
 
+@functools.lru_cache(maxsize=4096)
 def checked_time(text: str) -> str:
     """A time in whole seconds.
 
     Raises:
         ValueError: it is not an RFC 3339 time.
     """
-    return text if _SECONDS.fullmatch(text) else _read(text).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _read(text).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def checked_microtime(text: str) -> str:
@@ -101,5 +113,5 @@ def checked_microtime(text: str) -> str:
         ValueError: it is not an RFC 3339 time with six decimals.
     """
     if not _MICROS.fullmatch(text):
-        raise ValueError(f'parsing time "{text}" as "2006-01-02T15:04:05.000000Z07:00": cannot parse')
+        raise ValueError(_fault(text, _MICRO_FORM, _MICRO_PARTS))
     return _read(text).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -116,9 +116,7 @@ def typed(obj: Any, kind: tuple[str, str, str]) -> Obj:
     try:
         taken: Obj = schema.taken(obj, [])
     except MismatchError as error:
-        raise bad_request(
-            f"the body of the request cannot be handled as a {kind[2]}: json: {error}"
-        ) from error
+        raise bad_request(f"the body of the request cannot be handled as a {kind[2]}: {error}") from error
     return taken
 
 

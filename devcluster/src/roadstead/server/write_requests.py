@@ -9,6 +9,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from roadstead.schemas.schemas import WrongTypeError, go_type
 from roadstead.server.bodies.content_negotiation import content_type, repeated_keys
 from roadstead.store.admission import ADMINISTRATOR
 from roadstead.store.store import Entry
@@ -130,7 +131,11 @@ def sent_object(value: Any, resource: Resource) -> Obj:
     if value.get("metadata") is None:
         value["metadata"] = {}
     if not isinstance(value["metadata"], dict):
-        raise bad_request("metadata must be an object")
+        why = WrongTypeError(go_type(value["metadata"]), "v1.ObjectMeta")
+        why.leave(resource.kind, "metadata")
+        raise bad_request(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {why}'
+        )
     return value
 
 

@@ -30,6 +30,7 @@ class Attempt:
         warnings: those of admission are added here.
         progress: what earlier runs of the write have learnt; None where webhooks are not asked.
         requested: the resource of the request, where ``resource`` is another version of it.
+        is_again: whether a mutation sees the write once more, after others have changed its object.
         object_kind: ``kind``, where the resource does not tell it.
     """
 
@@ -47,6 +48,7 @@ class Attempt:
     progress: Progress | None = None
     requested: Resource | None = None
     object_kind: tuple[str, str, str] | None = None
+    is_again: bool = False
 
     @property
     def kind(self) -> tuple[str, str, str]:

@@ -32,6 +32,7 @@ class Question:
         mutating: whether the answer may have a patch.
         request: what the review asks, as JSON, without its uid.
         review: "AdmissionReview" or "ConversionReview".
+        is_again: whether the webhook has judged the write before, and is asked once more.
     """
 
     url: str
@@ -42,6 +43,7 @@ class Question:
     mutating: bool
     request: bytes
     review: str = "AdmissionReview"
+    is_again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
