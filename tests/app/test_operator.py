@@ -18,14 +18,19 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.app.machine.loop_thread import LoopThread
 from plimsoll.app.machine.machine import Machine
 from plimsoll.app.operator import HANGS_S, Operator
-from plimsoll.app.process import TaskEnded, raise_first
+from plimsoll.app.process import OperatorProcess, TaskEnded, raise_first
 from plimsoll.app.settings import Settings
 from plimsoll.app.supervision import STUCK_S
 from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted, PodAdded, PodUpdated, Synced
 from plimsoll.cluster.watched_resources import WATCHED
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.framework import Registry
 from plimsoll.kube.custom_resources import RECORDS
 from plimsoll.kube.session.session import connected
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.plugins import IN_TREE
 from plimsoll.ports.custom_resources import WatchedRecord
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeExtenders, settled
@@ -164,6 +169,45 @@ async def test_what_ended_the_process_is_one_sentence(tmp_path: Path) -> None:
         with pytest.raises(TaskEnded, match=r"^decisions has ended: (ValueError\('no luck'\)|cancelled)$"):
             raise_first(operator.supervision.ended)
         raise_first([])
+
+
+@pytest.mark.parametrize(("scored", "is_needed"), [((), False), (("b",), True), (("a", "b"), True)])
+async def test_readings_are_needed_as_soon_as_one_profile_scores_by_load(
+    tmp_path: Path, scored: tuple[str, ...], is_needed: bool
+) -> None:
+    """However many others do not."""
+    async with built(tmp_path) as operator:
+        profiles = {
+            name: build_profile(
+                ProfileConfig(name),
+                Registry(IN_TREE),
+                [
+                    Enabled(each)
+                    for each in ("PrioritySort", "DefaultBinder", *["NodeLoad"] * (name in scored))
+                ],
+            )
+            for name in ("a", "b")
+        }
+        operator._serve({name: ProfileScheduler(each, Cluster()) for name, each in profiles.items()})
+
+        assert operator.load.is_scored is is_needed
+
+
+async def test_writes_under_way_are_waited_for_before_tasks_are_cancelled(tmp_path: Path) -> None:
+    """A task that awaits the answer to a write would never see it."""
+    async with built(tmp_path) as operator:
+        task = operator.supervision.begin("decisions", asyncio.Event().wait())
+        drain, running = operator.leadership.drain, []
+
+        async def drained() -> None:
+            await settled()
+            running.append(not task.done())
+            await drain()
+
+        operator.leadership.drain = drained
+        await OperatorProcess(operator)._end_tasks()
+
+        assert (running, task.cancelled()) == ([True], True)
 
 
 async def test_what_others_do_to_records_is_noticed(tmp_path: Path) -> None:

@@ -15,11 +15,15 @@ import pytest
 from structlog.testing import capture_logs
 
 from misbehaving.stage import Stage, played
+from plimsoll.access.rights import EVICT, Access
 from plimsoll.app.optional_kinds import device_watches
 from plimsoll.app.optional_kinds.unwatched import ASK_S, RETRY_S, Unwatched
 from plimsoll.app.process import OperatorProcess, TaskEnded
 from plimsoll.app.start_check import StartCheck
+from plimsoll.preflight.findings import Area
+from plimsoll.preflight.rights import READING
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from plimsoll.testing.fakes import FakeAccessReviewer, FakeClock, RememberingObserver
 from simulation.cluster import NAMESPACE, POLICIES, policy
 
 #: Seconds in which a pod that fits gets its node.
@@ -178,6 +182,21 @@ def test_only_ready_pods_of_such_programs_are_at_work() -> None:
     ]
     start = StartCheck(nothing, nothing, a_cluster([a_node("n")], pods), nothing, nothing, nothing, nothing)
     assert [each.name for each in start._programs()] == ["one", "three"]
+
+
+async def test_a_right_that_every_operator_needs_is_no_finding_about_policies() -> None:
+    """Without it the process says so elsewhere; a policy's own is a finding."""
+    nothing: Any = None
+    reviewer, clock = FakeAccessReviewer(EVICT, *READING), FakeClock()
+    access = Access(reviewer, clock, RememberingObserver())
+    await access.review()
+    orphans: Any = SimpleNamespace(pending=(), seen=())
+    start = StartCheck(nothing, access, a_cluster(), orphans, nothing, nothing, clock)
+    enforcing = {"mode": "Enforce", "strategies": [{"name": "RemoveDuplicates"}]}
+
+    found = list(start._of_policies([policy("tidy", rebalancing=enforcing)]))
+
+    assert [each.subject for each in found if each.area is Area.RIGHTS] == ["policy tidy"]
 
 
 def test_the_pages_of_a_process_say_what_it_knows() -> None:

@@ -233,6 +233,18 @@ def test_an_address_without_an_operator_is_a_sentence(server: Server, tmp_path: 
     assert not server.asked
 
 
+def test_credentials_that_cannot_be_read_are_a_sentence_and_ask_nobody(
+    server: Server, tmp_path: Path
+) -> None:
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text("contexts: [")
+    memory, why = memory_of(Options(kubeconfig=kubeconfig), server.url, "plimsoll", ASKED, PodMemory)
+
+    assert memory is None
+    assert why.startswith(f"the operator at {server.url}: not asked, ")
+    assert not server.asked
+
+
 @pytest.mark.parametrize("url", ["127.0.0.1:8081", "ftp://host", "http://"])
 def test_what_is_no_address_is_said_so(server: Server, tmp_path: Path, url: str) -> None:
     with pytest.raises(UserError, match="is no address; write http://HOST:PORT"):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from inspection.explanations.test_pod import balancing, drifted, node
 from plimsoll.answers.operator_memory import RoomMemory
 from plimsoll.cli import progress
+from plimsoll.cli.callers.proposal_answers import ProposalError, Question, answer
 from plimsoll.cli.manifests import _check_shape
 from plimsoll.cli.reports import _table
 from plimsoll.cli.tables import Column, Table
@@ -18,6 +19,7 @@ from plimsoll.cli.views.explain_node import _plans, node_view
 from plimsoll.cli.views.explain_pod import room_lines
 from plimsoll.commands.errors import sentence
 from plimsoll.inspection.explanations.node import NodePolicyView
+from plimsoll.kube.session.errors import Conflict
 
 
 class Problem:
@@ -132,3 +134,33 @@ def test_prose_about_a_node_folds_and_numbers_do_not() -> None:
     view = node_view(node(*drifted(), balancing("Proven")))
 
     assert [each.folds for each in view if isinstance(each, Table)] == [False, True, True]
+
+
+class Contested:
+    """A session that has two proposals, the second of which somebody else changes meanwhile."""
+
+    records = tuple(
+        {
+            "metadata": {"name": f"web-{at}", "namespace": "shop", "resourceVersion": str(at)},
+            "spec": {"mode": "Approve", "policy": "tidy"},
+            "status": {"phase": "Planned"},
+        }
+        for at in (1, 2)
+    )
+
+    async def object(self, _method: str, path: str) -> dict[str, Any]:
+        return {"items": self.records}
+
+    async def request(self, _method: str, path: str, _change: Any, **_: Any) -> None:
+        if path.endswith("web-2"):
+            raise Conflict(f"PATCH {path}", 409)
+
+
+async def test_what_was_approved_before_a_conflict_is_said() -> None:
+    """Who says it again must know that half of it is done."""
+    session: Any = Contested()
+    done = "answered before it: eviction.plimsoll.dev/web-1 approved"
+    with pytest.raises(
+        ProposalError, match=f"^eviction.plimsoll.dev/web-2 has changed since it was read; {done}; "
+    ):
+        await answer(session, Question("shop"), approved=True)

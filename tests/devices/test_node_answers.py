@@ -318,3 +318,15 @@ def test_a_copy_keeps_the_slices_that_it_was_made_with() -> None:
 
     assert asked(NodeAnswers(is_selected, 1_000), book) == [FREE, NOT_FREE, FREE]
     assert asked(NodeAnswers(is_selected, 1_000), copy) == [FREE, FREE, NOT_FREE]
+
+
+def test_nodes_that_each_take_long_share_the_steps_of_an_attempt() -> None:
+    """None of them takes too long by itself, all of them together do."""
+    book = a_book([a_slice(node.name, [a_device(f"d{at}") for at in range(20)]) for node in MANY])
+    claim = a_claim("c", {"name": "r", "exactly": exactly(20, selectors=[{"cel": {"expression": SLOW}}])})
+    answers = NodeAnswers(is_selected, 5_000)
+
+    answers.renew([wanted_claim(claim, book.classes.get)], MANY, 0, book, np.ones(len(MANY), dtype=np.bool_))
+
+    assert 1 < answers.searches < len(MANY)
+    assert answers.codes.tolist() == [FREE] * answers.searches + [FAILED] * (len(MANY) - answers.searches)

@@ -420,3 +420,22 @@ def test_a_pod_that_has_hardly_changed_keeps_its_share() -> None:
     for uid in list(cluster.pods):
         cluster.displace(uid)
     assert not keeper.book.sums.any()
+
+
+def test_what_pods_came_with_is_theirs_when_they_settle() -> None:
+    """Also of one that takes the place of a pod that left."""
+    cluster = Cluster()
+    cluster.set_node(a_node("n1", cpu="8", memory="16Gi"))
+    book = cluster.index(LoadBook)
+    for name, cpu in (("a", 500), ("b", 900)):
+        cluster.place(cluster.templates.info(pod_of(name, cpu=cpu)), "n1")
+    book.settle()
+    cluster.displace(pod_of("a").metadata.uid)
+    cluster.place(cluster.templates.info(pod_of("c", cpu=100)), "n1")
+    known = {uid: columns_of(book.of(pod)) for uid, pod in cluster.pods.items()}
+    book.settle()
+
+    shares = book.shares
+    assert {uid: shares.columns[place].tolist() for uid, place in shares.places.items()} == {
+        uid: list(columns) for uid, columns in known.items()
+    }

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from load.test_load_book import MILLI, observed, pod_of
@@ -22,6 +22,7 @@ STEPS = st.lists(
 
 @settings(max_examples=25, deadline=None)
 @given(STEPS)
+@example([(1.0, {"a"}), (LOOK_S - 1.0, set()), (1.0, set()), (1.0, set())])
 def test_readings_go_when_their_pod_has_been_gone_for_a_while(steps: Any) -> None:
     """Looked for each ten minutes, and only where more than a quarter of the readings can go."""
     cluster = Cluster()

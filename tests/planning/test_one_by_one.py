@@ -6,7 +6,9 @@ from typing import Any, ClassVar
 import pytest
 from msgspec.structs import replace
 
+from devices.builders import a_claim
 from planning.builders import SURROUNDINGS, a_rebalancing, reasons, targets
+from planning.device_worlds import a_user, a_world, an_allocation
 from plimsoll.framework import NoArgs
 from plimsoll.framework.descheduling.proposals import Bundle, Candidate
 from plimsoll.framework.descheduling.registry import EvictorRegistry
@@ -138,3 +140,18 @@ def test_the_only_two_ready_pods_of_an_owner_go_one_by_one_or_not_at_all(one_by_
         assert [(move.pod.name, move.waits) for move in found.moves] == [("web-1", False), ("web-2", True)]
     else:
         assert (targets(found), reasons(found)) == ({}, {"web-1": "NotAll", "web-2": "LastReady"})
+
+
+@pytest.mark.parametrize("one_by_one", [True, False])
+def test_pods_that_share_a_claim_do_not_go_one_by_one(one_by_one: bool) -> None:
+    """The claim is deallocated when both have left."""
+    claim = a_claim("team", status=an_allocation("old", ["d0"], ["p", "q"]))
+    users = [
+        a_user(name, "old", claim="team", owner=f"ReplicaSet/{name}", status=READY) for name in ("p", "q")
+    ]
+    cluster = a_world({"old": 1, "new": 1}, users, claim)
+
+    found = planned(cluster, Empties(one_by_one=one_by_one), minReplicas=0)
+
+    assert targets(found) == ({} if one_by_one else {"p": "new", "q": "new"})
+    assert set(reasons(found).values()) == ({"SharedClaim"} if one_by_one else set())

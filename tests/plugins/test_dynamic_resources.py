@@ -236,3 +236,19 @@ def test_a_pod_waits_outside_for_claims_that_do_not_exist() -> None:
     status = PLUGIN.pre_enqueue_on(pod, Snapshot(scheduler.cluster))
 
     assert status == unresolvable('pod "default/pod": ResourceClaim not created yet')
+
+
+def test_claims_are_searched_for_ahead_where_the_api_server_serves_them() -> None:
+    """A part of many nodes at a time; not at all once it serves none."""
+    selectors = [{"cel": {"expression": "[1, 2, 3, 4, 5, 6, 7, 8, 9].all(a, a > 0)"}}]
+    nodes = [a_node(f"n{number}") for number in range(200)]
+    cluster = a_cluster(nodes)
+    book = cluster.objects.ledger(DeviceBook)
+    slices = [a_slice(node.name, [a_device("d0")]) for node in nodes]
+    fill(book, slices, a_claim("mine", {"name": "r", "exactly": exactly(selectors=selectors)}))
+    plugin = DynamicResources(DynamicResourcesArgs())
+    pod = cluster.templates.info(a_pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}]))
+
+    assert plugin.prepare(pod, Snapshot(cluster))
+    book.serve(is_served=False, why_not="")
+    assert not plugin.prepare(pod, Snapshot(cluster))

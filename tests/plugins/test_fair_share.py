@@ -185,6 +185,19 @@ def test_who_need_not_go_stays() -> None:
     assert [each.name for each in decision.nomination.victims] == ["large"]
 
 
+def test_who_turns_out_to_be_needless_stays() -> None:
+    """Each queue deserves one of three: b may lose both, and the second of them is enough."""
+    amounts = (("small", "500m"), ("large", "1500m"), ("kept", "1"))
+    pods = [in_queue(name, "b", cpu=cpu, node="n0", priority=at) for at, (name, cpu) in enumerate(amounts)]
+    cluster = a_cluster([a_node("n0", cpu="3")], pods)
+    cluster.index(WaitingDemand).sums[("s", "c")] = {"cpu": 6000}
+    scheduler, _ = sharing(cluster, {"name": "a"}, {"name": "b"}, {"name": "c"}, reclaim="AboveDeserved")
+
+    decision = tried(scheduler, in_queue("a1", "a", cpu="1"))
+
+    assert [each.name for each in decision.nomination.victims] == ["large"]
+
+
 def test_no_queue_ends_below_what_it_deserves() -> None:
     """Carried out to the end, a and b have half each."""
     cluster = crowded(count=8, nodes=4)

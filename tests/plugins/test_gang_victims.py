@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
@@ -154,3 +156,18 @@ def test_reclaim_takes_a_spare_member_alone() -> None:
     pods = [a_member(f"g{at}", "g", f"n{at}", **in_queue("rich")) for at in (1, 2, 3)]
 
     assert len(victims(a_scheduler(pods, queues=QUEUES, g=2), cpu="1", priority=0, **in_queue("poor"))) == 1
+
+
+@pytest.mark.parametrize(("priority", "gone"), [(0, ["g1", "g2"]), (2_000_000_000, [])])
+def test_reclaim_takes_no_group_of_which_one_may_not_go(priority: int, gone: list[str]) -> None:
+    """The member on another node is system-critical: the one here would go without it."""
+    critical = {"priority": 2_000_000_000, **in_queue("rich")}
+    pods = [
+        a_member("g1", "g", "n1", cpu="1", **in_queue("rich")),
+        a_member("g2", "g", "n2", cpu="1", priority=priority, **in_queue("rich")),
+        loose("here", "n1", cpu="1", **critical),
+        loose("there", "n2", cpu="1", **critical),
+        loose("big", "n3", **critical),
+    ]
+
+    assert victims(a_scheduler(pods, queues=QUEUES, g=2), cpu="1", priority=0, **in_queue("poor")) == gone

@@ -12,7 +12,9 @@ from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted, Synced
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.ports.custom_resources import WatchedRecord, WatchedRecordStatus
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
-from plimsoll.testing.fakes import FakeRecords, settled
+from plimsoll.rebalancing.records.missed import MissedDeletions
+from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.testing.fakes import FakeClock, FakeRecords, RememberingObserver, settled
 from rebalancing.scene import POLICY, Scene, a_policy
 from rebalancing.test_controller import a_record
 from rebalancing.test_ways import WithoutSurges
@@ -277,3 +279,24 @@ async def test_the_late_news_comes_while_the_record_is_made_again() -> None:
 
         assert len(scene.keeper.known) == 1
         assert totals(scene) == {"open": 1}
+
+
+async def test_records_that_an_earlier_process_left_are_looked_for_before_any_list() -> None:
+    """One of them was deleted between the reading of the records and the start of the watch."""
+    records, clock = FakeRecords(), FakeClock()
+    store = EvictionRecordStore(records, clock, RememberingObserver())
+    gone: list[str] = []
+    for number in (1, 2):
+        document = a_record("Planned") | {
+            "metadata": {**a_record("Planned")["metadata"], "name": f"r-{number}"}
+        }
+        store.notice(document)
+        records.documents[f"{document['metadata']['namespace']}/r-{number}"] = document
+    records.documents.popitem()
+
+    missed = MissedDeletions(store, lambda _namespace, name, _uid: gone.append(name), clock)
+    looking = asyncio.create_task(missed.run())
+    await settled()
+    looking.cancel()
+
+    assert gone == ["r-2"]

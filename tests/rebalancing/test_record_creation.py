@@ -385,3 +385,16 @@ async def test_a_record_that_is_made_again_is_not_taken_for_the_one_that_was_giv
 
     assert [*store.known] == [*records.documents] == ["a/r-1"]
     assert not store._unwritten
+
+
+async def test_a_record_that_has_ended_is_written_no_more() -> None:
+    """The end that came first stands, and whoever comes second need not try again."""
+    records, clock = FakeRecords(), FakeClock()
+    store = EvictionRecordStore(records, clock, RememberingObserver())
+    await store.create(RECORD, SPEC, Phase.PLANNED, "Planned", "", now=0.0)
+    await store.write(RECORD, Phase.CANCELLED, reason="NotNeeded")
+
+    answer = await store.write(RECORD, Phase.BLOCKED, reason="Refused")
+
+    assert answer.is_done
+    assert records.history == {"r-1": ["Planned", "Cancelled"]}

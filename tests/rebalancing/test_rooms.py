@@ -3,12 +3,14 @@
 from typing import Any
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.cluster.watch_events import NodeAdded, NodeDeleted, PodAdded, PodDeleted
+from plimsoll.cluster.watch_events import NodeAdded, NodeDeleted, PodAdded, PodDeleted, PodUpdated
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.names import NodeName, PodUid
 from plimsoll.ports.writes import WriteResult
 from plimsoll.rebalancing.execution.targets import ROOM_S
+from plimsoll.rebalancing.moves.instructions import ReserveRoom
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import Scene, a_policy
@@ -136,6 +138,25 @@ async def test_the_room_is_free_when_a_move_is_not_made() -> None:
 
     assert scene.evictor.evicted == ["s0"]
     assert left == {}
+
+
+async def test_room_of_a_gang_is_handed_over_to_all_of_it_or_to_none() -> None:
+    """One of two is being deleted when the pod that moved has left."""
+    scene = crowded()
+    gang = [a_pod(f"member-{at}", cpu="3") for at in (1, 2)]
+    leaving = small("s0", "large")
+    scene.tell(*map(PodAdded, gang))
+    places = tuple((PodUid(pod.uid), NodeName("large")) for pod in gang)
+    room = ReserveRoom("tidy/b", places, frozenset({PodUid(leaving.uid)}))
+    scene.wing.executor._immediate[ReserveRoom](room)
+    kept = sorted(on(scene, "large").values())
+
+    going = a_pod("member-2", cpu="3", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    scene.tell(PodUpdated(gang[1], going))
+    scene.tell(PodDeleted(leaving))
+
+    assert kept == ["member-1", "member-2"]
+    assert on(scene, "large") == {}
 
 
 async def test_the_room_is_free_in_the_end_when_no_pod_leaves() -> None:

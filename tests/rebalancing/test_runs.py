@@ -73,6 +73,31 @@ async def test_runs_that_are_skipped_are_reported() -> None:
     assert [result for _, result, _ in scene.observer.runs] == ["skipped", "succeeded"]
 
 
+async def test_the_first_of_two_policies_to_be_overdue_is_reported_in_time() -> None:
+    """Nothing happens at that moment; the other one is overdue half a minute later."""
+    scene = Scene()
+    goes_on = asyncio.Event()
+
+    async def slow(_: Callable[..., Any]) -> None:
+        await goes_on.wait()
+
+    scene.computer.compute = slow  # type: ignore[method-assign] # replaced for this test
+    policy = a_policy()
+    later = policy.model_copy(update={"metadata": policy.metadata.model_copy(update={"name": "later"})})
+    async with scene.running(policy):
+        scene.rebalancers.adopt(later)
+        running = []
+        for name in (POLICY, "later"):
+            running.append(asyncio.create_task(scene.runs.fall_due(name)))
+            await settled()
+            scene.runs.skip(name)
+            await scene.clock.advance(degraded_reasons.OVERDUE_S / 2)
+        assert list(scene.troubled[-1]) == ["RunOverdue"]
+        for each in running:
+            each.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
 async def test_what_was_planned_and_not_evicted_is_not_told_as_moved() -> None:
     """The message counts what the server took."""
     scene = Scene()

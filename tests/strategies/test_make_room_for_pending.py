@@ -67,6 +67,25 @@ def test_the_cheaper_of_two_that_would_do_goes() -> None:
     assert moves_of(found) == [("b", "one", "two")]
 
 
+def test_of_two_that_later_moves_make_needless_the_dearer_stays() -> None:
+    """10 and 10 Gi are missing: 6 and 3 of both were taken first; 9 of each need one of the two with them."""
+    dear = {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "10"}}
+    nodes = [
+        a_node(name, cpu=str(size), memory=f"{size}Gi")
+        for name, size in (("one", 20), ("two", 11), ("three", 9))
+    ]
+    pods = [
+        small("both", "one", "6", memory="6Gi", **dear),
+        small("less", "one", "3", memory="3Gi"),
+        small("cpu", "one", "9", memory="0"),
+        small("memory", "one", "0", memory="9Gi"),
+    ]
+
+    found = making_room(nodes, [*pods, a_pod("big", cpu="12", memory="12Gi")])
+
+    assert {name for name, *_ in moves_of(found)} == {"less", "cpu", "memory"}
+
+
 def test_the_cheaper_node_is_chosen() -> None:
     """Node one could be cleared of a pod of priority 1, node three of one of priority 0."""
     nodes = [*NODES, a_node("three", cpu="4")]

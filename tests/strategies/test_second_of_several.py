@@ -42,6 +42,27 @@ def test_the_node_that_is_furthest_above_its_line_is_relieved_first() -> None:
     assert evicted(strategy, a_context(nodes, pods))[0].startswith("a")
 
 
+def test_pods_that_the_arguments_leave_out_hide_no_others() -> None:
+    """Those of another namespace are seen first."""
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+    rule = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    pods = [
+        a_pod(
+            name,
+            namespace=namespace,
+            node="n1",
+            labels={"app": "web"},
+            affinity=rule,
+            owner=f"ReplicaSet/{name}",
+        )
+        for namespace in ("left-out", "shop")
+        for name in ("a", "b")
+    ]
+    strategy = a_strategy(RemovePodsViolatingInterPodAntiAffinity, namespaces={"exclude": ["left-out"]})
+
+    assert evicted(strategy, a_context([a_node("n1"), a_node("n2")], pods, exact=False)) == ["a"]
+
+
 @pytest.mark.parametrize("exact", [False, True])
 def test_a_node_that_was_closed_is_left_by_both_sides_of_a_rule(exact: bool) -> None:
     """Also by pods that declare no rule and stand next to one that does."""

@@ -25,6 +25,7 @@ from plimsoll.framework import (
     Status,
     unschedulable,
 )
+from plimsoll.plugins import IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.drawn_worlds import LAWFUL
 
@@ -185,3 +186,22 @@ def test_kept_results_are_those_of_a_fresh_scheduler(steps: Any) -> None:
         if len(kept.feasible) > 1:
             ranked = scheduler.rank(pod), ProfileScheduler(profile, cluster, kernel=None).rank(pod)
             assert ranked[0].totals.tolist() == ranked[1].totals.tolist()
+
+
+def test_a_node_that_has_filled_up_is_not_feasible_when_a_rule_on_other_pods_is_met_again() -> None:
+    """All had room before, as the kernel is not asked again about nodes that have not changed."""
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "rival"}}}
+    rule = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    names = ("PrioritySort", "NodeResourcesFit", "InterPodAffinity", "DefaultBinder")
+    profile = build_profile(ProfileConfig("s"), Registry(IN_TREE), [Enabled(each) for each in names])
+    nodes = [a_node(name, cpu="2", labels={"kubernetes.io/hostname": name}) for name in NODES]
+    rival = a_pod("rival", node="n1", cpu="1", labels={"app": "rival"})
+    cluster = a_cluster(nodes, [rival])
+    scheduler, pod = ProfileScheduler(profile, cluster), cluster.templates.info(a_pod(cpu="1", affinity=rule))
+    found = [scheduler.evaluate(pod).feasible]
+    cluster.place(cluster.templates.info(a_pod("filler", cpu="2")), "n2")
+    found.append(scheduler.evaluate(pod).feasible)
+    cluster.displace(rival.uid)
+    found.append(scheduler.evaluate(pod).feasible)
+
+    assert found == [("n2", "n3"), ("n3",), ("n1", "n3")]

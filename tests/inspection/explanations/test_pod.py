@@ -129,6 +129,27 @@ def test_a_move_that_makes_room_is_a_remedy_with_its_policy() -> None:
     assert texts["Plan"].startswith("policy all (Enforce), whose MakeRoomForPending moves shop/")
 
 
+def test_no_move_is_a_remedy_where_a_node_lacks_more_than_room() -> None:
+    """Of two nodes, one has a pod of higher priority, and the other one that the pod keeps away from."""
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "db"}}}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    db = a_pod_document("one", "a", cpu="1500m")
+    db["metadata"]["labels"] = {"app": "db"}
+
+    found = explained(
+        "big",
+        a_node_document("a"),
+        a_node_document("b"),
+        db,
+        a_pod_document("two", "b", cpu="1500m", priority=5),
+        a_pod_document("big", cpu="3", owner="big", affinity=apart),
+    )
+
+    assert found.pending is not None
+    assert [each.node for each in found.pending.nearest] == ["b", "a"]
+    assert "Move" not in {each.kind for each in found.pending.helps}
+
+
 def node(*documents: Document) -> NodeExplanation:
     """Node ``a`` of a cluster."""
     return explain_node(ClusterState.of(content_of(documents)), "a")

@@ -131,3 +131,13 @@ def test_columns_of_labels_that_cost_little_stay() -> None:
     cluster.trim()
 
     assert (len(cluster.labels), cluster.epoch) == (count, epoch)
+
+
+def test_the_last_of_the_first_resources_gets_an_axis_though_it_comes_alone() -> None:
+    """Nodes bring one each."""
+    cluster = a_cluster()
+    for number in range(columns.EAGER_SCALARS + 1):
+        cluster.set_node(a_node(f"n{number}", allocatable={f"example.com/{number}": "1"}))
+
+    assert len(cluster.resources) == len(FIXED_RESOURCES) + columns.EAGER_SCALARS
+    validate(cluster)

@@ -125,6 +125,27 @@ def test_no_more_pods_go_than_there_are_devices() -> None:
     assert found.optimisation.bound == pytest.approx(found.optimisation.value)
 
 
+def test_a_pool_that_is_not_complete_promises_nothing() -> None:
+    """Its device is seen and one of its slices is not: only the node's other pool counts."""
+    names = ("p", "q")
+    users = [a_user(name, "bad", template="t", owner=f"ReplicaSet/{name}", cpu="100m") for name in names]
+    cluster = a_cluster([a_node("bad", taints=BROKEN), a_node("good")], users)
+    half = {"name": "half", "generation": 1, "resourceSliceCount": 2}
+    slices = [
+        a_slice("bad", [a_device("d0"), a_device("d1")]),
+        a_slice("good", [a_device("d0")]),
+        a_slice("good", [a_device("d0")], name="half", pool=half),
+    ]
+    claims = [a_made_claim(name, "bad", [f"d{at}"]) for at, name in enumerate(names)]
+    fill(cluster.objects.ledger(DeviceBook), slices, *claims)
+
+    found = the_plan(cluster)
+
+    assert list(targets(found).values()) == ["good"]
+    assert found.optimisation is not None
+    assert found.optimisation.bound == pytest.approx(found.optimisation.value)
+
+
 def parts(node: str) -> list[Any]:
     """A GPU as two halves and a whole, and its counters."""
     devices = [

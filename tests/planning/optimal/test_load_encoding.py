@@ -7,6 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from planning.load_worlds import AROUND, LoadWorld
+from planning.optimal import test_by_load
+from planning.optimal.test_by_load import LOW as LOW_BY_LOAD
 from planning.optimal.test_by_load import by_load
 from plimsoll.load.load_book import LoadBook
 from plimsoll.planning.proven.plan_builder import PlanBuilder
@@ -62,6 +64,18 @@ def test_wishes_name_how_far_the_node_is_above_its_target() -> None:
 
     hot = {pod.uid for pod, row in world.cluster.placed() if row in {0, 1}}
     assert found.keys() == hot
+    assert {each.reason for each in found.values()} == {"its node is over-used: cpu 70.0% (target 60.0%)"}
+
+
+def test_wishes_say_nothing_of_a_resource_whose_use_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However low its target."""
+    name, args = LOW_BY_LOAD
+    more = {"thresholds": {"cpu": 30, "pods": 0}, "targetThresholds": {"cpu": 60, "pods": 0}}
+    monkeypatch.setattr(test_by_load, "LOW", (name, {**args, **more}))
+    _, encoding = encoded("FewestViolations", 1.0)
+
+    found = encoding.wishes()
+
     assert {each.reason for each in found.values()} == {"its node is over-used: cpu 70.0% (target 60.0%)"}
 
 

@@ -168,10 +168,14 @@ def test_never_worse_than_proven_and_feasible_at_every_step(objective: Objective
     walked(cluster, policy, made)
 
 
-def test_nodes_are_freed_completely() -> None:
-    """Three nodes with one small pod each: one is enough."""
+@pytest.mark.parametrize("owners", ["xyz", "xxx"])
+def test_nodes_are_freed_completely(owners: str) -> None:
+    """Three nodes with one small pod each: one is enough, also for pods of one owner."""
     nodes = [a_node(name, cpu="4", labels={HOST: name}) for name in ("a", "b", "c")]
-    pods = [a_pod(f"p{n}", node=name, cpu="1", owner=f"ReplicaSet/{n}") for n, name in enumerate("abc")]
+    pods = [
+        a_pod(f"p{name}", node=name, cpu="1", owner=f"ReplicaSet/{owner}")
+        for name, owner in zip("abc", owners, strict=True)
+    ]
     policy = optimal(objective=Objective.FEWEST_NODES, evictor={"minReplicas": 0})
 
     made = make_plan(policy, a_cluster(nodes, pods), AROUND)

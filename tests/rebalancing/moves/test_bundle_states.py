@@ -135,6 +135,21 @@ def test_a_move_that_ends_badly_ends_what_is_left_of_its_bundle() -> None:
     assert not play.machine.bundles
 
 
+def test_a_record_that_is_deleted_ends_its_bundle_though_another_move_is_next() -> None:
+    """The second waits for the first one's replacement when the record of the third goes."""
+    play = Play()
+    moves = together(a_move(1), a_move(2, waits=True), a_move(3))
+    first, second, third = play.plan(*moves)
+    make(play, first, moves[0])
+    before = play.stage(second)
+
+    play.tell(events.RecordDeleted(third))
+
+    assert before is MoveStage.WAITING
+    assert not play.machine.bundles
+    assert {*play.machine.moves} == {first}
+
+
 def test_two_bundles_that_wait_for_one_workload_do_not_go_together() -> None:
     """What follows for one is carried out before the other is looked at."""
     play = Play()

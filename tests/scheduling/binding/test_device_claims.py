@@ -17,6 +17,7 @@ from plimsoll.model.kinds.resource_claim import (
 )
 from plimsoll.ports.resource_claims import FINALIZER, ClaimAnswer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.scheduling.devices.claim_writes import TRIES
 from plimsoll.testing.builders import a_node, a_pod
 from scheduling.binding.devices import DeviceScene, gpus
 
@@ -188,6 +189,19 @@ async def test_a_conflict_is_looked_at_and_written_again() -> None:
     scene = DeviceScene(a_claim())
     scene.wants()
     scene.claims.answers = [None, CONFLICT]
+    async with scene:
+        await scene.later(1)
+
+    assert scene.binder.bound == {"default/pod": "gpu"}
+
+
+async def test_a_last_write_whose_answer_is_lost_is_seen_to_have_happened() -> None:
+    """Four conflicts, then no answer to a status that the server has stored."""
+    claim = a_claim()
+    metadata = msgspec.structs.replace(claim.metadata, finalizers=(FINALIZER,))
+    scene = DeviceScene(msgspec.structs.replace(claim, metadata=metadata))
+    scene.wants()
+    scene.claims.answers, scene.claims.lost = [CONFLICT] * (TRIES - 1), 1
     async with scene:
         await scene.later(1)
 

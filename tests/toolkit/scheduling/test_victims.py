@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -217,3 +218,22 @@ def test_where_sums_decide_trial_finds_the_same(
     if "podAffinity" in wish.get("affinity", {}):
         assert not by_sums.any()
     validate(cluster)
+
+
+@pytest.mark.parametrize(
+    ("wish", "decide"), [({"affinity": together(ZONE)}, False), ({"affinity": apart(ZONE)}, True)]
+)
+def test_sums_do_not_decide_about_a_pod_that_wants_to_be_near_another(
+    wish: dict[str, Any], decide: bool
+) -> None:
+    """The victim may be the one that it wants to be near, and is not the one that it keeps away from."""
+    labels = {"app": "web"} if not decide else {}
+    cluster = a_cluster(
+        [a_node("n", cpu="1", labels={ZONE: "a"})], [a_pod("p", node="n", cpu="1", labels=labels)]
+    )
+    pod = cluster.templates.info(wishing(a_pod("preemptor", cpu="1", priority=1), wish))
+    what_if = ProfileScheduler(ALL_PLUGINS, cluster).what_if(pod)
+    rows = what_if.helpful()
+
+    assert rows.tolist() == [0]
+    assert what_if.by_sums(rows).tolist() == [decide]
