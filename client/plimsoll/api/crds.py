@@ -50,7 +50,7 @@ _DROPPED = frozenset({"title", "examples", "propertyNames"})
 """Keywords without a counterpart; the form of a map's keys is judged by the model alone."""
 
 
-def structural(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
+def structural(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:  # noqa: C901 - one case for each construct of a JSON schema
     """A JSON schema of pydantic's as a structural schema.
 
     Raises:
@@ -71,6 +71,8 @@ def structural(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Sch
             case "patternProperties":
                 (item,) = value.values()
                 result["additionalProperties"] = structural(item, definitions)
+            case "const":
+                result["enum"] = [value]
             case _ if key in _ORDER:
                 result[key] = value
             case _ if key not in _DROPPED:
