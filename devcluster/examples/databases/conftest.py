@@ -3,7 +3,7 @@
 import itertools
 from pathlib import Path
 
-import kubernetes_asyncio  # noqa: F401 - used by the operator, whose failure to start nobody sees
+import kubernetes_asyncio  # noqa: F401 - used by the operator, which would wait without it
 import pytest
 from kopf.testing import KopfRunner
 
