@@ -233,9 +233,7 @@ def test_an_address_without_an_operator_is_a_sentence(server: Server, tmp_path: 
     assert not server.asked
 
 
-def test_credentials_that_cannot_be_read_are_a_sentence_and_ask_nobody(
-    server: Server, tmp_path: Path
-) -> None:
+def test_unreadable_credentials_are_a_sentence_and_ask_no_operator(server: Server, tmp_path: Path) -> None:
     kubeconfig = tmp_path / "config"
     kubeconfig.write_text("contexts: [")
     memory, why = memory_of(Options(kubeconfig=kubeconfig), server.url, "plimsoll", ASKED, PodMemory)

@@ -388,7 +388,7 @@ async def test_a_record_that_is_made_again_is_not_taken_for_the_one_that_was_giv
 
 
 async def test_a_record_that_has_ended_is_written_no_more() -> None:
-    """The end that came first stands, and whoever comes second need not try again."""
+    """The end that came first stands, and a second writer does not try again."""
     records, clock = FakeRecords(), FakeClock()
     store = EvictionRecordStore(records, clock, RememberingObserver())
     await store.create(RECORD, SPEC, Phase.PLANNED, "Planned", "", now=0.0)
