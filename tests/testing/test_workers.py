@@ -54,6 +54,21 @@ def test_dies():
 """
 
 
+INTERRUPTED = """
+from pathlib import Path
+
+def test_is_interrupted():
+    mark = Path(__file__).with_name("interrupted")
+    was_so = mark.exists()
+    mark.touch()
+    if ALWAYS or not was_so:
+        raise KeyboardInterrupt("a signal")
+
+def test_follows():
+    pass
+"""
+
+
 def run(folder: Path, *options: str) -> tuple[int, str]:
     """The exit status and the output of a run with two workers."""
     plugins = ("-p", "no:cacheprovider", "-p", "costs", "-p", "workers", "--workers", "2")
@@ -105,6 +120,21 @@ def test_a_worker_that_dies_fails_its_test_and_the_others_run(tmp_path: Path) ->
     assert status == 1
     assert "3 failed, 3 passed, 1 skipped" in text
     assert "ended with -9 while it ran test_a.py::test_dies" in text
+
+
+@pytest.mark.slow(reason="starts pytest")
+@pytest.mark.parametrize(("always", "counts"), [(False, "2 passed"), (True, "1 failed, 1 passed")])
+def test_a_test_whose_worker_is_interrupted_is_run_once_more(
+    tmp_path: Path, always: bool, counts: str
+) -> None:
+    """With what interrupted it; the tests that follow in its file run, too."""
+    folder = with_files(tmp_path, a=INTERRUPTED.replace("ALWAYS", str(always)))
+
+    status, text = run(folder)
+
+    assert (status, counts in text) == (int(always), True), text
+    assert "KeyboardInterrupt: a signal" in text
+    assert "it is run again" in text
 
 
 @pytest.mark.slow(reason="starts pytest")
