@@ -11,13 +11,12 @@ from datetime import UTC, datetime
 import msgspec
 
 from plimsoll.api.schema.fields import duration_s
+from plimsoll.api.schema.label_selectors import compiled
 from plimsoll.api.v1alpha1.node_maintenance import NodeMaintenance
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.node import Node
-from plimsoll.model.selectors import LabelSelector, SelectorError, compile_selector
+from plimsoll.model.selectors import SelectorError
 from plimsoll.policies import schedule
 
 #: The policy of maintenance ``x`` is ``nodemaintenance.x`` in records and metrics.
@@ -107,8 +106,7 @@ def selected(maintenance: NodeMaintenance, nodes: Iterable[Node]) -> tuple[str, 
     if given is None:
         return maintenance.spec.nodes
     try:
-        document = given.model_dump(mode="json", by_alias=True, exclude_none=True)
-        selector = compile_selector(convert(LabelSelector, document))
+        selector = compiled(given)
     except (SelectorError, msgspec.MsgspecError) as exc:
         raise ValueError(f"spec.nodeSelector: {exc}") from exc
     return tuple(sorted(each.name for each in nodes if selector.matches(each.labels)))
@@ -123,9 +121,8 @@ def is_open(maintenance: NodeMaintenance, now: datetime) -> bool:
     window = maintenance.spec.window
     if window is None:
         return True
-    opening = Schedule(cron=window.schedule, time_zone=window.time_zone)
-    schedule.check(opening)
-    return schedule.is_open(opening, duration_s(window.duration), now)
+    schedule.check(window.opening)
+    return schedule.is_open(window.opening, duration_s(window.duration), now)
 
 
 def next_opening(maintenance: NodeMaintenance, now: datetime) -> datetime | None:
@@ -133,5 +130,5 @@ def next_opening(maintenance: NodeMaintenance, now: datetime) -> datetime | None
     window = maintenance.spec.window
     if window is None:
         return None
-    found = schedule.next_time(Schedule(cron=window.schedule, time_zone=window.time_zone), now)
+    found = schedule.next_time(window.opening, now)
     return found.astimezone(UTC) if found else None

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from plimsoll.api.schema.fields import duration_s
-from plimsoll.api.schema.label_selectors import LabelSelectorSpec
+from plimsoll.api.schema.label_selectors import LabelSelectorSpec, compiled
 from plimsoll.api.v1alpha1.evictor import EvictorSpec
 from plimsoll.api.v1alpha1.limits import EvictionBudget, EvictionLimits
 from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS, source_of
@@ -23,10 +23,9 @@ from plimsoll.framework.descheduling.context import Evictor
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.framework.descheduling.strategy import Strategy, by_load_book, planners_of
-from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.selector_text import parse_selector
-from plimsoll.model.selectors import EVERYTHING, LabelSelector, Selector, SelectorError, compile_selector
+from plimsoll.model.selectors import Selector, SelectorError
 from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.moves import Goal, Objective, PolicyFigures, RebalancingConfig
 from plimsoll.planning.rebalancing_rules import RebalancingRules, no_rules
@@ -223,10 +222,7 @@ def _targets(text: str | None, where: str = f"{WHERE}.evictor") -> Selector:
 
 
 def _selector(given: LabelSelectorSpec | None, path: str) -> Selector:
-    if given is None:
-        return EVERYTHING
     try:
-        document = given.model_dump(mode="json", by_alias=True, exclude_none=True)
-        return compile_selector(convert(LabelSelector, document))
+        return compiled(given)
     except (SelectorError, msgspec.MsgspecError) as exc:
         raise ConfigurationError(path, str(exc)) from exc

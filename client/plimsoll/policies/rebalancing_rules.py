@@ -12,13 +12,13 @@ from msgspec import Struct
 from pydantic import ValidationError
 
 from plimsoll.api.schema.fields import duration_s
+from plimsoll.api.schema.label_selectors import compiled
 from plimsoll.api.v1alpha1.rebalancing_rule import RebalancingRuleSpec
 from plimsoll.api.v1alpha1.schedules import Schedule, Window
 from plimsoll.framework.field_errors import field_errors
-from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.rebalancing_rule import RebalancingRule
 from plimsoll.model.names import record_key
-from plimsoll.model.selectors import EVERYTHING, LabelSelector, Selector, SelectorError, compile_selector
+from plimsoll.model.selectors import EVERYTHING, Selector, SelectorError
 from plimsoll.planning.rebalancing_rules import PresentRule, PresentRules
 from plimsoll.policies import schedule
 
@@ -80,7 +80,7 @@ def _read(document: bytes) -> ReadRule:
     try:
         spec = RebalancingRuleSpec.from_wire(msgspec.json.decode(document))
         return ReadRule(
-            selector=_selector(spec),
+            selector=compiled(spec.pod_selector),
             never=spec.never,
             windows=tuple(_window(each, position) for position, each in enumerate(spec.windows)),
             most=spec.max_moves_per_hour,
@@ -91,15 +91,8 @@ def _read(document: bytes) -> ReadRule:
         return ReadRule(invalid=str(exc))
 
 
-def _selector(spec: RebalancingRuleSpec) -> Selector:
-    if spec.pod_selector is None:
-        return EVERYTHING
-    document = spec.pod_selector.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return compile_selector(convert(LabelSelector, document))
-
-
 def _window(window: Window, position: int) -> tuple[Schedule, float]:
-    opening, lasts_s = Schedule(cron=window.schedule, time_zone=window.time_zone), duration_s(window.duration)
+    opening, lasts_s = window.opening, duration_s(window.duration)
     where = f"spec.windows[{position}]"
     try:
         schedule.check(opening)

@@ -65,12 +65,7 @@ def print_view(view: View, *, wide: bool = False, colour: str = "auto") -> None:
             print_lines([painted(part, FIRST) if coloured and not number else part])
 
 
-def print_now(line: str) -> None:
-    """Write a line to stdout and flush it, as a pipe would keep it."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
 def print_lines(lines: Iterable[str]) -> None:
-    """Write lines to stdout."""
+    """Write lines to stdout, and flush them: a pipe would keep them from its reader."""
     sys.stdout.writelines(f"{line}\n" for line in lines)
+    sys.stdout.flush()

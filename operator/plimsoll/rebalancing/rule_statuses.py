@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from plimsoll.api.schema.conditions import ConditionStatus, with_condition
 from plimsoll.api.schema.fields import to_second
 from plimsoll.api.v1alpha1.rebalancing_rule import ACTIVE, RebalancingRuleStatus
+from plimsoll.framework.descheduling.pod_indexes import PodsByTemplate
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.counted import counted
 from plimsoll.model.kinds.pod_info import PodInfo
@@ -45,9 +46,10 @@ class NamespaceFacts(NamedTuple):
     now: datetime
 
 
-def status_of(rule: RebalancingRule, present: PresentRule, facts: NamespaceFacts) -> RebalancingRuleStatus:
-    """The status that a rule should have."""
-    before = _written(rule)
+def status_of(
+    rule: RebalancingRule, before: RebalancingRuleStatus, present: PresentRule, facts: NamespaceFacts
+) -> RebalancingRuleStatus:
+    """The status that a rule should have, by the one that it has."""
     held = sum(present.keeps(pod) is not None for pod in facts.pods)
     opens = read(rule).opens(facts.now)
     is_valid = not present.invalid
@@ -109,31 +111,30 @@ class RuleStatuses:
 
     async def look(self) -> None:
         """Write what has changed; at most ``MOST_WRITES``, the others at the next look."""
-        rules, left = self.cluster.objects.rules, MOST_WRITES
-        if not rules:
+        if not self.cluster.objects.rules:
             return
         due = self._due()
         begin = self._next % len(due) if due else 0
-        for rule, status in [*due[begin:], *due[:begin]][:left]:
+        for rule, status in [*due[begin:], *due[:begin]][:MOST_WRITES]:
             answer = await self.statuses.write_status(rule.namespace, rule.name, status.to_wire())
             if answer.is_failure and answer.verdict not in (WriteOutcome.FENCED, WriteOutcome.GONE):
                 self.observer.failed(f"status of RebalancingRule {rule.key}", answer.message)
-        self._next += left
+        self._next += MOST_WRITES
 
     def _due(self) -> list[tuple[RebalancingRule, RebalancingRuleStatus]]:
         """The rules whose status says something else than it should."""
         given = by_namespace(self.cluster.objects.rules.values())
-        placed: dict[str, list[PodInfo]] = {namespace: [] for namespace in given}
-        for pod in self.cluster.pods.values():
-            if pod.namespace in placed and pod.stands_in_for is None:
-                placed[pod.namespace].append(pod)
+        placed = self.cluster.index(PodsByTemplate).groups
         now, hourly = datetime.fromtimestamp(self.clock.now(), UTC), self.hourly()
-        found = []
+        due = []
         for namespace, rules in given.items():
-            facts = NamespaceFacts(placed[namespace], hourly.get(namespace, 0), now)
+            siblings = placed.get(namespace, {}).values()
+            pods = [pod for each in siblings for pod in each.values() if pod.stands_in_for is None]
+            facts = NamespaceFacts(pods, hourly.get(namespace, 0), now)
             presents = present_in(rules, now)
             for position, rule in enumerate(rules):
-                status = status_of(rule, presents[min(position, MOST_RULES)], facts)
-                if status != _written(rule):
-                    found.append((rule, status))
-        return found
+                before = _written(rule)
+                status = status_of(rule, before, presents[min(position, MOST_RULES)], facts)
+                if status != before:
+                    due.append((rule, status))
+        return due

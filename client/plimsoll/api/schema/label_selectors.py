@@ -8,6 +8,8 @@ from pydantic import Field
 from plimsoll.api.schema.fields import LabelKey, LabelValue
 from plimsoll.api.schema.resource import Resource
 from plimsoll.api.schema.rules import Rule
+from plimsoll.model.decoding import convert
+from plimsoll.model.selectors import EVERYTHING, LabelSelector, Selector, compile_selector
 
 
 class SelectorOperator(StrEnum):
@@ -50,3 +52,16 @@ class LabelSelectorSpec(Resource):
     match_expressions: Annotated[tuple[LabelSelectorRequirementSpec, ...], Field(max_length=64)] = Field(
         default=(), description="Further conditions on labels."
     )
+
+
+def compiled(given: LabelSelectorSpec | None) -> Selector:
+    """A selector in the form that is asked; everything matches None.
+
+    Raises:
+        SelectorError: It cannot be evaluated.
+        msgspec.MsgspecError: It has a value of a wrong type.
+    """
+    if given is None:
+        return EVERYTHING
+    document = given.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return compile_selector(convert(LabelSelector, document))

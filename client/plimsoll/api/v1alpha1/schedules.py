@@ -130,3 +130,8 @@ class Window(Resource):
         description="Time zone of schedule, by its IANA name; left out, UTC.",
         examples=["Europe/Berlin"],
     )
+
+    @property
+    def opening(self) -> Schedule:
+        """When it opens, as a schedule."""
+        return Schedule(cron=self.schedule, time_zone=self.time_zone)

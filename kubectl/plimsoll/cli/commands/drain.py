@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from click.exceptions import Exit
 
 from plimsoll.cli.clusters import From, state_from
-from plimsoll.cli.output import print_answer, print_lines, print_now
+from plimsoll.cli.output import print_answer, print_lines
 from plimsoll.commands.errors import ExitCode, UserError
 from plimsoll.commands.options import OUTPUT, SERVER, Format, Options
 from plimsoll.commands.parameters import Argument, Option
@@ -121,7 +121,7 @@ def drain(  # noqa: PLR0913 - cli/parameters.py reads the flags from the paramet
     async def ask(session: "Session") -> None:
         print_lines(await create(session, document))
         if wait:
-            await follow(session, called, timeout_s, print_now)
+            await follow(session, called, timeout_s, lambda line: print_lines([line]))
 
     with_session(options, ask)
     if not wait:
