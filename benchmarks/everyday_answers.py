@@ -50,7 +50,6 @@ QUESTIONS = (
     "top nodes",
     f"top pods -A --resource {GPU}",
     "top namespaces",
-    "lint -n ns1",
 )
 
 

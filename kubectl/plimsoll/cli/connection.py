@@ -22,17 +22,21 @@ def with_session(options: Options, ask: Callable[[Session], Awaitable[T]]) -> T:
     Raises:
         UserError: There is no usable configuration, no answer, or the server refuses.
     """
+    # Not returned by the task: asyncio.run prints the task's result into an error that nobody sees (CPython's
+    # signal module, asked whose handler of Ctrl-C is set), which takes a second for a whole cluster.
+    answer: list[T] = []
 
-    async def run() -> T:
+    async def run() -> None:
         address = ""
         try:
             async with connected(options.kubeconfig, options.context) as session:
                 address = session.address
-                return await ask(session)
+                answer.append(await ask(session))
         except APIError as exc:
             raise refusal(exc, address) from exc
 
-    return asyncio.run(run())
+    asyncio.run(run())
+    return answer[0]
 
 
 def refusal(exc: APIError, address: str) -> UserError:

@@ -30,6 +30,8 @@ from plimsoll.usage.load_keeper import LoadKeeper
 
 #: A snapshot has a single reading, which counts unchanged.
 ONE_READING = LoadSettings(warm_up_s=0.0, least_readings=1)
+#: Objects that are applied together, as an API server's page is by the operator.
+BATCH = 500
 
 
 class SkippedObject(msgspec.Struct, frozen=True):
@@ -104,12 +106,16 @@ class MirroredObjects:
     def _take(self, content: SnapshotContent, ingestion: Ingestion, skipping: _Skipping) -> None:
         """Read the objects of all kinds."""
         for resource in (*WATCHED, *OPTIONAL, *GROUP_OWNERS, *declared_here()):
-            for document in content.objects.get(resource.name, ()):
-                value, name, problems = read_object(resource.kind, document)
-                for problem in problems:
-                    skipping.object_skipped(resource.name, name, problem)
-                if value is not None:
-                    ingestion.apply((event_of(None, value),))
+            documents = content.objects.get(resource.name, ())
+            for begin in range(0, len(documents), BATCH):
+                events = []
+                for document in documents[begin : begin + BATCH]:
+                    value, name, problems = read_object(resource.kind, document)
+                    for problem in problems:
+                        skipping.object_skipped(resource.name, name, problem)
+                    if value is not None:
+                        events.append(event_of(None, value))
+                ingestion.apply(events)
             if resource.name in content.objects:
                 self.cache.cluster.objects.ledger(WatchedObjects).listed.add(resource.kind)
 
