@@ -149,7 +149,7 @@ def test_namespaces_have_the_share_of_the_cluster_that_their_placed_pods_request
         assert each.percent["cpu"] == round(sum(placed) / 80, 1)
         assert each.requested[resource] == (sum(placed) if resource == "cpu" else 0)
         assert each.percent[resource] == (round(sum(placed) / 80, 1) if resource == "cpu" else 0.0)
-    said = "namespace blue requests most cpu: 37.5 % of all 8; all together 56.2 %"
+    said = "namespace blue requests most cpu: 37.5 % of the nodes' 8 cpu; all namespaces together 56.2 %"
     assert found.summary == (said if resource == "cpu" else f"no namespace requests {resource}")
 
 

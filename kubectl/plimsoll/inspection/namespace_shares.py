@@ -66,6 +66,6 @@ def _summary(found: list[NamespaceShare], resource: str, room: int) -> str:
         return f"no namespace requests {resource}"
     first = found[0]
     return (
-        f"namespace {first.namespace} requests most {resource}: {first.percent[resource]:g} % of all"
-        f" {amount_text(resource, room)}; all together {_percent(taken, room):g} %"
+        f"namespace {first.namespace} requests most {resource}: {first.percent[resource]:g} % of the nodes'"
+        f" {amount_text(resource, room)} {resource}; all namespaces together {_percent(taken, room):g} %"
     )
