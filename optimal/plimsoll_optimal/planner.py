@@ -30,6 +30,7 @@ from plimsoll.framework.descheduling.strategy import ServesPending
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.names import PodUid
 from plimsoll.planning.aftermath import aftermath
+from plimsoll.planning.forecasts import Forecasts
 from plimsoll.planning.moves import (
     EvictionPlan,
     Move,
@@ -66,7 +67,7 @@ def optimal_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plan
     goal = rebalancing.goal
     serving = [each for each in rebalancing.strategies if isinstance(each, ServesPending)]
     strategies = tuple(each for each in rebalancing.strategies if each not in serving)
-    free = replace(rebalancing, strategies=strategies, limits=UNLIMITED, forecast=None)
+    free = replace(rebalancing, strategies=strategies, limits=UNLIMITED, forecasts=Forecasts())
     proven = plan(replace(free, planner=Planner.PROVEN), cluster, context, mend_exactly)
     ended = tuple(move for move in proven.moves if not move.target)
     seeds = tuple(move for move in proven.moves if move.target)
