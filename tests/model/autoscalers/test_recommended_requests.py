@@ -68,8 +68,8 @@ def admitted(
 ) -> Document:
     """Requests and limits of the first container of the new pod; the ranges are for containers."""
     objects = ClusterObjects(replica_sets={each.key: each for each in replica_sets})
-    for number, each in enumerate(ranges):
-        limit = {"metadata": {"name": str(number), "namespace": "shop"}, "spec": {"limits": [each]}}
+    for number, one in enumerate(ranges):
+        limit = {"metadata": {"name": str(number), "namespace": "shop"}, "spec": {"limits": [one]}}
         objects.ledger(LimitRanges).replace(None, convert(LimitRange, limit))
     for each in autoscalers:
         objects.ledger(Autoscalers).replace(None, each)
