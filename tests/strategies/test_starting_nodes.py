@@ -76,7 +76,7 @@ STARTING, STARTED = a_node("new", labels=KARPENTER), a_node("new")
 
 
 def test_it_is_not_emptied() -> None:
-    """Until it has started; for planner Upstream at once."""
+    """Until it has started; planner Upstream empties it."""
     assert emptied(STARTED, exact=False) == ["new-0"]
     assert emptied(STARTING, exact=False) == []
     assert emptied(STARTING, exact=True) == ["new-0"]

@@ -1,4 +1,4 @@
-"""Says which nodes are still starting: what they have and use now says nothing about what they will.
+"""Says which nodes are still starting, so that their present use says little about their later use.
 
 A node is starting while one of these holds:
 
