@@ -2,12 +2,14 @@
 
     make bench-forecasts KUBE=FOLDER ARGS="--moves 200"
 
-FOLDER holds etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kubectl. kube-scheduler runs
-without a configuration and places all pods; the operator moves some of them (``scope.otherSchedulers``).
-Sixteen nodes of two sizes in three zones, forty Deployments with requests of several sizes. Nodes get a taint
-in turn, and lose it again; with ``--churn`` Deployments are scaled meanwhile, so that the cluster changes
-between a plan and the replacement. Kubelets are played. Printed are the replacements on the expected node, on
-one with an equal score, and on any other, of all moves whose replacement got a node.
+FOLDER holds etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kubectl. kube-scheduler places
+all pods; the operator moves some of them (``scope.otherSchedulers``). kube-scheduler runs without a
+configuration; with ``--packs`` it prefers nodes with little room. With ``--described`` a suspended policy,
+converted from that configuration, says so to Plimsoll. Sixteen nodes of two sizes in three zones, forty
+Deployments with requests of several sizes. Nodes get a taint in turn, and lose it again; with ``--churn``
+Deployments are scaled meanwhile, so that the cluster changes between a plan and the replacement. Kubelets are
+played. Printed are the replacements on the expected node, on one with an equal score, and on any other, of
+all moves whose replacement got a node.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import argparse
 import asyncio
 import json
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -36,6 +39,13 @@ TAINT = {"key": "example.com/maintenance", "effect": "NoSchedule"}
 
 #: Numbers of nodes and Deployments, and seconds for which a node has its taint, and between two.
 NODES_MADE, APPS, TAINTED_S, BETWEEN_S = 16, 40, 12.0, 4.0
+
+PACKS: dict[str, Any] = {
+    "schedulerName": "default-scheduler",
+    "pluginConfig": [
+        {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}},
+    ],
+}
 
 POLICY: dict[str, Any] = {
     "apiVersion": "plimsoll.dev/v1alpha1",
@@ -88,6 +98,16 @@ def deployment(number: int, draw: random.Random) -> dict[str, Any]:
     }
 
 
+def converted(configuration: dict[str, Any]) -> dict[str, Any]:
+    """The suspended policy that ``plimsoll convert`` makes of a configuration."""
+    command = [sys.executable, "-m", "plimsoll", "convert", "-", "--suspended", "-o", "json"]
+    done = subprocess.run(  # noqa: S603 - our own command
+        command, input=json.dumps(configuration), capture_output=True, text=True, check=True, timeout=60
+    )
+    (policy,) = json.loads(done.stdout)["policies"]
+    return dict(policy)
+
+
 async def taint_in_turn(speaker: Speaker, names: list[str]) -> None:
     """One node after another has a taint for a while."""
     while True:
@@ -127,7 +147,9 @@ def placed(found: Counter[str]) -> int:
     return sum(found[each] for each in ("expected node", "equal node", "other node"))
 
 
-async def measure(on: Stage, moves: int, limit_s: float, seed: int, *, churn: bool) -> Counter[str]:
+async def measure(
+    on: Stage, moves: int, limit_s: float, seed: int, *, churn: bool, packs: bool, described: bool
+) -> Counter[str]:
     """Move until so many replacements have nodes, or the time is over."""
     speaker, draw = on.speaker, random.Random(seed)
     kubelets, names = Kubelets(speaker, ""), [f"node-{number:02}" for number in range(NODES_MADE)]
@@ -138,11 +160,13 @@ async def measure(on: Stage, moves: int, limit_s: float, seed: int, *, churn: bo
     speaker.begin(kubelets.play())
     await define(speaker)
     began = time.monotonic()
-    async with on.kube_scheduler():
+    async with on.kube_scheduler(PACKS if packs else None):
         for number in range(APPS):
             (await speaker.request("POST", DEPLOYMENTS, deployment(number, draw))).accepted()
         await asyncio.sleep(20.0)
         await speaker.install(POLICIES, POLICY)
+        if described:
+            await speaker.install(POLICIES, converted(on.configuration(PACKS)))
         async with on.operator():
             speaker.begin(taint_in_turn(speaker, names))
             if churn:
@@ -159,10 +183,30 @@ async def run(given: argparse.Namespace) -> int:
     """Measure once; print the counts as JSON."""
     with tempfile.TemporaryDirectory(prefix="forecasts-") as folder:
         async with stage(given.programs, given.programs, Path(folder)) as on:
-            found = await measure(on, given.moves, given.limit, given.seed, churn=given.churn)
+            found = await measure(
+                on,
+                given.moves,
+                given.limit,
+                given.seed,
+                churn=given.churn,
+                packs=given.packs,
+                described=given.described,
+            )
             version = (await on.speaker.request("GET", "/version")).accepted()["gitVersion"]
     hits, of = found["expected node"] + found["equal node"], placed(found)
-    print(json.dumps({"kube-scheduler": version, "churn": given.churn, **found, "hits": hits, "of": of}))
+    print(
+        json.dumps(
+            {
+                "kube-scheduler": version,
+                "churn": given.churn,
+                "packs": given.packs,
+                "described": given.described,
+                **found,
+                "hits": hits,
+                "of": of,
+            }
+        )
+    )
     return 0 if of >= given.moves else 1
 
 
@@ -175,4 +219,6 @@ if __name__ == "__main__":
     parser.add_argument("--limit", type=float, default=900.0, help="seconds")
     parser.add_argument("--seed", type=int, default=44)
     parser.add_argument("--churn", action="store_true", help="scale Deployments meanwhile")
+    parser.add_argument("--packs", action="store_true", help="kube-scheduler scores by MostAllocated")
+    parser.add_argument("--described", action="store_true", help="a suspended policy says so")
     sys.exit(asyncio.run(run(parser.parse_args())))

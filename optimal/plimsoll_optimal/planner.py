@@ -30,6 +30,7 @@ from plimsoll.framework.descheduling.strategy import ServesPending
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.names import PodUid
 from plimsoll.planning.aftermath import aftermath
+from plimsoll.planning.forecasts import Forecasts
 from plimsoll.planning.moves import (
     EvictionPlan,
     Move,
@@ -43,7 +44,7 @@ from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
 from plimsoll.planning.proven.planner import plan
 from plimsoll.planning.proven.verdicts import judge as judged
 from plimsoll.planning.proven.verdicts import judge_strategy
-from plimsoll.toolkit.descheduling.disruption_signals import not_emptied
+from plimsoll.toolkit.descheduling.starting_nodes import why_not_emptied
 from plimsoll_optimal.encoding import ProblemEncoding
 from plimsoll_optimal.load_encoding import lacks_readings, loads_of
 from plimsoll_optimal.milp import solve
@@ -66,7 +67,7 @@ def optimal_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plan
     goal = rebalancing.goal
     serving = [each for each in rebalancing.strategies if isinstance(each, ServesPending)]
     strategies = tuple(each for each in rebalancing.strategies if each not in serving)
-    free = replace(rebalancing, strategies=strategies, limits=UNLIMITED, forecast=None)
+    free = replace(rebalancing, strategies=strategies, limits=UNLIMITED, forecasts=Forecasts())
     proven = plan(replace(free, planner=Planner.PROVEN), cluster, context, mend_exactly)
     ended = tuple(move for move in proven.moves if not move.target)
     seeds = tuple(move for move in proven.moves if move.target)
@@ -78,7 +79,11 @@ def optimal_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plan
     wishes = wishes_of(free, cluster, context, known=frozenset() if loads is None else loads.known)
     left_alone = {node for _, node in context.too_early}
     if goal.objective is Objective.FEWEST_NODES:
-        left_alone |= {node.name for node in cluster.nodes if not_emptied(node)}
+        left_alone |= {
+            node.name
+            for row, node in enumerate(cluster.nodes)
+            if why_not_emptied(node, cluster.pods_on(row), context.now)
+        }
     setting = ProblemEncoding.of(free, builder, wishes, seeds, left_alone, loads)
     judge = _Judge(free, cluster, context, setting)
     before, seeded = judge.value(()), judge.value(seeds)

@@ -15,6 +15,7 @@ from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Bundle, Candidate, Verdict
 from plimsoll.framework.descheduling.strategy import MendsSpread
 from plimsoll.model.counted import counted
+from plimsoll.planning.forecasts import Forecasts
 from plimsoll.planning.moves import Goal, Move, Objective, PlanningContext, RebalancingConfig
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
 from plimsoll.planning.proven.verdicts import judge
@@ -60,7 +61,7 @@ def _searched(
         rebalancing,
         strategies=(strategy,),
         limits=UNLIMITED,
-        forecast=None,
+        forecasts=Forecasts(),
         planner=Planner.OPTIMAL,
         goal=Goal(Objective.FEWEST_VIOLATIONS, seconds),
     )

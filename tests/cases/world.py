@@ -34,7 +34,7 @@ from plimsoll.cluster.watch_events import (
     WatchEvent,
 )
 from plimsoll.cluster.watched_resources import OPTIONAL, WATCHED
-from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.profile import Enabled
 from plimsoll.framework import PodInfo, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.leadership.fence import Fence
@@ -45,6 +45,7 @@ from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.resource_claim import ResourceClaim
 from plimsoll.model.selectors import compile_selector
 from plimsoll.model.taints import CONSOLIDATING
+from plimsoll.planning.forecasts import Forecasts
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
 from plimsoll.policies.rebalancing import Registries
@@ -162,7 +163,6 @@ class World:
             Registries(
                 StrategyRegistry(STRATEGIES),
                 EvictorRegistry(EVICTORS),
-                build_profile(ProfileConfig("default-scheduler"), registry, defaults),
             ),
             access,
             RebalancingPorts(
@@ -198,8 +198,8 @@ class World:
         self._queue = self._wing.queue
         self._ingestion = self._wing.ingestion(self._rebalancing.subscribers, self._observer)
 
-        def serve(schedulers: Mapping[str, Any]) -> None:
-            self._rebalancing.serve({name: each.profile for name, each in schedulers.items()})
+        def serve(schedulers: Mapping[str, Any], forecasts: Forecasts) -> None:
+            self._rebalancing.serve({name: each.profile for name, each in schedulers.items()}, forecasts)
             self._wing.serve(schedulers)
 
         self._profiles = ProfileSchedulers(

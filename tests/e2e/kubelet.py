@@ -183,6 +183,8 @@ class Kubelets:
         address = pod_address(self._started)
         ready = pod["spec"]["nodeName"] not in self.unready
         status = pods.running(pod, address_of(number), address, time.time(), ready=ready)
+        for container, shown in zip(pod["spec"]["containers"], status["containerStatuses"], strict=True):
+            shown["resources"] = container.get("resources", {})  # without it API servers refuse a resize
         await self._tell(pod, status)
         await self._live({**pod, "status": status})
 

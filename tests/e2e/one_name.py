@@ -14,14 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plimsoll.engine.scheduler import ProfileScheduler
+    from plimsoll.planning.forecasts import Forecasts
 
 
 def serve_only(name: str) -> None:
     """Leave the pods of all other scheduler names to others."""
     serve = Operator._serve
 
-    def narrowed(operator: Operator, schedulers: Mapping[str, ProfileScheduler]) -> None:
-        serve(operator, {each: schedulers[each] for each in schedulers if each == name})
+    def narrowed(
+        operator: Operator, schedulers: Mapping[str, ProfileScheduler], forecasts: Forecasts
+    ) -> None:
+        serve(operator, {each: schedulers[each] for each in schedulers if each == name}, forecasts)
 
     Operator._serve = narrowed  # type: ignore[method-assign,assignment] # before one is built
 

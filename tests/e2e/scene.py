@@ -224,6 +224,16 @@ class Scene:
         await self.until_running(replicas, app=name)
         return made
 
+    async def placed_by_hand(self, name: str, replicas: int, node: str, **spec: Any) -> None:
+        """Create a Deployment, and place its pods as their scheduler."""
+        creating = asyncio.create_task(self.deployment(name, replicas, **spec))
+        for pod in await eventually(lambda: self.pods(app=name), lambda pods: len(pods) == replicas):
+            metadata = {"name": pod["metadata"]["name"]}
+            binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": {"name": node}}
+            path = self.path(f"pods/{metadata['name']}/binding")
+            (await self.speaker.request("POST", path, binding)).accepted()
+        await creating
+
     async def budget(self, name: str, app: str, **spec: Any) -> None:
         """Create a PodDisruptionBudget and wait until the control plane has counted."""
         document = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,21 +34,6 @@ REMEDY_S = 90.0
 MISSING = "apply deploy/enforce (chart: mode: Enforce)"
 
 
-async def placed_by_hand(scene: Scene, node: str) -> None:
-    """Two pods that an earlier scheduler of this name has placed."""
-    creating = asyncio.create_task(scene.deployment("web", 2))
-    for pod in await eventually(scene.pods, lambda pods: len(pods) == 2):
-        name = pod["metadata"]["name"]
-        binding = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": name},
-            "target": {"kind": "Node", "name": node},
-        }
-        (await scene.speaker.request("POST", scene.path(f"pods/{name}/binding"), binding)).accepted()
-    await creating
-
-
 async def policies_of(operator: Operator) -> float:
     """How many policies it knows."""
     return operator.metric("plimsoll_policy_condition", type="Accepted")
@@ -76,7 +60,7 @@ async def test_acting_policies_under_the_rights_of_a_dry_run(  # noqa: PLR0915 -
             operator = start_operator(config, f"--leader-elect-resource-namespace={NAME}")
             scene = await Scene(speaker).begin()
             old = await scene.node("old")
-            await placed_by_hand(scene, old)
+            await scene.placed_by_hand("web", 2, old)
             await scene.node("new")
             await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
             placing = await scene.policy({"scheduling": {"schedulerName": scene.scheduler}}, "placing")

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cli.commands import say
 from e2e.polls import eventually, throughout
 from e2e.scene import LABEL, POLICIES
 from e2e.speaker import MERGE, STRATEGIC
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
     from e2e.operator_process import Operator
     from e2e.scene import Obj, Scene
@@ -25,6 +28,7 @@ LOW: Obj = {
     "name": "LowNodeUtilization",
     "args": {"thresholds": {"cpu": 30}, "targetThresholds": {"cpu": 60}},
 }
+TAINTED = {"spec": {"taints": [{"key": "broken", "effect": "NoSchedule"}]}}
 UNLIMITED = {"total": "100%", "perNode": "100%", "perNamespace": "100%", "perWorkload": "100%"}
 
 
@@ -622,3 +626,38 @@ async def test_replacements_go_where_an_optimal_plan_sends_them(scene: Scene) ->
     assert [story_of(record) for record in records] == [STORY, STORY]
     status = (await scene.runs(name, 2))["lastRun"]["optimisation"]
     assert (status["moves"], status["gapPercent"]) == (0, 0)
+
+
+async def test_pods_of_another_scheduler_are_expected_where_its_profile_puts_them(
+    scene: Scene, defined: Path
+) -> None:
+    """Each time: without a description it is the free node, with MostAllocated the packed one."""
+    old, packed, free = [await scene.node(suffix) for suffix in ("old", "packed", "free")]
+    await scene.placed_by_hand("full", 2, packed, cpu="1")
+    await scene.placed_by_hand("web", 1, old)
+    await scene.change_node(old, TAINTED)
+    moving = scene.rebalancing(
+        "RemovePodsViolatingNodeTaints", mode="DryRun", evictor={"minReplicas": 0}, limits=UNLIMITED
+    )
+    moving["scope"]["otherSchedulers"] = [scene.scheduler]
+    await scene.policy(moving)
+
+    async def expected() -> list[str]:
+        return [each["spec"]["targetNode"] for each in await scene.records()]
+
+    async def explained() -> tuple[str, str]:
+        (pod,) = await scene.pods(app="web")
+        words = ("explain", "pod", pod["metadata"]["name"], "-n", scene.name, "-o", "json")
+        said = json.loads((await asyncio.to_thread(say, *words, "--kubeconfig", str(defined))).out)
+        (policy,) = [each for each in said["placed"]["policies"] if each["targetNode"]]
+        return policy["targetNode"], "; ".join(said["unknown"]).partition("asked instead was ")[2]
+
+    await eventually(expected, lambda nodes: nodes == [free])
+    assert await explained() == (free, "kube-scheduler's default profile, which is assumed")
+    packs = {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}
+    spec = {"suspend": True, "scheduling": {"schedulerName": scene.scheduler, "pluginConfig": [packs]}}
+    other = await scene.policy(spec, "other")
+    await eventually(expected, lambda nodes: nodes == [packed])
+    assert await explained() == (packed, f"the profile that suspended policy {other} describes")
+    await scene.change_policy(other, {"scheduling": {"pluginConfig": []}})
+    await eventually(expected, lambda nodes: nodes == [free])

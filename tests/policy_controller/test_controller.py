@@ -135,8 +135,8 @@ class Scene:
         self.exists: list[Any] = []
         self.answer = DONE
 
-    def _serve(self, schedulers: Any) -> None:
-        self.served = dict(schedulers)
+    def _serve(self, schedulers: Any, forecasts: Any) -> None:
+        self.served, self.forecasts = dict(schedulers), forecasts
 
     async def list(self) -> tuple[WriteResult, list[dict[str, Any]]]:
         """What the API server has."""
@@ -446,6 +446,32 @@ async def test_a_suspended_policy_does_not_serve() -> None:
     assert scene.served == {}
     assert scene.rebalancing.names == []
     assert scene.condition("one", "Ready")[1] == "Suspended"
+
+
+async def test_a_suspended_policy_describes_another_scheduler() -> None:
+    """While it is suspended; another spec of it is another profile, and an unchanged one stays the same."""
+    scene = Scene()
+    seen = []
+
+    unscored = {"score": {"disabled": [{"name": "*"}]}}
+    steps: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"suspend": True}, {}),
+        ({"suspend": True, "scope": {}}, {}),
+        ({"suspend": True}, {"plugins": unscored}),
+        ({}, {}),
+    ]
+    for generation, (spec, plugins) in enumerate(steps, start=1):
+        scheduling = {"schedulerName": "theirs", **plugins}
+        await scene.policies.set(a_policy(generation=generation, scheduling=scheduling, **spec))
+        seen.append(scene.forecasts.profile_of("theirs", {}))
+
+    first, same, other, gone = seen
+    assert first.policy == "one"
+    assert same is first
+    assert [each.name for each in other.score] == []
+    assert gone is scene.forecasts.default
+    assert scene.forecasts.basis("theirs") == "kube-scheduler's default profile, which is assumed"
+    assert set(scene.served) == {"theirs"}
 
 
 def sorted_by(plugin: str) -> dict[str, Any]:

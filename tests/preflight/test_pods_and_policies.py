@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.check.policies import judged_policies
+from plimsoll.check.policies import judged_forecasts, judged_policies
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.preflight.findings import Certainty, Finding, Level
 from plimsoll.preflight.policy_conditions import at_work, claims_of
@@ -211,3 +211,25 @@ def test_what_is_at_work() -> None:
     ((level, message),) = [(each.level, each.message) for each in judged_policies([bad], leads=True)]
     assert level is Level.ERROR
     assert "spec.scheduling.schedulerName" in message
+
+
+def test_a_profile_of_another_scheduler_is_described_or_assumed() -> None:
+    """Only schedulers whose pods a policy moves matter; one that does not say so is assumed to have none."""
+    moving = policy("moving")
+    moving["spec"] |= {"rebalancing": {}, "scope": {"otherSchedulers": ["theirs", "unknown", "served"]}}
+    paused = policy("paused", suspend=True)
+    paused["spec"] |= {"rebalancing": {}, "scope": {"otherSchedulers": ["never"]}}
+    others = policy("profile", "theirs", suspend=True), policy("ours", "served")
+
+    found = {each.subject: each for each in judged_forecasts([moving, paused, *others])}
+
+    assert {subject: (each.message, each.certainty) for subject, each in found.items()} == {
+        "forecasts for theirs": (
+            "its pods are expected where the profile of suspended policy profile puts them",
+            Certainty.CERTAIN,
+        ),
+        "forecasts for unknown": (
+            "its profile is assumed, not known: that of kube-scheduler without a configuration",
+            Certainty.LIKELY,
+        ),
+    }

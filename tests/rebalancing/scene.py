@@ -20,6 +20,7 @@ from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.planning.forecasts import Forecasts
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.rebalancing import Registries
 from plimsoll.policy_controller.served_profiles import ServedProfiles
@@ -147,7 +148,7 @@ class Scene:
             self.book,
             self.groups,
             self.keeper,
-            Registries(StrategyRegistry(STRATEGIES), EvictorRegistry(EVICTORS), profile),
+            Registries(StrategyRegistry(STRATEGIES), EvictorRegistry(EVICTORS)),
             self.access,
             RebalancingPorts(
                 self.evictor,
@@ -174,7 +175,8 @@ class Scene:
         )
         self.rebalancers, self.runs = self.wing.rebalancers, self.wing.runs
         self.wing.executor.machine._validates = True  # off in production
-        self.wing.serve({"default-scheduler": profile})
+        self.forecasts = Forecasts(default=profile)
+        self.wing.serve({"default-scheduler": profile}, self.forecasts)
         self.troubled: list[dict[str, str]] = []  #: sentences about the policy, after each change
         self.advised: list[list[str]] = []  #: further conditions of the policy, after each change
         queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))

@@ -624,7 +624,7 @@ async def test_no_more_records_are_kept_than_asked_for() -> None:
 async def test_a_target_that_another_scheduler_decides_is_called_a_forecast() -> None:
     """It is neither held nor promised."""
     scene = Scene()
-    scene.wing.serve({})
+    scene.wing.serve({}, scene.forecasts)
 
     async with scene.running(a_policy("DryRun", scope={"otherSchedulers": ["default-scheduler"]})):
         await scene.run()

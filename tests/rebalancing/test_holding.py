@@ -58,7 +58,7 @@ async def test_an_approved_move_holds_its_target_unless_it_is_a_forecast(
 async def test_an_approved_move_of_another_scheduler_is_a_forecast_to_the_end() -> None:
     """What the proposal said, the record goes on saying."""
     scene = Scene()
-    scene.wing.serve({})
+    scene.wing.serve({}, scene.forecasts)
 
     async with scene.running(a_policy("Approve", scope={"otherSchedulers": ["default-scheduler"]})):
         await scene.run()
@@ -130,7 +130,7 @@ async def test_a_new_leader_holds_the_target_until_the_replacement_appears(is_go
 async def test_a_new_leader_nominates_a_replacement_that_is_there_already() -> None:
     """Also before it knows the policies."""
     scene = Scene(left_by_an_earlier_process())
-    scene.wing.serve({})
+    scene.wing.serve({}, scene.forecasts)
     scene.gone(web(1, "bad"))
     scene.tell(PodAdded(web(3, created=LATE)))
 

@@ -75,7 +75,7 @@ async def test_the_refusal_says_what_to_do() -> None:
 async def test_they_stay_when_the_policy_that_served_them_is_gone() -> None:
     """No policy serves its pods then."""
     scene = Scene()
-    scene.wing.serve({})
+    scene.wing.serve({}, scene.forecasts)
 
     async with scene.running(a_policy()):
         await scene.run()

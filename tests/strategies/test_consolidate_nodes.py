@@ -188,6 +188,19 @@ def test_a_node_that_is_to_be_left_alone_is(signal: DisruptionSignal) -> None:
     assert {move.source for move in plan(empty(), cluster("false"), AROUND).moves} == {"quiet"}
 
 
+def test_a_node_that_is_starting_is_not_emptied() -> None:
+    """Its pods are yet to come."""
+
+    def sources(**labels: str) -> set[str]:
+        quiet = a_node("quiet", cpu="10", memory="64Gi", labels=labels)
+        pods = [a_replica(f"q{n}", "quiet", owner="ReplicaSet/q", cpu="100m") for n in range(2)]
+        return {move.source for move in plan(empty(), a_scene(nodes=[quiet], more=pods), AROUND).moves}
+
+    registered, initialized = {"karpenter.sh/registered": "true"}, {"karpenter.sh/initialized": "true"}
+    assert sources(**registered) == {"idle"}
+    assert sources(**registered, **initialized) == {"quiet"}
+
+
 def test_as_many_nodes_as_the_policy_says() -> None:
     """Five little used nodes: one at a time by default, and no node that has just received pods."""
 

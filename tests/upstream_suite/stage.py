@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -68,11 +69,27 @@ class Stage:
             await asyncio.to_thread(end, started)
 
     @asynccontextmanager
-    async def kube_scheduler(self) -> AsyncIterator[None]:
-        """Kubernetes' own scheduler, as it is without a configuration."""
-        command = [program(self.programs, "kube-scheduler"), f"--kubeconfig={self.kubeconfig}"]
-        async with self.process("kube-scheduler", *command, "--leader-elect=false", "--secure-port=0"):
+    async def kube_scheduler(self, profile: Mapping[str, object] | None = None) -> AsyncIterator[None]:
+        """Kubernetes' own scheduler with one profile; the default one without it."""
+        command = [program(self.programs, "kube-scheduler"), "--secure-port=0"]
+        if profile is None:
+            command += [f"--kubeconfig={self.kubeconfig}", "--leader-elect=false"]
+        else:
+            written = self.folder / "kube-scheduler.yaml"
+            written.write_text(json.dumps(self.configuration(profile)))
+            command.append(f"--config={written}")
+        async with self.process("kube-scheduler", *command):
             yield
+
+    def configuration(self, profile: Mapping[str, object]) -> dict[str, object]:
+        """A KubeSchedulerConfiguration with one profile, for this cluster."""
+        return {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "leaderElection": {"leaderElect": False},
+            "clientConnection": {"kubeconfig": str(self.kubeconfig)},
+            "profiles": [profile],
+        }
 
     @asynccontextmanager
     async def operator(self) -> AsyncIterator[None]:

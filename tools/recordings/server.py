@@ -24,6 +24,7 @@ from plimsoll.framework.descheduling.measurements import Measurements
 from plimsoll.kube.session.errors import answer_of, error_of
 from plimsoll.migration.descheduler_profiles import EVICTOR_CLASSES, STRATEGIES
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.planning.forecasts import Forecasts
 from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.upstream.planner import UpstreamRun
@@ -116,7 +117,7 @@ class RecordedServer:
             ReservationBook(self._cache, self._timer),
             Groups(),
             self._keeper,
-            Registries(STRATEGIES, EVICTOR_CLASSES, PROFILE),
+            Registries(STRATEGIES, EVICTOR_CLASSES),
             Access(FakeAccessReviewer(), self._clock, Observer()),
             RebalancingPorts(
                 self,
@@ -134,7 +135,7 @@ class RecordedServer:
         self._rebalancers = self._wing.rebalancers
         self._ingestion = Ingestion(self._wing.subscribers, Observer())
         pods = [*cluster.pods.values(), *unplaced]
-        self._wing.serve({pod.pod.spec.scheduler_name: PROFILE for pod in pods})
+        self._wing.serve({pod.pod.spec.scheduler_name: PROFILE for pod in pods}, Forecasts(default=PROFILE))
         for pod in unplaced:
             self._ingestion.apply([PodAdded(pod.pod)])
 

@@ -90,12 +90,14 @@ class PolicyDivision(Struct):
     Attributes:
         claimed: The policy that has a scheduler name, by that name.
         serving: The served specs, by scheduler name; suspended policies serve nothing.
+        described: The specs of suspended policies, by scheduler name: another scheduler may work by them.
         working: The policies that rebalance.
         lost: Why a policy serves nothing, as a word and a sentence, by policy.
     """
 
     claimed: dict[str, str] = field(default_factory=dict)
     serving: dict[str, SchedulingSpec] = field(default_factory=dict)
+    described: dict[str, SchedulingSpec] = field(default_factory=dict)
     working: list[SchedulingPolicy] = field(default_factory=list)
     lost: dict[str, tuple[str, str]] = field(default_factory=dict)
 
@@ -115,7 +117,7 @@ def divide(accepted: Iterable[tuple[SchedulingPolicy, tuple[str, object]]]) -> P
                 ),
             )
             continue
-        if scheduling is not None and order and mine != order:
+        if scheduling is not None and not policy.spec.suspend and order and mine != order:
             found.lost[name] = (
                 "QueueSortDiffers",
                 (
@@ -126,11 +128,13 @@ def divide(accepted: Iterable[tuple[SchedulingPolicy, tuple[str, object]]]) -> P
             continue
         if scheduling is not None:
             found.claimed[scheduling.scheduler_name] = name
-            order = mine
         if policy.spec.suspend:
+            if scheduling is not None:
+                found.described[scheduling.scheduler_name] = scheduling
             continue
         if scheduling is not None:
             found.serving[scheduling.scheduler_name] = scheduling
+            order = mine
         if policy.spec.rebalancing is not None:
             found.working.append(policy)
     return found

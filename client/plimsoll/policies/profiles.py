@@ -1,5 +1,6 @@
 """Builds the profile of each served policy, and the scheduler that decides by it."""
 
+import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -11,6 +12,8 @@ from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, Profile, Pr
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
+from plimsoll.planning.forecasts import Forecasts
 from plimsoll.ports.clock import Randomness
 from plimsoll.ports.observer import Observer
 from plimsoll.timing.signal import Signal
@@ -136,12 +139,20 @@ class ProfileSchedulers:
         self._extending = extending
         self._observer = observer
         self._schedulers: dict[str, tuple[SchedulingSpec, ProfileScheduler]] = {}
+        self._default = build_profile(ProfileConfig(DEFAULT_SCHEDULER), registry, defaults)
+        self._described: dict[str, tuple[SchedulingSpec, Profile]] = {}
         self._unbuilt: dict[str, str] = {}  #: why scheduler names have no scheduler of their present spec
 
     @property
     def schedulers(self) -> Mapping[str, ProfileScheduler]:
         """The schedulers, keyed by scheduler name."""
         return {name: scheduler for name, (_, scheduler) in self._schedulers.items()}
+
+    @property
+    def forecasts(self) -> Forecasts:
+        """The profiles that are assumed for other schedulers."""
+        described = {name: profile for name, (_, profile) in self._described.items()}
+        return Forecasts(described, self._default)
 
     def find(self, name: str) -> ProfileScheduler | None:
         """The scheduler of a name; None if no policy serves it."""
@@ -179,6 +190,21 @@ class ProfileSchedulers:
             self._failures.forgive(profile.plugin_names)
             self._schedulers[name] = spec, scheduler
 
+    def describe(self, described: Mapping[str, SchedulingSpec], policies: Mapping[str, str]) -> None:
+        """Build the profiles that suspended policies describe; those that cannot be built are not assumed."""
+        known, self._described = self._described, {}
+        for name, spec in described.items():
+            earlier = known.get(name)
+            if earlier is not None and earlier[0] == spec and earlier[1].policy == policies[name]:
+                self._described[name] = earlier
+                continue
+            try:
+                profile = profile_of(spec, policies[name], self._registry, self._defaults)
+            except BaseException as exc:  # noqa: BLE001 - as above
+                self._observer.failed(f"profile {name}", repr(exc))
+                continue
+            self._described[name] = spec, profile
+
     async def retain_extenders(self) -> None:
         """Close the connections to extenders that no served profile names."""
         await self._extending.retain(self._schedulers)
@@ -196,6 +222,20 @@ class ProfileSchedulers:
             "ExtenderFailed": self._extending.failing(served.profile.scheduler_name),
         }
         return {reason: "; ".join(sentences) for reason, sentences in found.items() if sentences}
+
+
+def profile_of(spec: SchedulingSpec, policy: str, registry: Registry, defaults: Sequence[Enabled]) -> Profile:
+    """Build the profile of a policy; it names its extenders, but does not call them.
+
+    Raises:
+        ConfigurationError: The spec names a plugin that does not exist or cannot be used.
+    """
+    profile = build_profile(profile_config(spec, policy), registry, defaults)
+    if not spec.extenders:
+        return profile
+    from plimsoll.policies.extenders import extender_of  # noqa: PLC0415 - where there are any
+
+    return dataclasses.replace(profile, extenders=tuple(map(extender_of, spec.extenders)))
 
 
 def profile_config(spec: SchedulingSpec, policy: str = "") -> ProfileConfig:

@@ -26,6 +26,7 @@ from plimsoll.framework.descheduling.strategy import Strategy, by_load_book, pla
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.model.selectors import Selector, SelectorError
+from plimsoll.planning.forecasts import Forecasts
 from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.moves import Goal, Objective, PolicyFigures, RebalancingConfig
 from plimsoll.planning.rebalancing_rules import RebalancingRules, no_rules
@@ -36,6 +37,8 @@ from plimsoll.policies.rebalancing_rules import present_rules
 from plimsoll.ports.usage import MEASURED
 
 WHERE = "spec.rebalancing"
+
+NO_FORECASTS = Forecasts()
 
 
 class SolverMissingError(ConfigurationError):
@@ -49,7 +52,6 @@ class Registries(Struct, frozen=True):
 
     strategies: StrategyRegistry
     evictors: EvictorRegistry
-    forecast: Profile | None = None  #: the default profile, assumed for schedulers that are not ours
 
 
 def rebalancing_of(
@@ -58,6 +60,7 @@ def rebalancing_of(
     profiles: Mapping[str, Profile],
     objects: ClusterObjects,
     now: datetime,
+    forecasts: Forecasts = NO_FORECASTS,
 ) -> RebalancingConfig:
     """The planner's input.
 
@@ -97,7 +100,7 @@ def rebalancing_of(
             if each.evictor is not None
         },
         profiles=profiles,
-        forecast=registries.forecast,
+        forecasts=forecasts,
         limits=replace(
             limits_of(limits),
             rules=rules.of,

@@ -13,7 +13,8 @@ from plimsoll.policies.scheduler_names import Claims
 
 Document = Mapping[str, Any]
 
-_SUSPENDED = "spec.suspend is true"
+#: Why a suspended policy serves no scheduler name.
+SUSPENDED = "spec.suspend is true"
 
 
 def name_of(document: Document) -> str:
@@ -48,7 +49,7 @@ def claims_of(documents: Sequence[Document]) -> Claims:
         if not name or name in found:
             continue
         problem = (
-            policy if isinstance(policy, str) else _SUSPENDED if policy.spec.suspend else _refusal(document)
+            policy if isinstance(policy, str) else SUSPENDED if policy.spec.suspend else _refusal(document)
         )
         found[name] = name_of(document), problem
     return found
@@ -58,7 +59,7 @@ def reason_not_to_adopt(document: Document) -> str:
     """Why admission adopts no pods for a policy that asks for it, by its status; "" if it does."""
     ready = condition_of(document, READY)
     if (document.get("spec") or {}).get("suspend"):
-        return _SUSPENDED
+        return SUSPENDED
     if ready is None:
         return "no operator has looked at the policy"
     return "" if ready.status is ConditionStatus.TRUE else ready.message

@@ -21,6 +21,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.selectors import EVERYTHING, Selector
+from plimsoll.planning.forecasts import Forecasts
 from plimsoll.planning.history import MoveHistory, UnreadyReplacement
 from plimsoll.planning.limits import Ceiling, Limits, Workload, workload_key
 from plimsoll.planning.surges import Deployments, Surge
@@ -119,7 +120,7 @@ class RebalancingConfig(PolicyFigures, frozen=True):
         evictors: Evictors in calling order; put the policy's scope first.
         own_evictors: Evictors that replace them, by position of a strategy; for planner Upstream.
         profiles: Profiles by scheduler name, which place the replacements.
-        forecast: The profile assumed for other schedulers; None refuses their pods.
+        forecasts: The profiles assumed for other schedulers.
         targets: Nodes that may be targets.
         planner: The planner's name.
         surge: Whether pods that are protected from eviction are moved by a rollout of their Deployment.
@@ -130,7 +131,7 @@ class RebalancingConfig(PolicyFigures, frozen=True):
     strategies: Sequence[Strategy]
     evictors: Sequence[Evictor]
     profiles: Mapping[str, Profile]
-    forecast: Profile | None = None
+    forecasts: Forecasts = Forecasts()
     limits: Limits = field(default_factory=Limits)
     nodes: Selector = EVERYTHING
     targets: Selector = EVERYTHING
@@ -140,6 +141,10 @@ class RebalancingConfig(PolicyFigures, frozen=True):
     own_evictors: Mapping[int, Sequence[Evictor]] = field(default_factory=dict)
     hold: Refusal | None = None
     distrust: Refusal | None = None
+
+    def profile_of(self, pod: PodInfo) -> Profile | None:
+        """The profile that places the pod's replacement; None if none is known or assumed."""
+        return self.forecasts.profile_of(pod.pod.spec.scheduler_name, self.profiles)
 
     def held(self, reason: HoldReason, message: str) -> "RebalancingConfig":
         """The same policy, whose moves are all refused; an earlier hold stays."""

@@ -19,9 +19,9 @@ strategies and from the peak that moves by load keep.
 Edges: pods of DaemonSets and static pods stay; terminating pods do not count; a single pod that is protected,
 or has no place, keeps its node unchanged. Nodes in use are those with pods that could leave: an empty node is
 no target, nor is one with the taint ``plimsoll.dev/consolidating``. A node with an annotation or label that
-forbids autoscalers to remove it (``docs/reference/signals.md``) is left unchanged. The limits of the policy
-apply, except ``perNode``. Pods of one owner leave one after another, each when the previous pod's replacement
-is Ready.
+forbids autoscalers to remove it (``docs/reference/signals.md``), or that is starting, is left unchanged. The
+limits of the policy apply, except ``perNode``. Pods of one owner leave one after another, each when the
+previous pod's replacement is Ready.
 Source: our own; descheduler's issues 725 and 1461 request it.
 Differs: there is nothing upstream to differ from; planner Proven only.
 """
@@ -49,10 +49,10 @@ from plimsoll.framework.descheduling.complaints import Complaint, Complaints, Vi
 from plimsoll.framework.descheduling.measurements import Protected
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates
 from plimsoll.framework.selectors import is_closed
-from plimsoll.toolkit.descheduling.disruption_signals import not_emptied
 from plimsoll.toolkit.descheduling.leaving_pods import may_leave
 from plimsoll.toolkit.descheduling.node_usage import NodeUsage, RequestedUsage
 from plimsoll.toolkit.descheduling.node_utilization import Percentages, check_thresholds
+from plimsoll.toolkit.descheduling.starting_nodes import why_not_emptied
 
 #: Number of nodes whose markers are reported.
 REMARKS = 3
@@ -107,12 +107,12 @@ class ConsolidateNodes(Strategy):
             if not is_closed(each.node) and any(map(may_leave, context.placed(each.name)))
         }
         uses = self._device_uses(context)
-        sources = [each for each in found if each.name in targets and self._is_source(each, uses)]
+        sources = [each for each in found if each.name in targets and self._is_source(each, uses, context)]
         sources.sort(key=lambda each: (max(*self._shares(each), *_percents(each.node, uses), 0.0), each.name))
         context.remarks += [
-            f"node {each.name} is not emptied: {not_emptied(each.node)}"
+            f"node {each.name} is not emptied: {why}"
             for each in found
-            if each.name in targets and not_emptied(each.node)
+            if each.name in targets and (why := _kept(each.node, context))
         ][:REMARKS]
         emptied, filled = 0, set[str]()
         for source in sources:
@@ -135,7 +135,7 @@ class ConsolidateNodes(Strategy):
         return {
             Complaint(f"node {each.name} is little used and not empty"): 1.0
             for each in self._usage.some(nodes_near(context, near), context)
-            if self._is_source(each, uses) and any(map(may_leave, context.placed(each.name)))
+            if self._is_source(each, uses, context) and any(map(may_leave, context.placed(each.name)))
         }
 
     def to_be_emptied(self, context: StrategyContext, near: Vicinity) -> frozenset[str]:
@@ -143,15 +143,15 @@ class ConsolidateNodes(Strategy):
         found, uses = set(), self._device_uses(context)
         for each in self._usage.some(nodes_near(context, near), context):
             leaving = [pod for pod in context.placed(each.name) if may_leave(pod)]
-            if leaving and self._is_source(each, uses) and all(map(context.may_go, leaving)):
+            if leaving and self._is_source(each, uses, context) and all(map(context.may_go, leaving)):
                 found.add(each.name)
         return frozenset(found)
 
-    def _is_source(self, usage: NodeUsage, uses: DeviceUses) -> bool:
+    def _is_source(self, usage: NodeUsage, uses: DeviceUses, context: StrategyContext) -> bool:
         return (
-            not not_emptied(usage.node)
-            and all(usage.percent.get(name, 0.0) <= line for name, line in self.args.thresholds.items())
+            all(usage.percent.get(name, 0.0) <= line for name, line in self.args.thresholds.items())
             and all(use.percent(usage.node) <= line for use, line in uses)
+            and not _kept(usage.node, context)
         )
 
     def _device_uses(self, context: StrategyContext) -> DeviceUses:
@@ -250,6 +250,10 @@ class ConsolidateNodes(Strategy):
         cluster = context.cluster
         axes = [axis for name in self.args.thresholds if (axis := cluster.axis_of(name)) is not None]
         return cluster.requests_row(pod.requests)[axes], axes
+
+
+def _kept(node: Node, context: StrategyContext) -> str:
+    return why_not_emptied(node, context.placed(node.name), context.now)
 
 
 def _percents(node: Node, uses: DeviceUses) -> list[float]:

@@ -15,11 +15,11 @@ Source: descheduler v0.36, ``nodeutilization/highnodeutilization.go``.
 Differs: under the Proven planner the proof checks taints of the destinations. A pod goes to the fullest
 feasible destination, never to an under-used or empty node, and otherwise stays. ``metricsUtilization`` is our
 own. A node with an annotation or label that forbids autoscalers to remove it
-(``docs/reference/signals.md``) is no source. With ``metricsUtilization``, a destination's usage exceeds the
-threshold of some resource by at least five points, so that a node with a nearly constant load does not
-alternate between destination and under-used. The destination, its pods and the source must be measured. A
-destination stays five points below the thresholds of the policy's other strategies, and below 95 % at its
-peak.
+(``docs/reference/signals.md``) is no source; one that is starting is neither source nor destination. With
+``metricsUtilization``, a destination's usage exceeds the threshold of some resource by at least five points,
+so that a node with a nearly constant load does not alternate between destination and under-used. The
+destination, its pods and the source must be measured. A destination stays five points below the thresholds of
+the policy's other strategies, and below 95 % at its peak.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,11 +28,10 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, StrictInt, model_validator
 
-from plimsoll.framework import PluginArgs, PodInfo
+from plimsoll.framework import Node, PluginArgs, PodInfo
 from plimsoll.framework.descheduling import NodeClasses, Strategy, StrategyContext, StrategyKind
 from plimsoll.framework.descheduling.complaints import Complaint, Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.proposals import Candidates, Destinations
-from plimsoll.toolkit.descheduling.disruption_signals import not_emptied
 from plimsoll.toolkit.descheduling.measured_usage import MeasuredUsage
 from plimsoll.toolkit.descheduling.node_usage import (
     NodeUsage,
@@ -49,6 +48,7 @@ from plimsoll.toolkit.descheduling.node_utilization import (
     check_thresholds,
     why_idle,
 )
+from plimsoll.toolkit.descheduling.starting_nodes import is_starting, why_not_emptied
 
 #: Percentage points of usage between under-used nodes and destinations, if both are measured.
 APART = 5.0
@@ -123,9 +123,9 @@ class HighNodeUtilization(Strategy):
         )
         if not context.is_exact:
             context.remarks += [
-                f"node {each.name} is not emptied: {not_emptied(each.node)}"
+                f"node {each.name} is not emptied: {why}"
                 for each in nodes
-                if self._is_under(each) and not_emptied(each.node)
+                if self._is_under(each) and (why := _kept(each.node, context))
             ][:REMARKS]
         idle = why_idle(sources, nodes, self.args.number_of_nodes)
         if idle or not destinations:
@@ -145,7 +145,13 @@ class HighNodeUtilization(Strategy):
         """The under-used nodes, and the destinations of their pods."""
         sources = [each for each in nodes if self._is_source(each, context)]
         known = {each.name for each in sources}
-        destinations = [each for each in nodes if each.name not in known and not each.node.spec.unschedulable]
+        destinations = [
+            each
+            for each in nodes
+            if each.name not in known
+            and not each.node.spec.unschedulable
+            and not is_starting(each.node, context)
+        ]
         if self.moves_by_load:
             destinations = [
                 each
@@ -213,7 +219,7 @@ class HighNodeUtilization(Strategy):
 
     def _is_source(self, usage: NodeUsage, context: StrategyContext) -> bool:
         """Whether the node is under-used and may be emptied; for planner Upstream every node may."""
-        return self._is_under(usage) and (context.is_exact or not not_emptied(usage.node))
+        return self._is_under(usage) and (context.is_exact or not _kept(usage.node, context))
 
     def _is_under(self, usage: NodeUsage, margin: float = 0.0) -> bool:
         lines = self.args.thresholds
@@ -235,3 +241,7 @@ class HighNodeUtilization(Strategy):
             f"{name} {usage.percent.get(name, 0.0):.1f}% (threshold {line:.1f}%)"
             for name, line in self.args.thresholds.items()
         )
+
+
+def _kept(node: Node, context: StrategyContext) -> str:
+    return why_not_emptied(node, context.placed(node.name), context.now)

@@ -16,9 +16,10 @@ Edges: nothing happens if no node, all nodes, or at most ``numberOfNodes`` nodes
 nodes are sorted by the plain sum of their amounts, the most bytes first.
 Source: descheduler v0.36, ``nodeutilization/lownodeutilization.go``.
 Differs: the Proven planner skips unmeasured nodes, and sorts nodes by their excess; a pod goes to an
-under-used node, or stays. A node that a pod was moved off or to is skipped until its next measurement. By the
-load book (with the metrics API, or if queries of the policy measure cpu and memory of nodes and of pods, and
-no other resource has a threshold), pods leave in the order of
+under-used node, or stays. A node that is starting is not under-used, and what it uses does not count. A node
+that a pod was moved off or to is skipped until its next measurement. By the load book (with the metrics API,
+or if queries of the policy measure cpu and memory of nodes and of pods, and no other resource has a
+threshold), pods leave in the order of
 :mod:`plimsoll.toolkit.descheduling.fewest_moves`, and nothing is proposed if all nodes together use more than
 ``min(high, 80) - 5`` percent.
 """
@@ -54,6 +55,7 @@ from plimsoll.toolkit.descheduling.node_utilization import (
     why_idle,
 )
 from plimsoll.toolkit.descheduling.queried_resources import QueriedResources
+from plimsoll.toolkit.descheduling.starting_nodes import is_starting
 
 KUBERNETES_METRICS = "KubernetesMetrics"
 PROMETHEUS = "Prometheus"
@@ -147,7 +149,7 @@ class LowNodeUtilization(Strategy):
     def candidates(self, context: StrategyContext) -> Candidates:
         """Pods of over-used nodes, one node after another."""
         nodes = self._usage.nodes(context)
-        high, under, over = self._classified(nodes)
+        high, under, over = self._classified(nodes, context)
         context.classes.append(
             NodeClasses(tuple(each.name for each in under), tuple(each.name for each in over))
         )
@@ -164,11 +166,11 @@ class LowNodeUtilization(Strategy):
 
     def surplus(self, context: StrategyContext) -> Candidates:
         """The same, as if there were room for all surplus pods of over-used nodes."""
-        high, _, over = self._classified(self._usage.nodes(context))
+        high, _, over = self._classified(self._usage.nodes(context), context)
         yield from self._draining(high, (), over, context).surplus(context)
 
     def _classified(
-        self, nodes: Sequence[NodeUsage]
+        self, nodes: Sequence[NodeUsage], context: StrategyContext
     ) -> tuple[Mapping[str, float], list[NodeUsage], list[NodeUsage]]:
         """The upper threshold by resource, the under-used nodes, and the over-used ones."""
         low, high = self._lines(nodes)
@@ -176,6 +178,7 @@ class LowNodeUtilization(Strategy):
             each
             for each in nodes
             if not each.node.spec.unschedulable
+            and not is_starting(each.node, context)
             and all(each.percent.get(name, 0.0) <= percent for name, percent in low.items())
         ]
         known = {each.name for each in under}

@@ -14,7 +14,7 @@ from plimsoll.check.contact import contact
 from plimsoll.check.grants import granting
 from plimsoll.check.leaders import judged_leases, our_leases
 from plimsoll.check.our_keys import judged_keys
-from plimsoll.check.policies import judged_policies
+from plimsoll.check.policies import judged_forecasts, judged_policies
 from plimsoll.check.record_guard import judged_record_guard
 from plimsoll.check.review import Choice, Review, review
 from plimsoll.check.server import judged_contact
@@ -81,6 +81,7 @@ def judged(found: Survey) -> Iterator[Finding]:
     leases = {} if isinstance(found.leases, Unread) else found.leases
     ours = () if isinstance(found.installed, Unread) else found.installed
     namespaces = sorted({namespace for namespace, _ in our_leases(leases, ours)})
+    yield from judged_forecasts(documents)
     yield from judged_adoption(found.adoption, documents, namespaces, leads=leads)
     seen = tuple(seen_programs(found.workloads, leases, found.reporters, found.now))
     doing = ProgramActivity.of(at_work(documents))

@@ -3,8 +3,16 @@
 from collections.abc import Iterator, Sequence
 
 from plimsoll.api.schema.conditions import ACCEPTED, DEGRADED, READY, Condition, ConditionStatus
-from plimsoll.preflight.findings import Area, Finding, Level, Unread, unchecked
-from plimsoll.preflight.policy_conditions import Document, condition_of, name_of, parsed
+from plimsoll.preflight.findings import Area, Certainty, Finding, Level, Unread, unchecked
+from plimsoll.preflight.policy_conditions import (
+    SUSPENDED,
+    Document,
+    at_work,
+    claims_of,
+    condition_of,
+    name_of,
+    parsed,
+)
 
 
 def judged_policies(documents: Sequence[Document] | Unread, *, leads: bool) -> Iterator[Finding]:
@@ -17,6 +25,27 @@ def judged_policies(documents: Sequence[Document] | Unread, *, leads: bool) -> I
         yield Finding(Area.POLICIES, Level.OK, "policies", message, "examples/ has some to begin with")
     for document in documents:
         yield from _judged(document, leads=leads)
+
+
+def judged_forecasts(documents: Sequence[Document]) -> Iterator[Finding]:
+    """Findings about other schedulers whose pods policies move: where their profile is known from."""
+    claims = claims_of(documents)
+    moving = [each for each in at_work(documents) if each.spec.rebalancing is not None]
+    for name in sorted({name for each in moving for name in each.spec.scope.other_schedulers}):
+        policy, problem = claims.get(name, ("", ""))
+        subject = f"forecasts for {name}"
+        if problem == SUSPENDED:
+            message = f"its pods are expected where the profile of suspended policy {policy} puts them"
+            yield Finding(Area.POLICIES, Level.OK, subject, message)
+        elif not policy:
+            yield Finding(
+                Area.POLICIES,
+                Level.OK,
+                subject,
+                "its profile is assumed, not known: that of kube-scheduler without a configuration",
+                "if it has one: plimsoll convert FILE --suspended, and apply the policy",
+                Certainty.LIKELY,
+            )
 
 
 def _judged(document: Document, *, leads: bool) -> Iterator[Finding]:

@@ -1,7 +1,6 @@
 """Catalogue holds the available plugins and strategies, and builds profiles and configurations of them."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 
 from msgspec import Struct
@@ -14,12 +13,13 @@ from plimsoll.framework import ConfigurationError, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
+from plimsoll.planning.forecasts import Forecasts
 from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.policies import schedule
-from plimsoll.policies.profiles import profile_config
-from plimsoll.policies.rebalancing import WHERE, Registries, rebalancing_of
+from plimsoll.policies.profiles import profile_config, profile_of
+from plimsoll.policies.rebalancing import NO_FORECASTS, WHERE, Registries, rebalancing_of
 from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
 
@@ -30,14 +30,14 @@ class Catalogue:
     Attributes:
         plugins: The scheduling plugins.
         strategies: The strategies.
-        forecast: The default profile, used to forecast the decisions of other schedulers.
+        default: The profile of a scheduler without a configuration.
     """
 
     def __init__(self, plugins: Registry | None = None, strategies: StrategyRegistry | None = None) -> None:
         self.plugins = plugins or Registry(PLUGINS)
         self.strategies = strategies or StrategyRegistry(STRATEGIES)
-        self.forecast: Profile = build_profile(ProfileConfig(DEFAULT_SCHEDULER), self.plugins, self._defaults)
-        self._registries = Registries(self.strategies, EvictorRegistry(EVICTORS), self.forecast)
+        self.default: Profile = build_profile(ProfileConfig(DEFAULT_SCHEDULER), self.plugins, self._defaults)
+        self._registries = Registries(self.strategies, EvictorRegistry(EVICTORS))
 
     @property
     def _defaults(self) -> list[Enabled]:
@@ -49,12 +49,7 @@ class Catalogue:
         Raises:
             ConfigurationError: The spec names a plugin that does not exist or cannot be used.
         """
-        profile = build_profile(profile_config(spec, policy), self.plugins, self._defaults)
-        if not spec.extenders:
-            return profile
-        from plimsoll.policies.extenders import extender_of  # noqa: PLC0415 - where there are any
-
-        return replace(profile, extenders=tuple(map(extender_of, spec.extenders)))
+        return profile_of(spec, policy, self.plugins, self._defaults)
 
     def rebalancing(
         self,
@@ -62,13 +57,14 @@ class Catalogue:
         profiles: Mapping[str, Profile],
         objects: ClusterObjects,
         now: datetime,
+        forecasts: Forecasts = NO_FORECASTS,
     ) -> RebalancingConfig:
         """Build the planner's configuration of a policy.
 
         Raises:
             ConfigurationError: The spec cannot be carried out; names the field.
         """
-        return rebalancing_of(policy, self._registries, profiles, objects, now)
+        return rebalancing_of(policy, self._registries, profiles, objects, now, forecasts)
 
 
 class SchedulingJudge(Struct, frozen=True):

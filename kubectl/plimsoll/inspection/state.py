@@ -35,6 +35,7 @@ from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.names import RecordKey
 from plimsoll.planning import context
 from plimsoll.planning.context import RATE_S, PlanningFacts, touched_nodes, under_way
+from plimsoll.planning.forecasts import Forecasts
 from plimsoll.planning.history import UnreadyReplacement
 from plimsoll.planning.moves import HoldReason, Monotonic, PlanningContext, RebalancingConfig, standing
 from plimsoll.planning.rebalancing_rules import HOUR_S
@@ -127,6 +128,8 @@ class ClusterState:
         self.now = content.taken
         self.policies: dict[str, JudgedPolicy] = {}
         self.profiles: dict[str, Profile] = {}
+        self.forecasts = Forecasts()
+        self._assumed: dict[str, ProfileScheduler] = {}
         self.working: dict[str, SchedulingPolicy] = {}
         self._judge(policies)
         self.book = ReservationBook(objects.cache, Timer(StillClock(self.now), Observer()))
@@ -175,10 +178,19 @@ class ClusterState:
             for name, profile in self.profiles.items()
         }
 
-    @cached_property
-    def forecaster(self) -> ProfileScheduler:
-        """The scheduler that forecasts for unserved schedulers: kube-scheduler's default profile."""
-        return ProfileScheduler(self.catalogue.forecast, self.cluster, nominator=self.book.nominator)
+    def deciding(self, name: str) -> ProfileScheduler:
+        """The scheduler that places the pods of a name; if no policy serves it, one by an assumed profile.
+
+        Raises:
+            UnknownHereError: A policy serves it by a plugin that is not installed here.
+        """
+        served = self.scheduler(name)
+        if served is not None:
+            return served
+        if name not in self._assumed:
+            profile = self.forecasts.profile_of(name, {}) or self.catalogue.default
+            self._assumed[name] = ProfileScheduler(profile, self.cluster, nominator=self.book.nominator)
+        return self._assumed[name]
 
     @cached_property
     def groups(self) -> Groups:
@@ -265,6 +277,10 @@ class ClusterState:
         self.profiles = {
             name: self.catalogue.profile(spec, found.claimed[name]) for name, spec in found.serving.items()
         }
+        described = {
+            name: self.catalogue.profile(spec, found.claimed[name]) for name, spec in found.described.items()
+        }
+        self.forecasts = Forecasts(described, self.catalogue.default)
         self.working = {policy.metadata.name: policy for policy in found.working}
 
     @property
@@ -277,7 +293,7 @@ class ClusterState:
     def configured(self, name: str) -> RebalancingConfig:
         """The configuration of a working policy; while the stop button is pressed it moves nothing."""
         wanted = self.catalogue.rebalancing(
-            self.working[name], self.profiles, self.cluster.objects, self.time
+            self.working[name], self.profiles, self.cluster.objects, self.time, self.forecasts
         )
         return wanted.held(HoldReason.STOPPED, self.stop) if self.stop else wanted
 

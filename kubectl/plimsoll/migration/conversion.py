@@ -53,6 +53,7 @@ def convert_documents(
     *,
     keep_behaviour: bool,
     groups_as: str = CORE,
+    suspended: bool = False,
 ) -> ConvertedFiles:
     """Convert all documents of some files; documents of other kinds are only reported.
 
@@ -62,6 +63,7 @@ def convert_documents(
         plugins: Names of the available scheduling plugins.
         keep_behaviour: Whether the policies are to decide as the source did.
         groups_as: The API group of the PodGroups that are written.
+        suspended: Whether the policies are suspended.
 
     Raises:
         MigrationError: Nothing can be converted, or one document cannot be.
@@ -80,7 +82,7 @@ def convert_documents(
             report.append(_left_out(each))
             continue
         _check_version(each)
-        found, lines = _converted(each, names, plugins, keep=keep_behaviour)
+        found, lines = _converted(each, names, plugins, keep=keep_behaviour, suspended=suspended)
         for policy in found:
             verdict = checks.judge(policy)
             if verdict.policy is None:
@@ -112,12 +114,12 @@ def _group(document: SourceDocument, target: str) -> tuple[dict[str, Any], list[
 
 
 def _converted(
-    document: SourceDocument, names: set[str], plugins: Collection[str], *, keep: bool
+    document: SourceDocument, names: set[str], plugins: Collection[str], *, keep: bool, suspended: bool
 ) -> tuple[list[dict[str, Any]], list[ReportLine]]:
     report = ReportWriter(document)
     try:
         if document.kind == SCHEDULER:
-            specs = scheduling_policies(document.body, report, plugins, keep=keep)
+            specs = scheduling_policies(document.body, report, plugins, keep=keep, suspended=suspended)
             unknown = "kube-scheduler has no such field in this version."
         else:
             specs = rebalancing_policies(document.body, report, keep=keep)
@@ -131,7 +133,7 @@ def _converted(
             "apiVersion": API_VERSION,
             "kind": "SchedulingPolicy",
             "metadata": {"name": renamed[name]},
-            "spec": copy.deepcopy(spec),
+            "spec": ({"suspend": True} if suspended else {}) | copy.deepcopy(spec),
         }
         for name, spec in specs
     ]

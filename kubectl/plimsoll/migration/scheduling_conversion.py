@@ -45,7 +45,12 @@ ELSEWHERE = {
 
 
 def scheduling_policies(
-    document: Mapping[str, Any], report: ReportWriter, plugins: Collection[str], *, keep: bool
+    document: Mapping[str, Any],
+    report: ReportWriter,
+    plugins: Collection[str],
+    *,
+    keep: bool,
+    suspended: bool = False,
 ) -> list[tuple[str, dict[str, Any]]]:
     """Names and specs of the policies.
 
@@ -54,6 +59,7 @@ def scheduling_policies(
         report: Receives a note for each field.
         plugins: Names of the available plugins; others are left out.
         keep: Whether extenders that kube-scheduler does not verify stay unverified.
+        suspended: Whether the policies only describe kube-scheduler, which goes on.
 
     Raises:
         ConfigurationError: It is malformed, or a part has no counterpart; names the field.
@@ -73,7 +79,7 @@ def scheduling_policies(
     for position, profile in enumerate(profiles):
         at = ("profiles", position)
         name = _scheduler_name(profile, at, only=len(profiles) == 1)
-        spec, notes = _scheduling(profile, at, name, plugins)
+        spec, notes = _scheduling(profile, at, name, plugins, suspended=suspended)
         if extenders:
             spec["extenders"] = extenders
             notes += extender_notes
@@ -98,11 +104,14 @@ def _scheduler_name(profile: Mapping[str, Any], at: Path, *, only: bool) -> str:
 
 
 def _scheduling(
-    profile: Mapping[str, Any], at: Path, name: str, known: Collection[str]
+    profile: Mapping[str, Any], at: Path, name: str, known: Collection[str], *, suspended: bool
 ) -> tuple[dict[str, Any], list[Note]]:
     target = f"{WHERE}.schedulerName"
     sentence = (
-        f"Stop kube-scheduler's profile {name} before the policy is applied: one scheduler serves a name."
+        f"Plimsoll expects pods of {name} where this profile puts them; kube-scheduler goes on placing them."
+        if suspended
+        else f"Stop kube-scheduler's profile {name} before the policy is applied: one scheduler serves a"
+        " name."
     )
     if "schedulerName" in profile:
         notes = [carried((*at, "schedulerName"), target, sentence)]

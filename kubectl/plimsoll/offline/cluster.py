@@ -25,8 +25,9 @@ from plimsoll.engine.scheduler import Choose, ProfileScheduler
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.owned_group import NOT_YET, key_of, owner_key, title_of, without_object
-from plimsoll.model.kinds.pod import PodStatus
+from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER, PodStatus
 from plimsoll.model.kinds.pod_group import PodGroup, resource_of
+from plimsoll.planning.forecasts import Forecasts
 from plimsoll.planning.fork_schedulers import placing
 
 #: kube-scheduler's message for pods with scheduling gates.
@@ -61,13 +62,19 @@ class Schedulers(Struct, frozen=True):
 
     Attributes:
         profiles: By scheduler name.
-        forecast: Profile for schedulers that no policy serves.
+        forecasts: The profiles assumed for schedulers that no policy serves, with a default.
         groups: The PodGroups by key.
     """
 
     profiles: Mapping[str, Profile]
-    forecast: Profile
+    forecasts: Forecasts
     groups: Mapping[str, PodGroup]
+
+    def profile_of(self, name: str) -> Profile:
+        """The profile that places the pods of a scheduler name."""
+        found = self.forecasts.profile_of(name, self.profiles)
+        assert found is not None, "there is a default"
+        return found
 
 
 class OfflineCluster:
@@ -108,7 +115,7 @@ class OfflineCluster:
             self.nominator.add(pod, node)
         self._schedulers, self._preempting, self._ties, self._left = schedulers, preempting, ties, left
         self._known: dict[tuple[str, bool], ProfileScheduler] = {}
-        sorting = next(iter(schedulers.profiles.values()), schedulers.forecast)
+        sorting = next(iter(schedulers.profiles.values()), schedulers.profile_of(DEFAULT_SCHEDULER))
         self._sort_key = sorting.queue_sort.sort_key
         #: when each waiting pod began to wait, in seconds since the epoch, and its number among all that did
         self._arrivals: dict[str, tuple[float, int]] = {}
@@ -259,7 +266,7 @@ class OfflineCluster:
     # --------------------------------------------------------------------------------------------------------
 
     def _profile_of(self, pod: PodInfo) -> Profile:
-        return self._schedulers.profiles.get(pod.pod.spec.scheduler_name, self._schedulers.forecast)
+        return self._schedulers.profile_of(pod.pod.spec.scheduler_name)
 
     def _key(self, pod: PodInfo) -> str:
         return key_of(pod.pod, derives=self._profile_of(pod).groups.derives)

@@ -391,7 +391,11 @@ class Replay:
 
     def _configured(self, name: str, moment: datetime) -> RebalancingConfig:
         wanted = self.state.catalogue.rebalancing(
-            self.state.working[name], self.state.profiles, self.world.fork.objects, moment
+            self.state.working[name],
+            self.state.profiles,
+            self.world.fork.objects,
+            moment,
+            self.state.forecasts,
         )
         return wanted.held(HoldReason.STOPPED, self.state.stop) if self.state.stop else wanted
 

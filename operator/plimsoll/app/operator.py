@@ -27,7 +27,7 @@ from plimsoll.app.supervision import Supervision
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
-from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.profile import Enabled
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import StrategyRegistry
@@ -42,7 +42,7 @@ from plimsoll.leadership.fence import Fence
 from plimsoll.leadership.leader import Leadership
 from plimsoll.leadership.work_under_way import WorkUnderWay
 from plimsoll.load.summary import summary_of
-from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
+from plimsoll.planning.forecasts import Forecasts
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies import extensions
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
@@ -160,9 +160,8 @@ class Operator:
         )
         self.load = parts.load
         statuses = RetriedStatuses(PolicyResources(parts.session), self.clock)
-        forecast = build_profile(ProfileConfig(DEFAULT_SCHEDULER), registry, defaults)
         namespace = namespace_of(settings)
-        self.rebalancing = rebalancing_wing(parts, strategies, forecast, statuses, namespace, settings)
+        self.rebalancing = rebalancing_wing(parts, strategies, statuses, namespace, settings)
         self.extenders = extenders
         extending = ExtenderClient(
             extenders,
@@ -280,9 +279,9 @@ class Operator:
         found = Counter(each.pod.pod.spec.scheduler_name for each in self.queue if each.is_stalled(now))
         return {name: found[name] for name in self.wing.served.schedulers}
 
-    def _serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
+    def _serve(self, schedulers: Mapping[str, ProfileScheduler], forecasts: Forecasts) -> None:
         self.load.is_scored = any(each.profile.scores_load for each in schedulers.values())
-        self.rebalancing.serve({name: each.profile for name, each in schedulers.items()})
+        self.rebalancing.serve({name: each.profile for name, each in schedulers.items()}, forecasts)
         self.wing.serve(schedulers)
 
     def unready(self) -> str:

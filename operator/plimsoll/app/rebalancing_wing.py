@@ -5,7 +5,6 @@ from plimsoll.api.v1alpha1.rebalancing_rule import RebalancingRuleStatus
 from plimsoll.app.audit_file import AuditFile
 from plimsoll.app.settings import Settings
 from plimsoll.app.shared_parts import SharedParts
-from plimsoll.engine.profile import Profile
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.http_services.credentials import PrometheusCredentials
 from plimsoll.http_services.prometheus import PrometheusClient
@@ -24,18 +23,17 @@ from plimsoll.writers.pods import PodEvictor
 def rebalancing_wing(
     parts: SharedParts,
     strategies: StrategyRegistry,
-    forecast: Profile,
     statuses: RetriedStatuses,
     namespace: str,
     settings: Settings,
 ) -> RebalancingWing:
-    """The wing with its adapters; ``forecast`` is the profile for pods of foreign schedulers."""
+    """The wing with its adapters."""
     session, clock, observer = parts.session, parts.clock, parts.observer
     return RebalancingWing(
         parts.book,
         parts.groups,
         EvictionRecordStore(NamespacedResources(session, "evictions", EvictionStatus), clock, observer),
-        Registries(strategies, EvictorRegistry(EVICTORS), forecast),
+        Registries(strategies, EvictorRegistry(EVICTORS)),
         parts.access,
         RebalancingPorts(
             evictor=PodEvictor(session),

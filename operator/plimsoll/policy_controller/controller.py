@@ -15,6 +15,7 @@ from plimsoll.api.schema.conditions import READY, Condition, ConditionStatus, co
 from plimsoll.api.v1alpha1.annotations import RUN
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.planning.forecasts import Forecasts
 from plimsoll.policies.conditions import (
     WITHDRAWN,
     may_predict,
@@ -67,7 +68,7 @@ class PolicyController:
         rebalancing: Carries out the rebalancing part.
         statuses: Describes policies and writes their status.
         access: The rights that the API server grants.
-        serve: Receives the schedulers, keyed by name, whenever they change.
+        serve: Receives the schedulers, keyed by name, and what is assumed for others, at each change.
         conditions: Notified when sentences in the status of policies have changed.
         left_out: Why parts of installed packages cannot be used, keyed by their names.
     """
@@ -80,7 +81,7 @@ class PolicyController:
         statuses: PolicyStatuses,
         observer: Observer,
         access: Access,
-        serve: Callable[[Mapping[str, ProfileScheduler]], None],
+        serve: Callable[[Mapping[str, ProfileScheduler], Forecasts], None],
         conditions: Signal,
         left_out: Mapping[str, str] = NO_PROBLEMS,
     ) -> None:
@@ -211,7 +212,8 @@ class PolicyController:
         found = divide((each.accepted, each.order) for each in ordered if each.accepted is not None)
         self._access.places_pods = bool(found.serving)
         self._profiles.serve(found.serving, found.claimed)
-        self._serve(self._profiles.schedulers)
+        self._profiles.describe(found.described, found.claimed)
+        self._serve(self._profiles.schedulers, self._profiles.forecasts)
         await self._profiles.retain_extenders()
         self._rebalancing.configure(found.working)
         self._retain_predictions()

@@ -33,6 +33,7 @@ from plimsoll.framework.descheduling.strategy import empties_nodes
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.requests import DEFERRED, pending_resize
 from plimsoll.model.names import record_key
+from plimsoll.planning.forecasts import Forecasts
 from plimsoll.planning.moves import Move
 from plimsoll.policies.rebalancing import Registries, limits_of
 from plimsoll.ports.clock import Clock, Computer, SnapshotComputer
@@ -363,9 +364,9 @@ class RebalancingWing:
             OfTypes((*nodes, *objects_of), (self.rebalancers,)),
         )
 
-    def serve(self, profiles: Mapping[str, Profile]) -> None:
+    def serve(self, profiles: Mapping[str, Profile], forecasts: Forecasts) -> None:
         """Use these profiles, by scheduler name, to place replacements from now on."""
-        self.configs.profiles = profiles
+        self.configs.profiles, self.configs.forecasts = profiles, forecasts
         self._displacements.served = profiles.keys()
 
     def take_records(self, events: Iterable[WatchEvent]) -> None:

@@ -18,7 +18,8 @@ from plimsoll.model.kinds.workload import PriorityClass
 from plimsoll.testing.builders import a_node, a_pod
 
 FORECAST = (
-    "no policy serves scheduler default-scheduler; where its pods go is a forecast with the default profile"
+    "no policy serves scheduler default-scheduler; where its pods go is a forecast with kube-scheduler's"
+    " default profile, which is assumed"
 )
 OLD = {"creationTimestamp": "2026-01-01T00:00:00Z"}
 

@@ -9,6 +9,7 @@ import pytest
 from plimsoll.model.autoscalers.recommended_requests import Autoscalers, recommended
 from plimsoll.model.autoscalers.vertical_pod_autoscaler import VerticalPodAutoscaler
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.limit_range import LimitRange, LimitRanges
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import ReplicaSet
@@ -60,10 +61,16 @@ def a_pod(requests: Document | None = None, limits: Document | None = None, **ow
 
 
 def admitted(
-    pod: Pod, *autoscalers: VerticalPodAutoscaler, replica_sets: tuple[ReplicaSet, ...] = ()
+    pod: Pod,
+    *autoscalers: VerticalPodAutoscaler,
+    replica_sets: tuple[ReplicaSet, ...] = (),
+    ranges: tuple[Document, ...] = (),
 ) -> Document:
-    """Requests and limits of the first container of the new pod."""
+    """Requests and limits of the first container of the new pod; the ranges are for containers."""
     objects = ClusterObjects(replica_sets={each.key: each for each in replica_sets})
+    for number, one in enumerate(ranges):
+        limit = {"metadata": {"name": str(number), "namespace": "shop"}, "spec": {"limits": [one]}}
+        objects.ledger(LimitRanges).replace(None, convert(LimitRange, limit))
     for each in autoscalers:
         objects.ledger(Autoscalers).replace(None, each)
     app, proxy = recommended(pod, pod.spec.containers, objects)
@@ -121,8 +128,42 @@ def test_the_policy_caps_it(fields: Document, expected: str) -> None:
     assert admitted(a_pod(), an_autoscaler(None, policy("*", **fields))) == {"cpu": expected}
 
 
+@pytest.mark.parametrize(
+    ("limit", "ranges", "fields", "expected"),
+    [
+        pytest.param("500m", [{"max": {"cpu": "1"}}], {}, ("1000m", "1000m"), id="limit-equals-request"),
+        pytest.param("1", [{"max": {"cpu": "1"}}], {}, ("500m", "1000m"), id="the-limit-is-the-bound"),
+        pytest.param("", [{"max": {"cpu": "1"}}], {}, ("2", None), id="no-limit-to-cap"),
+        pytest.param("1", [{"min": {"cpu": "6"}}], {}, ("6", "12000m"), id="the-request-is-the-bound"),
+        pytest.param("250m", [{"min": {"cpu": "6"}}], {}, ("12000m", "6000m"), id="a-lower-limit"),
+        pytest.param("", [{"min": {"cpu": "3"}}], {}, ("3", None), id="least-without-a-limit"),
+        pytest.param(
+            "500m", [{"max": {"cpu": "1"}}, {"max": {"cpu": "1500m"}}], {}, ("1000m", "1000m"), id="strictest"
+        ),
+        pytest.param(
+            "500m", [{"max": {"cpu": "1"}}], {"minAllowed": {"cpu": "3"}}, ("3", "3"), id="the-policy-is-last"
+        ),
+        pytest.param("500m", [{"max": {"memory": "1Gi"}}], {}, ("2", "2"), id="another-resource"),
+        pytest.param("500m", [{"type": "Pod", "max": {"cpu": "1"}}], {}, ("2", "2"), id="of-whole-pods"),
+    ],
+)
+def test_limit_ranges_cap_it(
+    limit: str, ranges: list[Document], fields: Document, expected: tuple[str, str | None]
+) -> None:
+    """2 cpu are recommended to a container with 500m; the limit is kept in proportion."""
+    pod = a_pod(limits={"cpu": limit} if limit else {})
+
+    found = admitted(
+        pod,
+        an_autoscaler(None, *([policy(**fields)] if fields else [])),
+        ranges=tuple({"type": "Container", **each} for each in ranges),
+    )
+
+    assert (found["cpu"], found.get("limit cpu")) == expected
+
+
 def test_limits_keep_their_proportion_to_requests() -> None:
-    """1 cpu for 500m is 4 for 2; 300 MiB for 200 is 750 for 500; equal ones stay equal."""
+    """1 cpu for 500m is 4 for 2; 300 MiB for 200 is 750 for 500; a limit that stays caps the request."""
     autoscaler = an_autoscaler({"cpu": "2", "memory": str(500 * MEBI)})
     only_requests = an_autoscaler({"cpu": "2"}, policy(controlledValues="RequestsOnly"))
     both = {"cpu": "500m", "memory": "200Mi"}
@@ -136,7 +177,7 @@ def test_limits_keep_their_proportion_to_requests() -> None:
     }
     assert admitted(a_pod(equal, equal), an_autoscaler()) == {"cpu": "2", "limit cpu": "2"}
     assert admitted(a_pod({"cpu": "0"}, equal), an_autoscaler()) == {"cpu": "2", "limit cpu": "2"}
-    assert admitted(a_pod(equal, {"cpu": "1"}), only_requests) == {"cpu": "2", "limit cpu": "1"}
+    assert admitted(a_pod(equal, {"cpu": "1"}), only_requests) == {"cpu": "1", "limit cpu": "1"}
 
 
 def test_an_autoscaler_names_the_topmost_controller() -> None:

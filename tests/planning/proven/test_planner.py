@@ -23,6 +23,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.model.selector_text import parse_selector
+from plimsoll.planning.forecasts import Forecasts
 from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import Move, PlanningContext, replacement_of, workload_of
@@ -251,7 +252,9 @@ def test_pods_of_other_schedulers_are_a_forecast_or_stay() -> None:
 
     stays = plan(rebalancing, cluster, SURROUNDINGS)
     goes = plan(
-        replace(rebalancing, forecast=rebalancing.profiles["default-scheduler"]), cluster, SURROUNDINGS
+        replace(rebalancing, forecasts=Forecasts(default=rebalancing.profiles["default-scheduler"])),
+        cluster,
+        SURROUNDINGS,
     )
 
     assert reasons(stays) == {"p0": "OtherScheduler"}

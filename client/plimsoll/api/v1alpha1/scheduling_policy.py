@@ -20,7 +20,8 @@ class SchedulingPolicySpec(Resource):
 
     suspend: bool = Field(
         default=False,
-        description="Stops new decisions of this policy; moves under way are seen to their end.",
+        description="Stops new decisions of this policy; moves under way are seen to their end. While "
+        "suspended, its scheduling describes the scheduler of that name: forecasts for its pods use it.",
     )
     scope: Scope = Field(
         default=Scope.model_construct(), description="Pods and nodes that rebalancing looks at."

@@ -26,7 +26,7 @@ _PREFIX = "LimitRanger plugin set: "
 _SET = re.compile(
     r"(?P<names>.+) (?P<field>request|limit) for (?P<list>init container|container) (?P<of>\S+)"
 )
-_CONTAINER, _POD = "Container", "Pod"
+CONTAINER, _POD = "Container", "Pod"
 
 
 def ranges_of(namespace: str, objects: ClusterObjects) -> tuple[LimitRange, ...]:
@@ -46,7 +46,7 @@ def with_defaults(pod: Pod, ranges: Iterable[LimitRange]) -> Pod:
     ranges = tuple(ranges)
     if not said and not ranges:
         return pod
-    earlier, limits = _set_earlier(said), list(_limits(ranges, _CONTAINER))
+    earlier, limits = _set_earlier(said), list(limits_of(ranges, CONTAINER))
     spec = pod.spec
     regular = tuple(_defaulted(each, earlier, limits, "container") for each in spec.containers)
     first = tuple(_defaulted(each, earlier, limits, "init container") for each in spec.init_containers)
@@ -78,7 +78,8 @@ def _set_earlier(said: str) -> frozenset[tuple[str, str, str, str]]:
     return frozenset(found)
 
 
-def _limits(ranges: Iterable[LimitRange], kind: str) -> Iterator[Limit]:
+def limits_of(ranges: Iterable[LimitRange], kind: str) -> Iterator[Limit]:
+    """What LimitRanges say of a type, such as ``Container``."""
     return (limit for each in ranges for limit in each.spec.limits if limit.type == kind)
 
 
@@ -106,7 +107,7 @@ def _defaulted(
 
 def _faults(pod: Pod, limit: Limit) -> Iterator[str]:
     spec = pod.spec
-    if limit.type == _CONTAINER:
+    if limit.type == CONTAINER:
         for container in (*spec.init_containers, *spec.containers):
             for fault in _faults_of(limit, container.resources.requests, container.resources.limits):
                 yield f"{fault} (container {container.name})"

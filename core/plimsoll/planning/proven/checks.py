@@ -233,7 +233,7 @@ def known_scheduler(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal |
     if pod.pod.is_terminal:
         return None
     named = pod.pod.spec.scheduler_name
-    profile = rebalancing.profiles.get(named) or rebalancing.forecast
+    profile = rebalancing.profile_of(pod)
     if profile is None:
         return Refusal("OtherScheduler", f'scheduler "{named}" places the pod, and no policy serves it')
     if candidate.proposed.target and named not in rebalancing.profiles:

@@ -48,9 +48,8 @@ def prove(candidate: CheckedCandidate, plan: PlanBuilder) -> Move | Refusal:
     pod, rebalancing, strategy = candidate.pod, plan.rebalancing, candidate.strategy
     if pod.pod.is_terminal:
         return _to_no_node(candidate, plan)
-    named = pod.pod.spec.scheduler_name
-    is_forecast = named not in rebalancing.profiles
-    profile = rebalancing.forecast if is_forecast else rebalancing.profiles[named]
+    is_forecast = pod.pod.spec.scheduler_name not in rebalancing.profiles
+    profile = rebalancing.profile_of(pod)
     assert profile is not None, "known_scheduler has refused it"
     if pod.uid not in plan.fork.pods:
         return Refusal("Gone", f"the pod is not on node {candidate.node} any more")

@@ -86,7 +86,7 @@ class ForkProspects:
         """The filter plugins, keyed by name, of the profile that places the pod; None if none is known."""
         name = pod.pod.spec.scheduler_name
         if name not in self._filters:
-            profile = self._rebalancing.profiles.get(name) or self._rebalancing.forecast
+            profile = self._rebalancing.profile_of(pod)
             self._filters[name] = None if profile is None else {each.name: each for each in profile.filter}
         return self._filters[name]
 

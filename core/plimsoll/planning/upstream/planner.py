@@ -134,7 +134,7 @@ class Forecast:
 
     def _target(self, eviction: UpstreamEviction) -> str:
         pod = eviction.pod
-        profile = self._rebalancing.profiles.get(pod.pod.spec.scheduler_name) or self._rebalancing.forecast
+        profile = self._rebalancing.profile_of(pod)
         if profile is None or pod.pod.is_terminal:
             return ""
         try:

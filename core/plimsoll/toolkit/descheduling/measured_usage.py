@@ -22,6 +22,7 @@ from plimsoll.toolkit.descheduling.node_usage import (
     capacity_of,
     tell_left_out,
 )
+from plimsoll.toolkit.descheduling.starting_nodes import started_nodes
 
 #: Percent of a node's capacity above which its pods slow each other down, whatever the thresholds are.
 HOT = 80.0
@@ -91,10 +92,11 @@ class MeasuredUsage:
                 f"{self._source.name} measures {', '.join(BASIC)} only;"
                 f" remove {self._unknown} from the thresholds"
             )
-        found = self.some(context.nodes, context)
-        if not found and context.nodes:
+        names = started_nodes(context)
+        found = self.some(names, context)
+        if not found and names:
             raise UsageError(because(f"{self._source.name} has a recent measurement of no node", context))
-        tell_left_out(f"{self._source.name} has no recent measurement", found, context)
+        tell_left_out(f"{self._source.name} has no recent measurement", found, names, context)
         return found
 
     def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:

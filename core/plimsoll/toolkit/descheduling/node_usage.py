@@ -24,6 +24,7 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.requests import exact
 from plimsoll.model.quantity import nanos, scaled
+from plimsoll.toolkit.descheduling.starting_nodes import started_nodes
 
 METRIC_RESOURCE = "MetricResource"
 """The pseudo-resource that a Prometheus query measures."""
@@ -175,10 +176,11 @@ class QueriedUsage:
 
     def nodes(self, context: StrategyContext) -> list[NodeUsage]:
         """The usage of the nodes under consideration, in whole percent, truncated."""
-        found = self.some(context.nodes, context)
-        if not found and context.nodes:
+        names = started_nodes(context)
+        found = self.some(names, context)
+        if not found and names:
             raise UsageError(_of_no_node((context.measurements.samples or {}).get(self._query, ())))
-        tell_left_out("the Prometheus query returned no single value from 0 to 1", found, context)
+        tell_left_out("the Prometheus query returned no single value from 0 to 1", found, names, context)
         return found
 
     def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
@@ -263,13 +265,15 @@ def _labelled(sample: Sample) -> str:
     return f"labelled {', '.join(sorted(sample.labels)[:SHOWN]) or 'nothing'}"
 
 
-def tell_left_out(lacking: str, found: Iterable[NodeUsage], context: StrategyContext) -> None:
-    """Report the nodes without known usage: they are neither emptied nor filled in this run."""
-    left_out = sorted(set(context.nodes) - {each.name for each in found})
+def tell_left_out(
+    lacking: str, found: Iterable[NodeUsage], names: Sequence[str], context: StrategyContext
+) -> None:
+    """Report those of the nodes without known usage: they are neither emptied nor filled in this run."""
+    left_out = sorted(set(names) - {each.name for each in found})
     if left_out:
         named = ", ".join(left_out[:SHOWN]) + (", ..." if len(left_out) > SHOWN else "")
         context.remarks.append(
-            f"{lacking} for {len(left_out)} of {len(context.nodes)} nodes, which are left out: {named}"
+            f"{lacking} for {len(left_out)} of {len(names)} nodes, which are left out: {named}"
         )
 
 

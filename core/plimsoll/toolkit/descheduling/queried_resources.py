@@ -16,6 +16,7 @@ from plimsoll.toolkit.descheduling.node_usage import (
     capacity_of,
     tell_left_out,
 )
+from plimsoll.toolkit.descheduling.starting_nodes import started_nodes
 
 
 class QueriedResources:
@@ -26,11 +27,12 @@ class QueriedResources:
 
     def nodes(self, context: StrategyContext) -> list[NodeUsage]:
         """The measured usage of the nodes under consideration."""
-        found = self.some(context.nodes, context)
-        if not found and context.nodes:
+        names = started_nodes(context)
+        found = self.some(names, context)
+        if not found and names:
             measured = ", ".join(self.resources)
             raise UsageError(because(f"the Prometheus queries measure {measured} of no node", context))
-        tell_left_out("the Prometheus queries returned no sound value", found, context)
+        tell_left_out("the Prometheus queries returned no sound value", found, names, context)
         return found
 
     def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:

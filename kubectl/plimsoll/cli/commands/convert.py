@@ -40,6 +40,14 @@ Keep = Annotated[
 ]
 
 
+Suspended = Annotated[
+    bool,
+    Option(
+        "--suspended",
+        help="Write policies that are suspended: kube-scheduler goes on, and forecasts expect its profiles.",
+    ),
+]
+
 GroupsAs = Annotated[
     str,
     Option(
@@ -57,6 +65,7 @@ def convert(
     *,
     filename: Filename = None,
     keep_behaviour: Keep = False,
+    suspended: Suspended = False,
     groups_as: GroupsAs = "scheduling.k8s.io",
 ) -> None:
     """Convert configurations of other schedulers, and PodGroups.
@@ -86,7 +95,12 @@ def convert(
     if groups_as not in FORMATS:
         raise UserError(f'--groups-as "{groups_as}" is unknown; give one of {", ".join(FORMATS)}')
     converted = convert_documents(
-        documents, checks, set(known.plugins), keep_behaviour=keep_behaviour, groups_as=groups_as
+        documents,
+        checks,
+        set(known.plugins),
+        keep_behaviour=keep_behaviour,
+        groups_as=groups_as,
+        suspended=suspended,
     )
     if options.output in (Format.JSON, Format.YAML):
         print_answer(answer_of(converted), (), options)

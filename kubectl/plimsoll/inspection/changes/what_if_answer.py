@@ -145,11 +145,11 @@ def what_if(
             if not after.queue.is_served(pod)
         }
     )
-    if forecast:
-        notes.append(
-            f"no policy serves scheduler {', '.join(forecast)}; where its pods go is a forecast with the"
-            " default profile"
-        )
+    notes += [
+        f"no policy serves scheduler {name}; where its pods go is a forecast with"
+        f" {state.forecasts.basis(name)}"
+        for name in forecast
+    ]
     return WhatIfAnswer(
         summary=_summary(changes, after, pending, sum(1 for uid in after.placed if uid in waited)),
         pending=_obstacles(after, pending),

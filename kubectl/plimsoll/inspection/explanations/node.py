@@ -15,7 +15,8 @@ from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.quantity import scaled
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.planners import make_plan
-from plimsoll.toolkit.descheduling.disruption_signals import not_emptied, removal
+from plimsoll.toolkit.descheduling.disruption_signals import removal
+from plimsoll.toolkit.descheduling.starting_nodes import why_not_emptied
 
 #: Facts that only the operator's memory has.
 MEMORY_UNKNOWN = (
@@ -112,7 +113,7 @@ def explain_node(state: ClusterState, name: str) -> NodeExplanation:
         can_drain=not any(each.outcome == "Blocked" for each in pods),
         unknown=_unknown(state, name),
     )
-    return found.model_copy(update={"summary": [*_summary(found), *_signals(node)]})
+    return found.model_copy(update={"summary": [*_summary(found), *_signals(state, node)]})
 
 
 def _taint(key: str, value: str, effect: str) -> str:
@@ -195,9 +196,10 @@ def _unknown(state: ClusterState, name: str) -> list[str]:
     return [*memory, f"actual usage: {usage.problem or 'metrics.k8s.io has no reading of the node'}"]
 
 
-def _signals(node: Node) -> list[str]:
+def _signals(state: ClusterState, node: Node) -> list[str]:
     """What others have written on the node, and what Plimsoll does at it."""
-    marks = removal(node), not_emptied(node)
+    pods = state.cluster.pods_on(state.cluster.rows[node.name])
+    marks = removal(node), why_not_emptied(node, pods, state.time)
     return [
         f"{said}{mark}"
         for said, mark in zip(("no pod is moved to it: it ", "it is not emptied: "), marks, strict=True)

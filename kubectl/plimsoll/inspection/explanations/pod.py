@@ -88,7 +88,7 @@ def explain_pod(state: ClusterState, namespace: str, name: str) -> PodExplanatio
         raise UnknownObjectError("pod", f"{namespace}/{name}", known)
     wanted = pod.pod.spec.scheduler_name
     served = state.scheduler(wanted)
-    scheduler = served or state.forecaster
+    scheduler = state.deciding(wanted)
     row = state.cluster.row_of_pod(pod.uid)
     node = pod.pod.node_name or ("" if row is None else state.cluster.nodes[row].name)
     pending = placed = group = None
@@ -132,9 +132,10 @@ def explain_pod(state: ClusterState, namespace: str, name: str) -> PodExplanatio
 def _unknown(state: ClusterState, pod: PodInfo, scheduler: ProfileScheduler, *, is_served: bool) -> list[str]:
     said = []
     if not is_served:
+        name = pod.pod.spec.scheduler_name
         said.append(
-            f'what scheduler "{pod.pod.spec.scheduler_name}" decides: no SchedulingPolicy serves that name;'
-            " the default profile of kube-scheduler was asked instead"
+            f'what scheduler "{name}" decides: no SchedulingPolicy serves that name; asked instead was'
+            f" {state.forecasts.basis(name)}"
         )
     if scheduler.profile.extenders:
         urls = ", ".join(each.name for each in scheduler.profile.extenders)

@@ -91,7 +91,7 @@ def explain_pod_group(state: ClusterState, namespace: str, name: str) -> PodGrou
         return None
     members = sorted(group.members.values(), key=rank_of)
     wanted = members[0].spec.scheduler_name if members else ""
-    scheduler = state.scheduler(wanted) or state.forecaster
+    scheduler = state.deciding(wanted)
     counts, decision = _explained(state, group, scheduler)
     would = {} if decision is None else {each.decision.pod.uid: each.node for each in decision.placements}
     near = group.near(scheduler.profile.groups)

@@ -113,7 +113,7 @@ def _why(state: ClusterState, pod: PodInfo, *, is_tried: bool) -> tuple[WaitsFor
     if not is_tried:
         told = [each.message for each in pod.pod.status.conditions if each.type == "PodScheduled"]
         return WaitsFor.ROOM, (told or [""])[0] or "not tried here: too many kinds of pods are pending"
-    decision = schedule(state.scheduler(name) or state.forecaster, pod)
+    decision = schedule(state.deciding(name), pod)
     if decision.node:
         return WaitsFor.TURN, f"node {decision.node} takes it now"
     if decision.error is not None:

@@ -184,7 +184,7 @@ def schedulers_of(state: ClusterState, groups: Mapping[str, PodGroup]) -> Schedu
     state.check_known({each.pod.spec.scheduler_name for each in state.cluster.pods.values()})
     known = {group.key: group.object for group in state.objects.groups if group.object is not None}
     owners = {each.group_key: each for each in state.objects.groups.owners}
-    return Schedulers(state.profiles, state.catalogue.forecast, {**known, **owners, **groups})
+    return Schedulers(state.profiles, state.forecasts, {**known, **owners, **groups})
 
 
 def missing_notes(state: ClusterState) -> list[str]:
@@ -205,8 +205,8 @@ def notes_of(state: ClusterState, manifests: Manifests, fork: Cluster) -> list[s
         name = each.template.spec.scheduler_name
         if name not in state.profiles:
             notes.append(
-                f"{each.subject}: no policy serves scheduler {name}; where its pods go is a forecast with the"
-                " default profile"
+                f"{each.subject}: no policy serves scheduler {name}; where its pods go is a forecast with"
+                f" {state.forecasts.basis(name)}"
             )
         if namespaces and each.namespace not in namespaces:
             notes.append(f"{each.subject}: there is no namespace {each.namespace}; create it first")

@@ -11,6 +11,7 @@ from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.profile import Profile
 from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.planning.forecasts import Forecasts
 from plimsoll.planning.moves import HoldReason, RebalancingConfig
 from plimsoll.policies.rebalancing import Registries, rebalancing_of
 from plimsoll.ports.clock import Clock
@@ -38,6 +39,7 @@ class PolicyConfigs:
     clock: Clock
     #: by scheduler name: profiles that place replacements; set when policies change
     profiles: Mapping[str, Profile] = field(default_factory=dict, init=False)
+    forecasts: Forecasts = field(default_factory=Forecasts, init=False)  #: the profiles assumed for others
 
     def configured(self, policy: SchedulingPolicy) -> RebalancingConfig:
         """A policy's configuration.
@@ -46,7 +48,7 @@ class PolicyConfigs:
             ConfigurationError: It cannot be carried out; names the field.
         """
         now, breakers = datetime.fromtimestamp(self.clock.now(), UTC), self.breakers
-        wanted = rebalancing_of(policy, self.registries, self.profiles, self.objects, now)
+        wanted = rebalancing_of(policy, self.registries, self.profiles, self.objects, now, self.forecasts)
         holds = (
             (HoldReason.STOPPED, breakers.stop.sentence if breakers.stop.is_pressed else ""),
             (HoldReason.NOT_ALLOWED, breakers.access.obstacle(policy, Part.REBALANCING)),
