@@ -67,11 +67,11 @@ def with_fewer_victims(
     found = _breaking_fewer(found, members, cluster, ours, place)
     sparing = _Sparing(found, members, cluster, inside, place)
     for portion, least in _portions(list(sparing.leaving.values()), cluster):
-        if not sparing.spares(portion) and 0 < least < len(portion):
+        if not sparing.may_stay(portion) and 0 < least < len(portion):
             portion.sort(key=lambda each: (each.requests.get("cpu", 0), each.requests.get("memory", 0)))
-            if sparing.spares(portion[:least]):
+            if sparing.may_stay(portion[:least]):
                 for each in portion[least:]:
-                    sparing.spares([each])
+                    sparing.may_stay([each])
     return sparing.found
 
 
@@ -159,7 +159,7 @@ class _Sparing:
         self._room.put_back(self.leaving.values(), -1)
         self._tried = 0
 
-    def spares(self, portion: Sequence[PodInfo]) -> bool:
+    def may_stay(self, portion: Sequence[PodInfo]) -> bool:
         """Let these victims stay if as many members fit all the same."""
         if len(self.leaving) < 2 or self._tried == MOST_SPARED or not self._room.suffices_with(portion):
             return False
