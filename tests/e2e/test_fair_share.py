@@ -71,11 +71,13 @@ async def test_room_is_shared_by_weight(
 async def test_a_queue_takes_back_what_it_deserves_and_no_more(
     start_roadstead: StartRoadstead, start_operator: Callable[[Path], Operator]
 ) -> None:
-    """B runs on all four places when a comes with as many pods: in the end each has two."""
+    """B runs on all four places when a, of another team, comes with as many pods: in the end each has two."""
     async with own_cluster(start_roadstead, start_operator) as scene:
         for suffix in ("n0", "n1"):
             await scene.node(suffix, cpu="2")
-        await sharing(scene, {"name": "a"}, {"name": "b"}, reclaim="AboveDeserved")
+        teams: list[dict[str, Any]] = [{"name": f"team-{queue}"} for queue in "ab"]
+        queues = [{"name": queue, "parent": f"team-{queue}", "guaranteed": {"cpu": "1"}} for queue in "ab"]
+        await sharing(scene, *teams, *queues, reclaim="AboveDeserved")
         await pods(scene, "b", 4)
         await eventually(lambda: running(scene), lambda got: got == {"a": 0, "b": 4})
 

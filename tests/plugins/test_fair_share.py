@@ -9,7 +9,8 @@ from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.gangs.placement import place_together
 from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import Registry, Snapshot
+from plimsoll.framework import ActionType, ClusterEvent, EventResource, QueueingHint, Registry, Snapshot
+from plimsoll.framework.errors import ConfigurationError
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.queue_usage import WaitingDemand, queue_key
 from plimsoll.model.decoding import convert
@@ -46,8 +47,12 @@ def crowded(count: int = 4, queue: str = "b", cpu: int = 1, nodes: int = 2, **mo
 
 
 def tried(scheduler: ProfileScheduler, pod: Pod) -> Decision:
-    """The decision on a pod."""
-    return schedule(scheduler, scheduler.cluster.templates.info(pod))
+    """The decision on a pod, which is nominated as by the operator."""
+    info = scheduler.cluster.templates.info(pod)
+    decision = schedule(scheduler, info)
+    if decision.nomination is not None and decision.nomination.victims:
+        scheduler.nominator.add(info, decision.nomination.node or "")
+    return decision
 
 
 def test_a_queue_stands_by_its_dominant_share_and_weight() -> None:
@@ -59,9 +64,9 @@ def test_a_queue_stands_by_its_dominant_share_and_weight() -> None:
     _, plugin = sharing(cluster, {"name": "a", "weight": 2})
     snapshot = Snapshot(cluster)
 
-    assert plugin.standing("a", "s", snapshot) == 0.25
-    assert plugin.standing("default", "s", snapshot) == 0.25
-    assert plugin.standing("a", "another", snapshot) == 0.0
+    assert plugin.standing("a", "s", snapshot) == (0.25,)
+    assert plugin.standing("default", "s", snapshot) == (0.25,)
+    assert plugin.standing("a", "another", snapshot) == (0.0,)
 
 
 def test_a_pod_above_its_queues_capability_waits() -> None:
@@ -123,6 +128,17 @@ def test_victims_stop_at_what_they_deserve() -> None:
     assert [len(each) for each in victims] == [1, 1, 0]
     assert len({name for each in victims for name in each}) == 2
     assert "reclaim: queue a would be above what it deserves." in decisions[2].message
+
+
+def test_a_claim_that_came_to_nothing_does_not_count() -> None:
+    """B deserves two of four: a member of a group that would not fit even so is not nominated."""
+    cluster = crowded()
+    scheduler, _ = sharing(cluster, {"name": "a"}, {"name": "b"}, reclaim="AboveDeserved")
+    schedule(scheduler, cluster.templates.info(in_queue("member", "a")))
+
+    decisions = [tried(scheduler, in_queue(f"a{at}", "a")) for at in range(3)]
+
+    assert [len(each.nomination.victims) for each in decisions] == [1, 1, 0]
 
 
 def test_what_others_wait_for_counts() -> None:
@@ -217,4 +233,128 @@ def test_no_queue_ends_below_what_it_deserves() -> None:
     }
     assert shares == {"a": 4, "b": 4}
     total = {"cpu": 8000}
-    assert dominant_share({"cpu": 4000}, total) == plugin.standing("a", "s", Snapshot(cluster))
+    assert (dominant_share({"cpu": 4000}, total),) == plugin.standing("a", "s", Snapshot(cluster))
+
+
+#: Two teams of two queues; of the first, web deserves two cpus before the rest is divided.
+TEAMS: tuple[dict[str, Any], ...] = (
+    {"name": "one"},
+    {"name": "web", "parent": "one", "guaranteed": {"cpu": "2"}},
+    {"name": "lab", "parent": "one"},
+    {"name": "two"},
+    {"name": "train", "parent": "two", "weight": 3},
+    {"name": "infer", "parent": "two"},
+)
+
+
+def teams(**cpus: int) -> Any:
+    """Eight nodes of one cpu, and pods of one cpu of these queues; the scheduler and its plugin."""
+    names = [f"{queue}{at}" for queue, count in cpus.items() for at in range(count)]
+    pods = [in_queue(name, name[:-1], node=f"n{at}") for at, name in enumerate(names)]
+    cluster = a_cluster([a_node(f"n{at}", cpu="1") for at in range(8)], pods)
+    return sharing(cluster, *TEAMS, reclaim="AboveDeserved")
+
+
+def test_queues_stand_first_by_those_above_them() -> None:
+    """Team two has used less, and of its queues infer, by weight."""
+    scheduler, plugin = teams(web=1, lab=3, train=2, infer=1)
+    snapshot = Snapshot(scheduler.cluster)
+
+    standings = {name: plugin.standing(name, "s", snapshot) for name in ("web", "lab", "train", "infer")}
+
+    assert standings == {
+        "web": (4 / 8, 1 / 8),
+        "lab": (4 / 8, 3 / 8),
+        "train": (3 / 8, 2 / 8 / 3),
+        "infer": (3 / 8, 1 / 8),
+    }
+    assert sorted(standings, key=lambda each: standings[each]) == ["train", "infer", "web", "lab"]
+
+
+@pytest.mark.parametrize(
+    ("running", "queue", "loser"),
+    [
+        ({"lab": 8}, "web", "lab"),  # its sibling has more than it deserves
+        ({"lab": 8}, "infer", "lab"),  # team one has eight of eight
+        ({"train": 8}, "infer", "train"),
+        ({"train": 4, "lab": 4}, "web", "lab"),  # team two has no more than its half
+        ({"train": 3, "infer": 1, "lab": 4}, "infer", ""),  # train and infer have what they deserve
+        ({"train": 4, "web": 4}, "infer", "train"),
+        ({"web": 4, "lab": 4}, "infer", "lab"),  # web has its guarantee and half of the rest
+        ({"web": 2, "train": 6}, "lab", "train"),  # web has its guarantee, and one of it remains for team one
+    ],
+)
+def test_room_is_reclaimed_up_the_tree(running: dict[str, int], queue: str, loser: str) -> None:
+    """From queues that have too much up to where the claimant and the victim meet."""
+    scheduler, _ = teams(**running)
+
+    nomination = tried(scheduler, in_queue("new", queue)).nomination
+
+    assert nomination is not None
+    victims = [each.labels["plimsoll.dev/queue"] for each in nomination.victims]
+    assert victims == ([loser] if loser else [])
+
+
+def test_a_team_that_has_no_more_than_it_deserves_loses_to_no_other() -> None:
+    """Lab has more than its part of team one, which web waits for; team one has its half."""
+    scheduler, _ = teams(lab=4, train=3)
+    scheduler.cluster.set_node(a_node("n7", cpu="1", unschedulable=True))
+    scheduler.cluster.index(WaitingDemand).sums[("s", "web")] = {"cpu": 4000}
+
+    assert not tried(scheduler, in_queue("new", "infer")).nomination.victims
+    assert len(tried(scheduler, in_queue("new", "web")).nomination.victims) == 1
+
+
+def test_a_team_that_would_have_more_than_it_deserves_takes_from_no_other() -> None:
+    """Team two deserves half of seven, and would have four; of team one two pods are too many."""
+    queues = [{**each, "capability": {"cpu": "1"}} if each["name"] == "one" else each for each in TEAMS]
+    queues = [{**each, "weight": 1} if each["name"] == "train" else each for each in queues]
+    names = [f"{queue}{at}" for queue, count in (("lab", 3), ("train", 3), ("x", 2)) for at in range(count)]
+    pods = [in_queue(name, name[:-1], node=f"n{at}") for at, name in enumerate(names)]
+    cluster = a_cluster([a_node(f"n{at}", cpu="1") for at in range(8)], pods)
+    scheduler, _ = sharing(cluster, *queues, {"name": "x"}, reclaim="AboveDeserved")
+    cluster.index(WaitingDemand).sums[("s", "x")] = {"cpu": 3000}
+
+    decision = tried(scheduler, in_queue("new", "infer"))
+
+    assert not decision.nomination.victims
+    assert "reclaim: no queue below two has more than it deserves where it would help." in decision.message
+    assert len(tried(scheduler, in_queue("more", "x")).nomination.victims) == 1
+
+
+def test_a_parent_limits_its_queues_and_has_no_pods_itself() -> None:
+    """A pod that leaves one of its queues lets one of another go on."""
+    limited = [{**each, "capability": {"cpu": "2"}} if each["name"] == "one" else each for each in TEAMS]
+    cluster = a_cluster([a_node("n", cpu="8")], [in_queue("w", "web", cpu="2", node="n")])
+    scheduler, plugin = sharing(cluster, *limited)
+
+    assert (
+        "queue one has no capability left for this pod: cpu" in tried(scheduler, in_queue("l", "lab")).message
+    )
+    assert tried(scheduler, in_queue("t", "train")).outcome is AttemptOutcome.SCHEDULED
+    told = "queue two has queues below it, and pods name one of these: infer, train"
+    assert told in tried(scheduler, in_queue("x", "two")).message
+    hint = next(
+        each for each in plugin.events_to_register() if each.resource == EventResource.ASSIGNED_POD
+    ).hint
+    gone = [
+        ClusterEvent(
+            EventResource.ASSIGNED_POD, ActionType.DELETE, cluster.templates.info(in_queue("o", queue))
+        )
+        for queue in ("web", "train")
+    ]
+    waiting = cluster.templates.info(in_queue("l", "lab"))
+    assert [hint(waiting, each) for each in gone] == [QueueingHint.QUEUE, QueueingHint.SKIP]
+
+
+@pytest.mark.parametrize(
+    ("queues", "problem"),
+    [
+        ([{"name": "a", "parent": "b"}], "a names the parent b, which is not listed"),
+        ([{"name": "a", "parent": "a"}], "a is below itself"),
+        ([{"name": "a", "parent": "b"}, {"name": "b", "parent": "a"}], "a is below itself"),
+    ],
+)
+def test_queues_form_a_tree(queues: list[dict[str, Any]], problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        sharing(a_cluster(), *queues)

@@ -56,6 +56,8 @@ SEARCHES = {
 OTHERS = {
     "plimsoll_optimal/planner._first_steps": "each turn leaves half of the moves",
     "plimsoll_optimal/spread_repair.mend_exactly": "each turn leaves half of the moves",
+    "plugins/fair_share._path": "each turn adds a queue, up to the most levels",
+    "toolkit/scheduling/fair_shares.deserved_in_tree": "each call is for the queues below one, of a tree",
     "devices/shared_claims.together": "each pod is taken once",
     "planning/strategy_run.run_strategy": "the strategy's own candidates end",
     "planning/strategy_run.proposals": "the strategy's own candidates end",

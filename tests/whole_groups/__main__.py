@@ -10,6 +10,7 @@ import asyncio
 import sys
 from collections import Counter
 
+from whole_groups.preemption import preempt
 from whole_groups.topology import start
 from whole_groups.world import play
 
@@ -28,7 +29,8 @@ def main() -> int:
         for sentence in story.broken:
             print(f"seed {seed}: {sentence}")
     print(f"{asked.clusters} clusters, {broken} groups broken; {dict(counts)}")
-    return 1 if broken + starts(asked.seed, asked.clusters) else 0
+    wrong = starts(asked.seed, asked.clusters) + preemptions(asked.seed, asked.clusters)
+    return 1 if broken + wrong else 0
 
 
 def starts(first: int, count: int) -> int:
@@ -44,6 +46,22 @@ def starts(first: int, count: int) -> int:
         f"{count} groups in racks, {faults} faults; {started} started; {used} racks used, {fewest} would do"
     )
     return faults + (used > 1.03 * fewest)
+
+
+def preemptions(first: int, count: int) -> int:
+    """Let groups preempt, print what was wrong, and return how often."""
+    found = {seed: preempt(seed) for seed in range(first, first + count)}
+    for seed, outcome in found.items():
+        for fault in outcome.faults:
+            print(f"seed {seed}: {fault}")
+    faults = sum(len(each.faults) for each in found.values())
+    made = [each for each in found.values() if each.victims]
+    names = ("disruptions beyond budgets", "priority", "groups", "pods")
+    excess = {name: sum(each.excess[at] for each in made) for at, name in enumerate(names)}
+    print(
+        f"{count} groups that preempt, {faults} faults; {len(made)} have victims; more than needed: {excess}"
+    )
+    return faults
 
 
 if __name__ == "__main__":

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from plimsoll.engine.gangs.topology_domains import TopologyPlacement
-from plimsoll.framework import all_feasible
+from plimsoll.framework import PodInfo, all_feasible
 from plimsoll.framework.descheduling import context as descheduling
 from plimsoll.model.gang_members import GangUnits
 from plimsoll.rebalancing.execution import revalidation
-from plimsoll.toolkit.scheduling.gang_victims import _Portion
+from plimsoll.toolkit.scheduling import gang_victims
 from whole_groups.world import Story, play
 
 SEEDS = (2, 3, 6, 9, 10, 19, 21)
@@ -42,7 +42,11 @@ def strategies_ignore_groups(patch: pytest.MonkeyPatch) -> None:
 
 
 def victims_are_single(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_Portion, "kept", property(lambda _: ()))
+    def single(pod: PodInfo, pods: Sequence[PodInfo], _: object) -> list[gang_victims._Portion]:
+        lower = (each for each in pods if each.priority < pod.priority)
+        return [gang_victims._Portion((each,), 1, priority=each.priority) for each in lower]
+
+    patch.setattr(gang_victims, "_portions", single)
 
 
 def one_member_more_is_spare(patch: pytest.MonkeyPatch) -> None:

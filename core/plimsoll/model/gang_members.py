@@ -172,6 +172,15 @@ class GangUnits:
 
     def of(self, pod: PodInfo) -> GangUnit | None:
         """The unit of a placed pod that has other members; None if the pod may leave without others."""
+        unit = self._unit(pod)
+        return None if unit is None or len(unit.members) < 2 else unit
+
+    def priority_of(self, pod: PodInfo) -> int:
+        """The priority that a preemptor of a placed pod must exceed, also if it is the last of its group."""
+        unit = self._unit(pod)
+        return pod.priority if unit is None else unit.priority_of(pod)
+
+    def _unit(self, pod: PodInfo) -> GangUnit | None:
         if pod.uid not in self.members:
             return None
         if self._version != self.members.version:
@@ -182,7 +191,7 @@ class GangUnits:
             unit = self.members.unit_of(pod, self._find, self._objects)
             if unit is not None:
                 self._known |= dict.fromkeys(unit.members, unit)
-        return None if unit is None or len(unit.members) < 2 else unit
+        return unit
 
 
 def _least(gang: Gang, objects: ClusterObjects) -> int | None:

@@ -3,14 +3,17 @@
 Formula, per queue q (the value of the pod label ``plimsoll.dev/queue``)::
 
     share[q]  = max over resources of requested[q] / allocatable of the cluster
-    first     = the queue with the lowest share[q] / weight[q], then the order of the queue sort
+    first     = the queue with the lowest share[q] / weight[q], then the order of the queue sort; in a tree
+                among the queues below the root, then among those below the first of these, and so on
     refused   : requested[q] + pod > capability[q], in some resource
     reclaim   : q may take victims, if share[q] with the pod is at most what q deserves, on the node with
                 the fewest victims; victims are of reclaimable queues, and none of these falls below
-                what it deserves
+                what it deserves; in a tree this holds for each queue from the root to q, and for each from
+                that of the victim up to the one that q is below, too
 
 Units: cpu in milli, the rest in units; weights are plain numbers.
-Edges: a pod without a queue, or with an unlisted one, is in "default" (weight 1 unless listed). Terminating
+Edges: a pod without a queue, or with an unlisted one, is in "default" (weight 1 unless listed). A pod whose
+label names a queue with others below it waits. Terminating
 pods count as gone when victims are chosen. Pods protected by a disruption budget, in kube-system, or of
 system-critical priority are never victims. Priorities of different queues are not compared.
 Source: kube-batch, plugins drf and proportion, action reclaim; Volcano, Queue.spec; "Dominant Resource
@@ -19,16 +22,15 @@ Differs: kube-scheduler has no queues. What a queue deserves is computed by domi
 resource by resource; there a queue that does not use one resource never exceeds its share.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from plimsoll import framework as fwk
 from plimsoll.framework.columns import GangMembers, GangUnits, importance
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 from plimsoll.toolkit.scheduling.fair_shares import (
-    EPSILON,
     LARGEST_WEIGHT,
     QUEUE_LABEL,
     Amounts,
@@ -41,7 +43,7 @@ from plimsoll.toolkit.scheduling.fair_shares import (
     WaitingDemand,
     added,
     amounts_of,
-    deserved,
+    deserved_in_tree,
     dominant_share,
     victims_to_reclaim,
 )
@@ -49,6 +51,9 @@ from plimsoll.toolkit.scheduling.fair_shares import (
 DEFAULT_QUEUE = "default"
 SYSTEM_NAMESPACE = "kube-system"
 SYSTEM_PRIORITY = 2_000_000_000
+
+#: Maximum number of queues from the root to a queue.
+MOST_LEVELS = 8
 
 #: Maximum number of nodes tried one by one for a reclaim.
 MOST_NODES = 100
@@ -58,9 +63,20 @@ class QueueArgs(fwk.PluginArgs):
     """One queue."""
 
     name: str = Field(min_length=1, max_length=63, description="Value of the label that puts a pod into it.")
+    parent: str = Field(
+        default="",
+        max_length=63,
+        description="The queue that it is below, whose part it shares with the others there.",
+    )
     weight: Annotated[int, Field(ge=1, le=LARGEST_WEIGHT)] = Field(
         default=1,
-        description="Part of the cluster that the queue may use, relative to the other queues' weights.",
+        description="Part that the queue may use of the cluster, or of what its parent may use, relative to "
+        "the weights of the others there.",
+    )
+    guaranteed: dict[str, str | int] = Field(
+        default={},
+        description="What it deserves, by resource, before the rest is divided by weight; others may use "
+        "what it does not request.",
     )
     capability: dict[str, str | int] = Field(
         default={}, description="Ceiling of what its pods may request together, by resource."
@@ -80,6 +96,25 @@ class FairShareArgs(fwk.PluginArgs):
         default="Never", description="Whether a queue below what it deserves takes pods of others away."
     )
 
+    @model_validator(mode="after")
+    def _are_a_tree(self) -> "FairShareArgs":
+        parents = {each.name: each.parent for each in self.queues}
+        for name, parent in parents.items():
+            if parent and parent not in parents:
+                raise ValueError(f"queues: {name} names the parent {parent}, which is not listed")
+            above = _path(name, parents)
+            if len(above) > MOST_LEVELS:
+                raise ValueError(f"queues: {name} is below itself, or more than {MOST_LEVELS} levels deep")
+        return self
+
+
+class _Claimed(NamedTuple):
+    """Room that is being made: a pod, its victims, and their node."""
+
+    pod: fwk.PodInfo
+    victims: tuple[fwk.PodInfo, ...]
+    node: str
+
 
 class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions, FairQueues):
     """Divide the cluster among queues."""
@@ -93,8 +128,14 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         self._queues = {each.name: each for each in args.queues}
         self._queues.setdefault(DEFAULT_QUEUE, QueueArgs(name=DEFAULT_QUEUE))
         self._capability = {name: amounts_of(each.capability) for name, each in self._queues.items()}
+        self._guaranteed = {name: amounts_of(each.guaranteed) for name, each in self._queues.items()}
+        parents = {name: each.parent for name, each in self._queues.items()}
+        self._paths = {name: _path(name, parents) for name in self._queues}
+        self._children: dict[str, list[str]] = {}
+        for name, parent in parents.items():
+            self._children.setdefault(parent, []).append(name)
         self._summed: tuple[tuple[int, int], dict[str, int]] = ((-1, -1), {})
-        self._claimed: dict[str, tuple[fwk.PodInfo, tuple[fwk.PodInfo, ...]]] = {}
+        self._claimed: dict[str, _Claimed] = {}
 
     @property
     def names_no_node(self) -> bool:
@@ -106,18 +147,28 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         named = pod.labels.get(QUEUE_LABEL, "")
         return named if named in self._queues else DEFAULT_QUEUE
 
-    def standing(self, queue: str, scheduler: str, snapshot: fwk.Snapshot) -> float:
-        """Dominant share divided by the weight."""
-        usage = self._by_queue(snapshot.index(QueueUsage).requested, scheduler).get(queue, {})
-        return dominant_share(usage, self._total(snapshot)) / self._queues[queue].weight
+    def standing(self, queue: str, scheduler: str, snapshot: fwk.Snapshot) -> tuple[float, ...]:
+        """Dominant share divided by the weight, of each queue from the root to this one."""
+        usage, total = self._by_queue(snapshot.index(QueueUsage).requested, scheduler), self._total(snapshot)
+        return tuple(
+            dominant_share(usage.get(each, {}), total) / self._queues[each].weight
+            for each in self._paths[queue]
+        )
 
     def _by_queue(self, sums: Mapping[QueueKey, Amounts], scheduler: str) -> dict[str, Amounts]:
-        """Sums of one scheduler's pods; labels of unlisted queues are merged."""
+        """Sums of one scheduler's pods, also for queues above; labels of unlisted queues are merged."""
         found: dict[str, Amounts] = {}
         for (of, label), amounts in sums.items():
-            if of == scheduler:
-                added(found.setdefault(label if label in self._queues else DEFAULT_QUEUE, {}), amounts)
+            for queue in (
+                self._paths[label if label in self._queues else DEFAULT_QUEUE] if of == scheduler else ()
+            ):
+                added(found.setdefault(queue, {}), amounts)
         return found
+
+    def _losing(self, other: fwk.PodInfo, pod: fwk.PodInfo) -> tuple[str, ...]:
+        """The queues that lose by a victim and do not win by the pod, from the widest to the victim's own."""
+        winning = self._paths[self.queue_of(pod)]
+        return tuple(each for each in self._paths[self.queue_of(other)] if each not in winning)
 
     def _total(self, snapshot: fwk.Snapshot) -> dict[str, int]:
         """Allocatable of all nodes by resource; recomputed when a node changes."""
@@ -129,20 +180,27 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Refuse a pod that exceeds its queue's capability; preemption would not help."""
         queue = self.queue_of(pod)
-        capability = self._capability[queue]
-        if not capability:
+        if queue in self._children:
+            below = ", ".join(sorted(self._children[queue]))
+            return fwk.unresolvable(
+                f"queue {queue} has queues below it, and pods name one of these: {below}", no_node_helps=True
+            )
+        limited = [each for each in self._paths[queue] if self._capability[each]]
+        if not limited:
             return fwk.SKIP
-        usage = self._by_queue(snapshot.index(QueueUsage).requested, _scheduler(pod)).get(queue, {})
-        over = [
-            name
-            for name, most in sorted(capability.items())
-            if pod.requests.get(name, 0) and usage.get(name, 0) + pod.requests[name] > most
-        ]
-        if not over:
-            return fwk.SKIP
-        return fwk.unresolvable(
-            f"queue {queue} has no capability left for this pod: {', '.join(over)}", no_node_helps=True
-        )
+        usage = self._by_queue(snapshot.index(QueueUsage).requested, _scheduler(pod))
+        for each in limited:
+            used = usage.get(each, {})
+            over = [
+                name
+                for name, most in sorted(self._capability[each].items())
+                if pod.requests.get(name, 0) and used.get(name, 0) + pod.requests[name] > most
+            ]
+            if over:
+                return fwk.unresolvable(
+                    f"queue {each} has no capability left for this pod: {', '.join(over)}", no_node_helps=True
+                )
+        return fwk.SKIP
 
     def events_to_register(self) -> Sequence[fwk.EventWithHint]:
         """Pods of the same queue that leave it or shrink, and other labels of the pod itself."""
@@ -154,10 +212,12 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         )
 
     def _frees(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-        """The pod of the event was in the queue of the waiting pod, and left it or shrank."""
-        queue = self.queue_of(pod)
-        stays = change.action == fwk.ActionType.UPDATE_POD_LABEL and self.queue_of(change.new) == queue
-        return fwk.QueueingHint.of(self.queue_of(change.old) == queue and not stays)
+        """The pod of the event left the queue of the waiting pod or one above, or shrank there."""
+        queues = set(self._paths[self.queue_of(pod)])
+        left = queues.intersection(self._paths[self.queue_of(change.old)])
+        if change.action == fwk.ActionType.UPDATE_POD_LABEL:
+            left -= set(self._paths[self.queue_of(change.new)])
+        return fwk.QueueingHint.of(bool(left))
 
     def post_filter(
         self,
@@ -169,7 +229,7 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         """Reclaim room from queues above their deserved shares for a queue below its own."""
         if self.args.reclaim == "Never" or rejections.what_if is None:
             return fwk.Nomination(fwk.unschedulable())
-        self._forget(pod, snapshot)
+        self._forget(pod, snapshot, rejections.what_if)
         if pod.pod.spec.preemption_policy == "Never":
             return fwk.Nomination(fwk.unschedulable("reclaim: not eligible due to preemptionPolicy=Never."))
         row = snapshot.row_of(pod.pod.nominated_node_name)
@@ -180,10 +240,10 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
                 fwk.unschedulable("reclaim: not eligible due to a terminating pod on the nominated node.")
             )
         division = self._division(pod, snapshot)
-        queue = self.queue_of(pod)
-        if division.share(queue) > division.deserved(queue) + EPSILON:
+        above = [each for each in reversed(self._paths[self.queue_of(pod)]) if division.is_above(each)]
+        if above[:1] == [self.queue_of(pod)]:
             return fwk.Nomination(
-                fwk.unschedulable(f"reclaim: queue {queue} would be above what it deserves.")
+                fwk.unschedulable(f"reclaim: queue {above[0]} would be above what it deserves.")
             )
         best: tuple[tuple[int, int, int], int, tuple[fwk.PodInfo, ...]] | None = None
         for row in self._promising(pod, snapshot, rejections, division):
@@ -195,21 +255,29 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
                 if best is None or cost < best[0]:
                     best = (cost, row, victims)
         if best is None:
+            told = f" below {above[0]}" if above else ""
             return fwk.Nomination(
-                fwk.unschedulable("reclaim: no queue has more than it deserves where it would help.")
+                fwk.unschedulable(f"reclaim: no queue{told} has more than it deserves where it would help.")
             )
         _, row, victims = best
-        self._claimed[pod.uid] = (pod, victims)
+        node = snapshot.node(row).name
+        self._claimed[pod.uid] = _Claimed(pod, victims, node)
         # Victims of a higher priority would come back to the room, and be reclaimed again and again.
-        return fwk.Nomination(node=snapshot.node(row).name, victims=victims, priority=SYSTEM_PRIORITY - 1)
+        return fwk.Nomination(node=node, victims=victims, priority=SYSTEM_PRIORITY - 1)
 
-    def _forget(self, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> None:
-        """Remove ended claims: the pod was placed or is tried again, or its victims have left."""
-        for uid, (_, victims) in list(self._claimed.items()):
+    def _forget(self, pod: fwk.PodInfo, snapshot: fwk.Snapshot, what_if: fwk.WhatIf) -> None:
+        """Remove ended claims: the pod was placed or is tried again, or its victims have left.
+
+        A pod that is not nominated did not get the room: it is of a group that would not fit even so.
+        """
+        for uid, (_, victims, node) in list(self._claimed.items()):
+            row = snapshot.row_of(node)
             if (
                 uid == pod.uid
                 or snapshot.is_placed(uid)
                 or not any(snapshot.is_placed(each.uid) for each in victims)
+                or row is None
+                or not any(each.uid == uid for each in what_if.nominated(row))
             ):
                 del self._claimed[uid]
 
@@ -221,30 +289,48 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         for queue, amounts in self._by_queue(snapshot.index(WaitingDemand).sums, scheduler).items():
             added(demand.setdefault(queue, {}), amounts)
         usage = self._by_queue({key: index.staying(key) for key in index.requested}, scheduler)
-        for claimant, victims in self._claimed.values():
-            added(usage.setdefault(self.queue_of(claimant), {}), claimant.requests)
+        for claimant, victims, _ in self._claimed.values():
+            self._add(usage, claimant)
             for victim in victims:
                 if snapshot.is_placed(victim.uid) and not victim.is_terminating:
-                    added(usage.setdefault(self.queue_of(victim), {}), victim.requests, -1)
-        queue = self.queue_of(pod)
-        added(usage.setdefault(queue, {}), pod.requests)
+                    self._add(usage, victim, -1)
+        self._add(usage, pod)
         total = self._total(snapshot)
-        for name, amount in usage[queue].items():  # the pod itself may not be known to wait yet
-            demand.setdefault(queue, {})[name] = max(amount, demand.get(queue, {}).get(name, 0))
+        for queue in self._paths[self.queue_of(pod)]:
+            for name, amount in usage[queue].items():  # the pod itself may not be known to wait yet
+                demand.setdefault(queue, {})[name] = max(amount, demand.get(queue, {}).get(name, 0))
         claims = {
-            name: Claim(amounts, self._queues[name].weight, self._capability[name])
+            name: Claim(amounts, self._queues[name].weight, self._capability[name], self._guaranteed[name])
             for name, amounts in demand.items()
         }
-        due = {name: dominant_share(amounts, total) for name, amounts in deserved(total, claims).items()}
+        due = {
+            name: dominant_share(amounts, total)
+            for name, amounts in deserved_in_tree(total, claims, self._children).items()
+        }
         return Division(total, usage, due)
+
+    def _add(self, usage: dict[str, Amounts], pod: fwk.PodInfo, sign: int = 1) -> None:
+        for queue in self._paths[self.queue_of(pod)]:
+            added(usage.setdefault(queue, {}), pod.requests, sign)
 
     def _may_be_victim(self, other: fwk.PodInfo, pod: fwk.PodInfo) -> bool:
         return (
             _scheduler(other) == _scheduler(pod)
             and self.queue_of(other) != self.queue_of(pod)
-            and self._queues[self.queue_of(other)].reclaimable
+            and bool(losing := self._losing(other, pod))
+            and all(self._queues[each].reclaimable for each in losing)
             and other.namespace != SYSTEM_NAMESPACE
             and other.priority < SYSTEM_PRIORITY
+        )
+
+    def _may_lose(self, other: fwk.PodInfo, pod: fwk.PodInfo, over: Collection[str]) -> bool:
+        """Whether a pod may be a victim for what queues have: those above what they deserve are ``over``.
+
+        Up to the queue that both are below, all of the victim's are, and none of the claimant's.
+        """
+        losing, winning = self._losing(other, pod), self._losing(pod, other)
+        return self._may_be_victim(other, pod) and all(
+            [*(each in over for each in losing), *(each not in over for each in winning)]
         )
 
     def _promising(
@@ -253,16 +339,9 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         """The first rows where evicting every candidate would make enough room."""
         assert rejections.what_if is not None
         found = 0
-        over = {
-            queue for queue in division.usage if division.share(queue) > division.deserved(queue) + EPSILON
-        }
+        over = {queue for queue in division.usage if division.is_above(queue)}
         for row in rejections.what_if.helpful().tolist() if over else ():
-            candidates = [
-                each
-                for each in snapshot.pods(row)
-                if self._may_be_victim(each, pod) and self.queue_of(each) in over
-            ]
-            if candidates:
+            if any(self._may_lose(each, pod, over) for each in snapshot.pods(row)):
                 yield row
                 found += 1
             if found >= MOST_NODES:
@@ -278,20 +357,26 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
     ) -> tuple[Reclaimable, ...]:
         """The victims of a node that make the pod fit; empty if none do."""
         assert rejections.what_if is not None
-        candidates = list(self._candidates(pod, row, snapshot))
+        over = {queue for queue in division.usage if division.is_above(queue)}
+        candidates = list(self._candidates(pod, row, snapshot, over))
         budgets = DisruptionBudgets(snapshot.objects)
         trial = rejections.what_if.on(row)
         try:
-            return victims_to_reclaim(candidates, self.queue_of, division, budgets, trial)
+            return victims_to_reclaim(
+                candidates, lambda other: self._losing(other, pod), division, budgets, trial
+            )
         finally:
             trial.close()
 
-    def _candidates(self, pod: fwk.PodInfo, row: int, snapshot: fwk.Snapshot) -> Iterator[Reclaimable]:
+    def _candidates(
+        self, pod: fwk.PodInfo, row: int, snapshot: fwk.Snapshot, over: Collection[str]
+    ) -> Iterator[Reclaimable]:
         """Single pods and whole groups that may be victims on a node; spare members of a group are single."""
-        condemned = {each.uid for _, victims in self._claimed.values() for each in victims}
+        condemned = {each.uid for claimed in self._claimed.values() for each in claimed.victims}
 
         def may_go(other: fwk.PodInfo) -> bool:
-            return self._may_be_victim(other, pod) and not other.is_terminating and other.uid not in condemned
+            may_lose = self._may_lose(other, pod, over)
+            return may_lose and not other.is_terminating and other.uid not in condemned
 
         members, seen = snapshot.index(GangMembers), set[str]()
         units = GangUnits(members, snapshot.placed_pod, snapshot.objects)
@@ -315,6 +400,14 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
                     there = {each.uid for each in here}
                     away = tuple(each for uid, each in unit.members.items() if uid not in there)
                     yield Reclaimable(tuple(here), away)
+
+
+def _path(queue: str, parents: Mapping[str, str]) -> tuple[str, ...]:
+    """The queues from the root to one; longer than any allowed if it is below itself."""
+    path = [queue]
+    while (parent := parents.get(path[-1], "")) and len(path) <= MOST_LEVELS:
+        path.append(parent)
+    return tuple(reversed(path))
 
 
 def _scheduler(pod: fwk.PodInfo) -> str:

@@ -18,6 +18,7 @@ from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import SHELVES
 from plimsoll.model.kinds.pod import Pod, PodSpec
+from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.watched_object import WatchedObject, WatchedObjects, shelf_key
 from plimsoll.model.read_only_dict import sealed
@@ -213,10 +214,11 @@ def put(cluster: Cluster, new: Any, *, gone: bool = False) -> None:
         watched.replace(*((new, None) if gone else (None, new)))
         return
     shelf = getattr(objects, SHELVES[type(new)])
+    key = new.group_key if isinstance(new, PodGroup) else shelf_key(new)
     if gone:
-        shelf.pop(shelf_key(new), None)
+        shelf.pop(key, None)
     else:
-        shelf[shelf_key(new)] = new
+        shelf[key] = new
 
 
 def a_snapshot(

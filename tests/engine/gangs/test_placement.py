@@ -146,7 +146,7 @@ def test_one_gang_breaks_instead_of_two_only_if_all_its_members_may_be_victims(
     decision = gang(cluster, a_gang(2, priority=10), 2, is_preempting=True)
 
     assert decision.is_feasible
-    victims = [each for where in decision.placements for each in (*where.victims, *where.group)]
+    victims = [each for where in decision.placements for each in where.victims]
     assert {each.name[0] for each in victims} == broken
 
 

@@ -10,9 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from devices.builders import a_class, fill
+from plimsoll.devices.book import DeviceBook
 from plimsoll.engine.gangs.joint_assignment import Patience, assigned
 from plimsoll.engine.gangs.joint_decision import GangDecision
 from plimsoll.engine.gangs.placement import place_together
+from plimsoll.engine.gangs.topology_domains import never_fits
 from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
@@ -325,3 +328,24 @@ def test_ranks_next_to_each_other_are_on_nodes_next_to_each_other(key: str) -> N
     spots = [nodes_of[f"m-{number}"] for number in range(8)]
     assert spots == sorted(spots)
     assert len(set(spots)) == 4
+
+
+def test_devices_of_claims_are_no_amounts_that_a_node_lacks() -> None:
+    """A class serves the extended resource: no node has it among what it allocates itself."""
+    cluster = a_cluster([a_node("n", labels={RACK: "a"})])
+    book = cluster.objects.ledger(DeviceBook)
+    fill(book, (), classes=[a_class("served", extendedResourceName="example.com/served")])
+    members = [
+        cluster.templates.info(a_pod("m", requests={f"example.com/{name}": 1}))
+        for name in ("served", "other")
+    ]
+
+    found = [never_fits([member], cluster, 1, key) for member in members for key in (RACK, "")]
+
+    asked = "1 member of 1 example.com/other each must fit, and"
+    assert found == [
+        "",
+        "",
+        f"{asked} the largest {RACK}, a, holds 0 when it is empty",
+        f"{asked} the nodes together hold 0 when they are empty",
+    ]

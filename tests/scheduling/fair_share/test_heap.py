@@ -26,7 +26,7 @@ def a_heap(got: dict[str, float]) -> FairHeap:
         queue = pod.labels.get("queue")
         return (pod.pod.spec.scheduler_name, queue) if queue else ("", "")
 
-    return FairHeap(heap_of, lambda key: got.get(key[1], 0.0))  # type: ignore[arg-type] # a fake has only what is used
+    return FairHeap(heap_of, lambda key: (got.get(key[1], 0.0),))  # type: ignore[arg-type] # a fake has only what is used
 
 
 def test_the_queue_that_has_got_the_least_goes_first() -> None:

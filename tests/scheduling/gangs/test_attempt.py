@@ -109,7 +109,10 @@ async def test_a_gang_that_does_not_fit_takes_nothing() -> None:
         assert one.bound == []
         assert not one.cache.assumed
         assert {one.message(f"train-{number}") for number in range(5)} == {
-            "2 of 5 members fit, 5 must; 3 lack a node: 0/2 nodes are available: 2 Insufficient cpu."
+            (
+                "2 of 5 members fit, 5 must; 3 lack a node: 0/2 nodes are available: 2 Insufficient cpu."
+                " 5 members of 1000m cpu each must fit, and the nodes together hold 2 when they are empty."
+            )
         }
         await one.clock.advance(1)
         status = one.group_statuses.statuses["train"]

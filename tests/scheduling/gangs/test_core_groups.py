@@ -171,7 +171,10 @@ async def test_the_condition_follows_attempts_and_stays_true(version: str, kind:
             kind,
             "False",
             "Unschedulable",
-            "2 of 3 members fit, 3 must; 1 lack a node: 0/1 nodes are available: 1 Insufficient cpu.",
+            (
+                "2 of 3 members fit, 3 must; 1 lack a node: 0/1 nodes are available: 1 Insufficient cpu. 3"
+                " members of 1000m cpu each must fit, and the nodes together hold 2 when they are empty."
+            ),
         )
         assert await conditions(one) == [short]
 

@@ -2,10 +2,11 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.toolkit.scheduling.fair_shares import Claim, deserved, dominant_share
+from plimsoll.toolkit.scheduling.fair_shares import Claim, deserved, deserved_in_tree, dominant_share
 
 TOTAL = {"cpu": 10_000, "memory": 10_000}
 
@@ -38,6 +39,55 @@ def test_a_capability_is_a_ceiling() -> None:
     }
 
     assert deserved(TOTAL, claims) == {"a": {"cpu": 2_000}, "b": {"cpu": 8_000}}
+
+
+@pytest.mark.parametrize(
+    ("guarantees", "weights", "cpus"),
+    [
+        ((6_000, 0), (1, 1), (8_000, 2_000)),  # six, and half of the rest
+        ((2_000, 2_000), (2, 1), (6_000, 4_000)),
+        ((12_000, 0), (1, 9), (10_000, 0)),  # no more than it demands and there is
+        ((12_000, 8_000), (1, 1), (6_000, 4_000)),  # more than there is: in proportion
+    ],
+)
+def test_a_guarantee_comes_first(
+    guarantees: tuple[int, int], weights: tuple[int, int], cpus: tuple[int, int]
+) -> None:
+    """Both want more than all."""
+    claims = {
+        queue: Claim(
+            {"cpu": 12_000 if queue == "a" else 10_000}, weight, guaranteed={"cpu": most} if most else {}
+        )
+        for queue, weight, most in zip("ab", weights, guarantees, strict=True)
+    }
+
+    shares = deserved(TOTAL, claims)
+
+    assert all(abs(shares[queue]["cpu"] - cpu) <= 1 for queue, cpu in zip("ab", cpus, strict=True)), shares
+
+
+def test_queues_divide_what_their_parent_deserves() -> None:
+    """Half for each team; what one queue leaves goes to its sibling first."""
+    claims = {
+        "one": Claim({"cpu": 10_000}),
+        "web": Claim({"cpu": 1_000}),
+        "lab": Claim({"cpu": 9_000}),
+        "two": Claim({"cpu": 16_000}),
+        "train": Claim({"cpu": 8_000}, weight=3),
+        "infer": Claim({"cpu": 8_000}),
+    }
+    children = {"": ["one", "two", "idle"], "one": ["web", "lab"], "two": ["train", "infer"]}
+
+    shares = deserved_in_tree(TOTAL, claims, children)
+
+    assert {queue: amounts["cpu"] for queue, amounts in shares.items()} == {
+        "one": 5_000,
+        "web": 1_000,
+        "lab": 4_000,
+        "two": 5_000,
+        "train": 3_750,
+        "infer": 1_250,
+    }
 
 
 def test_different_resources_are_shared_by_their_dominant_one() -> None:

@@ -110,17 +110,32 @@ class PreemptionSpec(Resource):
     )
 
 
+QueueName = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$", max_length=63)]
+"""Value of a label that names a queue."""
+
+
 class Queue(Resource):
     """Pods that share what a part of the cluster is worth."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$", max_length=63)] = Field(
+    name: QueueName = Field(
         description='Value of the label plimsoll.dev/queue of its pods; those without are in "default".'
+    )
+    parent: QueueName | None = Field(
+        default=None,
+        description="The listed queue that it is below, whose part it shares with the others there; pods "
+        "name queues without others below them.",
     )
     weight: int = Field(
         default=1,
         ge=1,
         le=65_535,
-        description="Part of the cluster that the queue may use, relative to the other weights.",
+        description="Part that the queue may use of the cluster, or of what its parent may use, relative to "
+        "the weights of the others there.",
+    )
+    guaranteed: Amounts | None = Field(
+        default=None,
+        description="What it deserves, by resource, before the rest is divided by weight; others may use "
+        "what it does not request.",
     )
     capability: Amounts | None = Field(
         default=None, description="Ceiling of what its pods may request together, by resource."

@@ -16,20 +16,13 @@ class Placement(Struct, frozen=True):
     """The node of one member, with its cycle state and nomination.
 
     Attributes:
-        group: Members of another gang that leave for several members of this one.
+        victims: Pods that have to leave first, for this member or for several.
     """
 
     decision: Decision
     node: str
     state: CycleState
-    group: tuple[PodInfo, ...] = ()
-
-    @property
-    def victims(self) -> tuple[PodInfo, ...]:
-        """Pods that have to leave first."""
-        nomination = self.decision.nomination
-        is_free = nomination is None or self.decision.outcome is AttemptOutcome.SCHEDULED
-        return self.group if nomination is None or is_free else self.group + nomination.victims
+    victims: tuple[PodInfo, ...] = ()
 
 
 class GangDecision(Struct, frozen=True):

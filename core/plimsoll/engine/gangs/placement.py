@@ -19,7 +19,6 @@ Source: KEP 4671 and 5732 (kube-scheduler v1.36, pod-group cycle). Differs: noth
 search, a gang preempts as a whole only when all of it fits afterwards, and one with a topology preempts, too.
 """
 
-from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -30,6 +29,7 @@ from plimsoll.devices.fork_bookings import decide_on_fork
 from plimsoll.devices.gang_claims import GangClaims
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
+from plimsoll.engine.gangs.fewer_victims import displace, with_fewer_victims
 from plimsoll.engine.gangs.joint_assignment import Patience, assigned
 from plimsoll.engine.gangs.joint_decision import GangDecision, Placement
 from plimsoll.engine.gangs.ranks import Rank, natural, rank_of
@@ -46,13 +46,8 @@ from plimsoll.framework import CycleState, PluginError, PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import BoolArray, RowArray
 from plimsoll.model.columns.snapshot import Snapshot
-from plimsoll.model.gang_members import GangMembers, GangUnit, GangUnits
 from plimsoll.model.names import PodUid
 from plimsoll.model.read_only_dict import NO_ENTRIES
-from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
-
-#: Maximum number of gangs that are tried as the only one that breaks.
-MOST_GANGS = 16
 
 #: Maximum number of members that are assigned to nodes jointly, and of nodes that are looked at for it.
 MOST_ASSIGNED, MOST_LOOKS = 64, 400_000
@@ -271,10 +266,21 @@ def _anywhere(search: _Search) -> GangDecision:
     while True:
         found = _one_by_one(search, search.cluster.fork(), claims)
         if search.is_preempting and found.is_feasible:
-            return _breaking_fewer(found, search, claims)
+            return _with_fewer_victims(found, search, claims)
         if found.is_feasible or not claims.look_elsewhere(each.pod for each in found.refused):
             return found if first is None or found.is_feasible else first
         first = first or found
+
+
+def _with_fewer_victims(found: GangDecision, search: _Search, claims: GangClaims) -> GangDecision:
+    """The placements, or others for which fewer groups and pods leave."""
+
+    def place(fork: Cluster, needed: int, *, is_preempting: bool) -> GangDecision:
+        again = replace(search, needed=needed, is_preempting=is_preempting, gives_up=True)
+        return _one_by_one(again, fork, claims)
+
+    inside = TopologyPlacement(*search.domains).inside(Snapshot(search.cluster))
+    return with_fewer_victims(found, search.pods, search.cluster, search.ours, inside, place)
 
 
 def _one_by_one(
@@ -295,6 +301,7 @@ def _one_by_one(
             schedule(twin, pod, home) if filling is None else twins.filled(filling, pod, scheduler, home)
         )
         nomination = decision.nomination
+        victims: tuple[PodInfo, ...] = ()
         if decision.outcome is AttemptOutcome.SCHEDULED:
             node = decision.node
         elif (
@@ -303,9 +310,8 @@ def _one_by_one(
             and nomination.node
             and not any(victim.uid in search.ours for victim in nomination.victims)
         ):
-            node = nomination.node
-            for victim in nomination.victims:
-                fork.displace(victim.uid)
+            node, victims = nomination.node, nomination.victims
+            displace(victims, fork)
         else:
             refused.append(decision)
             continue
@@ -314,7 +320,7 @@ def _one_by_one(
             decide_on_fork(state, pod, node, fork)
         if decides:
             claims.note(pod, fork)
-        placements.append(Placement(decision, node, state))
+        placements.append(Placement(decision, node, state, victims))
         fork.place(pod, node)
     return GangDecision(tuple(placements), tuple(refused), needed)
 
@@ -397,68 +403,6 @@ def _by_rank(
         for at, pod, where in zip(positions, pods, spots, strict=True):
             placements[at] = replace(where, decision=replace(where.decision, pod=pod))
     return replace(found, placements=tuple(placements))
-
-
-def _breaking_fewer(found: GangDecision, search: _Search, claims: GangClaims) -> GangDecision:
-    """The placements, or others for which fewer gangs break: one whole gang may make room for all members.
-
-    Members take the victims that cost least one after the other, each without regard to the next.
-    """
-    cluster = search.cluster
-    units = GangUnits(cluster.index(GangMembers), cluster.pods.get, cluster.objects)
-    fewest = _broken(found, units)
-    if fewest < 2:
-        return found
-    best, lowest = found, min(pod.priority for pod in search.pods)
-    for unit in _breakable(units, cluster, lowest, search.ours):
-        fork = cluster.fork()
-        for uid in unit.members:
-            fork.displace(uid)
-        other = _one_by_one(search, fork, claims)
-        if not other.is_feasible:
-            continue
-        first, *rest = other.placements
-        first = replace(first, group=tuple(unit.members.values()))
-        other = replace(other, placements=(first, *rest))
-        broken = _broken(other, units)
-        if broken < fewest:
-            best, fewest = other, broken
-        if fewest < 2:
-            break
-    return best
-
-
-def _breakable(units: GangUnits, cluster: Cluster, priority: int, ours: Collection[str]) -> list[GangUnit]:
-    """Gangs that may all be victims of pods of that priority, the least important and smallest first."""
-    budgets = DisruptionBudgets(cluster.objects)
-    found = {
-        min(unit.members): unit
-        for uid in units.members.gangs
-        if uid in cluster.pods and (unit := units.of(cluster.pods[uid])) is not None
-    }
-    lower = [
-        unit
-        for unit in found.values()
-        if all(
-            unit.priority_of(each) < priority and uid not in ours and not budgets.cover(each)
-            for uid, each in unit.members.items()
-        )
-    ]
-    lower.sort(key=lambda unit: (max(map(unit.priority_of, unit.members.values())), len(unit.members)))
-    return lower[:MOST_GANGS]
-
-
-def _broken(decision: GangDecision, units: GangUnits) -> int:
-    """The number of gangs that lose more members than they can spare."""
-    lost: Counter[str] = Counter()
-    spare: dict[str, int] = {}
-    for victim in (each for placement in decision.placements for each in placement.victims):
-        unit = units.of(victim)
-        if unit is not None:
-            key = min(unit.members)
-            lost[key] += 1
-            spare[key] = unit.spare
-    return sum(count > spare[key] for key, count in lost.items())
 
 
 def _home(scheduler: ProfileScheduler, pod: PodInfo, claims: GangClaims) -> BoolArray | None:

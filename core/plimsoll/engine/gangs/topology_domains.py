@@ -36,6 +36,7 @@ from plimsoll.framework.status import Status, unresolvable
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import ABSENT, BoolArray, IdArray, IntArray, RowArray
 from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.counted import counted
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 
 OUTSIDE = "node(s) were outside the topology domain of the pod group"
@@ -110,13 +111,7 @@ class TopologyDomains:
         """Number of pods like this one that each domain has room for, shape (D,)."""
         snapshot, ids = self._snapshot, self._ids[rows]
         rows, ids = rows[ids != ABSENT], ids[ids != ABSENT]
-        book = snapshot.objects.known_ledger(DeviceBook)
-        own = {
-            name: amount
-            for name, amount in pod.requests.items()
-            if book is None or book.class_of_resource(name) is None
-        }
-        wanted = snapshot.requests_row(own)
+        wanted = _wanted(pod, snapshot)
         axes = np.flatnonzero(wanted > 0)
         free = snapshot.allocatable[rows][:, axes] - snapshot.requested[rows][:, axes]
         room = (free // wanted[axes]).min(axis=1).clip(0)
@@ -201,7 +196,7 @@ def never_fits(members: Sequence[PodInfo], cluster: Cluster, needed: int, key: s
         return ""
     counts = Counter(map(shape_of, members))
     for shape, pod in {shape_of(each): each for each in members}.items():
-        wanted = snapshot.requests_row(pod.requests)
+        wanted = _wanted(pod, snapshot)
         axes = np.flatnonzero(wanted > 0)
         room: IntArray = np.zeros(len(values), dtype=np.int64)
         np.add.at(room, ids[rows], (snapshot.allocatable[rows][:, axes] // wanted[axes]).min(axis=1))
@@ -213,7 +208,17 @@ def never_fits(members: Sequence[PodInfo], cluster: Cluster, needed: int, key: s
     verb, them = ("holds", "it is") if key else ("hold", "they are")
     asked = sorted({_asked(each) for each in members})
     each_of = f" of {asked[0]} each" if len(asked) == 1 else ""
-    return f"{needed} members{each_of} must fit, and {place} {verb} {most[largest]} when {them} empty"
+    who = counted(needed, "member")
+    return f"{who}{each_of} must fit, and {place} {verb} {most[largest]} when {them} empty"
+
+
+def _wanted(pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    """What a pod requests of its node, shape (R,): without what ResourceClaims provide."""
+    book = snapshot.objects.known_ledger(DeviceBook)
+    if book is None:
+        return snapshot.requests_row(pod.requests)
+    own = {name: each for name, each in pod.requests.items() if book.class_of_resource(name) is None}
+    return snapshot.requests_row(own)
 
 
 def _asked(pod: PodInfo) -> str:

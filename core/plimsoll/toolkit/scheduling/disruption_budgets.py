@@ -25,6 +25,25 @@ class _Compiled(Struct):
     by_namespace: dict[str, list[Selecting]] = field(default_factory=dict)
 
 
+class DisruptionsTaken:
+    """A ledger: the disruptions that pods take that leave a copy of the cluster, by key of the budget."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def copied(self) -> "DisruptionsTaken":
+        """An independent copy."""
+        twin = DisruptionsTaken()
+        twin.counts = self.counts.copy()
+        return twin
+
+
+def disruptions_taken(objects: ClusterObjects) -> int:
+    """How many disruptions have been taken in this copy of a cluster."""
+    taken = objects.known_ledger(DisruptionsTaken)
+    return 0 if taken is None else taken.counts.total()
+
+
 class DisruptionBudgets:
     """The compiled budgets of a cluster, for repeated choices of victims.
 
@@ -38,6 +57,7 @@ class DisruptionBudgets:
             compiled.by_namespace = _by_namespace(objects.budgets.values())
             compiled.version = objects.budget_version
         self._by_namespace = compiled.by_namespace
+        self._objects = objects
 
     @property
     def protect_anybody(self) -> bool:
@@ -46,14 +66,13 @@ class DisruptionBudgets:
 
     def violating(self, pods: Sequence[PodInfo]) -> list[bool]:
         """For each pod, in this order, whether its removal exceeds one of its budgets."""
-        allowed: dict[str, int] = {}
+        taken = self._taken()
         violating = []
         for pod in pods:
             violates = False
             for budget in self._of(pod):
-                left = allowed.get(budget.key, budget.status.disruptions_allowed) - 1
-                allowed[budget.key] = left
-                violates |= left < 0
+                taken[budget.key] += 1
+                violates |= taken[budget.key] > budget.status.disruptions_allowed
             violating.append(violates)
         return violating
 
@@ -63,7 +82,7 @@ class DisruptionBudgets:
 
     def refuse(self, pods: Iterable[PodInfo]) -> bool:
         """Whether the Eviction API would refuse one of these evictions, one after the other."""
-        taken: Counter[str] = Counter()
+        taken = self._taken()
         for pod in pods:
             covering = [] if needs_no_budget(pod) else list(self._of(pod))
             if len(covering) > 1:
@@ -75,6 +94,16 @@ class DisruptionBudgets:
                 if is_behind(budget) or taken[budget.key] > budget.status.disruptions_allowed:
                     return True
         return False
+
+    def take(self, pods: Iterable[PodInfo]) -> None:
+        """Count disruptions of pods that have been displaced in this copy of the cluster."""
+        for pod in pods if self._by_namespace else ():
+            for budget in self._of(pod):
+                self._objects.ledger(DisruptionsTaken).counts[budget.key] += 1
+
+    def _taken(self) -> Counter[str]:
+        taken = self._objects.known_ledger(DisruptionsTaken)
+        return Counter() if taken is None else taken.counts.copy()
 
     def _of(self, pod: PodInfo) -> Iterator[PodDisruptionBudget]:
         for budget, selector in self._by_namespace.get(pod.namespace, ()):

@@ -6,7 +6,8 @@ Formula, for queues q with weight w, demand d and dominant share D = max_r d[q, 
     it has its whole demand, or its capability, or a resource that it demands is used up
 
 This is weighted max-min fairness of dominant shares: no queue gets more than it demands, the rest is divided
-among the others by weight, and a larger weight never means a smaller share.
+among the others by weight, and a larger weight never means a smaller share. A queue that has a guarantee
+starts with it, as far as it demands it. Queues in a tree divide what their parent deserves, in the same way.
 
 Victims of reclaim are pods of queues above their deserved share. They are chosen greedily, in up to two
 passes: the least important first, which disturbs little; if that fails because a queue may give up no more,
@@ -47,18 +48,27 @@ LARGEST_WEIGHT = 65_535
 
 
 class Claim(Struct, frozen=True):
-    """The input of one queue: the requests of its placed and waiting pods, its weight and its capability.
+    """The input of one queue.
 
-    Resources that the capability does not name are unlimited.
+    Attributes:
+        demand: The requests of its placed and waiting pods.
+        weight: Its weight among the queues with the same parent.
+        capability: Ceilings; resources that it does not name are unlimited.
+        guaranteed: What it deserves before the rest is divided; resources that it does not name follow the
+            named ones, in the proportions of the demand.
     """
 
     demand: Mapping[str, int]
     weight: int = 1
     capability: Mapping[str, int] = field(default_factory=dict)
+    guaranteed: Mapping[str, int] = field(default_factory=dict)
 
 
 class Division(Struct, frozen=True):
-    """The cluster's resources, the usage of each queue, and the deserved dominant share of each."""
+    """The cluster's resources, the usage of each queue, and the deserved dominant share of each.
+
+    That of a queue with others below it is that of all of them.
+    """
 
     total: Mapping[str, int]
     usage: Mapping[str, Amounts]
@@ -71,6 +81,10 @@ class Division(Struct, frozen=True):
     def deserved(self, queue: str) -> float:
         """A queue's deserved dominant share."""
         return self.due.get(queue, 0.0)
+
+    def is_above(self, queue: str) -> bool:
+        """Whether a queue has more than it deserves."""
+        return self.share(queue) > self.deserved(queue) + EPSILON
 
 
 def amounts_of(quantities: Mapping[str, str | int]) -> Amounts:
@@ -115,6 +129,28 @@ def deserved(total: Mapping[str, int], claims: Mapping[str, Claim]) -> dict[str,
     return shares
 
 
+def deserved_in_tree(
+    total: Mapping[str, int],
+    claims: Mapping[str, Claim],
+    children: Mapping[str, Sequence[str]],
+    parent: str = "",
+) -> dict[str, Amounts]:
+    """The same for queues in a tree: the children of a queue divide what it deserves.
+
+    Args:
+        total: What the children of ``parent`` divide.
+        claims: The demand of a queue with children is that of all below it.
+        children: The queues below a queue; those below "" divide the cluster.
+        parent: The queue whose descendants are asked for.
+    """
+    below = [queue for queue in children.get(parent, ()) if queue in claims]
+    found = deserved(total, {queue: claims[queue] for queue in below})
+    for queue in below:
+        if queue in children:
+            found |= deserved_in_tree(found[queue], claims, children, queue)
+    return found
+
+
 def _filled(
     total: Mapping[str, int], wanted: Mapping[str, Mapping[str, int]], claims: Mapping[str, Claim]
 ) -> dict[str, float]:
@@ -127,8 +163,12 @@ def _filled(
         for queue, amounts in wanted.items()
         if (share := dominant_share(amounts, total)) > 0
     }
-    growing = {queue for queue in rates if ceilings[queue] > 0}
-    left = {name: float(amount) for name, amount in total.items()}
+    _start_with_guarantees(filled, total, wanted, claims, ceilings)
+    growing = {queue for queue in rates if ceilings[queue] > filled[queue]}
+    left = {
+        name: amount - sum(filled[queue] * amounts.get(name, 0) for queue, amounts in wanted.items())
+        for name, amount in total.items()
+    }
     while growing:
         speeds = {
             name: speed
@@ -152,6 +192,26 @@ def _filled(
     return filled
 
 
+def _start_with_guarantees(
+    filled: dict[str, float],
+    total: Mapping[str, int],
+    wanted: Mapping[str, Mapping[str, int]],
+    claims: Mapping[str, Claim],
+    ceilings: Mapping[str, float],
+) -> None:
+    """Fill each queue up to its guarantee; all by the same part of it if they exceed the total together."""
+    for queue, amounts in wanted.items():
+        guaranteed = claims[queue].guaranteed
+        if not guaranteed.keys().isdisjoint(amounts):
+            filled[queue] = min(ceilings[queue], _ceiling(amounts, guaranteed))
+    part = 1.0
+    for name, amount in total.items():
+        taken = sum(filled[queue] * amounts.get(name, 0) for queue, amounts in wanted.items())
+        part = min(part, max(0, amount) / taken) if taken > 0 else part
+    for queue in filled:
+        filled[queue] *= part
+
+
 def _ceiling(amounts: Mapping[str, int], capability: Mapping[str, int]) -> float:
     """The fraction of a demand that a capability allows."""
     return min(
@@ -166,8 +226,11 @@ class FairQueues(Plugin, Protocol):
     def queue_of(self, pod: PodInfo) -> str:
         """The queue of a pod."""
 
-    def standing(self, queue: str, scheduler: str, snapshot: Snapshot) -> float:
-        """A queue's dominant share divided by its weight, among a scheduler's pods: the lowest goes first."""
+    def standing(self, queue: str, scheduler: str, snapshot: Snapshot) -> tuple[float, ...]:
+        """The dominant share divided by the weight, among a scheduler's pods: the lowest goes first.
+
+        First that of the queue below the root, last that of the queue itself.
+        """
 
 
 class Reclaimable(Struct, frozen=True):
@@ -198,15 +261,15 @@ class Reclaimable(Struct, frozen=True):
 
 def victims_to_reclaim(
     candidates: Sequence[Reclaimable],
-    queue_of: Callable[[PodInfo], str],
+    queues_of: Callable[[PodInfo], Sequence[str]],
     division: Division,
     budgets: DisruptionBudgets,
     trial: NodeTrial,
 ) -> tuple[Reclaimable, ...]:
     """The victims of one node, the most important first; empty if no set of victims suffices.
 
-    Candidates may be evicted within their budgets and their queues' deserved shares. The caller closes the
-    trial.
+    Candidates may be evicted within their budgets and the deserved shares of their queues: of each that the
+    pod loses by (``queues_of``). The caller closes the trial.
     """
     orders = (
         sorted(candidates, key=lambda each: each.rank),
@@ -216,7 +279,7 @@ def victims_to_reclaim(
         ),
     )
     for order in orders:
-        victims = _fewest_needed(order, queue_of, division, budgets, trial)
+        victims = _fewest_needed(order, queues_of, division, budgets, trial)
         if victims:
             return victims
     return ()
@@ -224,7 +287,7 @@ def victims_to_reclaim(
 
 def _fewest_needed(
     order: Sequence[Reclaimable],
-    queue_of: Callable[[PodInfo], str],
+    queues_of: Callable[[PodInfo], Sequence[str]],
     division: Division,
     budgets: DisruptionBudgets,
     trial: NodeTrial,
@@ -234,9 +297,10 @@ def _fewest_needed(
     pods = [pod for each in order for pod in each.pods]
     protected = {pod.uid for pod, violates in zip(pods, budgets.violating(pods), strict=True) if violates}
     for each in order:
-        before = {queue: dict(left[queue]) for queue in map(queue_of, each.pods)}
+        before = {queue: dict(left[queue]) for pod in each.pods for queue in queues_of(pod)}
         for pod in each.pods:
-            added(left[queue_of(pod)], pod.requests, -1)
+            for queue in queues_of(pod):
+                added(left[queue], pod.requests, -1)
         if any(pod.uid in protected for pod in each.pods) or any(
             dominant_share(left[queue], division.total) < division.deserved(queue) - EPSILON
             for queue in before

@@ -62,11 +62,6 @@ class _Portion(Struct, frozen=True):
         """The pods that must stay on the node for the group to go on."""
         return self.here[: max(len(self.here) - self.spare, 0)]
 
-    @property
-    def free(self) -> tuple[PodInfo, ...]:
-        """The pods that may leave one by one."""
-        return self.here[len(self.kept) :]
-
     def rank(self) -> tuple[object, ...]:
         """A sort key: what is put back first."""
         size = sum(pod.requests.get("cpu", 0) for pod in self.kept)
@@ -109,11 +104,14 @@ def victims_in_gangs(
             for portion in portions:
                 if any(each.uid in violating for each in portion.whole or portion.here) is not protected:
                     continue
-                if not _stays(portion.kept, trial):
-                    victims |= {each.uid: each for each in portion.whole}
+                leaving = [each for each in portion.here if not _stays(each, trial)]
+                if len(leaving) > portion.spare:
+                    for each in portion.here:
+                        if each not in leaving:
+                            trial.remove(each)
+                    leaving = list(portion.whole)
                     broken += 1
-                    continue
-                victims |= {each.uid: each for each in portion.free if not _stays((each,), trial)}
+                victims |= {each.uid: each for each in leaving}
     finally:
         trial.close()
     violations = len(victims.keys() & violating)
@@ -127,7 +125,8 @@ def _portions(pod: PodInfo, pods: Sequence[PodInfo], units: GangUnits) -> Iterat
             continue
         unit = units.of(other)
         if unit is None:
-            yield _Portion((other,), spare=1, priority=other.priority)
+            if units.priority_of(other) < pod.priority:
+                yield _Portion((other,), spare=1, priority=other.priority)
             continue
         seen |= unit.members.keys()
         here = tuple(
@@ -149,12 +148,10 @@ def _may_break(unit: GangUnit, pod: PodInfo, members: GangMembers) -> bool:
     )
 
 
-def _stays(pods: Sequence[PodInfo], trial: NodeTrial) -> bool:
-    """Put pods back together if they fit together with the preemptor; whether they did."""
-    for each in pods:
-        trial.add(each)
-    if not pods or trial.status().is_success:
+def _stays(pod: PodInfo, trial: NodeTrial) -> bool:
+    """Put a pod back if it fits together with the preemptor; whether it did."""
+    trial.add(pod)
+    if trial.status().is_success:
         return True
-    for each in pods:
-        trial.remove(each)
+    trial.remove(pod)
     return False

@@ -20,7 +20,7 @@ from plimsoll.model.columns.columns import BoolArray, IntArray, RowArray
 from plimsoll.model.columns.pods_by_importance import PodsByImportance, importance, started
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo
-from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
+from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets, disruptions_taken
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 PRIORITY_OFFSET = 2**31
@@ -215,9 +215,10 @@ class KeptVictims:
         self.costs[4][rows] = -starts.min(axis=0, initial=np.inf)
 
 
-def _mark(snapshot: Snapshot) -> tuple[tuple[int, int], int, int]:
+def _mark(snapshot: Snapshot) -> tuple[tuple[int, int], int, int, int]:
     """The versions of nodes and budgets."""
-    return snapshot.node_mark, snapshot.objects.version, snapshot.objects.budget_version
+    objects = snapshot.objects
+    return snapshot.node_mark, objects.version, objects.budget_version, disruptions_taken(objects)
 
 
 def _sorted(snapshot: Snapshot) -> IntArray:

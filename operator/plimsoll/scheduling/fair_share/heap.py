@@ -16,9 +16,11 @@ HeapKey = tuple[str, str]
 
 
 class FairHeap(PodHeap):
-    """A heap of heaps; ``standing`` returns a queue's weighted usage when the next pod is chosen."""
+    """A heap of heaps; ``standing`` returns a queue's weighted usage, after those above it, for each pop."""
 
-    def __init__(self, heap_of: Callable[[PodInfo], HeapKey], standing: Callable[[HeapKey], float]) -> None:
+    def __init__(
+        self, heap_of: Callable[[PodInfo], HeapKey], standing: Callable[[HeapKey], tuple[float, ...]]
+    ) -> None:
         super().__init__()
         self._heap_of = heap_of
         self._standing = standing
@@ -50,14 +52,14 @@ class FairHeap(PodHeap):
 
     def pop(self) -> QueuedPod | None:
         """Remove the next pod."""
-        heads: dict[str, tuple[float, Any, QueuedPod]] = {}
+        heads: dict[str, tuple[tuple[float, ...], Any, QueuedPod]] = {}
         for where, heap in self._heaps.items():
             top = heap.peek()
             if top is None:
                 continue
             name = where[0]
             least = heads.get(name)
-            standing = self._standing(where) if name else 0.0
+            standing = self._standing(where) if name else ()
             if least is None or (standing, top[0]) < least[:2]:
                 heads[name] = (standing, *top)
         if not heads:

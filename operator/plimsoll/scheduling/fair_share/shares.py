@@ -84,15 +84,16 @@ class FairShares(PlacedPodsSubscriber):
             self._observer.plugin_failed(exc.plugin, exc.point, exc.problem, exc.trace)
             return ("", "")
 
-    def _standing(self, heap: HeapKey) -> float:
+    def _standing(self, heap: HeapKey) -> tuple[float, ...]:
         name, queue = heap
         fair, snapshot = self._fair[name], Snapshot(self._cache.cluster)
         try:
             standing = called(fair.name, "queueSort", fair.standing, queue, name, snapshot)
-            sortable(standing, fair.name, like=NUMBER)
+            for each in of_kind(standing, tuple, fair.name, "queueSort"):
+                sortable(each, fair.name, like=NUMBER)
         except PluginError as exc:
             self._observer.plugin_failed(exc.plugin, exc.point, exc.problem, exc.trace)
-            return 0.0
+            return ()
         return standing
 
     def _set(self, pod: Pod) -> None:

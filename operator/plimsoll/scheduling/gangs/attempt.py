@@ -27,6 +27,7 @@ from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.extender import interested
 from plimsoll.engine.gangs.joint_decision import GangDecision
 from plimsoll.engine.gangs.placement import place_together
+from plimsoll.engine.gangs.topology_domains import never_fits
 from plimsoll.engine.plugin_calls import GANG_BUDGET_S, METER, UNBOUNDED, OverBudgetError
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import SUCCESS, Code, Nomination, PodInfo, Status, unschedulable
@@ -128,16 +129,19 @@ class GangAttempts:
             self._observer.attempt_ended(name, AttemptOutcome.UNSCHEDULABLE.value, seconds)
         if self._was_costly(group, taken, decision):
             return
-        rescue = decision
-        if group.may_preempt:
+        rescue, message = decision, decision.message(placed, group.min_member)
+        never = "" if within else never_fits([pod for pod, _ in members], cluster, needed)
+        if never:
+            message = f"{message} {never[0].upper()}{never[1:]}."
+        elif group.may_preempt:
             members = [(self._outranking(pod, group), scheduler) for pod, scheduler in members]
             rescue = self._placed(members, cluster, needed, is_preempting=True, placed=uids, within=within)
         if rescue.is_feasible:
-            self._preempt(group, rescue, by_uid, decision.message(placed, group.min_member))
+            self._preempt(group, rescue, by_uid, message)
             return
         if self._was_costly(group, taken, rescue):
             return
-        message, plugins = decision.message(placed, group.min_member), decision.plugins
+        plugins = decision.plugins
         # While the victims of a sibling are being removed, the room that others have for it is kept, too.
         places = (self._queue.whereabouts(each.uid) for each in group.waiting() if each.uid not in by_uid)
         keeps = rescue.awaits_victims or any(place and place[0] == "in flight" for place in places)
