@@ -103,6 +103,13 @@ class NodeMaintenanceSpec(Resource):
         description="Whether the only pod of a Deployment leaves by a rollout, replacement first; needs the "
         "right to patch Deployments.",
     )
+    longest_grace_seconds: int | None = Field(
+        default=None,
+        ge=0,
+        le=2**31 - 1,
+        description="Nodes with a pod whose terminationGracePeriodSeconds is longer are left alone; left "
+        "out, a node is under way until its pods have ended, however long that takes.",
+    )
     other_schedulers: Annotated[tuple[SchedulerName, ...], Field(max_length=100), UniqueItems()] = Field(
         default=(),
         description="Schedulers that no policy serves and whose pods may leave; where they go is then a "
