@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from planning.surge_builders import a_deployment
+from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.framework import ClusterObjects
 from plimsoll.model.kinds.deployment import FieldManager, surger_of
 from plimsoll.planning.surges import obstacle_of_several
@@ -17,7 +18,7 @@ from plimsoll.rebalancing.moves.events import PodGone, ReplacementReady, Replace
 from plimsoll.rebalancing.moves.events import RolloutAnswered as Answered
 from plimsoll.rebalancing.moves.events import RolloutSight as Sight
 from plimsoll.rebalancing.moves.instructions import LowerReplicas, RevertRollout, StartRollout
-from plimsoll.rebalancing.moves.state import MoveStage, TimerName
+from plimsoll.rebalancing.moves.state import Landing, MoveStage, TimerName
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
 from plimsoll.rebalancing.surges.transitions import TABLE
 from plimsoll.testing.fakes.evictions import FakeRollouts
@@ -31,6 +32,7 @@ SPEC = a_spec(surge={"deployment": "web", "uid": "uid-Deployment/web", "replicas
 OURS, POD = surger_of(KEY), f"{SPEC.pod.namespace}/{SPEC.pod.name}"
 CONFLICT = WriteResult(WriteOutcome.CONFLICT, "somebody else owns the annotation")
 FORBIDDEN = WriteResult(WriteOutcome.REFUSED, "forbidden")
+DONE = WriteResult(WriteOutcome.DONE)
 LOST = WriteResult(WriteOutcome.UNKNOWN, "no answer in time")
 
 
@@ -144,6 +146,12 @@ def surging(**more: Any) -> Any:
     return a_state(MoveStage.SURGING, spec=SPEC, **given)
 
 
+def reverting(reason: str, phase: Phase) -> Any:
+    """A surge that is being taken back, and ends so."""
+    ending = Landing(phase, reason, "because", a_ready())
+    return a_state(MoveStage.REVERTING, spec=SPEC, ending=ending, holds=False)
+
+
 LOWER = ["RetryAt leaving +900", "LowerReplicas"]
 REVERT = ["WriteRecord Surging/TakingBack", "RevertRollout"]
 
@@ -159,6 +167,9 @@ REVERT = ["WriteRecord Surging/TakingBack", "RevertRollout"]
         (surging(pod_gone=True), Answered(KEY, Sight.LOWERED, LOST), "X", "Settled"),
         (surging(is_lowered=True), PodGone(KEY), "X", "Settled"),
         (surging(), Answered(KEY, Sight.CHANGED, FORBIDDEN), "Rv", REVERT),
+        (surging(), Answered(KEY, Sight.CHANGED, DONE), "Rv", REVERT),
+        (reverting("Changed", Phase.CANCELLED), Answered(KEY, Sight.CHANGED, DONE), "X", "Cancelled"),
+        (reverting("SurgeRefused", Phase.FAILED), Answered(KEY, Sight.UNTOUCHED, DONE), "X", "Failed"),
         (surging(), TimedOut(KEY, TimerName.LEAVING), "Rv", REVERT),
         (surging(was_ready=False), ReplacementReturned(KEY, a_ready(node="bad")), "Rv", REVERT),
     ],
@@ -167,8 +178,8 @@ def test_a_step(state: Any, event: Any, stage: str, ordered: Any) -> None:
     """It ends when the pod has gone and the number is as before, whichever is seen first."""
     after, instructions = taken(TABLE, state, event, now=NOW)
 
-    if ordered == "Settled":
-        assert (after.stage, after.phase) == (MoveStage.CLOSED, "Settled")
+    if stage == "X":
+        assert (after.stage, after.phase) == (MoveStage.CLOSED, ordered)
     else:
         assert after.stage.value == stage
         assert [each for each in instructions if not each.startswith("CountMove")] == ordered

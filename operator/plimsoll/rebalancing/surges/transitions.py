@@ -131,12 +131,12 @@ def _lowered(step: Step, event: RolloutAnswered) -> None:
         count(step)
         step.wait(TimerName.RETRY, LOWER_AGAIN_S)
     elif event.answer.verdict is not WriteOutcome.FENCED:
+        is_choice = event.answer.is_done or event.answer.verdict is WriteOutcome.CONFLICT
         why = SENTENCES[sight] if event.answer.is_done else event.answer.message
-        _take_back(step, Landing(Phase.FAILED, "ReplicasChanged", f"{why}, so {_stays(step)}", pod))
-
-
-def _stays(step: Step) -> str:
-    return f"pod {step.state.spec.pod.name} stays"
+        message = f"{why}, so pod {step.state.spec.pod.name} stays"
+        # Another client's choice is no failure: no pod was lost, and the next run decides afresh.
+        phase, reason = (Phase.CANCELLED, sight.value) if is_choice else (Phase.FAILED, "SurgeRefused")
+        _take_back(step, Landing(phase, reason, message, pod))
 
 
 def started_late(step: Step, event: RolloutAnswered) -> None:
@@ -161,6 +161,8 @@ def reverted(step: Step, event: RolloutAnswered) -> None:
         what = "the Deployment wants as many replicas again as before"
     elif event.sight is RolloutSight.UNTOUCHED:
         what = f"the rollout was taken back, pod {name} stays"
+    elif is_by_replicas(step):
+        what = "the number of replicas is left alone"
     else:
         what = f"{SENTENCES[event.sight]} since, so the rollout was left alone"
     message = f"{landing.message}; {what}"
