@@ -8,6 +8,7 @@ import msgspec
 from plimsoll.kube.adoption import APPLY_PATCH
 from plimsoll.kube.session.errors import APIError, answer_of
 from plimsoll.kube.session.session import Session
+from plimsoll.model.autoscalers.horizontal_pod_autoscaler import HorizontalPodAutoscaler
 from plimsoll.model.decoding import DecodeError, decode
 from plimsoll.model.kinds.deployment import DELETION_COST, SURGED, Deployment
 from plimsoll.model.kinds.metadata import ApiObject
@@ -40,20 +41,6 @@ class _Page(msgspec.Struct):
     items: list[msgspec.Raw] = []
 
 
-class _Target(msgspec.Struct, rename="camel"):
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-
-
-class _Scaling(msgspec.Struct):
-    target: _Target = msgspec.field(default_factory=_Target, name="scaleTargetRef")
-
-
-class _Autoscaler(ApiObject, frozen=True, kw_only=True):
-    spec: _Scaling = msgspec.field(default_factory=_Scaling)
-
-
 class DeploymentRollouts:
     """Reads Deployments on demand, caches none, and starts their rollouts."""
 
@@ -74,10 +61,8 @@ class DeploymentRollouts:
         path = AUTOSCALERS if not namespace else AUTOSCALERS.replace("/v2/", f"/v2/namespaces/{namespace}/")
         found = {}
         try:
-            async for each in self._all(path, _Autoscaler):
-                target = each.spec.target
-                if target.kind == "Deployment" and target.api_version.startswith("apps/"):
-                    found[f"{each.namespace}/{target.name}"] = each.name
+            async for each in self._all(path, HorizontalPodAutoscaler):
+                found[each.deployment] = each.name
         except APIError as exc:
             return answer_of(exc), {}
         except DecodeError as exc:

@@ -21,7 +21,7 @@ from plimsoll.rebalancing.moves.instructions import LowerReplicas, RevertRollout
 from plimsoll.rebalancing.moves.state import Landing, MoveStage, TimerName
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
 from plimsoll.rebalancing.surges.transitions import TABLE
-from plimsoll.testing.fakes.evictions import FakeRollouts
+from plimsoll.testing.fakes.evictions import OF_REPLICAS, FakeRollouts
 from rebalancing.moves.cells import NOW, a_ready, a_state, taken
 from rebalancing.moves.moved import KEY, a_spec
 
@@ -114,8 +114,7 @@ OWNED = three(ownerReferences=[{"kind": "Shop", "name": "x", "uid": "u", "contro
 )
 def test_who_keeps_the_number(manager: str, operation: str, subresource: str, *, kept: bool) -> None:
     """GitOps and autoscalers do; a person who typed it once, and we ourselves, do not."""
-    fields: Any = {"f:spec": {"f:replicas": {}}}
-    wrote = FieldManager(manager=manager, operation=operation, subresource=subresource, fields=fields)
+    wrote = FieldManager(manager=manager, operation=operation, subresource=subresource, fields=OF_REPLICAS)
     found = three()
     metadata = msgspec.structs.replace(found.metadata, managed_fields=(wrote,))
 

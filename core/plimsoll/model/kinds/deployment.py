@@ -72,19 +72,34 @@ class DeploymentStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     available_replicas: Int64 = 0
 
 
+class OwnedLeaf(msgspec.Struct, frozen=True):
+    """A field in a set of fields; what is below it does not matter."""
+
+
+class OwnedSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of a spec that a manager wrote, as far as they matter."""
+
+    replicas: OwnedLeaf | None = msgspec.field(default=None, name="f:replicas")
+
+
+class OwnedFields(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of an object that a manager wrote, as far as they matter (FieldsV1)."""
+
+    spec: OwnedSpec = msgspec.field(default=OwnedSpec(), name="f:spec")
+
+
 class FieldManager(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Who wrote which fields of an object (``metadata.managedFields``)."""
 
     manager: str = ""
     operation: str = ""
     subresource: str = ""
-    fields: dict[str, Any] = msgspec.field(default_factory=dict, name="fieldsV1")
+    fields: OwnedFields = msgspec.field(default=OwnedFields(), name="fieldsV1")
 
     @property
     def writes_replicas(self) -> bool:
         """Whether it wrote ``spec.replicas`` last, or applies it."""
-        spec = self.fields.get("f:spec")
-        return isinstance(spec, dict) and "f:replicas" in spec
+        return self.fields.spec.replicas is not None
 
     @property
     def keeps_replicas(self) -> bool:

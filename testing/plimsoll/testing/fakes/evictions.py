@@ -6,10 +6,19 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from plimsoll.model.kinds.deployment import SURGED, Deployment, FieldManager
+from plimsoll.model.kinds.deployment import (
+    SURGED,
+    Deployment,
+    FieldManager,
+    OwnedFields,
+    OwnedLeaf,
+    OwnedSpec,
+)
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.fakes.pod_writes import DONE
+
+OF_REPLICAS = OwnedFields(spec=OwnedSpec(replicas=OwnedLeaf()))
 
 REFUSED = WriteResult(WriteOutcome.REFUSED, "forbidden")
 
@@ -138,9 +147,7 @@ class FakeRollouts:
     def do_scale(self, name: str, replicas: int, manager: str) -> None:
         """Apply a number of replicas, as any client would; its manager is the only one."""
         present = self.deployments[name]
-        wrote = FieldManager(
-            manager=manager, operation="Update", subresource="scale", fields={"f:spec": {"f:replicas": {}}}
-        )
+        wrote = FieldManager(manager=manager, operation="Update", subresource="scale", fields=OF_REPLICAS)
         metadata = msgspec.structs.replace(
             present.metadata,
             managed_fields=(wrote,),
