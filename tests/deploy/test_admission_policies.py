@@ -7,13 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from deploy import test_admission, test_only_the_mark, test_only_the_taint, test_own_records
+from deploy import (
+    test_admission,
+    test_only_one_more,
+    test_only_the_mark,
+    test_only_the_taint,
+    test_own_records,
+)
 from deploy.manifests import Obj
 from e2e.polls import eventually
 from e2e.speaker import speaking
 from roadstead.schemas.fields import struct
 
-PAGES = (test_admission, test_only_the_mark, test_only_the_taint, test_own_records)
+PAGES = (test_admission, test_only_one_more, test_only_the_mark, test_only_the_taint, test_own_records)
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,8 @@ def test_a_stolen_token_runs_nothing_and_grants_nothing(objects: list[Obj]) -> N
     assert {verb for verb, group, resource in granted if (group, resource) == ("", "pods")} <= {
         *("get", "list", "watch", "delete"),
     }
-    guarded = {("apps", "deployments")} if guards(objects, "deployments") else set()
+    scaled = ("deployments", "deployments/scale")
+    guarded = {("apps", each) for each in scaled if guards(objects, each)}
     guarded.add(("scheduling.k8s.io", "podgroups/status"))  # a condition, which starts and ends no pod
     assert {group for group, _ in written - guarded} <= {
         *("", "coordination.k8s.io", "events.k8s.io", "plimsoll.dev"),
@@ -225,7 +226,9 @@ def guards(objects: list[Obj], resource: str) -> list[Obj]:
 
 
 @every_installation
-@pytest.mark.parametrize(("group", "resource"), [("apps", "deployments"), ("", "nodes")])
+@pytest.mark.parametrize(
+    ("group", "resource"), [("apps", "deployments"), ("apps", "deployments/scale"), ("", "nodes")]
+)
 def test_who_may_patch_deployments_or_nodes_may_change_one_mark_alone(
     objects: list[Obj], group: str, resource: str
 ) -> None:

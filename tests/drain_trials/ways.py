@@ -59,7 +59,9 @@ class Outcome:
         short, below = sum(self.short.values()), sum(self.below.values())
         return (
             f"{way:14} {self.drained:>5} {short:>10.1f} {below:>10.1f} {self.restarted:>5} {gang:>6}"
-            f" {self.wall_s:>7.0f} {self.kills:>5}" + "".join(f"\n  {each}" for each in self.wrong)
+            f" {self.wall_s:>7.0f} {self.kills:>5}"
+            + "".join(f"\n  short: {app} {seconds:.1f}" for app, seconds in sorted(self.short.items()))
+            + "".join(f"\n  {each}" for each in self.wrong)
         )
 
     def faults(self) -> list[str]:

@@ -203,19 +203,26 @@ async def a_prediction(scene: Scene) -> tuple[str, str]:
 
 
 async def a_surge(scene: Scene) -> None:
-    """A single replica is moved by a rollout that fails, and so is taken back."""
-    await a_stranded_service(scene, {"progressDeadlineSeconds": 5}, readies_pods=False)
-    record = await scene.until_one_is_finished()
-    assert record["status"]["message"].endswith(" stays")
+    """Replicas move by a rollout, and by one replica more; neither becomes ready, so both are taken back."""
+    await a_stranded_service(scene, {"progressDeadlineSeconds": 5}, readies_pods=False, several=2)
+    records = await scene.until_finished(2)
+    told = sorted(record["status"]["message"].rpartition("; ")[2] for record in records)
+    assert told[0] == "the Deployment wants as many replicas again as before"
+    assert told[1].endswith(" stays")
 
 
 async def a_stranded_service(
-    scene: Scene, rollout: Obj | None = None, *, readies_pods: bool = True
+    scene: Scene, rollout: Obj | None = None, *, readies_pods: bool = True, several: int = 0
 ) -> tuple[str, str]:
-    """One replica on a node that has come to be broken, another node, and a policy that surges."""
+    """One replica on a node that has come to be broken, another node, and a policy that surges.
+
+    With ``several`` there is a service of so many replicas as well.
+    """
     old = await scene.node("old")
     await scene.scheduling()
     await scene.deployment("web", 1, rollout=rollout)
+    if several:
+        await scene.deployment("several", several, rollout=rollout)
     await scene.node("new", readies_pods=readies_pods)
     await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
     name = await scene.policy(scene.rebalancing("RemovePodsViolatingNodeTaints", surge=True))

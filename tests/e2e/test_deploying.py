@@ -157,5 +157,5 @@ async def test_the_chart_runs_with_what_it_installs(
 
     if whole:
         granted = operators_grants(parsed(templated(values)))
-        assert entrance.admitted == {"nodes", "deployments"}
+        assert entrance.admitted == {"nodes", "deployments", "deployments/scale"}
         assert granted - entrance.used == LATER

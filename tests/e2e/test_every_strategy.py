@@ -91,6 +91,11 @@ def not_compact(view: View) -> list[str]:
     return [node for node in view.nodes if 0 < view.share(node) <= 20]
 
 
+def not_drained(view: View) -> list[Obj]:
+    """Pods on the node that is to be drained."""
+    return view.on("little")
+
+
 def stale(view: View) -> int:
     """Pods that were too old when the policy came."""
     return sum(pod["metadata"]["labels"].get("age") == "old" for pod in view.pods)
@@ -198,6 +203,7 @@ CASES = {
     "FollowScore": Case(
         "FollowScore", better_node, all_not_preferred, {"marginPercent": 10}, like=PREFERRED_NODES
     ),
+    "DrainNodes": Case("DrainNodes", little_used, not_drained, {"nodes": ["little"]}, evicted=2, like=None),
     "MakeRoomForPending": Case("MakeRoomForPending", no_room, pending, like=None),
 }
 
@@ -223,7 +229,9 @@ async def test_a_strategy_mends_its_trouble_and_nothing_gets_worse(case: Case, s
     await case.start(scene)
     before = await view_of(scene)
     assert case.trouble(before), "there is nothing to mend"
-    spec = scene.rebalancing({"name": case.strategy, "args": case.args}, **case.more)
+    named = case.args.get("nodes", ())
+    args = {**case.args, **({"nodes": [f"{scene.name}-{each}" for each in named]} if named else {})}
+    spec = scene.rebalancing({"name": case.strategy, "args": args}, **case.more)
 
     await converge(scene, await scene.policy(spec))
 

@@ -122,7 +122,8 @@ async def test_the_surging_role_is_enough_and_no_more(guarded: StartGuarded) -> 
         assert await operator.stop() == 0
     assert entrance.refused == set()
     assert grants("surge") - grants("enforce") == {
-        (verb, "apps", "deployments") for verb in ("get", "list", "patch")
+        *((verb, "apps", "deployments") for verb in ("get", "list", "patch")),
+        *(("patch", "apps", "deployments/scale"), ("list", "autoscaling", "horizontalpodautoscalers")),
     }
     assert grants("surge") - grants("enforce") <= entrance.used
     assert entrance.denied == []
@@ -136,7 +137,8 @@ async def test_without_the_surging_role_the_policy_says_so(guarded: StartGuarded
 
         condition = await scene.until_condition(name, "Degraded", "True", "NotAllowed")
 
-        assert "deployments.apps; apply deploy/components/surge" in condition["message"]
+        assert "deployments.apps (get, list, patch), " in condition["message"]
+        assert "apply deploy/components/surge" in condition["message"]
         assert (await scene.runs(name, 2))["lastRun"]["result"] == "Succeeded"
         assert entrance.refused == set()
         assert await scene.running(app="web") == [old]

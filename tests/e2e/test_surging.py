@@ -237,3 +237,48 @@ async def test_a_dry_run_predicts_the_surge(scene: Scene) -> None:
     assert (record["spec"]["surge"]["deployment"], record["spec"]["targetNode"]) == ("web", new)
     assert await scene.running(app="web") == [old]
     assert await revisions(scene) == 1
+
+
+COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+async def three(scene: Scene, least: int) -> tuple[str, str]:
+    """A service of three pods with a budget on a node that has come to be broken, and another node."""
+    old = await scene.node("old")
+    await scene.scheduling()
+    await scene.deployment("web", 3)
+    new = await scene.node("new")
+    await scene.budget("web", "web", minAvailable=least)
+    await scene.change_node(old, BROKEN)
+    return old, new
+
+
+async def test_several_replicas_move_and_none_is_missing_at_any_moment(scene: Scene) -> None:
+    """One more and one less, three times, under a budget that allows no eviction."""
+    _, new = await three(scene, 3)
+    async with witnessed(scene) as seen:
+        await scene.policy(surging(scene))
+        records = await scene.until_finished(3)
+        await eventually(lambda: scene.pods(app="web"), lambda pods: len(pods) == 3)
+
+    assert await scene.running(app="web") == [new] * 3
+    assert {record["status"]["phase"] for record in records} == {"Settled"}
+    assert all(record["spec"]["surge"] == {**record["spec"]["surge"], "replicas": 3} for record in records)
+    assert (min(map(len, seen)), max(map(len, seen))) == (3, 4)
+    assert await revisions(scene) == 1
+    assert (await deployment_of(scene))["spec"]["replicas"] == 3
+    assert not any(COST in (pod["metadata"].get("annotations") or {}) for pod in await scene.pods(app="web"))
+
+
+async def test_who_scales_by_itself_is_not_fought_with(scene: Scene) -> None:
+    """A HorizontalPodAutoscaler decides on the number: pods are evicted, as the budget allows."""
+    old, _ = await three(scene, 2)
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    spec = {"scaleTargetRef": target, "minReplicas": 3, "maxReplicas": 9}
+    path = scene.path("horizontalpodautoscalers", "/apis/autoscaling/v2")
+    await scene.make(path, {"metadata": {"name": "web"}, "spec": spec})
+    await scene.policy(surging(scene))
+    records = await scene.until_finished(1)
+
+    assert "surge" not in records[0]["spec"]
+    assert await scene.running(app="web") != [old] * 3

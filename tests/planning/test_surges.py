@@ -19,7 +19,7 @@ from plimsoll.framework.descheduling.proposals import Bundle, Candidate, Refusal
 from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.deployment import SURGED, Deployment
+from plimsoll.model.kinds.deployment import DELETION_COST, SURGED, Deployment
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.storage import PersistentVolumeClaim
 from plimsoll.model.kinds.workload import PodDisruptionBudget
@@ -105,6 +105,38 @@ def test_the_only_ready_pod_of_several_stays() -> None:
         "the pod is the only ready one of ReplicaSet web-1, and no surge can move it:"
         " Deployment web wants 2 replicas, and a rollout replaces them all"
     )
+
+
+#: Of two replicas, both of which are ready, on nodes that are full with and without them.
+TWO: dict[str, Any] = {"replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}
+
+
+@pytest.mark.parametrize(
+    ("autoscaled", "annotations", "room", "surge", "refused"),
+    [
+        pytest.param({}, {}, "4", Surge("web", "uid-Deployment/web", replicas=2), [], id="one more"),
+        pytest.param({}, {DELETION_COST: "5"}, "4", None, ["Budget"], id="a cost of somebody else"),
+        pytest.param({"default/web": "web"}, {}, "4", None, ["Budget"], id="an autoscaler"),
+        pytest.param(None, {}, "4", None, ["Budget"], id="autoscalers are not known"),
+        pytest.param({}, {}, "1", None, ["Budget"], id="no room for one more"),
+    ],
+)
+def test_one_of_several_moves_by_one_more_or_as_the_budget_allows(
+    autoscaled: Any, annotations: Any, room: str, surge: Surge | None, refused: list[str]
+) -> None:
+    """The budget allows no eviction; it asks for no replica less than one more has."""
+    pod = an_only_pod(node="full", annotations=annotations)
+    cluster = a_crowded_node(pod, nodes=[a_node("full"), a_node("idle", cpu=room)])
+    cluster.place(cluster.templates.info(an_only_pod("web-1-y", node="idle")), "idle")
+    cluster.objects.budgets["default/web"] = a_budget(2, 2)
+    found = a_deployment(replicas=2, status=TWO)
+    given = replace(around(found), deployments=Deployments({found.uid: found}, "", autoscaled))
+
+    made = plan(asked(), cluster, given)
+
+    assert [each.surge for each in made.moves] == ([surge] if surge else [])
+    assert [each.refusal.reason for each in made.refused] == refused
+    assert [each.workload.key for each in made.moves] == ["default/uid-ReplicaSet/web-1"] * len(made.moves)
 
 
 @pytest.mark.parametrize(

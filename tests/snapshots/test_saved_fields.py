@@ -54,7 +54,7 @@ METADATA = {
         "kubectl.kubernetes.io/last-applied-configuration": SECRET,
         "plimsoll.dev/evict": "false",
     },
-    "managedFields": [{"manager": SECRET}],
+    "managedFields": [{"manager": "kubectl", "fieldsV1": {"f:data": {f"f:{SECRET}": {}}}}],
     "selfLink": SECRET,
 }
 

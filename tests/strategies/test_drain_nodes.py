@@ -83,6 +83,16 @@ def test_a_node_with_agents_stays_where_they_are_not_to_be_ignored() -> None:
     assert ("agent-a", "DaemonSetPods") in refusals(made)
 
 
+@pytest.mark.parametrize(("longest", "sources"), [(59, {"b"}), (60, {"a", "b"}), (None, {"a", "b"})])
+def test_a_pod_that_may_take_too_long_to_end_keeps_its_node(longest: int | None, sources: set[str]) -> None:
+    slow = a_replica("slow", "a", owner="ReplicaSet/a1", cpu="1", terminationGracePeriodSeconds=60)
+
+    _, made = drained(a_scene(slow), nodes=["a", "b"], longestGraceSeconds=longest)
+
+    assert {move.source for move in made.moves} == sources
+    assert (("slow", "LongGracePeriod") in refusals(made)) == (longest == 59)
+
+
 @pytest.mark.parametrize(("in_turn", "sources"), [(False, {"a"}), (True, {"a", "b", "c"})])
 def test_pods_of_one_owner_leave_several_nodes_one_after_another(in_turn: bool, sources: set[str]) -> None:
     """Where a run may do so; limit, budget and the ready replicas are then those after the one before."""

@@ -5,6 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
+from plimsoll.api.v1alpha1.node_maintenance import NodeMaintenance
 from plimsoll.load.summary import LoadSummary
 from plimsoll.rebalancing.runs.statistics import RunFigures
 from plimsoll.telemetry.scraped_state import Sources, StateCollector
@@ -28,6 +29,17 @@ def test_each_scrape_tells_the_present_state() -> None:
         "new": replace(figures, last_success=None),
         "by-load": replace(figures, hot=0, hot_s=7),
     }
+    kept = {"name": "a", "phase": "Blocked", "pods": 3, "reason": "Budget"}
+    maintenance = NodeMaintenance.from_wire(
+        {
+            "metadata": {"name": "kernel"},
+            "spec": {"nodes": ["a", "b", "c"]},
+            "status": {
+                "phase": "Draining",
+                "nodes": [kept, {**kept, "name": "b"}, {"name": "c", "phase": "Drained"}],
+            },
+        }
+    )
     registry = CollectorRegistry()
     load = LoadSummary({"measured": 3}, {"cpu": 0.5}, {"cpu": 0.75}, {"cpu": 0.25})
     registry.register(
@@ -45,12 +57,16 @@ def test_each_scrape_tells_the_present_state() -> None:
                 stalled=lambda: stalled,
                 runs=lambda: runs,
                 load=lambda: load,
+                maintenances=lambda: [maintenance],
             )
         )
     )
     value = registry.get_sample_value
 
     assert value("plimsoll_load_nodes", {"state": "measured"}) == 3
+    assert value("plimsoll_maintenances", {"phase": "Draining"}) == 1
+    assert value("plimsoll_maintenance_nodes", {"phase": "Drained"}) == 1
+    assert value("plimsoll_maintenance_kept_pods", {"reason": "Budget"}) == 6
     for figure, share in (("mean", 0.5), ("highest", 0.75), ("spread", 0.25)):
         assert value(f"plimsoll_load_{figure}_ratio", {"resource": "cpu"}) == share
     assert value("plimsoll_scheduler_pending_pods", {"queue": "active"}) == 1

@@ -44,6 +44,7 @@ _NOTHING = Sources(
     stalled=dict,
     runs=dict,
     load=lambda: None,
+    maintenances=list,
 )
 
 

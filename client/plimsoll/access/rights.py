@@ -72,6 +72,8 @@ STATUS = Right("patch", PLIMSOLL, "schedulingpolicies/status")
 EVENTS = Right("create", "events.k8s.io", "events")
 LOOK_AT_DEPLOYMENTS = (Right("get", "apps", "deployments"), Right("list", "apps", "deployments"))
 SURGE = Right("patch", "apps", "deployments")
+READ_SCALERS = Right("list", "autoscaling", "horizontalpodautoscalers")
+SCALE = Right("patch", "apps", "deployments/scale")
 DRA = "resource.k8s.io"
 READ_DEVICES = tuple(
     Right(verb, DRA, resource)
@@ -128,7 +130,11 @@ GRANTS: Grants = (
         "preemption.byDeletion: true",
         frozenset({PREEMPT}),
     ),
-    ("deploy/components/surge", "surge.enabled: true", frozenset({*LOOK_AT_DEPLOYMENTS, SURGE})),
+    (
+        "deploy/components/surge",
+        "surge.enabled: true",
+        frozenset({*LOOK_AT_DEPLOYMENTS, READ_SCALERS, SURGE, SCALE}),
+    ),
 )
 
 #: Grants of rights that are reviewed only where the API server serves their group.
@@ -222,7 +228,8 @@ def _rebalancing(spec: RebalancingSpec, namespaces: tuple[str, ...]) -> Iterator
     if acts and any(each.name in ("ConsolidateNodes", "DrainNodes") for each in spec.strategies):
         yield Need(part, TAINT)
     if spec.surge:
-        yield Need(part, (*LOOK_AT_DEPLOYMENTS, *((SURGE,) if acts else ())), namespaces)
+        looks = (*LOOK_AT_DEPLOYMENTS, READ_SCALERS)
+        yield Need(part, (*looks, *((SURGE, SCALE) if acts else ())), namespaces)
     yield Need(part, (DROP, EVENTS, STATUS))
 
 

@@ -68,6 +68,7 @@ def policy_of(
         "mostPerZone": spec.max_concurrent_per_zone if most is not None else None,
         "busyZones": dict(busy_zones or {}),
         "ignoreDaemonSets": spec.ignore_daemon_sets,
+        "longestGraceSeconds": spec.longest_grace_seconds,
         "inTurn": mode is Mode.DRY_RUN,  # what is foreseen takes many runs
     }
     disabled = [*NOT_PROTECTED, *(("PodsWithLocalStorage",) if spec.delete_empty_dir_data else ())]

@@ -1,6 +1,6 @@
 """Ports for the tainting of nodes, the volumes of claims, and rollouts of Deployments."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from plimsoll.model.kinds.deployment import Deployment
@@ -39,3 +39,15 @@ class Rollouts(Protocol):
 
     async def mark(self, deployment: Deployment, mark: str | None) -> WriteResult:
         """Write or remove the mark; CONFLICT when the Deployment has changed since it was read."""
+
+    async def autoscaled(self, namespace: str = "") -> tuple[WriteResult, Mapping[str, str]]:
+        """The name of the HorizontalPodAutoscaler of each Deployment that has one, by namespace/name."""
+
+    async def scale(self, deployment: Deployment, replicas: int, manager: str) -> WriteResult:
+        """Write the number of replicas; CONFLICT when the Deployment has changed since it was read."""
+
+    async def prefer(self, namespace: str, name: str, uid: str, *, leaves: bool) -> WriteResult:
+        """Say that this very pod is deleted first when replicas become fewer, or no longer.
+
+        CONFLICT when somebody else has said what it costs to delete, GONE when the pod is gone.
+        """

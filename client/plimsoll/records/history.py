@@ -47,6 +47,8 @@ def past_move(record: Record) -> PastMove | None:
     if fate is None or owner is None or record.spec.mode is Mode.DRY_RUN or is_victim(record):
         return None
     namespace, surge = record.spec.pod.namespace, record.spec.surge
+    if surge is not None and surge.replicas is not None:
+        surge = None  # the owner stays
     return PastMove(
         policy=record.spec.policy,
         strategy=record.spec.strategy,

@@ -23,8 +23,9 @@ PREEMPTION = "DefaultPreemption"
 
 
 def recorded_workload(spec: EvictionSpec) -> str:
-    """The key of the workload in a record."""
-    owner = spec.surge or spec.owner
+    """The key of the workload in a record: a rollout changes the owner, all else leaves it as it is."""
+    is_rollout = spec.surge is not None and spec.surge.replicas is None
+    owner = spec.surge if is_rollout else spec.owner
     return workload_key(spec.pod.namespace, spec.pod.uid if owner is None else owner.uid)
 
 

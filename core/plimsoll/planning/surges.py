@@ -1,8 +1,11 @@
-"""Decides which pods a surge may move: a rollout makes the new pod ready before the old one is deleted.
+"""Decides which pods a surge may move, which makes the new pod ready before the old one is deleted.
 
 A rollout replaces all pods of a Deployment at the configured pace. It moves a single pod without downtime
 exactly if the Deployment wants one pod, may have one more and none fewer, and is not rolling out. All other
-pods stay protected, and the refusal names the missing condition.
+single pods stay protected, and the refusal names the missing condition.
+
+Of several replicas, one moves by one replica more and then one less, if no autoscaler or GitOps tool decides
+on their number. Where that is not possible, the pod is evicted as usual.
 """
 
 from collections.abc import Mapping
@@ -12,7 +15,8 @@ from msgspec import Struct, field
 from plimsoll.framework import ClusterObjects, PodInfo
 from plimsoll.framework.descheduling.pod_indexes import is_serving
 from plimsoll.framework.descheduling.proposals import Refusal
-from plimsoll.model.kinds.deployment import Deployment
+from plimsoll.model.counted import counted
+from plimsoll.model.kinds.deployment import DELETION_COST, Deployment
 from plimsoll.planning.limits import Workload, workload_key
 
 #: The reason of refusals of pods that a surge cannot move.
@@ -23,17 +27,19 @@ SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 
 
 class Surge(Struct, frozen=True):
-    """A rollout that moves one pod.
+    """A rollout that moves one pod, or one replica more and one less.
 
     Attributes:
-        template: Digest of the pod template, which the rollout changes only in its mark.
+        template: Digest of the pod template, which the rollout changes only in its mark; "" without rollout.
         before: The template's mark before the rollout; None without one.
+        replicas: The wanted number of pods before and after a surge without a rollout; None for a rollout.
     """
 
     deployment: str
     uid: str
-    template: str
+    template: str = ""
     before: str | None = None
+    replicas: int | None = None
 
     def workload(self, namespace: str) -> Workload:
         """The Deployment of the moved pod: ReplicaSets change with each rollout."""
@@ -45,10 +51,13 @@ class Deployments(Struct, frozen=True):
 
     Attributes:
         problem: Why they are not known, in a sentence; empty if they are.
+        autoscaled: The HorizontalPodAutoscaler of each Deployment that has one, by namespace/name; None if
+            they are not known.
     """
 
     by_uid: Mapping[str, Deployment] = field(default_factory=dict)
     problem: str = ""
+    autoscaled: Mapping[str, str] | None = None
 
 
 class Surging:
@@ -67,15 +76,8 @@ class Surging:
         return Refusal(NO_SURGE, f"{refusal.message}, and no surge can move it: {found}")
 
     def of(self, pod: PodInfo) -> Surge | str:
-        """The surge that would move the pod, or the missing condition."""
-        named = pod.pod.spec.scheduler_name
-        if named not in self._schedulers:
-            return f'scheduler "{named}" places its replacement, which no policy serves'
-        if not is_serving(pod):
-            return "it is not ready"
-        if self._deployments.problem:
-            return self._deployments.problem
-        deployment = self._deployment_of(pod)
+        """The rollout that would move the pod, or the missing condition."""
+        deployment = self._movable(pod)
         if isinstance(deployment, str):
             return deployment
         missing = obstacle(deployment) or self._tied(pod)
@@ -84,6 +86,29 @@ class Surging:
         return Surge(
             deployment.metadata.name, deployment.metadata.uid, deployment.template_digest(), deployment.surged
         )
+
+    def of_several(self, pod: PodInfo) -> Surge | str:
+        """The surge by one replica more that would move the pod, or the missing condition."""
+        deployment = self._movable(pod)
+        if isinstance(deployment, str):
+            return deployment
+        missing = obstacle_of_several(deployment, self._deployments.autoscaled) or self._tied(pod)
+        if not missing and DELETION_COST in pod.pod.metadata.annotations:
+            missing = f"it has the annotation {DELETION_COST} of somebody else"
+        if missing:
+            return missing
+        return Surge(deployment.metadata.name, deployment.metadata.uid, replicas=deployment.spec.replicas)
+
+    def _movable(self, pod: PodInfo) -> Deployment | str:
+        """The Deployment of a pod that can be moved at all, or the missing condition."""
+        named = pod.pod.spec.scheduler_name
+        if named not in self._schedulers:
+            return f'scheduler "{named}" places its replacement, which no policy serves'
+        if not is_serving(pod):
+            return "it is not ready"
+        if self._deployments.problem:
+            return self._deployments.problem
+        return self._deployment_of(pod)
 
     def _deployment_of(self, pod: PodInfo) -> Deployment | str:
         owner = pod.pod.metadata.controller
@@ -112,14 +137,10 @@ class Surging:
 
 
 def obstacle(deployment: Deployment) -> str:
-    """The first condition for a surge that a Deployment does not meet, "" if it meets all."""
+    """The first condition for a rollout that a Deployment does not meet, "" if it meets all."""
     name, spec = deployment.metadata.name, deployment.spec
-    if deployment.metadata.deletion_timestamp is not None:
-        return f"Deployment {name} is being deleted"
     if spec.replicas != 1:
         return f"Deployment {name} wants {spec.replicas} replicas, and a rollout replaces them all"
-    if spec.paused:
-        return f"Deployment {name} is paused"
     if spec.strategy.type != "RollingUpdate":
         return f"Deployment {name} has strategy {spec.strategy.type}, which ends the old pod first"
     surge, missing = deployment.bounds()
@@ -127,6 +148,31 @@ def obstacle(deployment: Deployment) -> str:
         return f"Deployment {name} may be without its pod in a rollout (maxUnavailable {missing}, not 0)"
     if surge < 1:
         return f"Deployment {name} may have no second pod in a rollout (maxSurge {surge})"
+    return _unrest(deployment)
+
+
+def obstacle_of_several(deployment: Deployment, autoscaled: Mapping[str, str] | None) -> str:
+    """The first condition for one replica more that a Deployment does not meet, "" if it meets all."""
+    name = deployment.metadata.name
+    if deployment.spec.replicas <= 1:
+        return f"Deployment {name} wants {counted(deployment.spec.replicas, 'replica')}"
+    if autoscaled is None:
+        return f"whether an autoscaler decides on the replicas of Deployment {name} could not be read"
+    keeper = deployment.keeper
+    if deployment.key in autoscaled:
+        keeper = f"HorizontalPodAutoscaler {autoscaled[deployment.key]}"
+    if keeper:
+        return f"{keeper} decides on the replicas of Deployment {name}"
+    return _unrest(deployment)
+
+
+def _unrest(deployment: Deployment) -> str:
+    """Why this is no moment for a surge of a Deployment, "" if it is one."""
+    name = deployment.metadata.name
+    if deployment.metadata.deletion_timestamp is not None:
+        return f"Deployment {name} is being deleted"
+    if deployment.spec.paused:
+        return f"Deployment {name} is paused"
     if not deployment.is_settled:
         return f"a rollout of Deployment {name} is under way"
     return ""

@@ -18,6 +18,7 @@ Differs: there is nothing upstream to differ from; planner Proven only.
 """
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Annotated, ClassVar
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
@@ -69,6 +70,11 @@ class DrainNodesArgs(PluginArgs):
     ignore_daemon_sets: StrictBool = Field(
         default=True, description="Whether nodes with pods of DaemonSets are emptied of all other pods."
     )
+    longest_grace_seconds: Count | None = Field(
+        default=None,
+        description="Nodes with a pod whose terminationGracePeriodSeconds is longer are left unchanged; left "
+        "out, pods get whatever they ask for.",
+    )
 
 
 class DrainNodes(Strategy):
@@ -117,20 +123,31 @@ class DrainNodes(Strategy):
             if pods
         }
 
+    def _unwanted(
+        self, placed: Iterable[PodInfo], leaving: Iterable[PodInfo]
+    ) -> Iterator[tuple[PodInfo, Refusal]]:
+        """The pods because of which the node is left unchanged, by the strategy's own choices."""
+        if not self.args.ignore_daemon_sets:
+            message = "the pod belongs to a DaemonSet, and ignoreDaemonSets is false"
+            for pod in placed:
+                if pod.pod.metadata.has_owner_of("DaemonSet"):
+                    yield pod, Refusal("DaemonSetPods", message)
+        longest = self.args.longest_grace_seconds
+        for pod in leaving if longest is not None else ():
+            asked = pod.pod.spec.termination_grace_period_seconds
+            if asked is not None and longest is not None and asked > longest:
+                message = f"its grace period is {asked} s, and longestGraceSeconds is {longest}"
+                yield pod, Refusal("LongGracePeriod", message)
+
     def _leaving(self, node: str, context: StrategyContext) -> list[PodInfo]:
         return [pod for pod in context.placed(node) if may_leave(pod)]
 
     def _bundle(self, node: str, destinations: Destinations, context: StrategyContext) -> Bundle | None:
         """All pods of the node; None for an empty node, and if one of its pods must stay."""
         pods = self._leaving(node, context)
-        if not self.args.ignore_daemon_sets:
-            stays = next(
-                (pod for pod in context.placed(node) if pod.pod.metadata.has_owner_of("DaemonSet")), None
-            )
-            if stays is not None:
-                message = "the pod belongs to a DaemonSet, and ignoreDaemonSets is false"
-                context.protected.append(Protected(stays, REASON, Refusal("DaemonSetPods", message)))
-                return None
+        for pod, refusal in self._unwanted(context.placed(node), pods):
+            context.protected.append(Protected(pod, REASON, refusal))
+            return None
         if not pods or not all([context.may_go(pod, REASON) for pod in pods]):  # noqa: C419 - each one is reported
             return None
         pods.sort(key=lambda pod: (low_to_high(pod.pod), pod.key))

@@ -1,8 +1,9 @@
 """MirroredObjects holds the objects of a snapshot as the operator mirrors them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import orjson
@@ -18,15 +19,19 @@ from plimsoll.cluster.watched_resources import DEVICES, GROUP_OWNERS, OPTIONAL, 
 from plimsoll.devices.book import DeviceBook
 from plimsoll.framework.field_errors import field_errors, summary
 from plimsoll.load.readings import LoadSettings
+from plimsoll.model.autoscalers.horizontal_pod_autoscaler import HorizontalPodAutoscaler
 from plimsoll.model.decoding import DecodeError, decode
 from plimsoll.model.kinds.deployment import Deployment
+from plimsoll.model.kinds.metadata import ApiObject
 from plimsoll.model.kinds.watched_object import WatchedObjects
 from plimsoll.policies.extensions import declared_here
 from plimsoll.ports.observer import Observer
 from plimsoll.records.record import Record
-from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SnapshotContent
+from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SCALERS, SnapshotContent
 from plimsoll.usage.load_feed import load_readings
 from plimsoll.usage.load_keeper import LoadKeeper
+
+ObjectT = TypeVar("ObjectT", bound=ApiObject)
 
 #: A snapshot has a single reading, which counts unchanged.
 ONE_READING = LoadSettings(warm_up_s=0.0, least_readings=1)
@@ -69,6 +74,7 @@ class MirroredObjects:
         records: Eviction records by ``namespace/name``.
         policies: The documents of SchedulingPolicies, the oldest first.
         deployments: Deployments by uid.
+        autoscaled: The HorizontalPodAutoscaler of each Deployment that has one; None if they were not read.
         skipped: Unreadable objects.
     """
 
@@ -90,14 +96,11 @@ class MirroredObjects:
                 self.records[record.key] = record
         policies = [self._plain(POLICIES, each) for each in content.objects.get(POLICIES, ())]
         self.policies = sorted((each for each in policies if each is not None), key=_age)
-        self.deployments: dict[str, Deployment] = {}
-        for document in content.objects.get(DEPLOYMENTS, ()):
-            try:
-                deployment = decode(Deployment, document)
-            except DecodeError as exc:
-                skipping.object_skipped(DEPLOYMENTS, "", str(exc))
-            else:
-                self.deployments[deployment.metadata.uid] = deployment
+        self.deployments = {each.uid: each for each in _read(content, DEPLOYMENTS, Deployment, skipping)}
+        scalers = _read(content, SCALERS, HorizontalPodAutoscaler, skipping)
+        self.autoscaled = (
+            {each.deployment: each.name for each in scalers} if SCALERS in content.objects else None
+        )
         usage = content.usage
         if usage.nodes or usage.pods:
             keeper = LoadKeeper(self.cache.cluster, ONE_READING)
@@ -149,6 +152,17 @@ class MirroredObjects:
             return None
         status = eviction.status or EvictionStatus()
         return Record(namespace, name, eviction.spec, status, created)
+
+
+def _read(
+    content: SnapshotContent, plural: str, kind: type[ObjectT], skipping: _Skipping
+) -> Iterator[ObjectT]:
+    """The objects of a collection that the operator does not mirror; unreadable ones are skipped."""
+    for document in content.objects.get(plural, ()):
+        try:
+            yield decode(kind, document)
+        except DecodeError as exc:
+            skipping.object_skipped(plural, "", str(exc))
 
 
 def _age(document: dict[str, Any]) -> tuple[str, str]:

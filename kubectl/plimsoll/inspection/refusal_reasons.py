@@ -77,6 +77,10 @@ REASONS: Mapping[str, ReasonMeaning] = MappingProxyType(
             REPLACEMENTS,
         ),
         "LoadLimit": ReasonMeaning("the run would move too much load", _LIMIT, LOAD),
+        "LongGracePeriod": ReasonMeaning(
+            "the pod may take longer to end than a NodeMaintenance waits (longestGraceSeconds)",
+            page="how-to/drain-nodes.md#what-keeps-a-node-as-it-is",
+        ),
         "MendsNothing": ReasonMeaning(
             "the move would not mend what the strategy complains of", _WAIT, PLANNERS
         ),

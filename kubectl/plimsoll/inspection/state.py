@@ -351,7 +351,11 @@ class ClusterState:
 
     def _deployments(self) -> Deployments:
         problem = self.content.missing.get(DEPLOYMENTS, "")
-        return Deployments(self.objects.deployments, problem and f"Deployments are not known: {problem}")
+        return Deployments(
+            self.objects.deployments,
+            problem and f"Deployments are not known: {problem}",
+            self.objects.autoscaled,
+        )
 
     # -- reservations --------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from plimsoll.kube.session.session import Session
 from plimsoll.model.decoding import read_with
 from plimsoll.policies.extensions import declared_here
 from plimsoll.ports.usage import UsageReading
-from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SnapshotContent, UsageContent
+from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SCALERS, SnapshotContent, UsageContent
 from plimsoll.usage.sources import usage_problem
 
 #: Objects per page, as in kubectl.
@@ -26,6 +26,7 @@ TIMEOUT_S = 120.0
 PATHS = {
     **{resource.name: resource.path for resource in (*WATCHED, *OPTIONAL)},
     DEPLOYMENTS: "/apis/apps/v1/deployments",
+    SCALERS: "/apis/autoscaling/v2/horizontalpodautoscalers",
     POLICIES: f"{GROUP}/schedulingpolicies",
     RECORDS: f"{GROUP}/evictions",
 }

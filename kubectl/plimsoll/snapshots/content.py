@@ -8,7 +8,7 @@ from plimsoll.ports.usage import UsageReading
 
 #: Collections in addition to those that the operator watches, by their plurals.
 POLICIES, RECORDS, DEPLOYMENTS = "schedulingpolicies", "evictions", "deployments"
-RULES = "rebalancingrules"
+RULES, SCALERS = "rebalancingrules", "horizontalpodautoscalers"
 
 
 class UsageContent(Struct, frozen=True):

@@ -17,9 +17,10 @@ from plimsoll.api.v1alpha1.annotations import APPROVED, PAUSE_REASON, PAUSED_BY,
 from plimsoll.cluster.partial_objects import decode_in_part
 from plimsoll.cluster.watched_resources import GROUP_OWNERS, OPTIONAL, WATCHED
 from plimsoll.devices.extended_resources import ANNOTATION as EXTENDED
+from plimsoll.model.autoscalers.horizontal_pod_autoscaler import HorizontalPodAutoscaler
 from plimsoll.model.autoscalers.limit_ranges import ANNOTATION as DEFAULTED
 from plimsoll.model.decoding import DecodeError
-from plimsoll.model.kinds.deployment import SURGED, Deployment, DeploymentSpec
+from plimsoll.model.kinds.deployment import SURGED, Deployment, DeploymentMeta, DeploymentSpec
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.owned_group import REQUIRED_TOPOLOGY, ReplicatedJob
 from plimsoll.model.kinds.pod import MIRROR, PodSpec
@@ -34,7 +35,7 @@ from plimsoll.model.kinds.volume_claims import (
 )
 from plimsoll.model.read_only_dict import NO_ENTRIES
 from plimsoll.policies.extensions import declared_here
-from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, RULES
+from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, RULES, SCALERS
 from plimsoll.strategies import default_evictor
 from plimsoll.toolkit.descheduling.disruption_signals import SIGNALS, Form
 
@@ -70,6 +71,7 @@ ANNOTATIONS = tuple(
 KINDS: Mapping[str, type] = {
     **{each.name: each.kind for each in (*WATCHED, *OPTIONAL, *GROUP_OWNERS)},
     DEPLOYMENTS: Deployment,
+    SCALERS: HorizontalPodAutoscaler,
 }
 
 
@@ -108,7 +110,7 @@ _Annotations = msgspec.defstruct(
 
 #: Types of fields that accept more values in the model than a snapshot may contain.
 NARROWED: Mapping[tuple[type, str], Any] = {
-    (ObjectMeta, "annotations"): _Annotations,
+    **{(metadata, "annotations"): _Annotations for metadata in (ObjectMeta, DeploymentMeta)},
     (DeploymentSpec, "template"): _PodTemplate,
     (ReplicatedJob, "depends_on"): tuple[_Dependency, ...],
     (DeviceClaim, "config"): tuple[_Configuration, ...],

@@ -269,6 +269,7 @@ class Operator:
             stalled=self._stalled,
             runs=self.rebalancing.statistics.figures,
             load=lambda: summary_of(cluster),
+            maintenances=self.rebalancing.maintenances.given,
         )
 
     def _stalled(self) -> Mapping[str, int]:

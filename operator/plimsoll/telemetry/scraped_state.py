@@ -12,6 +12,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from plimsoll.api.v1alpha1.node_maintenance import MaintainedNodePhase, NodeMaintenance
 from plimsoll.load.summary import LoadSummary
 from plimsoll.rebalancing.runs.statistics import RunFigures
 from plimsoll.telemetry.scheduling import upstream_point
@@ -30,6 +31,7 @@ class Sources(Struct, frozen=True):
         degraded: For each degraded policy and reason: the policy and the reason.
         runs: Figures of the runs by policy.
         load: The load of the cluster, if readings are collected.
+        maintenances: All NodeMaintenances, with their statuses.
     """
 
     queues: Callable[[], Mapping[str, int]]
@@ -44,6 +46,7 @@ class Sources(Struct, frozen=True):
     stalled: Callable[[], Mapping[str, int]]
     runs: Callable[[], Mapping[str, RunFigures]]
     load: Callable[[], LoadSummary | None]
+    maintenances: Callable[[], Iterable[NodeMaintenance]]
 
 
 class StateCollector(Collector):
@@ -83,6 +86,7 @@ class StateCollector(Collector):
         for policy, figures in sources.runs().items():
             _add_runs(families, policy, figures)
         _add_load(families, sources.load())
+        _add_maintenances(families, sources.maintenances())
         yield from families.values()
 
 
@@ -113,6 +117,23 @@ def _add_load(
     for name, shares in (("mean", load.mean), ("highest", load.highest), ("spread", load.spread)):
         for resource, share in shares.items():
             families[f"load_{name}"].add_metric([resource], share)
+
+
+def _add_maintenances(
+    families: Mapping[str, GaugeMetricFamily | CounterMetricFamily], found: Iterable[NodeMaintenance]
+) -> None:
+    statuses = [each.status for each in found if each.status is not None]
+    for phase, amount in Counter(each.phase for each in statuses if each.phase is not None).items():
+        families["maintenances"].add_metric([phase], amount)
+    nodes = [node for each in statuses for node in each.nodes]
+    for state, amount in Counter(node.phase for node in nodes).items():
+        families["maintained"].add_metric([state], amount)
+    kept: Counter[str] = Counter()
+    for node in nodes:
+        if node.phase is MaintainedNodePhase.BLOCKED:
+            kept[node.reason or ""] += node.pods
+    for reason, amount in kept.items():
+        families["maintenance_kept"].add_metric([reason], amount)
 
 
 def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
@@ -184,6 +205,23 @@ def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
             "Standard deviation of the shares of allocatable that nodes use. Labeled by resource (cpu, "
             "memory).",
             labels=["resource"],
+        ),
+        "maintenances": GaugeMetricFamily(
+            "plimsoll_maintenances",
+            "NodeMaintenances. Labeled by phase (Pending, Draining, Blocked, Drained, Stopped, Expired, "
+            "Suspended, Invalid).",
+            labels=["phase"],
+        ),
+        "maintained": GaugeMetricFamily(
+            "plimsoll_maintenance_nodes",
+            "Nodes of NodeMaintenances. Labeled by phase (Waiting, Blocked, Draining, Drained, Missing).",
+            labels=["phase"],
+        ),
+        "maintenance_kept": GaugeMetricFamily(
+            "plimsoll_maintenance_kept_pods",
+            "Pods on nodes that a NodeMaintenance cannot empty now. Labeled by reason: that of the pod that "
+            "keeps the node.",
+            labels=["reason"],
         ),
         "degraded": GaugeMetricFamily(
             "plimsoll_policy_degraded",

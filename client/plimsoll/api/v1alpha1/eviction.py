@@ -75,21 +75,29 @@ class BundleReference(Resource):
 
 
 class SurgeReference(Resource):
-    """The rollout that moves the pod, instead of an eviction."""
+    """The rollout, or the replica more, that moves the pod instead of an eviction."""
 
     deployment: ObjectName = Field(description="Name of the Deployment.")
     uid: Uid = Field(description="Uid of the Deployment.")
-    template: str = Field(
+    template: str | None = Field(
+        default=None,
         min_length=1,
         max_length=64,
         description="Digest of its pod template without the annotation plimsoll.dev/surged: the rollout is "
-        "started, and taken back, only as long as it holds.",
+        "started, and taken back, only as long as it holds. Left out without a rollout.",
     )
     before: str | None = Field(
         default=None,
         max_length=1024,
         description="The earlier value of the annotation, absent if it had none; reverting the rollout "
         "restores it.",
+    )
+    replicas: int | None = Field(
+        default=None,
+        ge=2,
+        le=2**31 - 1,
+        description="For one of several replicas, which moves without a rollout: their number before it is "
+        "raised by one, and after it is lowered again.",
     )
 
 
@@ -159,8 +167,9 @@ class EvictionSpec(Resource):
     )
     surge: SurgeReference | None = Field(
         default=None,
-        description="Says that the pod is not evicted: its Deployment is rolled out, which brings the "
-        "replacement up before the pod goes. Left out for evictions.",
+        description="Says that the pod is not evicted: its Deployment is rolled out, or gets one replica "
+        "more and then one less, which brings the replacement up before the pod goes. Left out for "
+        "evictions.",
     )
     load: MovedLoad | None = Field(
         default=None,

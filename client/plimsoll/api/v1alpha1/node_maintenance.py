@@ -100,8 +100,16 @@ class NodeMaintenanceSpec(Resource):
     )
     surge: bool = Field(
         default=True,
-        description="Whether the only pod of a Deployment leaves by a rollout, replacement first; needs the "
-        "right to patch Deployments.",
+        description="Whether pods of Deployments leave replacement first where that is possible: the only "
+        "one by a rollout, one of several by one replica more and one less; needs the rights to patch and to "
+        "scale Deployments.",
+    )
+    longest_grace_seconds: int | None = Field(
+        default=None,
+        ge=0,
+        le=2**31 - 1,
+        description="Nodes with a pod whose terminationGracePeriodSeconds is longer are left alone; left "
+        "out, a node is under way until its pods have ended, however long that takes.",
     )
     other_schedulers: Annotated[tuple[SchedulerName, ...], Field(max_length=100), UniqueItems()] = Field(
         default=(),

@@ -151,9 +151,9 @@ class RebalancingSpec(Resource):
     )
     surge: bool = Field(
         default=False,
-        description="Whether the only ready pod of a Deployment with one replica, which the evictor protects,"
-        " is moved by a rollout of that Deployment: the replacement comes first, and the old pod goes when "
-        "it is ready. Needs the right to patch Deployments; the planner Upstream does not look at it.",
+        description="Whether pods of Deployments are moved replacement first where that is possible: the "
+        "only one, which the evictor protects, by a rollout; one of several by one replica more and one "
+        "less. Needs the rights to patch and to scale Deployments; the planner Upstream ignores it.",
     )
     metrics_providers: Annotated[
         tuple[MetricsProviderSpec, ...], Field(max_length=2), UniqueItems("source")

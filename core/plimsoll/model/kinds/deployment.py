@@ -1,4 +1,4 @@
-"""Deployments with the fields that a surge needs, and the mark that a surge writes.
+"""Deployments with the fields that a surge needs, and the marks that a surge writes.
 
 Source of the arithmetic: Kubernetes v1.36, ``pkg/controller/deployment/util/deployment_util.go``
 (``ResolveFenceposts``, ``DeploymentComplete``).
@@ -10,13 +10,16 @@ from typing import Any
 
 import msgspec
 
-from plimsoll.model.kinds.metadata import ApiObject, Int64
+from plimsoll.model.kinds.metadata import ApiObject, Int64, ObjectMeta
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import IntOrString
 from plimsoll.model.read_only_dict import NO_ENTRIES
 
 #: Annotation of a pod template: the surge that started its latest rollout, as ``RECORD from NODE``.
 SURGED = "plimsoll.dev/surged"
+
+#: Annotation of a pod that says which one a ReplicaSet deletes first: the one with the least.
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 #: Label by which the pods of a Deployment's ReplicaSets differ; the ReplicaSet's name ends with its value.
 TEMPLATE_HASH = "pod-template-hash"
@@ -25,6 +28,15 @@ TEMPLATE_HASH = "pod-template-hash"
 LONGEST_SHARE = 9
 
 _FROM = " from "
+
+#: Prefix of the field managers that write ``replicas`` for a surge; the rest names the record.
+SURGER = "plimsoll-surge-"
+
+#: Managers that restore ``replicas`` though they do not apply it server-side: Argo CD, Flux, Rancher Fleet.
+_RECONCILERS = ("argocd", "helm-controller", "kustomize-controller", "fleet")
+
+#: The manager of ``kubectl scale``: a person who chose a number once.
+_PERSON = "kubectl"
 
 
 class RollingUpdate(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -60,9 +72,54 @@ class DeploymentStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     available_replicas: Int64 = 0
 
 
+class OwnedLeaf(msgspec.Struct, frozen=True):
+    """A field in a set of fields; what is below it does not matter."""
+
+
+class OwnedSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of a spec that a manager wrote, as far as they matter."""
+
+    replicas: OwnedLeaf | None = msgspec.field(default=None, name="f:replicas")
+
+
+class OwnedFields(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of an object that a manager wrote, as far as they matter (FieldsV1)."""
+
+    spec: OwnedSpec = msgspec.field(default=OwnedSpec(), name="f:spec")
+
+
+class FieldManager(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Who wrote which fields of an object (``metadata.managedFields``)."""
+
+    manager: str = ""
+    operation: str = ""
+    subresource: str = ""
+    fields: OwnedFields = msgspec.field(default=OwnedFields(), name="fieldsV1")
+
+    @property
+    def writes_replicas(self) -> bool:
+        """Whether it wrote ``spec.replicas`` last, or applies it."""
+        return self.fields.spec.replicas is not None
+
+    @property
+    def keeps_replicas(self) -> bool:
+        """Whether it would change ``spec.replicas`` back, or to something else: GitOps and autoscalers."""
+        if not self.writes_replicas or self.manager.startswith(SURGER):
+            return False
+        is_scaler = self.subresource == "scale" and self.manager != _PERSON
+        return self.operation == "Apply" or is_scaler or self.manager.startswith(_RECONCILERS)
+
+
+class DeploymentMeta(ObjectMeta, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Metadata with the managers of fields."""
+
+    managed_fields: tuple[FieldManager, ...] = ()
+
+
 class Deployment(ApiObject, frozen=True, kw_only=True, rename="camel"):
     """ReplicaSets that follow one another (apps/v1)."""
 
+    metadata: DeploymentMeta = DeploymentMeta()
     spec: DeploymentSpec = DeploymentSpec()
     status: DeploymentStatus = DeploymentStatus()
 
@@ -79,6 +136,18 @@ class Deployment(ApiObject, frozen=True, kw_only=True, rename="camel"):
         return status.observed_generation >= self.metadata.generation and (
             status.replicas == status.updated_replicas == status.available_replicas == wanted
         )
+
+    @property
+    def keeper(self) -> str:
+        """Who changes ``spec.replicas`` by itself, "" if no client does: a surge would fight with it."""
+        owner = self.metadata.controller
+        if owner is not None:
+            return f"{owner.kind} {owner.name}"
+        return next((each.manager for each in self.metadata.managed_fields if each.keeps_replicas), "")
+
+    def is_scaled_by(self, manager: str) -> bool:
+        """Whether this field manager wrote ``spec.replicas`` last."""
+        return any(each.manager == manager and each.writes_replicas for each in self.metadata.managed_fields)
 
     def bounds(self) -> tuple[int, int]:
         """Pods that a rollout may have above the wanted number, and below it; never both 0."""
@@ -101,6 +170,11 @@ def _annotations(template: Mapping[str, Any]) -> Mapping[str, Any]:
     metadata = template.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     return annotations if isinstance(annotations, dict) else {}
+
+
+def surger_of(record: str) -> str:
+    """The field manager that writes ``replicas`` for a record, ``namespace/name``."""
+    return SURGER + hashlib.sha256(record.encode()).hexdigest()[:16]
 
 
 def mark_of(record: str, node: str) -> str:

@@ -36,7 +36,8 @@ class CheckedCandidate(Struct):
         is_bundled: Whether it moves only together with others: the limit of a node does not apply, and
             complaints are compared for all of them.
         whole: Uids of the pods of its group, itself included, that leave whole; empty if it leaves by itself.
-        surge: The rollout that moves it instead of an eviction; set by ``protections``.
+        surge: The rollout or the replica more that moves it instead of an eviction; set by ``protections``.
+        may_be_doubled: Whether one of several replicas may move by one more.
         limit: The limit that keeps it; unset until somebody has looked.
     """
 
@@ -50,6 +51,7 @@ class CheckedCandidate(Struct):
     is_bundled: bool = False
     whole: frozenset[str] = frozenset()
     surge: Surge | None = None
+    may_be_doubled: bool = True
     limit: LimitReached | UnsetType | None = UNSET
 
     @classmethod
@@ -145,6 +147,9 @@ def protections(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | Non
             if not isinstance(surge, Surge):
                 return context.surges.lift(pod, each) if each.yields_to_surge else each
             candidate.surge, candidate.workload = surge, surge.workload(pod.namespace)
+    if plan.surging and candidate.surge is None and candidate.may_be_doubled and not candidate.whole:
+        several = plan.surging.of_several(pod)
+        candidate.surge = several if isinstance(several, Surge) else None
     return context.bound_to_gang(pod, candidate.whole)
 
 

@@ -90,6 +90,8 @@ def _judge_one(plan: PlanBuilder, candidate: CheckedCandidate) -> Verdict | None
         return _refuse(plan, candidate, Refusal("PluginError", str(exc)))
     if isinstance(found, Move):
         return _accept(plan, candidate, found)
+    if candidate.surge is not None and candidate.surge.replicas is not None:
+        return _judge_one(plan, replace(candidate, surge=None, may_be_doubled=False))  # evicted as usual
     level = candidate.limit.level if candidate.limit else None
     if level is not None and level.ends_cycle:
         return _refuse(plan, candidate, found, None)

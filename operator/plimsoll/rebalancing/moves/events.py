@@ -54,6 +54,7 @@ class RolloutSight(StrEnum):
 
     UNTOUCHED = "Untouched"  #: its rollout has not been started, or has been reverted
     MARKED = "Marked"  #: its rollout was started, and nothing else has changed
+    LOWERED = "Lowered"  #: the replica more was taken away again, by the surge
     CHANGED = "Changed"  #: another client changed the Deployment
     GONE = "Gone"  #: the Deployment is gone
     OPEN = "Open"  #: not known at present
@@ -81,7 +82,7 @@ class ProcessRestarted(MoveEvent, frozen=True):
 
     @property
     def since(self) -> datetime | None:
-        """When phase Evicting was reached by the API server's clock, like pods' times; None if it was not.
+        """When phase Evicting or Surging was reached by the API server's clock, as pods' times; None before.
 
         Phases have the time of the machine that wrote them, which may be ahead. If the record does not state
         when the API server wrote phase Evicting, the phases yield how long the record waited, less a second,
@@ -97,7 +98,8 @@ class ProcessRestarted(MoveEvent, frozen=True):
 
     @property
     def _sent(self) -> datetime | None:
-        return {each.phase: each.time for each in self.status.transitions}.get(Phase.EVICTING)
+        times = {each.phase: each.time for each in self.status.transitions}
+        return times.get(Phase.EVICTING) or times.get(Phase.SURGING)
 
 
 class RecordAnswered(MoveEvent, frozen=True):

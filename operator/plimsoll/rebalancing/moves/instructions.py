@@ -112,7 +112,14 @@ class Evict(MoveInstruction, frozen=True):
 
 
 class StartRollout(MoveInstruction, frozen=True):
-    """Mark the Deployment's template; the result is ``RolloutAnswered``."""
+    """Mark the Deployment's template, or raise its replicas; the result is ``RolloutAnswered``."""
+
+    asks: ClassVar[str] = "rollout"
+    spec: EvictionSpec
+
+
+class LowerReplicas(MoveInstruction, frozen=True):
+    """Take the replica more away again, and the pod with it; the result is ``RolloutAnswered``."""
 
     asks: ClassVar[str] = "rollout"
     spec: EvictionSpec

@@ -90,11 +90,11 @@ class ReplacementSightings(Struct):
     def follow(self, instruction: FollowReplacement) -> tuple[events.ReplacementEvent, ...]:
         """Follow the owner's pods that do not exist yet, or were created after ``instruction.since``.
 
-        Of the latter the oldest is credited: a younger one may be needed for a later eviction. Surges are
+        Of the latter the oldest is credited: a younger one may be needed for a later eviction. Rollouts are
         followed elsewhere, by their mark.
         """
-        owner = instruction.spec.owner
-        if owner is None or instruction.spec.surge is not None:
+        owner, surge = instruction.spec.owner, instruction.spec.surge
+        if owner is None or (surge is not None and surge.replicas is None):
             return ()
         moved = self._siblings.get(owner.uid, {}).get(instruction.spec.pod.uid)
         followed = Followed(instruction, has_left=moved is None or moved.is_terminating)

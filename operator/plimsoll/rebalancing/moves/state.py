@@ -121,6 +121,7 @@ class MoveState(Struct, frozen=True):
     holds: bool = False  #: whether the target is reserved
     was_running: bool = False  #: whether a replacement has been seen running
     was_ready: bool = False  #: whether a replacement has been seen ready
+    is_lowered: bool = False  #: whether its Deployment has as many replicas again as before the surge
     pod_terminating: bool = False
     pod_gone: bool = False
     may_tell: bool = False  #: whether the pod existed when the eviction was sent, so that its leaving counts

@@ -125,7 +125,11 @@ def surge_reference(surge: Surge | None) -> SurgeReference | None:
     if surge is None:
         return None
     return SurgeReference(
-        deployment=surge.deployment, uid=surge.uid, template=surge.template, before=surge.before
+        deployment=surge.deployment,
+        uid=surge.uid,
+        template=surge.template or None,
+        before=surge.before,
+        replicas=surge.replicas,
     )
 
 
@@ -138,8 +142,9 @@ def _expectation(move: Move) -> str:
     if move.planner is Planner.UPSTREAM:
         return f"expected on {move.target}; a forecast, the move is not proven"
     if move.surge is not None:
+        way = "a rollout" if move.surge.replicas is None else "one replica more"
         return (
-            f"expected on {move.target} before the pod goes: a surge, by a rollout of Deployment"
+            f"expected on {move.target} before the pod goes: a surge, by {way} of Deployment"
             f" {move.surge.deployment}"
         )
     return f"expected on {move.target}" + (
@@ -177,7 +182,10 @@ def moves_of(
 def move_of(spec: EvictionSpec, pod: PodInfo, beneficiary: Beneficiary | None = None) -> Move:
     """The move that a record proposes, for the present pod; to be judged again before it is made."""
     given = spec.surge
-    surge = None if given is None else Surge(given.deployment, given.uid, given.template, given.before)
+    surge = None
+    if given is not None:
+        template = given.template or ""
+        surge = Surge(given.deployment, given.uid, template, given.before, given.replicas)
     return Move(
         pod=pod,
         strategy=spec.strategy,
@@ -187,7 +195,7 @@ def move_of(spec: EvictionSpec, pod: PodInfo, beneficiary: Beneficiary | None = 
         gain=spec.gain,
         ties=0,
         is_forecast=spec.forecast or Planner(spec.planner) is Planner.UPSTREAM,
-        workload=workload_of(pod) if surge is None else surge.workload(pod.namespace),
+        workload=workload_of(pod) if surge is None or surge.replicas else surge.workload(pod.namespace),
         planner=Planner(spec.planner),
         is_directed=spec.directed,
         maximum=spec.gain_maximum,

@@ -3,7 +3,8 @@
 A rollout is started by one PATCH: the mark in the annotations of the pod template, which names the record.
 Retries are safe, as any process can read from the Deployment whether the rollout was started. The PATCH has
 the resourceVersion that was read, so a concurrent change by others wins. The mark is reverted only while
-nothing else in the template has changed.
+nothing else in the template has changed. Of several replicas, one moves as
+:mod:`plimsoll.rebalancing.surges.replicas` says.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,10 +19,10 @@ from plimsoll.ports.objects import Rollouts
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.execution.executor import Awaited, Immediate
 from plimsoll.rebalancing.moves.events import RolloutAnswered, RolloutSight
-from plimsoll.rebalancing.moves.instructions import RevertRollout, StartRollout
+from plimsoll.rebalancing.moves.instructions import LowerReplicas, RevertRollout, StartRollout
 from plimsoll.rebalancing.moves.recovery import RecoveryRule
 from plimsoll.rebalancing.moves.sightings import Sightings
-from plimsoll.rebalancing.surges import transitions
+from plimsoll.rebalancing.surges import replicas, transitions
 from plimsoll.rebalancing.surges.sightings import SurgeSightings
 from plimsoll.timing.retry import OPEN_OR_CONFLICT
 
@@ -45,7 +46,11 @@ class RolloutSurges:
         self.recovered: RecoveryRule = transitions.recovered
         self.sightings: Sequence[Sightings] = (SurgeSightings(objects),)
         self.immediate: Mapping[type, Immediate] = {}
-        self.awaited: Mapping[type, Awaited] = {StartRollout: self.start, RevertRollout: self.revert}
+        self.awaited: Mapping[type, Awaited] = {
+            StartRollout: self.start,
+            LowerReplicas: self.lower,
+            RevertRollout: self.revert,
+        }
         self._rollouts = rollouts
 
     # -- reads of plans ------------------------------------------------------------------------------
@@ -56,7 +61,7 @@ class RolloutSurges:
         self._note_rights(answer, "list")
         if not answer.is_done:
             return Deployments(problem=f"the Deployments could not be read: {answer.message}")
-        return Deployments({each.metadata.uid: each for each in found})
+        return Deployments({each.metadata.uid: each for each in found}, autoscaled=await self._autoscaled())
 
     async def present(self, move: Move) -> Deployments:
         """The present Deployment of a surge."""
@@ -65,9 +70,14 @@ class RolloutSurges:
         answer, found = await self._rollouts.read(move.pod.namespace, move.surge.deployment)
         self._note_rights(answer, "read")
         if found is not None:
-            return Deployments({found.metadata.uid: found})
+            scaled = None if move.surge.replicas is None else await self._autoscaled(move.pod.namespace)
+            return Deployments({found.metadata.uid: found}, autoscaled=scaled)
         gone = answer.verdict is WriteOutcome.GONE
         return Deployments(problem="" if gone else f"its Deployment could not be read: {answer.message}")
+
+    async def _autoscaled(self, namespace: str = "") -> Mapping[str, str] | None:
+        answer, found = await self._rollouts.autoscaled(namespace)
+        return found if answer.is_done else None
 
     # -- rollouts ------------------------------------------------------------------------------------
 
@@ -76,9 +86,11 @@ class RolloutSurges:
         return (await self._look(key, spec))[0]
 
     async def start(self, order: StartRollout) -> RolloutAnswered:
-        """Mark the template if it is untouched."""
+        """Mark the template if it is untouched, or raise the replicas."""
         key, spec = order.key, order.spec
         seen, found = await self._look(key, spec)
+        if found is not None and is_by_replicas(spec):
+            return self._noted(await replicas.raised(self._rollouts, seen, found))
         if seen.sight is not RolloutSight.UNTOUCHED or found is None:
             return seen
         if obstacle(found):
@@ -86,10 +98,19 @@ class RolloutSurges:
         mark = mark_of(key.partition("/")[2], spec.from_node)
         return await self._mark(seen, found, mark, RolloutSight.MARKED)
 
+    async def lower(self, order: LowerReplicas) -> RolloutAnswered:
+        """Take the replica more away again."""
+        seen, found = await self._look(order.key, order.spec)
+        if found is None:
+            return seen
+        return self._noted(await replicas.lowered(self._rollouts, seen, found, order.spec))
+
     async def revert(self, order: RevertRollout) -> RolloutAnswered:
         """Revert the mark if nothing else in the template has changed."""
         seen, found = await self._look(order.key, order.spec)
         surge = order.spec.surge
+        if found is not None and is_by_replicas(order.spec):
+            return self._noted(await replicas.taken_back(self._rollouts, seen, found, order.spec))
         if seen.sight is not RolloutSight.MARKED or found is None or surge is None:
             return seen
         return await self._mark(seen, found, surge.before, RolloutSight.UNTOUCHED)
@@ -116,12 +137,18 @@ class RolloutSurges:
         if found.metadata.uid != surge.uid:
             return RolloutAnswered(key, RolloutSight.GONE, answer), None
         sight = RolloutSight.CHANGED
-        if found.template_digest() == surge.template:
+        if is_by_replicas(spec):
+            sight = replicas.sight_of(key, spec, found)
+        elif found.template_digest() == surge.template:
             if found.surged == mark_of(key.partition("/")[2], spec.from_node):
                 sight = RolloutSight.MARKED
             elif found.surged == surge.before:
                 sight = RolloutSight.UNTOUCHED
         return RolloutAnswered(key, sight, answer, float(patience_s)), found
+
+    def _noted(self, seen: RolloutAnswered) -> RolloutAnswered:
+        self._note_rights(seen.answer, "scale")
+        return seen
 
     def _note_rights(self, answer: WriteResult, verb: str) -> None:
         """Remember a missing right, until it is granted."""
@@ -129,6 +156,11 @@ class RolloutSurges:
             self.trouble = _FORBIDDEN.format(verb=verb, said=answer.message)
         elif answer.is_done and f"not {verb} " in self.trouble:
             self.trouble = ""
+
+
+def is_by_replicas(spec: EvictionSpec) -> bool:
+    """Whether the record's pod moves by one replica more, rather than by a rollout."""
+    return spec.surge is not None and spec.surge.replicas is not None
 
 
 def _sight_after(answer: WriteResult) -> RolloutSight:

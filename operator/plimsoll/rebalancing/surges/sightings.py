@@ -49,7 +49,7 @@ class SurgeSightings(Struct):
 
     def follow(self, instruction: FollowReplacement) -> tuple[ReplacementEvent, ...]:
         """Follow the pod of a rollout; other moves are not followed here."""
-        if instruction.spec.surge is None:
+        if instruction.spec.surge is None or instruction.spec.surge.replicas is not None:
             return ()
         self._followed[instruction.key] = followed = Followed(instruction)
         return self._look(followed)

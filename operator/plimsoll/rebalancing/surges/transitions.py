@@ -5,6 +5,10 @@ and the old pod gone. If the replacement is not ready in time, the rollout is re
 pod and keeps the old one, unless the template was changed since: then it is left alone. If the reversal gets
 no response, the replacement may still become ready and complete the surge.
 
+Of several replicas, one moves by one replica more, which is taken away again when the replacement is ready;
+the record is Settled when the Deployment has as many pods again as it wants. If another client changes the
+number of replicas meanwhile, it is left alone.
+
 ::
 
     Committing ─▶ Surging ──(ready, old pod gone)──▶ Settled
@@ -30,7 +34,13 @@ from plimsoll.rebalancing.moves.events import (
     RolloutSight,
     TimedOut,
 )
-from plimsoll.rebalancing.moves.instructions import EmitEvent, FollowReplacement, RevertRollout, StartRollout
+from plimsoll.rebalancing.moves.instructions import (
+    EmitEvent,
+    FollowReplacement,
+    LowerReplicas,
+    RevertRollout,
+    StartRollout,
+)
 from plimsoll.rebalancing.moves.outcomes import cancelled, count, credited, end, lost, return_of
 from plimsoll.rebalancing.moves.state import EvictionMethod, Landing, MoveStage, PodFacts, TimerName
 from plimsoll.rebalancing.moves.transition import MoveTable, Step, nothing
@@ -41,6 +51,12 @@ STARTING = RetryPolicy((0.2, 1.0, 4.0), repeats=OPEN_OR_CONFLICT)
 
 #: Seconds before the reversal of a rollout is retried.
 REVERT_AGAIN_S = 5.0
+
+#: Seconds until the next look at a Deployment whose replica more is to be taken away again.
+LOWER_AGAIN_S = 0.5
+
+#: The reason of a record whose replacement is ready, and whose old pod does not go.
+OLD_POD_STAYS = "OldPodStays"
 
 #: Seconds within which a replacement must run, and then again become ready.
 PATIENCE_S = 300.0
@@ -62,6 +78,7 @@ SENTENCES: Mapping[RolloutSight, str] = MappingProxyType(
     {
         RolloutSight.CHANGED: "somebody changed the Deployment",
         RolloutSight.GONE: "the Deployment is gone",
+        RolloutSight.UNTOUCHED: "somebody changed the replicas of the Deployment",
     }
 )
 
@@ -79,6 +96,9 @@ def begin(step: Step) -> None:
 
 def started(step: Step, event: RolloutAnswered) -> None:
     """Surging: the Deployment was read, and marked if it was untouched."""
+    if step.state.was_ready and is_by_replicas(step):
+        _lowered(step, event)
+        return
     _hasten(step, event.patience_s)
     if event.sight is RolloutSight.MARKED:
         _emit(step)
@@ -100,6 +120,25 @@ def started(step: Step, event: RolloutAnswered) -> None:
         end(step, Landing(Phase.FAILED, "SurgeRefused", answer.message))
 
 
+def _lowered(step: Step, event: RolloutAnswered) -> None:
+    """Surging: the replica more is taken away again, or not yet; its raising may be answered late."""
+    sight, pod = event.sight, step.state.replacement
+    if sight is RolloutSight.LOWERED:
+        step.become(is_lowered=True)
+        if step.state.pod_gone and pod is not None:
+            _settle(step, pod)
+    elif sight in (RolloutSight.MARKED, RolloutSight.OPEN):
+        count(step)
+        step.wait(TimerName.RETRY, LOWER_AGAIN_S)
+    elif event.answer.verdict is not WriteOutcome.FENCED:
+        is_choice = event.answer.is_done or event.answer.verdict is WriteOutcome.CONFLICT
+        why = SENTENCES[sight] if event.answer.is_done else event.answer.message
+        message = f"{why}, so pod {step.state.spec.pod.name} stays"
+        # Another client's choice is no failure: no pod was lost, and the next run decides afresh.
+        phase, reason = (Phase.CANCELLED, sight.value) if is_choice else (Phase.FAILED, "SurgeRefused")
+        _take_back(step, Landing(phase, reason, message, pod))
+
+
 def started_late(step: Step, event: RolloutAnswered) -> None:
     """Closed: the replacement was ready before the response arrived."""
     if event.sight is RolloutSight.MARKED:
@@ -118,12 +157,16 @@ def reverted(step: Step, event: RolloutAnswered) -> None:
     name = step.state.spec.pod.name
     if not answer.is_done:
         what = f"the rollout could not be taken back: {answer.message}"
+    elif event.sight is RolloutSight.UNTOUCHED and is_by_replicas(step):
+        what = "the Deployment wants as many replicas again as before"
     elif event.sight is RolloutSight.UNTOUCHED:
         what = f"the rollout was taken back, pod {name} stays"
+    elif is_by_replicas(step):
+        what = "the number of replicas is left alone"
     else:
         what = f"{SENTENCES[event.sight]} since, so the rollout was left alone"
     message = f"{landing.message}; {what}"
-    end(step, Landing(Phase.FAILED, landing.reason, message, landing.replacement))
+    end(step, Landing(landing.phase, landing.reason, message, landing.replacement))
 
 
 def timed_out(step: Step, event: TimedOut) -> None:
@@ -132,29 +175,46 @@ def timed_out(step: Step, event: TimedOut) -> None:
     step.wait_no_more(event.timer)
     if event.timer is TimerName.RETRY:
         step.become(attempts=state.attempts + 1)
-        step.order(StartRollout(state.key, state.spec))
+        again = LowerReplicas if state.was_ready and is_by_replicas(step) else StartRollout
+        step.order(again(state.key, state.spec))
     elif event.timer is TimerName.REPLACEMENT and ROLLOUT in state.awaits:
         step.wait(TimerName.REPLACEMENT, REVERT_AGAIN_S)  # a rollout that may yet be started is not reverted
-    elif event.timer is TimerName.REPLACEMENT:
+    elif event.timer is TimerName.REPLACEMENT or is_by_replicas(step):
         _revert(step)
     elif event.timer is TimerName.LEAVING:
-        name = state.spec.pod.name
-        message = (
-            f"the replacement was ready, and pod {name} had not gone {LEAVING_S:.0f} s later; its"
-            " Deployment's rollout is left as it is"
-        )
-        end(step, Landing(Phase.FAILED, "OldPodStays", message, state.replacement))
+        message = f"{_late(step)}; its Deployment's rollout is left as it is"
+        end(step, Landing(Phase.FAILED, OLD_POD_STAYS, message, state.replacement))
+
+
+def is_by_replicas(step: Step) -> bool:
+    """Whether the pod moves by one replica more, rather than by a rollout."""
+    surge = step.state.spec.surge
+    return surge is not None and surge.replicas is not None
 
 
 def _revert(step: Step) -> None:
-    """Revert the rollout; the replacement was not ready in time."""
+    """Revert the surge; the replacement was not ready in time, or the old pod has not gone since."""
     pod = step.state.replacement
+    if step.state.was_ready:
+        _take_back(step, Landing(Phase.FAILED, OLD_POD_STAYS, _late(step), pod))
+        return
     reason = "NoReplacement" if pod is None else "ReplacementNotReady"
-    why = _unready(pod, step.state.patience_s)
+    _take_back(step, Landing(Phase.FAILED, reason, _unready(pod, step.state.patience_s), pod))
+
+
+def _late(step: Step) -> str:
+    """Why a move whose replacement is ready has failed."""
+    return (
+        f"the replacement was ready, and pod {step.state.spec.pod.name} had not gone {LEAVING_S:.0f} s later"
+    )
+
+
+def _take_back(step: Step, ending: Landing) -> None:
+    """Revert the surge, and end so when that is done."""
     step.wait_no_more()
-    step.become(MoveStage.REVERTING, ending=Landing(Phase.FAILED, reason, why, pod))
+    step.become(MoveStage.REVERTING, ending=ending)
     if step.state.reason != TAKING_BACK:
-        step.write(Phase.SURGING, TAKING_BACK, why)
+        step.write(Phase.SURGING, TAKING_BACK, ending.message)
     step.order(RevertRollout(step.state.key, step.state.spec))
 
 
@@ -214,8 +274,13 @@ def pod_gone(step: Step, _event: PodGone) -> None:
     """Surging: the old pod has left."""
     step.become(pod_gone=True)
     pod = step.state.replacement
-    if pod is not None and pod.ready:
+    if pod is not None and pod.ready and may_settle(step):
         _settle(step, pod)
+
+
+def may_settle(step: Step) -> bool:
+    """Whether nothing is left to be written."""
+    return step.state.is_lowered or not is_by_replicas(step)
 
 
 def pod_gone_while_reverting(step: Step, _event: PodGone) -> None:
@@ -239,13 +304,18 @@ def _judge(step: Step, pod: PodFacts) -> None:
         return
     if pod.node == step.state.spec.from_node:
         count(step)
-        end(step, return_of(step, pod))
-    elif step.state.pod_gone:
+        if is_by_replicas(step):
+            _take_back(step, return_of(step, pod))
+        else:
+            end(step, return_of(step, pod))
+    elif step.state.pod_gone and may_settle(step):
         _settle(step, pod)
     elif not step.state.was_ready:
         step.become(was_ready=True)
         step.wait_no_more(TimerName.REPLACEMENT)
         step.wait(TimerName.LEAVING, LEAVING_S)
+        if is_by_replicas(step) and ROLLOUT not in step.state.awaits:
+            step.order(LowerReplicas(step.state.key, step.state.spec))
 
 
 def _settle(step: Step, pod: PodFacts) -> None:
@@ -275,7 +345,9 @@ def recovered(step: Step, event: ProcessRestarted) -> bool:
         pod_gone=event.pod is None,
         patience_s=patience_s,
     )
-    step.order(FollowReplacement(step.state.key, step.state.spec))
+    step.order(
+        FollowReplacement(step.state.key, step.state.spec, event.since if is_by_replicas(step) else None)
+    )
     step.wait(TimerName.REPLACEMENT, patience_s)
     return True
 

@@ -6,10 +6,21 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from plimsoll.model.kinds.deployment import SURGED, Deployment
+from plimsoll.model.kinds.deployment import (
+    SURGED,
+    Deployment,
+    FieldManager,
+    OwnedFields,
+    OwnedLeaf,
+    OwnedSpec,
+)
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.fakes.pod_writes import DONE
+
+OF_REPLICAS = OwnedFields(spec=OwnedSpec(replicas=OwnedLeaf()))
+
+REFUSED = WriteResult(WriteOutcome.REFUSED, "forbidden")
 
 
 class FakeEvictor:
@@ -78,6 +89,10 @@ class FakeRollouts:
         marks: The written marks, in order.
         answers: Results of the next marks, one each; then DONE.
         reading: The result of reads and lists.
+        autoscalers: The HorizontalPodAutoscaler of each Deployment that has one; None if that is refused.
+        scales: The written numbers of replicas, in order.
+        leaving: The pods that are deleted first, by ``namespace/name``.
+        preferring: The result of saying so.
         when_marked: Called with the name and the mark of each marked Deployment.
     """
 
@@ -86,6 +101,10 @@ class FakeRollouts:
         self.marks: list[str | None] = []
         self.answers: list[WriteResult] = []
         self.reading = DONE
+        self.autoscalers: Mapping[str, str] | None = {}
+        self.scales: list[int] = []
+        self.leaving: set[str] = set()
+        self.preferring = DONE
         self.when_marked: Callable[[str, str | None], None] = lambda _name, _mark: None
 
     async def list(self) -> tuple[WriteResult, Sequence[Deployment]]:
@@ -110,6 +129,40 @@ class FakeRollouts:
         if answer.is_done:
             self.do_mark(deployment.metadata.name, mark)
         return answer
+
+    async def autoscaled(self, namespace: str = "") -> tuple[WriteResult, Mapping[str, str]]:  # noqa: ARG002 - a port
+        """The HorizontalPodAutoscalers that the test sets, whatever the namespace."""
+        return (DONE, self.autoscalers) if self.autoscalers is not None else (REFUSED, {})
+
+    async def scale(self, deployment: Deployment, replicas: int, manager: str) -> WriteResult:
+        """Write a number of replicas, unless the version is outdated or the test sets another result."""
+        answer = self.answers.pop(0) if self.answers else DONE
+        present = self.deployments[deployment.metadata.name]
+        if answer.is_done and present.metadata.resource_version != deployment.metadata.resource_version:
+            answer = WriteResult(WriteOutcome.CONFLICT, "the object has been modified")
+        if answer.is_done:
+            self.do_scale(deployment.metadata.name, replicas, manager)
+        return answer
+
+    def do_scale(self, name: str, replicas: int, manager: str) -> None:
+        """Apply a number of replicas, as any client would; its manager is the only one."""
+        present = self.deployments[name]
+        wrote = FieldManager(manager=manager, operation="Update", subresource="scale", fields=OF_REPLICAS)
+        metadata = msgspec.structs.replace(
+            present.metadata,
+            managed_fields=(wrote,),
+            generation=present.metadata.generation + 1,
+            resource_version=str(int(present.metadata.resource_version or 0) + 1),
+        )
+        spec = msgspec.structs.replace(present.spec, replicas=replicas)
+        self.deployments[name] = msgspec.structs.replace(present, metadata=metadata, spec=spec)
+        self.scales.append(replicas)
+
+    async def prefer(self, namespace: str, name: str, uid: str, *, leaves: bool) -> WriteResult:  # noqa: ARG002 - a port
+        """Note which pods leave first, by ``namespace/name``."""
+        if self.preferring.is_done:
+            (self.leaving.add if leaves else self.leaving.discard)(f"{namespace}/{name}")
+        return self.preferring
 
     def do_mark(self, name: str, mark: str | None) -> None:
         """Apply a mark, regardless of the result that its writer receives."""

@@ -1,0 +1,184 @@
+"""One of several replicas moves by one more and one less, unless somebody else chooses the number."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from planning.surge_builders import a_deployment
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.framework import ClusterObjects
+from plimsoll.model.kinds.deployment import FieldManager, surger_of
+from plimsoll.planning.surges import obstacle_of_several
+from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.moves.events import PodGone, ReplacementReady, ReplacementReturned, TimedOut
+from plimsoll.rebalancing.moves.events import RolloutAnswered as Answered
+from plimsoll.rebalancing.moves.events import RolloutSight as Sight
+from plimsoll.rebalancing.moves.instructions import LowerReplicas, RevertRollout, StartRollout
+from plimsoll.rebalancing.moves.state import Landing, MoveStage, TimerName
+from plimsoll.rebalancing.surges.rollouts import RolloutSurges
+from plimsoll.rebalancing.surges.transitions import TABLE
+from plimsoll.testing.fakes.evictions import OF_REPLICAS, FakeRollouts
+from rebalancing.moves.cells import NOW, a_ready, a_state, taken
+from rebalancing.moves.moved import KEY, a_spec
+
+if TYPE_CHECKING:
+    from plimsoll.model.kinds.deployment import Deployment
+
+SPEC = a_spec(surge={"deployment": "web", "uid": "uid-Deployment/web", "replicas": 3})
+OURS, POD = surger_of(KEY), f"{SPEC.pod.namespace}/{SPEC.pod.name}"
+CONFLICT = WriteResult(WriteOutcome.CONFLICT, "somebody else owns the annotation")
+FORBIDDEN = WriteResult(WriteOutcome.REFUSED, "forbidden")
+DONE = WriteResult(WriteOutcome.DONE)
+LOST = WriteResult(WriteOutcome.UNKNOWN, "no answer in time")
+
+
+def three(replicas: int = 3, by: str = "", ready: int | None = None, **metadata: Any) -> Deployment:
+    """A Deployment at rest, or with as many ready pods, whose number somebody wrote."""
+    count = replicas if ready is None else ready
+    status = {"replicas": replicas, "updatedReplicas": replicas, "availableReplicas": count}
+    wrote = {"manager": by, "operation": "Update", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+    given = {"managedFields": [wrote] if by else [], "resourceVersion": "3", **metadata}
+    return a_deployment(metadata=given, status=status, replicas=replicas)
+
+
+@pytest.mark.parametrize(
+    ("order", "found", "sight", "written", "leaving"),
+    [
+        pytest.param(StartRollout, three(), Sight.MARKED, [4], False, id="raised"),
+        pytest.param(StartRollout, three(4, OURS), Sight.MARKED, [], False, id="raised already"),
+        pytest.param(StartRollout, three(4, "kubectl"), Sight.CHANGED, [], False, id="scaled by a person"),
+        pytest.param(StartRollout, three(ready=2), Sight.CHANGED, [], False, id="not at rest"),
+        pytest.param(StartRollout, three(by="argocd-controller"), Sight.CHANGED, [], False, id="kept"),
+        pytest.param(LowerReplicas, three(4, OURS), Sight.OPEN, [3], True, id="lowered"),
+        pytest.param(LowerReplicas, three(4, OURS, ready=3), Sight.OPEN, [], False, id="one is not ready"),
+        pytest.param(LowerReplicas, three(3, OURS), Sight.LOWERED, [], False, id="at rest after that"),
+        pytest.param(LowerReplicas, three(3, OURS, ready=2), Sight.OPEN, [], False, id="not at rest yet"),
+        pytest.param(LowerReplicas, three(5, "hpa"), Sight.CHANGED, [], False, id="another number"),
+        pytest.param(LowerReplicas, three(3, "hpa"), Sight.UNTOUCHED, [], False, id="lowered by others"),
+        pytest.param(RevertRollout, three(4, OURS), Sight.UNTOUCHED, [3], False, id="taken back"),
+        pytest.param(RevertRollout, three(3, OURS), Sight.UNTOUCHED, [], False, id="only the cost"),
+        pytest.param(RevertRollout, three(5, "hpa"), Sight.CHANGED, [], False, id="another number stays"),
+    ],
+)
+def test_an_attempt(
+    order: Any, found: Deployment, sight: Sight, written: list[int], *, leaving: bool
+) -> None:
+    """What is written depends on what the Deployment says, and on who wrote that."""
+    rollouts = FakeRollouts(found)
+    surges = RolloutSurges(rollouts, ClusterObjects())
+
+    async def tried() -> Any:
+        return await surges.awaited[order](order(KEY, SPEC))
+
+    answer = asyncio.run(tried())
+
+    assert (answer.sight, rollouts.scales) == (sight, written)
+    assert (POD in rollouts.leaving) is leaving
+
+
+@pytest.mark.parametrize(
+    ("said", "sight", "written"),
+    [(CONFLICT, Sight.CHANGED, []), (FORBIDDEN, Sight.CHANGED, []), (LOST, Sight.OPEN, [])],
+)
+def test_without_the_pods_cost_nothing_is_lowered(
+    said: WriteResult, sight: Sight, written: list[int]
+) -> None:
+    """Another pod might go."""
+    rollouts = FakeRollouts(three(4, OURS))
+    rollouts.preferring = said
+    surges = RolloutSurges(rollouts, ClusterObjects())
+
+    answer = asyncio.run(surges.lower(LowerReplicas(KEY, SPEC)))
+
+    assert (answer.sight, rollouts.scales) == (sight, written)
+
+
+OWNED = three(ownerReferences=[{"kind": "Shop", "name": "x", "uid": "u", "controller": True}])
+
+
+@pytest.mark.parametrize(
+    ("manager", "operation", "subresource", "kept"),
+    [
+        ("kubectl-create", "Update", "", False),
+        ("kubectl", "Update", "scale", False),
+        (surger_of("default/earlier"), "Update", "scale", False),
+        ("kustomize-controller", "Apply", "", True),
+        ("somebody", "Apply", "", True),
+        ("argocd-controller", "Update", "", True),
+        ("kube-controller-manager", "Update", "scale", True),
+    ],
+)
+def test_who_keeps_the_number(manager: str, operation: str, subresource: str, *, kept: bool) -> None:
+    """GitOps and autoscalers do; a person who typed it once, and we ourselves, do not."""
+    wrote = FieldManager(manager=manager, operation=operation, subresource=subresource, fields=OF_REPLICAS)
+    found = three()
+    metadata = msgspec.structs.replace(found.metadata, managed_fields=(wrote,))
+
+    assert (obstacle_of_several(msgspec.structs.replace(found, metadata=metadata), {}) != "") is kept
+
+
+@pytest.mark.parametrize(
+    ("found", "autoscaled", "said"),
+    [
+        (three(1), {}, "Deployment web wants 1 replica"),
+        (three(), None, "whether an autoscaler decides on the replicas of Deployment web could not be read"),
+        (
+            three(),
+            {"default/web": "w"},
+            "HorizontalPodAutoscaler w decides on the replicas of Deployment web",
+        ),
+        (OWNED, {}, "Shop x decides on the replicas of Deployment web"),
+        (three(), {"other/web": "w"}, ""),
+    ],
+)
+def test_the_missing_condition_is_named(found: Deployment, autoscaled: Any, said: str) -> None:
+    assert obstacle_of_several(found, autoscaled) == said
+
+
+def surging(**more: Any) -> Any:
+    """A surge whose replacement is ready."""
+    given = {"was_running": True, "was_ready": True, "replacement": a_ready(), "holds": False, **more}
+    return a_state(MoveStage.SURGING, spec=SPEC, **given)
+
+
+def reverting(reason: str, phase: Phase) -> Any:
+    """A surge that is being taken back, and ends so."""
+    ending = Landing(phase, reason, "because", a_ready())
+    return a_state(MoveStage.REVERTING, spec=SPEC, ending=ending, holds=False)
+
+
+LOWER = ["RetryAt leaving +900", "LowerReplicas"]
+REVERT = ["WriteRecord Surging/TakingBack", "RevertRollout"]
+
+
+@pytest.mark.parametrize(
+    ("state", "event", "stage", "ordered"),
+    [
+        (surging(was_ready=False), ReplacementReady(KEY, a_ready()), "Su", LOWER),
+        (surging(), Answered(KEY, Sight.OPEN, LOST), "Su", ["RetryAt retry +0.5"]),
+        (surging(), TimedOut(KEY, TimerName.RETRY), "Su", ["LowerReplicas"]),
+        (surging(), PodGone(KEY), "Su", []),
+        (surging(), Answered(KEY, Sight.LOWERED, LOST), "Su", []),
+        (surging(pod_gone=True), Answered(KEY, Sight.LOWERED, LOST), "X", "Settled"),
+        (surging(is_lowered=True), PodGone(KEY), "X", "Settled"),
+        (surging(), Answered(KEY, Sight.CHANGED, FORBIDDEN), "Rv", REVERT),
+        (surging(), Answered(KEY, Sight.CHANGED, DONE), "Rv", REVERT),
+        (reverting("Changed", Phase.CANCELLED), Answered(KEY, Sight.CHANGED, DONE), "X", "Cancelled"),
+        (reverting("SurgeRefused", Phase.FAILED), Answered(KEY, Sight.UNTOUCHED, DONE), "X", "Failed"),
+        (surging(), TimedOut(KEY, TimerName.LEAVING), "Rv", REVERT),
+        (surging(was_ready=False), ReplacementReturned(KEY, a_ready(node="bad")), "Rv", REVERT),
+    ],
+)  # fmt: skip
+def test_a_step(state: Any, event: Any, stage: str, ordered: Any) -> None:
+    """It ends when the pod has gone and the number is as before, whichever is seen first."""
+    after, instructions = taken(TABLE, state, event, now=NOW)
+
+    if stage == "X":
+        assert (after.stage, after.phase) == (MoveStage.CLOSED, ordered)
+    else:
+        assert after.stage.value == stage
+        assert [each for each in instructions if not each.startswith("CountMove")] == ordered
