@@ -26,7 +26,7 @@ class InstalledPlugins:
         self.strategies = StrategyRegistry(STRATEGIES)
 
     def load_others(self, observer: Observer) -> Mapping[str, str]:
-        """Add those of other packages; returns why some are left out, by name."""
+        """Add those of other packages; returns the reason for each that is left out, keyed by name."""
         return {
             **extensions.load(extensions.PLUGINS, self.registry.add, observer),
             **extensions.load(extensions.STRATEGIES, self.strategies.add, observer),

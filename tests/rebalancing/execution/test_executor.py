@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.model.names import RecordKey
+from plimsoll.model.names import BundleKey, RecordKey
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.bundles import beneficiaries_of
@@ -94,7 +94,9 @@ class Desk:
         """One move that stands alone."""
         self.world.pods[move.pod.uid] = facts_of(move)
         self.executor.post(
-            BundlePlanned(BundleState(KEY, POLICY, (KEY,), 1, beneficiaries=beneficiaries_of(move))),
+            BundlePlanned(
+                BundleState(BundleKey(KEY), POLICY, (KEY,), 1, beneficiaries=beneficiaries_of(move))
+            ),
             planned(KEY, move),
         )
         await settled()

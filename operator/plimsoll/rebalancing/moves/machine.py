@@ -20,7 +20,7 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from plimsoll.model.names import PodUid, RecordKey
+from plimsoll.model.names import BundleKey, PodUid, RecordKey
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.rebalancing.moves import bundles, events, eviction, preparation
 from plimsoll.rebalancing.moves.instructions import Instruction
@@ -81,7 +81,7 @@ class MoveMachine:
         self._flying: Counter[str] = Counter()  #: open moves that wait for their replacement, by workload key
         self._next: dict[RecordKey, MoveState] = {}  #: open moves that are opened or checked, by key
         self._unrecorded: set[RecordKey] = set()  #: keys of open moves whose records were deleted
-        self._bundles: dict[str, BundleState] = {}
+        self._bundles: dict[BundleKey, BundleState] = {}
         self._stories: dict[RecordKey, deque[str]] = {}
         self._made: Counter[str] = Counter()  #: number of moves made, by run
 
@@ -98,7 +98,7 @@ class MoveMachine:
         return MappingProxyType(self._open)
 
     @property
-    def bundles(self) -> Mapping[str, BundleState]:
+    def bundles(self) -> Mapping[BundleKey, BundleState]:
         """The bundles that are not over, by key."""
         return MappingProxyType(self._bundles)
 
@@ -116,7 +116,7 @@ class MoveMachine:
         """The open moves of a pod, by uid."""
         return [self._open[key] for key in self._of_pod.get(pod, ())]
 
-    def is_quiet(self, bundle: str) -> bool:
+    def is_quiet(self, bundle: BundleKey) -> bool:
         """Whether a bundle is over, or its next move waits for another move of the workload."""
         state = self._bundles.get(bundle)
         return state is None or state.parked or not state.due

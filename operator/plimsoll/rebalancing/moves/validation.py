@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase
-from plimsoll.model.names import RecordKey
+from plimsoll.model.names import BundleKey, RecordKey
 from plimsoll.rebalancing.moves.state import IN_FLIGHT, BundleState, MoveStage, MoveState, TimerName
 from plimsoll.records.record import PREEMPTION
 
@@ -41,7 +41,7 @@ class BrokenInvariantError(AssertionError):
     """An invariant between two events is violated."""
 
 
-def validated(moves: Mapping[RecordKey, MoveState], bundles: Mapping[str, BundleState]) -> None:
+def validated(moves: Mapping[RecordKey, MoveState], bundles: Mapping[BundleKey, BundleState]) -> None:
     """Check the invariants.
 
     Raises:
