@@ -196,8 +196,7 @@ class MoveMachine:
         if isinstance(event, events.TimedOut) and event.timer not in state.timers:
             return []  # an outdated deadline
         self._stories[key].append(f"{state.stage.name}:{type(event).__name__}")
-        peers = [each for each in self.of_pod(state.pod_uid) if each.key != key]
-        step = Step(state, now, self._around, peers, self._made[state.run])
+        step = Step(state, now, self._around, self._made[state.run])
         if isinstance(event, events.MoveEvent) and event.answers:
             step.become(awaits=state.awaits - {event.answers})
         if state.stage is MoveStage.COMMITTING and isinstance(event, events.RecordAnswered):
