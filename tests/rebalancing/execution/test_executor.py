@@ -33,6 +33,7 @@ from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.state import BundleState, EvictionMethod, MoveStage
 from plimsoll.testing.fakes import FakeClock, RememberingObserver, settled
 from plimsoll.timing.timer import Timer
+from rebalancing.moves.invariants import checked
 from rebalancing.moves.moves_world import DONE, POLICY, World, a_move, facts_of, planned
 
 QUIET = (
@@ -57,7 +58,7 @@ class Desk:
         self.answers = answers
         self.world = World()
         self.executor = MoveExecutor(
-            MoveMachine(self.world.around, validates=True),
+            checked(MoveMachine(self.world.around)),
             self.timer,
             self.clock,
             self.observer,

@@ -27,7 +27,6 @@ from plimsoll.rebalancing.moves.instructions import Instruction
 from plimsoll.rebalancing.moves.outcomes import is_in_flight
 from plimsoll.rebalancing.moves.state import BundleState, EvictionMethod, MoveStage, MoveState, Surroundings
 from plimsoll.rebalancing.moves.transition import LATE, Begin, MoveTable, Step, Transition
-from plimsoll.rebalancing.moves.validation import validated
 
 #: Number of runs whose moves are counted.
 _RUNS = 1_000
@@ -56,17 +55,13 @@ class MoveMachine:
     Args:
         around: Reads the present cluster and policies.
         tables: Transitions of the optional ways of moving pods.
-        validates: Whether to check the invariants after each event.
 
     Raises:
         ValueError: Two tables decide the same cell.
     """
 
-    def __init__(
-        self, around: Surroundings, tables: Iterable[MoveTable] = (), *, validates: bool = False
-    ) -> None:
+    def __init__(self, around: Surroundings, tables: Iterable[MoveTable] = ()) -> None:
         self._around = around
-        self._validates = validates
         self._transitions: dict[tuple[MoveStage, type], Transition] = {}
         self._begins: dict[EvictionMethod, Begin] = {}
         for table in (LATE, preparation.TABLE, eviction.TABLE, *tables):
@@ -146,8 +141,6 @@ class MoveMachine:
                     touched.add(self._moves[key].bundle)
             if not left:
                 left += self._look(touched, orders)
-        if self._validates:
-            validated(self._moves, self._bundles)
         return tuple(orders)
 
     def _touched(self, event: events.Event) -> set[str]:
