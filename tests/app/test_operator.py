@@ -190,7 +190,7 @@ async def test_readings_are_needed_as_soon_as_one_profile_scores_by_load(
         }
         operator._serve({name: ProfileScheduler(each, Cluster()) for name, each in profiles.items()})
 
-        assert operator.load.is_scored is is_needed
+        assert operator.parts.load.is_scored is is_needed
 
 
 async def test_writes_under_way_are_waited_for_before_tasks_are_cancelled(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.app import operator as composition
+from plimsoll.app import installed_plugins
+from plimsoll.app.operator import Operator
 from plimsoll.app.settings import Settings
 from plimsoll.plugins import IN_TREE
 from plimsoll.policies import extensions
@@ -52,7 +53,7 @@ class Stage:
         return [life.ended for life in self._replica.lives]
 
     @property
-    def operator(self) -> composition.Operator:
+    def operator(self) -> Operator:
         """The present process."""
         assert self._replica.life.operator is not None
         return self._replica.life.operator
@@ -130,8 +131,8 @@ def played(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(extensions.load, "__defaults__", (installed,))
-        patch.setattr(composition, "IN_TREE", (*IN_TREE, *plugins))
-        patch.setattr(composition, "STRATEGIES", (*STRATEGIES, *strategies))
+        patch.setattr(installed_plugins, "IN_TREE", (*IN_TREE, *plugins))
+        patch.setattr(installed_plugins, "STRATEGIES", (*STRATEGIES, *strategies))
         extensions.declared_here.cache_clear()
         loop = VirtualLoop(Random(7))
         try:

@@ -50,6 +50,7 @@ from plimsoll.testing.fakes import (
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 from plimsoll.usage.load_feed import LoadFeed
+from rebalancing.moves.invariants import checked
 
 POLICY = "tidy"
 
@@ -174,7 +175,7 @@ class Scene:
             ),
         )
         self.rebalancers, self.runs = self.wing.rebalancers, self.wing.runs
-        self.wing.executor.machine._validates = True  # off in production
+        checked(self.wing.executor.machine)
         self.forecasts = Forecasts(default=profile)
         self.wing.serve({"default-scheduler": profile}, self.forecasts)
         self.troubled: list[dict[str, str]] = []  #: sentences about the policy, after each change

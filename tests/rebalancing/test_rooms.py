@@ -7,7 +7,7 @@ from plimsoll.cluster.watch_events import NodeAdded, NodeDeleted, PodAdded, PodD
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.names import NodeName, PodUid
+from plimsoll.model.names import BundleKey, NodeName, PodUid
 from plimsoll.ports.writes import WriteResult
 from plimsoll.rebalancing.execution.targets import ROOM_S
 from plimsoll.rebalancing.moves.instructions import ReserveRoom
@@ -147,7 +147,7 @@ async def test_room_of_a_gang_is_handed_over_to_all_of_it_or_to_none() -> None:
     leaving = small("s0", "large")
     scene.tell(*map(PodAdded, gang))
     places = tuple((PodUid(pod.uid), NodeName("large")) for pod in gang)
-    room = ReserveRoom("tidy/b", places, frozenset({PodUid(leaving.uid)}))
+    room = ReserveRoom(BundleKey("tidy/b"), places, frozenset({PodUid(leaving.uid)}))
     scene.wing.executor._immediate[ReserveRoom](room)
     kept = sorted(on(scene, "large").values())
 

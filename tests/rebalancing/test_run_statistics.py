@@ -146,7 +146,7 @@ async def test_a_run_that_waits_for_another_one_is_due() -> None:
     async with scene.running():
         scene.rebalancers.configure([a_policy("DryRun")])
         fell_due = scene.clock.now()
-        async with scene.runs._locks.of(POLICY):
+        async with scene.runs._locks.setdefault(POLICY, asyncio.Lock()):
             waiting = asyncio.create_task(due(scene))
             await asyncio.sleep(0)
             scene.clock.time += 100

@@ -27,7 +27,7 @@ class Server:
         self.objects: list[Any] = list(admission_objects(POLICY, "plimsoll"))
         self.error: Exception | None = None
 
-    async def version(self) -> str:
+    async def served_version(self) -> str:
         """The version of the kinds."""
         if self.error is not None:
             raise self.error

@@ -145,7 +145,7 @@ def _of_scheduling(operator: Operator) -> Iterator[str]:
 
 
 def _of_moves(operator: Operator, records: Collection[str]) -> Iterator[str]:
-    executor, timer = operator.rebalancing.executor, operator.timer
+    executor, timer = operator.rebalancing.executor, operator.parts.timer
     machine = executor.machine
     for key, state in machine.open.items():
         if state.stage not in PATIENT:

@@ -24,7 +24,7 @@ class AdmissionObjects:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def version(self) -> str:
+    async def served_version(self) -> str:
         """The version in which the server has MutatingAdmissionPolicy, "" without it.
 
         Raises:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 class AdmissionPort(Protocol):
     """Reads admission objects."""
 
-    async def version(self) -> str:
+    async def served_version(self) -> str:
         """The version in which the server has MutatingAdmissionPolicy, "" without it."""
 
     async def read(self, wanted: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any] | None]:

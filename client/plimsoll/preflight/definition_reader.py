@@ -1,4 +1,4 @@
-"""Reads what is judged before a start; a read that fails is a result, too."""
+"""Reads the installed definitions and what shadows them; a read that fails is a result, too."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -15,6 +15,9 @@ NodeName = NewType("NodeName", str)
 #: ``namespace/name`` of an Eviction record.
 RecordKey = NewType("RecordKey", str)
 
+#: A policy and the name of a bundle of moves, or the key of a single move's record.
+BundleKey = NewType("BundleKey", str)
+
 #: ``metadata.name`` of a SchedulingPolicy.
 PolicyName = NewType("PolicyName", str)
 

@@ -14,8 +14,12 @@ from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.counted import counted
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.workload import PodDisruptionBudget
-from plimsoll.model.selectors import Requirement, Selector, SelectorError, compile_selector
-from plimsoll.toolkit.scheduling.disruption_budgets import counts_against, is_behind, needs_no_budget
+from plimsoll.toolkit.scheduling.disruption_budgets import (
+    BudgetIndex,
+    counts_against,
+    is_behind,
+    needs_no_budget,
+)
 
 DISRUPTED_PODS = 2000
 """The eviction API refuses while it has granted so many evictions that the controller has not seen yet."""
@@ -25,20 +29,12 @@ class BudgetLedger:
     """The disruptions that the budgets still allow after the moves so far."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
-        self._by_label = _by_label(budgets)
+        self._index = BudgetIndex(budgets)
         self._spent: dict[str, int] = {}
 
     def over(self, pod: PodInfo) -> list[PodDisruptionBudget]:
         """The budgets that cover the pod, sorted by key; a budget with an invalid selector covers none."""
-        namespace, labels = pod.namespace, pod.labels
-        places: list[_Place] = [(namespace, "", ""), *((namespace, *pair) for pair in labels.items())]
-        found = [
-            budget
-            for place in places
-            for budget, selector in self._by_label.get(place, ())
-            if selector.matches(labels)
-        ]
-        return sorted(found, key=lambda budget: budget.key)
+        return self._index.over(pod)
 
     def refusal(self, pod: PodInfo, given_back: str = "") -> Refusal | None:
         """Why the Eviction API would refuse, None if it would not.
@@ -104,7 +100,7 @@ class BudgetLedger:
     def copy(self) -> "BudgetLedger":
         """A copy, to restore when moves are undone."""
         twin = BudgetLedger(())
-        twin._by_label, twin._spent = self._by_label, dict(self._spent)
+        twin._index, twin._spent = self._index, dict(self._spent)
         return twin
 
     def take(self, pod: PodInfo, given_back: str = "") -> str:
@@ -115,27 +111,3 @@ class BudgetLedger:
         if budgets[0].key != given_back and not needs_no_budget(pod) and counts_against(budgets[0], pod):
             self._spent[budgets[0].key] = self._spent.get(budgets[0].key, 0) + 1
         return budgets[0].key
-
-
-#: Namespace, key and value of a label that a budget requires; key and value are "" if it requires none.
-_Place = tuple[str, str, str]
-
-
-def _by_label(
-    budgets: Iterable[PodDisruptionBudget],
-) -> dict[_Place, list[tuple[PodDisruptionBudget, Selector]]]:
-    """Index budgets by one label that their selectors require, so that a pod meets few of those of others."""
-    found: dict[_Place, list[tuple[PodDisruptionBudget, Selector]]] = {}
-    for budget in budgets:
-        try:
-            selector = compile_selector(budget.spec.selector)
-        except SelectorError:
-            continue
-        required = ((each.key, *each.values) for each in selector.requirements if _is_equality(each))
-        key, value = next(required, ("", ""))
-        found.setdefault((budget.metadata.namespace, key, value), []).append((budget, selector))
-    return found
-
-
-def _is_equality(requirement: Requirement) -> bool:
-    return requirement.operator == "In" and len(requirement.values) == 1

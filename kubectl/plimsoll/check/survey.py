@@ -200,7 +200,7 @@ async def _guards(session: Session, path: str) -> AdmissionPolicies:
 
 async def _adoption(session: Session) -> AdoptionState:
     """The admission objects that adopt pods."""
-    version = await AdmissionObjects(session).version()
+    version = await AdmissionObjects(session).served_version()
     documents = [
         {"kind": kind, **each}
         for kind, plural in KINDS.items()

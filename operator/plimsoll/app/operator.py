@@ -10,13 +10,12 @@ from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-
-from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.pod_group import PodGroupResourceStatus
 from plimsoll.app.candidacy import candidacy, namespace_of
+from plimsoll.app.installed_plugins import InstalledPlugins
 from plimsoll.app.machine.machine import Machine, SideLoop
 from plimsoll.app.memory.answers import MemoryAnswers
+from plimsoll.app.process_observers import ProcessObservers
 from plimsoll.app.rebalancing_wing import rebalancing_wing
 from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.app.settings import Settings
@@ -27,13 +26,9 @@ from plimsoll.app.supervision import Supervision
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
-from plimsoll.engine.profile import Enabled
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import Registry
-from plimsoll.framework.descheduling.registry import StrategyRegistry
-from plimsoll.kube.access_reviews import AccessReviews, CallerReviews, permissions
+from plimsoll.kube.access_reviews import CallerReviews, permissions
 from plimsoll.kube.adoption import AdmissionObjects
-from plimsoll.kube.cloud_events import CloudEventClient
 from plimsoll.kube.custom_resources import PodGroupResources, PolicyResources
 from plimsoll.kube.metrics_api import UsageMeter
 from plimsoll.kube.resource_claims import ResourceClaims
@@ -43,26 +38,15 @@ from plimsoll.leadership.leader import Leadership
 from plimsoll.leadership.work_under_way import WorkUnderWay
 from plimsoll.load.summary import summary_of
 from plimsoll.planning.forecasts import Forecasts
-from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
-from plimsoll.policies import extensions
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
 from plimsoll.policy_controller.controller import PolicyController
 from plimsoll.policy_controller.relist import reconcile
 from plimsoll.policy_controller.status import PolicyStatuses, RetriedStatuses
-from plimsoll.ports.clock import Clock
 from plimsoll.ports.extenders import ExtenderPort
-from plimsoll.ports.observer import Observer, told_to_all
 from plimsoll.ports.pod_writes import VictimEvictor
 from plimsoll.scheduling.adoption import Adoption
 from plimsoll.scheduling.extenders.client import ExtenderClient
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
-from plimsoll.strategies import IN_TREE as STRATEGIES
-from plimsoll.telemetry.logs import LoggingObserver
-from plimsoll.telemetry.notices import Notices
-from plimsoll.telemetry.outages import OutageLog
-from plimsoll.telemetry.process import ProcessMetrics
-from plimsoll.telemetry.rebalancing import RebalancingMetrics
-from plimsoll.telemetry.scheduling import MetricsObserver
 from plimsoll.telemetry.scraped_state import Sources, StateCollector
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
@@ -102,66 +86,27 @@ class Operator:
         machine: Machine,
         extenders: ExtenderPort,
     ) -> None:
-        self.settings = settings
-        self.clock = machine.clock
-        self.outages = OutageLog(self.clock.monotonic, session.address)
-        self.metrics = CollectorRegistry()
-        for collector in (GCCollector, PlatformCollector, ProcessCollector):
-            collector(registry=self.metrics)
+        self.settings, self.clock, self.fence = settings, machine.clock, Fence(machine.clock)
         self.conditions = Signal()
-        plain = LoggingObserver(self.clock.monotonic)
-        failures = PluginFailures(self.conditions, frozenset(each.name for each in IN_TREE), plain)
-        self.access = access = Access(AccessReviews(session), self.clock, plain)
-        (counts, self.notices) = _notices(settings, self.metrics, self.clock, plain)
-        self.observer = told_to_all(
-            [
-                MetricsObserver(self.metrics),
-                counts,
-                *([self.notices] if self.notices else []),
-                ProcessMetrics(self.metrics),
-                plain,
-                self.outages,
-                failures,
-                access,
-            ]
-        )
+        plugins = InstalledPlugins()
+        observers = ProcessObservers(settings, machine.clock, session, self.conditions)
+        self.metrics, self.outages, self.notices = observers.metrics, observers.outages, observers.notices
+        self.observer, self.access = observers.observer, observers.access
+        left_out = plugins.load_others(self.observer)
         self.supervision = Supervision(machine, self.observer)
-        self.fence = Fence(self.clock)
         observed = session.observed(self.observer).fenced(self.fence)
-        self.session = session = observed.permitted(permissions(access))
+        self.session = session = observed.permitted(permissions(self.access))
         self.cache = Cache()
-        registry, strategies = Registry(IN_TREE), StrategyRegistry(STRATEGIES)
-        left_out = {
-            **extensions.load(extensions.PLUGINS, registry.add, self.observer),
-            **extensions.load(extensions.STRATEGIES, strategies.add, self.observer),
-        }
-        defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
-        self.timer = Timer(self.clock, self.observer)
-        self.recorder = EventPoster(session, self.clock, f"plimsoll-{machine.hostname}", self.observer)
-        parts = SharedParts(
-            session=session,
-            machine=machine,
-            observer=self.observer,
-            access=access,
-            recorder=self.recorder,
-            timer=self.timer,
-            book=ReservationBook(self.cache, self.timer),
-            groups=Groups(),
-            load=LoadFeed(UsageMeter(session, self.observer), self.cache.cluster, self.clock, self.observer),
-            conditions=self.conditions,
-            seed=settings.seed,
-            forks_plans=settings.plans == "process",
-        )
+        self.parts = parts = self._shared_parts(machine)
         elections = lease_session.observed(self.observer)
         self.callers = CallerReviews(elections)
         work = WorkUnderWay()
         self.leadership: Leadership = candidacy(
             settings, elections, parts, thread, self.supervision, self.fence, work
         )
-        self.load = parts.load
-        statuses = RetriedStatuses(PolicyResources(parts.session), self.clock)
+        statuses = RetriedStatuses(PolicyResources(session), self.clock)
         namespace = namespace_of(settings)
-        self.rebalancing = rebalancing_wing(parts, strategies, statuses, namespace, settings)
+        self.rebalancing = rebalancing_wing(parts, plugins.strategies, statuses, namespace, settings)
         self.extenders = extenders
         extending = ExtenderClient(
             extenders,
@@ -175,42 +120,65 @@ class Operator:
         self.queue, self.loop = self.wing.queue, self.wing.loop
         machine.watch_attempts(self.wing.timer.budget)
         self.memory = MemoryAnswers(self.queue, parts.book, self.clock, lambda: self.leadership.standing)
-        self.orphans = OrphanedPods(self.recorder, self.clock, self.observer, self.conditions)
-        profiles = ProfileSchedulers(
-            registry=registry,
-            defaults=defaults,
-            cluster=self.cache.cluster,
-            nominator=parts.book.nominator,
-            randomness=machine.randomness(settings.seed),
-            failures=failures,
-            extending=extending,
-            observer=self.observer,
-        )
+        self.orphans = OrphanedPods(parts.recorder, self.clock, self.observer, self.conditions)
         self.adoption = Adoption(
             AdmissionObjects(session), namespace, self.clock, self.observer, self.conditions
         )
+        profiles = self._profiles(plugins, observers.failures, extending)
         self.policies = self._controller(profiles, statuses, left_out)
         self.start_check = StartCheck(
             session,
-            access,
+            self.access,
             self.cache.cluster,
             self.orphans,
             self.policies.degrade,
             self.observer,
             self.clock,
         )
-        others = (*self.rebalancing.subscribers, self.orphans)
-        was_led = functools.partial(self.policies.were_served, PolicyResources(session))
-        declared = extensions.declared(registry, strategies)
-
-        def forgive(kind: type) -> None:
-            failures.forgive(extensions.readers(kind, registry))
-            self.conditions.notify()
-
         self.startup = Startup(
-            parts, self.leadership, self.wing, self.rebalancing, others, was_led, declared, forgive
+            parts,
+            self.leadership,
+            self.wing,
+            self.rebalancing,
+            (*self.rebalancing.subscribers, self.orphans),
+            functools.partial(self.policies.were_served, PolicyResources(session)),
+            plugins.declared(),
+            lambda kind: observers.forgive(plugins.readers(kind)),
         )
         self.metrics.register(StateCollector(self._sources()))
+
+    def _shared_parts(self, machine: Machine) -> SharedParts:
+        session, clock, observer = self.session, self.clock, self.observer
+        timer = Timer(clock, observer)
+        return SharedParts(
+            session=session,
+            machine=machine,
+            observer=observer,
+            access=self.access,
+            recorder=EventPoster(session, clock, f"plimsoll-{machine.hostname}", observer),
+            timer=timer,
+            book=ReservationBook(self.cache, timer),
+            groups=Groups(),
+            load=LoadFeed(UsageMeter(session, observer), self.cache.cluster, clock, observer),
+            conditions=self.conditions,
+            seed=self.settings.seed,
+            forks_plans=self.settings.plans == "process",
+        )
+
+    def _profiles(
+        self, plugins: InstalledPlugins, failures: PluginFailures, extending: ExtenderClient
+    ) -> ProfileSchedulers:
+        parts = self.parts
+        return ProfileSchedulers(
+            registry=plugins.registry,
+            defaults=plugins.defaults,
+            cluster=self.cache.cluster,
+            nominator=parts.book.nominator,
+            randomness=parts.machine.randomness(parts.seed),
+            failures=failures,
+            extending=extending,
+            observer=self.observer,
+        )
 
     def _controller(
         self, profiles: ProfileSchedulers, statuses: RetriedStatuses, left_out: Mapping[str, str]
@@ -221,7 +189,7 @@ class Operator:
             rebalancing=rebalancers,
             statuses=PolicyStatuses(
                 statuses,
-                self.recorder,
+                self.parts.recorder,
                 self.access,
                 self.clock,
                 self.observer,
@@ -262,7 +230,7 @@ class Operator:
             rejections=lambda: ((queued.pod.pod.spec.scheduler_name, queued.rejected_by) for queued in queue),
             in_flight=lambda: self.loop.in_flight,
             calls=lambda: self.wing.timer.counts,
-            events_dropped=lambda: self.recorder.dropped,
+            events_dropped=lambda: self.parts.recorder.dropped,
             tasks=lambda: len(asyncio.all_tasks()),
             conditions=self.policies.conditions,
             degraded=self.policies.degradations,
@@ -281,7 +249,7 @@ class Operator:
         return {name: found[name] for name in self.wing.served.schedulers}
 
     def _serve(self, schedulers: Mapping[str, ProfileScheduler], forecasts: Forecasts) -> None:
-        self.load.is_scored = any(each.profile.scores_load for each in schedulers.values())
+        self.parts.load.is_scored = any(each.profile.scores_load for each in schedulers.values())
         self.rebalancing.serve({name: each.profile for name, each in schedulers.items()}, forecasts)
         self.wing.serve(schedulers)
 
@@ -306,7 +274,7 @@ class Operator:
         return {
             "heartbeat": self.supervision.beat(),
             "outage log": self.outages.run(),
-            "events": self.recorder.run(),
+            "events": self.parts.recorder.run(),
             **({"notices": self.notices.run()} if self.notices else {}),
             "election": self.leadership.run(),
             **self.startup.work,
@@ -321,7 +289,7 @@ class Operator:
         self.conditions.notify()  # a standby writes no status
         async with asyncio.TaskGroup() as group:
             group.create_task(self.start_check.run())
-            group.create_task(self.timer.run(), name="timer")
+            group.create_task(self.parts.timer.run(), name="timer")
             group.create_task(self.access.run(), name="access reviews")
             group.create_task(self.orphans.run(self.policies.claimed), name="orphaned pods")
             group.create_task(self.rebalancing.read(), name="readings of usage")
@@ -331,18 +299,6 @@ class Operator:
                     await self.rebalancing.recovered.wait()
             group.create_task(self.wing.run(), name="scheduling wing")
             group.create_task(self.adoption.run(self.policies.adopting), name="adoption")
-
-
-def _notices(
-    settings: Settings, metrics: CollectorRegistry, clock: Clock, plain: Observer
-) -> tuple[RebalancingMetrics, Notices | None]:
-    """The counts of rebalancing, and the notifier whose notices they count; None without an address."""
-    counts = RebalancingMetrics(metrics)
-    if not settings.notify_url:
-        return counts, None
-    post = CloudEventClient(settings.notify_url, settings.notify_token_file).post
-    observer = told_to_all([counts, plain])
-    return counts, Notices(post, settings.cluster_name, settings.notify_per_minute, clock, observer)
 
 
 def _scheduling_wing(

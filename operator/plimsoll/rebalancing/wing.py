@@ -30,6 +30,7 @@ from plimsoll.cluster.watch_events import (
 from plimsoll.engine.profile import Profile
 from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.framework.descheduling.strategy import empties_nodes
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.requests import DEFERRED, pending_resize
 from plimsoll.model.names import record_key
@@ -245,11 +246,107 @@ def _waits_for_resize(pod: PodInfo | None) -> bool:
     return pod is not None and not pod.is_terminating and pending_resize(pod.pod) == DEFERRED
 
 
+class RecordParts:
+    """What keeps Eviction records in step with the cluster.
+
+    Attributes:
+        approvals: People's answers to proposals.
+        restart: Takes over the moves of earlier processes.
+        missed: Finds records that were deleted while no watch told it.
+        audit: Exports records that have ended.
+    """
+
+    def __init__(
+        self,
+        keeper: EvictionRecordStore,
+        policies: PolicyParts,
+        moves: MoveParts,
+        cluster: Cluster,
+        ports: RebalancingPorts,
+        runtime: Runtime,
+    ) -> None:
+        clock, observer, executor = runtime.clock, runtime.observer, moves.executor
+        self._keeper, self._executor = keeper, executor
+        self.approvals = Approvals(executor)
+        self.missed = MissedDeletions(keeper, self._forget, clock)
+        self.restart = Restart(
+            keeper=keeper,
+            executor=executor,
+            answer=self.approvals.take_over,
+            pending=policies.pending,
+            believed=BelievedRecords(
+                keeper=keeper,
+                machine=moves.machine,
+                pending=policies.pending,
+                standing=ports.evictor.standing,
+                configured=policies.configs.of,
+                defaults=limits_of(EvictionLimits()),
+                cluster=cluster,
+                recorder=ports.recorder,
+                observer=observer,
+                clock=clock,
+            ),
+            inspect=ports.surges.inspect,
+            clock=clock,
+        )
+        self.audit = AuditLog(keeper, ports.audit, runtime.cluster, clock, observer)
+        keeper.removed = self.audit.deleted
+        needed = (self.audit.is_kept, moves.contexts.counts)
+        self.retention = Retention(
+            policies.policies,
+            keeper,
+            executor.post,
+            clock,
+            observer,
+            moves.contexts.unready,
+            is_kept=lambda record: any(each(record) for each in needed),
+        )
+        self.predictions = Predictions(keeper, executor.post, clock, observer)
+        self.forecasts = LoadForecasts(keeper, ports.feed, clock, observer)
+
+    def take(self, events: Iterable[WatchEvent]) -> None:
+        """Handle other clients' changes of records: sent, deleted, or answered by an annotation."""
+        for event in events:
+            match event:
+                case ObjectAdded(WatchedRecord() as record) | ObjectUpdated(_, WatchedRecord() as record):
+                    meta = record.metadata
+                    self.approvals.annotated(meta.namespace, meta.name, meta.annotations)
+                    self._keeper.see(meta.namespace, meta.name, record.status.phase)
+                    self.missed.shown(record_key(meta.namespace, meta.name))
+                case ObjectDeleted(record):
+                    meta = record.metadata
+                    self.missed.gone(record_key(meta.namespace, meta.name))
+                    self._forget(meta.namespace, meta.name, meta.uid)
+                case Synced():
+                    self.missed.listed()
+                case _:
+                    continue
+
+    def _forget(self, namespace: str, name: str, uid: str) -> None:
+        """Forget a record that was deleted, and end its move unless it was created again."""
+        self.approvals.forget(namespace, name)
+        if self._keeper.forget(namespace, name, uid):
+            self._executor.post(RecordDeleted(record_key(namespace, name)))
+
+    @property
+    def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
+        """Long-running tasks, keyed by name."""
+        return {
+            "retention of records": self.retention.run(),
+            "unwritten records": self._keeper.run(),
+            "deleted records": self.missed.run(),
+            "predictions": self.predictions.run(),
+            "load forecasts": self.forecasts.run(),
+            **({"audit log": self.audit.run()} if self.audit.sink is not None else {}),
+        }
+
+
 class RebalancingWing:
     """The objects of the wing.
 
     Attributes:
         approvals: People's answers to proposals.
+        take_records: Handles events of Eviction records.
         victims: Evicts victims of preemption.
         upstream: Runs planner Upstream against the API server.
         subscribers: Observers of events, in order: objects that others read come first.
@@ -268,84 +365,54 @@ class RebalancingWing:
     ) -> None:
         cluster, clock, observer = book.cache.cluster, runtime.clock, runtime.observer
         self.recovered, self.keeper, self._access = asyncio.Event(), keeper, access
-        parts = PolicyParts(book, keeper, registries, access, ports, runtime)
+        self._policies = parts = PolicyParts(book, keeper, registries, access, ports, runtime)
         moves = MoveParts(book, groups, keeper, registries.strategies, parts, ports, runtime)
-        policies, self.configs, self.planning = parts.policies, parts.configs, parts.planning
-        self.statistics, self._degraded, self._reports = parts.statistics, parts.degraded, parts.reports
-        self._displacements, self._closed = parts.displacements, moves.closed
-        self.executor, self.victims, feeder = moves.executor, moves.victims, moves.feeder
-        self.approvals, self._missed = Approvals(self.executor), MissedDeletions(keeper, self._forget, clock)
-        self._restart = Restart(
-            keeper=keeper,
-            executor=self.executor,
-            answer=self.approvals.take_over,
-            pending=parts.pending,
-            believed=BelievedRecords(
-                keeper=keeper,
-                machine=moves.machine,
-                pending=parts.pending,
-                standing=ports.evictor.standing,
-                configured=self.configs.of,
-                defaults=limits_of(EvictionLimits()),
-                cluster=cluster,
-                recorder=ports.recorder,
-                observer=observer,
-                clock=clock,
-            ),
-            inspect=ports.surges.inspect,
-            clock=clock,
-        )
-        post = self.executor.post
-        self._audit = AuditLog(keeper, ports.audit, runtime.cluster, clock, observer)
-        keeper.removed = self._audit.deleted
-        needed = (self._audit.is_kept, moves.contexts.counts)
-        self.retention = Retention(
-            policies,
-            keeper,
-            post,
-            clock,
-            observer,
-            moves.contexts.unready,
-            is_kept=lambda record: any(each(record) for each in needed),
-        )
-        self._predictions = Predictions(keeper, post, clock, observer)
-        proposals = Proposals(self.executor, self.approvals, feeder, keeper, observer)
-        modes = PlanModes(policies, self.retention, self._predictions, proposals, feeder)
+        self._records = records = RecordParts(keeper, parts, moves, cluster, ports, runtime)
+        self.configs, self.planning, self.statistics = parts.configs, parts.planning, parts.statistics
+        self.executor, self.victims, self._closed = moves.executor, moves.victims, moves.closed
+        proposals = Proposals(self.executor, records.approvals, moves.feeder, keeper, observer)
+        modes = PlanModes(parts.policies, records.retention, records.predictions, proposals, moves.feeder)
         self.upstream = UpstreamEnforcement(
-            policies, keeper, feeder, moves.machine, parts.pending, cluster.objects, self.planning, clock
+            parts.policies,
+            keeper,
+            moves.feeder,
+            moves.machine,
+            parts.pending,
+            cluster.objects,
+            self.planning,
+            clock,
         )
-        queried = QueriedSources(ports.prometheus, cluster, policies, ports.feed, clock, observer)
-        self._collector = UsageCollector(ports.feed, queried, clock, policies)
-        self._forecasts = LoadForecasts(keeper, ports.feed, clock, observer)
+        queried = QueriedSources(ports.prometheus, cluster, parts.policies, ports.feed, clock, observer)
+        self._collector = UsageCollector(ports.feed, queried, clock, parts.policies)
         inputs = RunInputs(
             book, keeper, self._collector, self.configs, moves.contexts, ports.surges, self.executor, clock
         )
         self.runs = PolicyRuns(
-            policies,
+            parts.policies,
             self.planning,
             inputs,
             modes,
             self.upstream,
-            self._reports,
+            parts.reports,
             self.statistics,
-            self._degraded,
+            parts.degraded,
         )
         self.rebalancers = RebalancingController(
-            policies,
+            parts.policies,
             parts.timetable,
             self.runs,
             self.configs,
             self.executor,
-            self._degraded,
-            self._predictions,
-            (self._reports, self.statistics, inputs, self.runs),
+            parts.degraded,
+            records.predictions,
+            (parts.reports, self.statistics, inputs, self.runs),
         )
         self.maintenances = Maintenances(
             cluster,
             keeper,
             self.rebalancers,
             parts.timetable,
-            MaintenancePlans(cluster, self._reports.plan_of),
+            MaintenancePlans(cluster, parts.reports.plan_of),
             moves.closed,
             access,
             ports.maintenances,
@@ -354,11 +421,15 @@ class RebalancingWing:
             observer,
         )
         self._rules = RuleStatuses(cluster, ports.rules, moves.contexts.hourly, clock, observer)
+        self.approvals, self.retention, self.take_records = records.approvals, records.retention, records.take
+        self.subscribers = self._subscribers(moves.targets)
+
+    def _subscribers(self, targets: MoveTargets) -> tuple[EventSubscriber | OfTypes, ...]:
         nodes, objects_of = (NodeAdded, NodeUpdated), (ObjectAdded, ObjectUpdated, ObjectDeleted)
-        self.subscribers: tuple[EventSubscriber | OfTypes, ...] = (
-            OfTypes(objects_of, (self._degraded,)),
-            parts.pending,
-            OfTypes((PodUpdated, PodDeleted), (moves.targets,)),
+        return (
+            OfTypes(objects_of, (self._policies.degraded,)),
+            self._policies.pending,
+            OfTypes((PodUpdated, PodDeleted), (targets,)),
             OfTypes(nodes, (self._closed,)),
             self.executor,
             OfTypes((*nodes, *objects_of), (self.rebalancers,)),
@@ -367,31 +438,7 @@ class RebalancingWing:
     def serve(self, profiles: Mapping[str, Profile], forecasts: Forecasts) -> None:
         """Use these profiles, by scheduler name, to place replacements from now on."""
         self.configs.profiles, self.configs.forecasts = profiles, forecasts
-        self._displacements.served = profiles.keys()
-
-    def take_records(self, events: Iterable[WatchEvent]) -> None:
-        """Handle other clients' changes of records: sent, deleted, or answered by an annotation."""
-        for event in events:
-            match event:
-                case ObjectAdded(WatchedRecord() as record) | ObjectUpdated(_, WatchedRecord() as record):
-                    meta = record.metadata
-                    self.approvals.annotated(meta.namespace, meta.name, meta.annotations)
-                    self.keeper.see(meta.namespace, meta.name, record.status.phase)
-                    self._missed.shown(record_key(meta.namespace, meta.name))
-                case ObjectDeleted(record):
-                    meta = record.metadata
-                    self._missed.gone(record_key(meta.namespace, meta.name))
-                    self._forget(meta.namespace, meta.name, meta.uid)
-                case Synced():
-                    self._missed.listed()
-                case _:
-                    continue
-
-    def _forget(self, namespace: str, name: str, uid: str) -> None:
-        """Forget a record that was deleted, and end its move unless it was created again."""
-        self.approvals.forget(namespace, name)
-        if self.keeper.forget(namespace, name, uid):
-            self.executor.post(RecordDeleted(record_key(namespace, name)))
+        self._policies.displacements.served = profiles.keys()
 
     async def _follow_rights(self) -> None:
         """Review waiting moves after rights have changed, and run policies that may move pods now."""
@@ -409,31 +456,26 @@ class RebalancingWing:
 
     async def run(self) -> None:
         """Complete the moves of earlier processes, then run by the timetable until cancelled."""
-        await self._restart.recover()
+        await self._records.restart.recover()
         self.rebalancers.announce()
         self.recovered.set()
         self.rebalancers.start()
         work: Mapping[str, Coroutine[Any, Any, None]] = {
-            "retention of records": self.retention.run(),
+            **self._records.work,
             "closed nodes": self._closed.run(),
-            "unwritten records": self.keeper.run(),
-            "deleted records": self._missed.run(),
-            "predictions": self._predictions.run(),
-            "run status": self._reports.run(),
-            "obstacles to rebalancing": self._degraded.run(),
+            "run status": self._policies.reports.run(),
+            "obstacles to rebalancing": self._policies.degraded.run(),
             "usage": self._collector.run(),
             "rights of moves": self._follow_rights(),
-            "load forecasts": self._forecasts.run(),
             "maintenance of nodes": self.maintenances.run(),
             "status of rules": self._rules.run(),
-            **({"audit log": self._audit.run()} if self._audit.sink is not None else {}),
         }
         self._collector.sources.serves_strategies = True
         try:
             async with asyncio.TaskGroup() as group:
                 for name, each in work.items():
                     group.create_task(each, name=name)
-                group.create_task(self._restart.recover_late())
+                group.create_task(self._records.restart.recover_late())
         finally:
             self._collector.sources.serves_strategies = False
             self.rebalancers.stop()

@@ -69,7 +69,7 @@ class Adoption:
 
     async def _difference(self, policy: SchedulingPolicy) -> Mapping[str, str]:
         """What is wrong with the admission objects of a policy."""
-        version = await self._admission.version()
+        version = await self._admission.served_version()
         if not version:
             return {}  # another program admits pods, by a policy that is not ours to read
         wanted = admission_objects(policy, self._namespace, version)

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.model.names import RecordKey
+from plimsoll.model.names import BundleKey, RecordKey
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.bundles import beneficiaries_of
@@ -33,6 +33,7 @@ from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.state import BundleState, EvictionMethod, MoveStage
 from plimsoll.testing.fakes import FakeClock, RememberingObserver, settled
 from plimsoll.timing.timer import Timer
+from rebalancing.moves.invariants import checked
 from rebalancing.moves.moves_world import DONE, POLICY, World, a_move, facts_of, planned
 
 QUIET = (
@@ -57,7 +58,7 @@ class Desk:
         self.answers = answers
         self.world = World()
         self.executor = MoveExecutor(
-            MoveMachine(self.world.around, validates=True),
+            checked(MoveMachine(self.world.around)),
             self.timer,
             self.clock,
             self.observer,
@@ -94,7 +95,9 @@ class Desk:
         """One move that stands alone."""
         self.world.pods[move.pod.uid] = facts_of(move)
         self.executor.post(
-            BundlePlanned(BundleState(KEY, POLICY, (KEY,), 1, beneficiaries=beneficiaries_of(move))),
+            BundlePlanned(
+                BundleState(BundleKey(KEY), POLICY, (KEY,), 1, beneficiaries=beneficiaries_of(move))
+            ),
             planned(KEY, move),
         )
         await settled()

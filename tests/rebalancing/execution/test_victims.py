@@ -43,6 +43,7 @@ from plimsoll.testing.fakes import (
     settled,
 )
 from plimsoll.timing.timer import Timer
+from rebalancing.moves.invariants import checked
 
 HIGH, OTHER = (the_info(a_pod(name, priority=10)) for name in ("high", "other"))
 BLOCKED = WriteResult(
@@ -92,7 +93,7 @@ class Stage:
         )
         handlers = MoveHandlers(self.keeper, self.evictor, FakeRecorder(), closed, self.clock)
         self.executor = MoveExecutor(
-            MoveMachine(around, (recovery.table(),), validates=True),
+            checked(MoveMachine(around, (recovery.table(),))),
             self.timer,
             self.clock,
             self.observer,

@@ -22,6 +22,7 @@ from plimsoll.rebalancing.moves.transition import MoveTable
 from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
 from plimsoll.records.record import PREEMPTION
 from plimsoll.testing.builders import a_pod
+from rebalancing.moves.invariants import checked
 
 POLICY = PolicyName("tidy")
 RUN = f"{POLICY}/1"
@@ -137,7 +138,7 @@ class Play:
 
     def __init__(self, tables: Sequence[MoveTable] = ()) -> None:
         self.world = World()
-        self.machine = MoveMachine(self.world.around, tables, validates=True)
+        self.machine = checked(MoveMachine(self.world.around, tables))
         self.now = 1_000.0
         self.ordered: list[Instruction] = []
 

@@ -33,6 +33,7 @@ from plimsoll.rebalancing.moves.state import MoveStage, PodFacts
 from plimsoll.rebalancing.surges import transitions as surges
 from plimsoll.testing.builders import a_pod, the_info
 from rebalancing.moves.cells import NOW, FakeSurroundings, facts, short
+from rebalancing.moves.invariants import checked
 from rebalancing.moves.moved import KEY, a_spec
 
 SENT = datetime(2026, 1, 1, 12, 30, tzinfo=UTC)
@@ -101,7 +102,7 @@ def a_machine(around: FakeSurroundings | None = None, *, is_whole: bool = True) 
     """All there is, or only what is not optional."""
     rules = (surges.recovered,) if is_whole else ()
     tables = (surges.TABLE,) if is_whole else ()
-    return MoveMachine(around or FakeSurroundings(), (table(rules), *tables), validates=True)  # type: ignore[arg-type] # a fake has only what is used
+    return checked(MoveMachine(around or FakeSurroundings(), (table(rules), *tables)))  # type: ignore[arg-type] # a fake has only what is used
 
 
 def rollout(

@@ -38,7 +38,7 @@ def looks_ready_with_a_dead_task(operator: Operator) -> None:
     async def runs_once() -> None:
         return
 
-    replaced(operator.recorder, "run", lambda _: runs_once)
+    replaced(operator.parts.recorder, "run", lambda _: runs_once)
 
 
 def queues_pods_that_are_gone(operator: Operator) -> None:

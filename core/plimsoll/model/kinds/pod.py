@@ -35,7 +35,6 @@ class ResourceRequirements(msgspec.Struct, frozen=True, kw_only=True, rename="ca
 class ContainerPort(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """A port; only one with a ``host_port`` above 0 occupies a port of the node."""
 
-    container_port: Int64 = 0
     host_port: Int64 = 0
     host_ip: str = msgspec.field(default="", name="hostIP")
     protocol: str = "TCP"
@@ -110,7 +109,6 @@ class PodAffinityTerm(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
     namespace_selector: LabelSelector | None = None
     topology_key: str = ""
     match_label_keys: tuple[str, ...] = ()
-    mismatch_label_keys: tuple[str, ...] = ()
 
 
 class WeightedPodAffinityTerm(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):

@@ -90,14 +90,9 @@ class GangPolicy(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=F
     min_count: Int64 = 1
 
 
-class BasicPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Each pod for itself."""
-
-
 class GroupPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One of both."""
+    """All or nothing, or, without ``gang``, each pod for itself."""
 
-    basic: BasicPolicy | None = None
     gang: GangPolicy | None = None
 
 

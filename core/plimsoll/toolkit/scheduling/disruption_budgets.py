@@ -17,12 +17,50 @@ from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.model.selectors import Selector, SelectorError, compile_selector
 
-Selecting = tuple[PodDisruptionBudget, Selector]
+#: Namespace, key and value of a label that a budget requires; key and value are "" if it requires none.
+_Place = tuple[str, str, str]
+
+
+class BudgetIndex:
+    """Budgets by one label that their selectors require, so that a pod meets few of those of others.
+
+    A budget with a missing or malformed selector covers no pod and is left out.
+    """
+
+    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+        self._by_label: dict[_Place, list[tuple[PodDisruptionBudget, Selector]]] = {}
+        for budget in budgets:
+            try:
+                selector = compile_selector(budget.spec.selector)
+            except SelectorError:
+                continue
+            if selector.matches_nothing:
+                continue
+            equalities = (each for each in selector.requirements if each.operator == "In")
+            required = ((each.key, *each.values) for each in equalities if len(each.values) == 1)
+            key, value = next(required, ("", ""))
+            place = budget.metadata.namespace, key, value
+            self._by_label.setdefault(place, []).append((budget, selector))
+
+    def __bool__(self) -> bool:
+        return bool(self._by_label)
+
+    def over(self, pod: PodInfo) -> list[PodDisruptionBudget]:
+        """The budgets that cover the pod, sorted by key."""
+        namespace, labels = pod.namespace, pod.labels
+        places: list[_Place] = [(namespace, "", ""), *((namespace, *pair) for pair in labels.items())]
+        found = [
+            budget
+            for place in places
+            for budget, selector in self._by_label.get(place, ())
+            if selector.matches(labels)
+        ]
+        return sorted(found, key=lambda budget: budget.key)
 
 
 class _Compiled(Struct):
     version: int = -1
-    by_namespace: dict[str, list[Selecting]] = field(default_factory=dict)
+    index: BudgetIndex = field(default_factory=lambda: BudgetIndex(()))
 
 
 class DisruptionsTaken:
@@ -52,17 +90,17 @@ class DisruptionBudgets:
     """
 
     def __init__(self, objects: ClusterObjects) -> None:
-        compiled = objects.derived("budgets by namespace", _Compiled)
+        compiled = objects.derived("index of budgets", _Compiled)
         if compiled.version != objects.budget_version:
-            compiled.by_namespace = _by_namespace(objects.budgets.values())
+            compiled.index = BudgetIndex(objects.budgets.values())
             compiled.version = objects.budget_version
-        self._by_namespace = compiled.by_namespace
+        self._index = compiled.index
         self._objects = objects
 
     @property
     def protect_anybody(self) -> bool:
         """Whether any budget exists."""
-        return bool(self._by_namespace)
+        return bool(self._index)
 
     def violating(self, pods: Sequence[PodInfo]) -> list[bool]:
         """For each pod, in this order, whether its removal exceeds one of its budgets."""
@@ -97,7 +135,7 @@ class DisruptionBudgets:
 
     def take(self, pods: Iterable[PodInfo]) -> None:
         """Count disruptions of pods that have been displaced in this copy of the cluster."""
-        for pod in pods if self._by_namespace else ():
+        for pod in pods if self._index else ():
             for budget in self._of(pod):
                 self._objects.ledger(DisruptionsTaken).counts[budget.key] += 1
 
@@ -106,9 +144,7 @@ class DisruptionBudgets:
         return Counter() if taken is None else taken.counts.copy()
 
     def _of(self, pod: PodInfo) -> Iterator[PodDisruptionBudget]:
-        for budget, selector in self._by_namespace.get(pod.namespace, ()):
-            if selector.matches(pod.labels) and pod.name not in budget.status.disrupted_pods:
-                yield budget
+        return (each for each in self._index.over(pod) if pod.name not in each.status.disrupted_pods)
 
 
 def needs_no_budget(pod: PodInfo) -> bool:
@@ -129,16 +165,3 @@ def counts_against(budget: PodDisruptionBudget, pod: PodInfo) -> bool:
 def is_behind(budget: PodDisruptionBudget) -> bool:
     """Whether the status is of an earlier spec: the Eviction API then takes no disruption."""
     return budget.status.observed_generation < budget.metadata.generation
-
-
-def _by_namespace(budgets: Iterable[PodDisruptionBudget]) -> dict[str, list[Selecting]]:
-    """Budgets with their selectors, by namespace; one with a missing or malformed selector is left out."""
-    by_namespace: dict[str, list[Selecting]] = {}
-    for budget in budgets:
-        try:
-            selector = compile_selector(budget.spec.selector)
-        except SelectorError:
-            continue
-        if not selector.matches_nothing:
-            by_namespace.setdefault(budget.metadata.namespace, []).append((budget, selector))
-    return by_namespace

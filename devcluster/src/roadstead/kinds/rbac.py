@@ -1,4 +1,4 @@
-"""Checks roles and their bindings; they authorize nothing here.
+"""Checks roles and their bindings; :mod:`roadstead.authorization` decides by them.
 
 Source: Kubernetes v1.36 ``pkg/apis/rbac/{validation,v1/defaults.go}``.
 """

@@ -325,36 +325,3 @@ class Array(Node):
                 strays[before:] = [joined(f"[{index}]", stray) for stray in strays[before:]]
             result.append("" if stored is ABSENT else stored)
         return result or ABSENT
-
-
-def grafted(node: Node, name: str, fields: dict[str, Node], made: dict[Struct, Struct]) -> Node:
-    """A copy of a schema in which the structs of a name have more fields.
-
-    Args:
-        node: the schema; it is not changed.
-        name: the name of the structs.
-        fields: the additional fields.
-        made: the copies so far, initially empty; types may contain themselves.
-    """
-    match node:
-        case Struct():
-            if node not in made:
-                copy = made[node] = Struct(node.name, atomic=node.atomic, is_open=node.open)
-                for key, inner in node.fields.items():
-                    copy.fields[key] = grafted(inner, name, fields, made)
-                if node.name == name:
-                    copy.fields.update(fields)
-            return made[node]
-        case Array():
-            return Array(
-                grafted(node.items, name, fields, made),
-                keys=node.keys,
-                is_set=node.is_set,
-                merge_key=node.merge_key,
-                merges_values=node.merges_values,
-                defaults=node.defaults,
-            )
-        case Mapping():
-            return Mapping(grafted(node.values, name, fields, made), atomic=node.atomic)
-        case _:
-            return node

@@ -1,4 +1,4 @@
-"""LabelSelector and node selector objects against labels and nodes.
+"""Matches LabelSelectors with labels, and node selectors with nodes.
 
 Source: apimachinery v1.36 ``apis/meta/v1/helpers.go``; component-helpers v1.36
 ``scheduling/corev1/nodeaffinity``.

@@ -29,7 +29,7 @@ async def printed(session: Session, operator: OperatorLease, names: Sequence[str
     """
     _, policies = await _adopting(session, names)
     namespace = operator.namespace or await operator_namespace(session, operator)
-    version = await AdmissionObjects(session).version()
+    version = await AdmissionObjects(session).served_version()
     found: list[Document] = []
     try:
         for policy in policies:
@@ -53,7 +53,7 @@ async def apply(session: Session, operator: OperatorLease, names: Sequence[str])
     documents, policies = await _adopting(session, names)
     namespace = operator.namespace or await operator_namespace(session, operator)
     admission = AdmissionObjects(session)
-    version = await admission.version()
+    version = await admission.served_version()
     if not version:
         raise UserError(
             f"{session.address} does not serve MutatingAdmissionPolicy (Kubernetes 1.36): install Kyverno,"
@@ -77,7 +77,7 @@ async def remove(session: Session, names: Sequence[str]) -> Sequence[str]:
         APIError: The server refused a request, or did not respond.
     """
     admission = AdmissionObjects(session)
-    version = await admission.version()
+    version = await admission.served_version()
     if not version:
         raise UserError(f"{session.address} does not serve MutatingAdmissionPolicy: delete what you applied")
     lines = []

@@ -1,4 +1,4 @@
-"""The commands ``plimsoll top nodes`` and ``plimsoll top pods``."""
+"""The commands ``plimsoll top nodes``, ``pods`` and ``namespaces``: use, expectations and requests."""
 
 from typing import TYPE_CHECKING, Annotated
 

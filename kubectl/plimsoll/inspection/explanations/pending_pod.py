@@ -10,18 +10,11 @@ from plimsoll.framework import EnqueueExtensions, PodInfo
 from plimsoll.framework.plugin_answers import judged
 from plimsoll.inspection.explanations.examination import Examination, RefusalGroup
 from plimsoll.inspection.explanations.nearest import NearMiss, nearest_misses
-from plimsoll.inspection.explanations.suggestions import Suggestion, suggestions
+from plimsoll.inspection.explanations.suggestions import Help, suggestions
+from plimsoll.inspection.placement.pod_obstacles import PluginRefusal
 
 #: Maximum number of node names shown per group.
 EXAMPLES = 3
-
-
-class PluginRefusals(AnswerPart):
-    """The number of nodes that a plugin refuses for one reason."""
-
-    plugin: str = Field(description="The filter plugin.")
-    reason: str = Field(description="Why the plugin refuses the nodes, in kube-scheduler's words.")
-    nodes: int = Field(description="Nodes that it refuses for that; a node counts at each of its reasons.")
 
 
 class RefusedNodes(AnswerPart):
@@ -57,14 +50,6 @@ class NearestNode(AnswerPart):
     lacks: list[MissingThing] = Field(description="What the node lacks, each thing by itself.")
 
 
-class Help(AnswerPart):
-    """A change with which the pod fits; it was tested on a copy of the cluster."""
-
-    kind: str = Field(description="Grant, Move, AddNode or Plan (a policy does it).")
-    text: str = Field(description="Change that would help, in words.")
-    node: str = Field(description="The node that then takes the pod.")
-
-
 class PreemptionOutlook(AnswerPart):
     """The effect that preemption would have now."""
 
@@ -87,7 +72,7 @@ class PendingExplanation(AnswerPart):
     nodes: int = Field(description="Nodes of the cluster.")
     feasible: list[str] = Field(description="Nodes that take the pod now.")
     target_node: str = Field(description="The node that an attempt would choose now; empty without one.")
-    plugins: list[PluginRefusals] = Field(description="Refusals by plugin, the most nodes first.")
+    plugins: list[PluginRefusal] = Field(description="Refusals by plugin, the most nodes first.")
     groups: list[RefusedNodes] = Field(description="Refused nodes by their reasons, the largest group first.")
     nearest: list[NearestNode] = Field(description="The nearest miss first; then those that others refuse.")
     helps: list[Help] = Field(description="What would let it fit, the smallest change first.")
@@ -115,19 +100,19 @@ def explain_pending(scheduler: ProfileScheduler, pod: PodInfo) -> PendingExplana
         plugins=_by_plugin(examination),
         groups=[_group(examination, each) for each in examination.groups()],
         nearest=[_nearest(each) for each in misses],
-        helps=[_help(each) for each in suggestions(examination, misses)] if not feasible else [],
+        helps=[] if feasible else suggestions(examination, misses),
         preemption=_preemption(decision),
         wakes=_wakes(scheduler, decision),
     )
 
 
-def _by_plugin(examination: Examination) -> list[PluginRefusals]:
+def _by_plugin(examination: Examination) -> list[PluginRefusal]:
     if not examination.rejected.is_success:
         status = examination.rejected
         nodes = len(examination.cluster)
-        return [PluginRefusals(plugin=status.plugin, reason=status.message, nodes=nodes)]
+        return [PluginRefusal(plugin=status.plugin, reason=status.message, nodes=nodes)]
     found = [
-        PluginRefusals(plugin=plugin, reason=reason, nodes=count)
+        PluginRefusal(plugin=plugin, reason=reason, nodes=count)
         for plugin, reasons in examination.by_plugin().items()
         for reason, count in reasons.items()
     ]
@@ -156,10 +141,6 @@ def _nearest(miss: NearMiss) -> NearestNode:
         for lack, remedy in zip(miss.lacks, miss.remedies, strict=True)
     ]
     return NearestNode(node=miss.node, text=miss.text, lacks=lacks)
-
-
-def _help(suggestion: Suggestion) -> Help:
-    return Help(kind=suggestion.kind, text=suggestion.text, node=suggestion.node)
 
 
 def _preemption(decision: Decision) -> PreemptionOutlook | None:

@@ -1,7 +1,7 @@
 """Plans moves that make room for a pending pod, by the policies' strategies that do so."""
 
 from plimsoll.framework import PluginError, PodInfo
-from plimsoll.inspection.explanations.pending_pod import Help
+from plimsoll.inspection.explanations.suggestions import Help
 from plimsoll.inspection.state import ClusterState
 from plimsoll.planning.planners import make_plan
 from plimsoll.strategies.make_room_for_pending import MakeRoomForPending

@@ -1,11 +1,11 @@
 """Suggests changes that let a pending pod fit; each is tested on a fork before it is returned."""
 
 from collections.abc import Iterator
-from enum import StrEnum
 from itertools import islice
 
-from msgspec import Struct
+from pydantic import Field
 
+from plimsoll.answers.answer import AnswerPart
 from plimsoll.framework import PodInfo
 from plimsoll.inspection.explanations.examination import Examination
 from plimsoll.inspection.explanations.lacks import LackKind
@@ -23,26 +23,18 @@ TRIED_PODS, TRIED_NODES = 40, 8
 BOUND_OWNERS = frozenset(("DaemonSet", "Node"))
 
 
-class SuggestionKind(StrEnum):
-    """The kind of change."""
+class Help(AnswerPart):
+    """A change with which the pod fits; it was tested on a copy of the cluster."""
 
-    GRANT = "Grant"
-    MOVE = "Move"
-    NODE = "AddNode"
-
-
-class Suggestion(Struct, frozen=True):
-    """A change, and the node that it makes feasible."""
-
-    kind: SuggestionKind
-    text: str
-    node: str
+    kind: str = Field(description="Grant, Move, AddNode or Plan (a policy does it).")
+    text: str = Field(description="Change that would help, in words.")
+    node: str = Field(description="The node that then takes the pod.")
 
 
-def suggestions(examination: Examination, misses: list[NearMiss]) -> list[Suggestion]:
+def suggestions(examination: Examination, misses: list[NearMiss]) -> list[Help]:
     """Changes that let the pod fit, the smallest first."""
     found = [
-        Suggestion(SuggestionKind.GRANT, " and ".join(each.text for each in miss.remedies), miss.node)
+        Help(kind="Grant", text=" and ".join(each.text for each in miss.remedies), node=miss.node)
         for miss in misses
     ]
     found += islice(_moves(examination, misses), 1)
@@ -50,7 +42,7 @@ def suggestions(examination: Examination, misses: list[NearMiss]) -> list[Sugges
     return found
 
 
-def _moves(examination: Examination, misses: list[NearMiss]) -> Iterator[Suggestion]:
+def _moves(examination: Examination, misses: list[NearMiss]) -> Iterator[Help]:
     """Suggestions to move one pod off a node that lacks only room, to another feasible node."""
     cluster = examination.cluster
     tried = 0
@@ -74,7 +66,7 @@ def _moves(examination: Examination, misses: list[NearMiss]) -> Iterator[Suggest
             target = _target_of(examination, other, miss.node)
             if target:
                 text = f"pod {other.key} moved from {miss.node} to {target}"
-                yield Suggestion(SuggestionKind.MOVE, text, miss.node)
+                yield Help(kind="Move", text=text, node=miss.node)
 
 
 def _target_of(examination: Examination, other: PodInfo, node: str) -> str:
@@ -91,7 +83,7 @@ def _target_of(examination: Examination, other: PodInfo, node: str) -> str:
     return "" if target == node else target
 
 
-def _nodes(examination: Examination) -> Iterator[Suggestion]:
+def _nodes(examination: Examination) -> Iterator[Help]:
     """Suggestions to add a node like an existing one; the smallest shape that helps."""
     kinds: dict[object, Node] = {}
     for node in sorted(examination.cluster.nodes, key=_size):
@@ -105,7 +97,7 @@ def _nodes(examination: Examination) -> Iterator[Suggestion]:
             size = ", ".join(
                 f"{amount_text(each, amounts.get(each, 0))} {each}" for each in ("cpu", "memory")
             )
-            yield Suggestion(SuggestionKind.NODE, f"a node like {node.name} ({size}) added", name)
+            yield Help(kind="AddNode", text=f"a node like {node.name} ({size}) added", node=name)
 
 
 def _size(node: Node) -> tuple[int, int, str]:

@@ -14,7 +14,7 @@ from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.pending_pods import PendingPods
-from plimsoll.model.names import PolicyName, RecordKey
+from plimsoll.model.names import BundleKey, PolicyName, RecordKey
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.execution.believed_records import BelievedRecords
 from plimsoll.rebalancing.execution.executor import MoveExecutor
@@ -86,7 +86,7 @@ class Restart(Struct, frozen=True, kw_only=True):
 
     def _proposals(self, records: list[Record]) -> list[BundlePlanned]:
         """Open proposals, grouped by bundle."""
-        groups: defaultdict[str, list[Record]] = defaultdict(list)
+        groups: defaultdict[BundleKey, list[Record]] = defaultdict(list)
         for record in records:
             if record.spec.mode is Mode.APPROVE and record.phase in (None, Phase.PLANNED):
                 groups[bundle_of(record.spec, record.key)].append(record)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.model.names import NodeName, PodUid, RecordKey
+from plimsoll.model.names import BundleKey, NodeName, PodUid, RecordKey
 from plimsoll.planning.moves import Move
 from plimsoll.rebalancing.moves.events import Event, MoveDropped, PodGone, TurnReached
 from plimsoll.rebalancing.moves.instructions import CloseNode, Instruction, NodeDone, ReleaseRoom, ReserveRoom
@@ -31,9 +31,9 @@ from plimsoll.rebalancing.moves.outcomes import (
 from plimsoll.rebalancing.moves.state import BundleState, Landing, MoveStage, MoveState, Surroundings
 
 
-def bundle_of(spec: EvictionSpec, record: RecordKey) -> str:
+def bundle_of(spec: EvictionSpec, record: RecordKey) -> BundleKey:
     """Key of a move's bundle: of its policy and name, or of the record of a single move."""
-    return record if spec.bundle is None else f"{spec.policy}/{spec.bundle.name}"
+    return BundleKey(record if spec.bundle is None else f"{spec.policy}/{spec.bundle.name}")
 
 
 def beneficiaries_of(move: Move) -> tuple[tuple[PodUid, NodeName], ...]:

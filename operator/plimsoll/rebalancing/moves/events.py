@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.model.names import RecordKey
+from plimsoll.model.names import BundleKey, RecordKey
 from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteResult
 from plimsoll.rebalancing.moves.state import BundleState, EvictionMethod, Landing, PodFacts, TimerName
@@ -152,7 +152,7 @@ class MoveDropped(MoveEvent, frozen=True):
 class NodeClosed(Struct, frozen=True):
     """The scheduler sees the node closed that a bundle empties, or closing it failed."""
 
-    bundle: str
+    bundle: BundleKey
     succeeded: bool = True
 
 

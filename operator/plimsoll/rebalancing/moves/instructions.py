@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.model.names import NodeName, PodUid, RecordKey
+from plimsoll.model.names import BundleKey, NodeName, PodUid, RecordKey
 from plimsoll.planning.moves import Move
 from plimsoll.rebalancing.moves.state import PodFacts, TimerName
 
@@ -70,7 +70,7 @@ class ReleaseReplacement(MoveInstruction, frozen=True):
 class ReserveRoom(Struct, frozen=True):
     """Reserve the room that a bundle makes, unless it is reserved."""
 
-    bundle: str
+    bundle: BundleKey
     pods: tuple[tuple[PodUid, NodeName], ...]  #: the beneficiaries: uid of the pod, and its node
     leaving: frozenset[PodUid]  #: uids of the pods that must leave to make the room
 
@@ -78,7 +78,7 @@ class ReserveRoom(Struct, frozen=True):
 class ReleaseRoom(Struct, frozen=True):
     """Release the room of a bundle, if it has any."""
 
-    bundle: str
+    bundle: BundleKey
 
 
 class FollowReplacement(MoveInstruction, frozen=True):
@@ -135,7 +135,7 @@ class RevertRollout(MoveInstruction, frozen=True):
 class CloseNode(Struct, frozen=True):
     """Close a node before its pods leave; the result is ``NodeClosed``."""
 
-    bundle: str
+    bundle: BundleKey
     node: str
 
 

@@ -20,14 +20,13 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from plimsoll.model.names import PodUid, RecordKey
+from plimsoll.model.names import BundleKey, PodUid, RecordKey
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.rebalancing.moves import bundles, events, eviction, preparation
 from plimsoll.rebalancing.moves.instructions import Instruction
 from plimsoll.rebalancing.moves.outcomes import is_in_flight
 from plimsoll.rebalancing.moves.state import BundleState, EvictionMethod, MoveStage, MoveState, Surroundings
 from plimsoll.rebalancing.moves.transition import LATE, Begin, MoveTable, Step, Transition
-from plimsoll.rebalancing.moves.validation import validated
 
 #: Number of runs whose moves are counted.
 _RUNS = 1_000
@@ -56,17 +55,13 @@ class MoveMachine:
     Args:
         around: Reads the present cluster and policies.
         tables: Transitions of the optional ways of moving pods.
-        validates: Whether to check the invariants after each event.
 
     Raises:
         ValueError: Two tables decide the same cell.
     """
 
-    def __init__(
-        self, around: Surroundings, tables: Iterable[MoveTable] = (), *, validates: bool = False
-    ) -> None:
+    def __init__(self, around: Surroundings, tables: Iterable[MoveTable] = ()) -> None:
         self._around = around
-        self._validates = validates
         self._transitions: dict[tuple[MoveStage, type], Transition] = {}
         self._begins: dict[EvictionMethod, Begin] = {}
         for table in (LATE, preparation.TABLE, eviction.TABLE, *tables):
@@ -81,7 +76,7 @@ class MoveMachine:
         self._flying: Counter[str] = Counter()  #: open moves that wait for their replacement, by workload key
         self._next: dict[RecordKey, MoveState] = {}  #: open moves that are opened or checked, by key
         self._unrecorded: set[RecordKey] = set()  #: keys of open moves whose records were deleted
-        self._bundles: dict[str, BundleState] = {}
+        self._bundles: dict[BundleKey, BundleState] = {}
         self._stories: dict[RecordKey, deque[str]] = {}
         self._made: Counter[str] = Counter()  #: number of moves made, by run
 
@@ -98,7 +93,7 @@ class MoveMachine:
         return MappingProxyType(self._open)
 
     @property
-    def bundles(self) -> Mapping[str, BundleState]:
+    def bundles(self) -> Mapping[BundleKey, BundleState]:
         """The bundles that are not over, by key."""
         return MappingProxyType(self._bundles)
 
@@ -116,7 +111,7 @@ class MoveMachine:
         """The open moves of a pod, by uid."""
         return [self._open[key] for key in self._of_pod.get(pod, ())]
 
-    def is_quiet(self, bundle: str) -> bool:
+    def is_quiet(self, bundle: BundleKey) -> bool:
         """Whether a bundle is over, or its next move waits for another move of the workload."""
         state = self._bundles.get(bundle)
         return state is None or state.parked or not state.due
@@ -146,8 +141,6 @@ class MoveMachine:
                     touched.add(self._moves[key].bundle)
             if not left:
                 left += self._look(touched, orders)
-        if self._validates:
-            validated(self._moves, self._bundles)
         return tuple(orders)
 
     def _touched(self, event: events.Event) -> set[str]:
@@ -196,8 +189,7 @@ class MoveMachine:
         if isinstance(event, events.TimedOut) and event.timer not in state.timers:
             return []  # an outdated deadline
         self._stories[key].append(f"{state.stage.name}:{type(event).__name__}")
-        peers = [each for each in self.of_pod(state.pod_uid) if each.key != key]
-        step = Step(state, now, self._around, peers, self._made[state.run])
+        step = Step(state, now, self._around, self._made[state.run])
         if isinstance(event, events.MoveEvent) and event.answers:
             step.become(awaits=state.awaits - {event.answers})
         if state.stage is MoveStage.COMMITTING and isinstance(event, events.RecordAnswered):

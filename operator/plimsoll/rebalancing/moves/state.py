@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.model.names import NodeName, PodUid, PolicyName, RecordKey
+from plimsoll.model.names import BundleKey, NodeName, PodUid, PolicyName, RecordKey
 from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteResult
 from plimsoll.records.record import recorded_workload
@@ -111,7 +111,7 @@ class MoveState(Struct, frozen=True):
     move: Move | None = None  #: as last judged by the planner; None for an earlier process's records
     run: str = ""  #: the run that decided it, "" without one
     way: EvictionMethod = EvictionMethod.EVICT  #: how the pod is made to leave, once known
-    bundle: str = ""  #: its key; a single move of a run has a bundle of one
+    bundle: BundleKey = BundleKey("")  #: its key; a single move of a run has a bundle of one
     approved: bool | None = None  #: people's answer to a proposal; None without one
     recorded: bool = False  #: whether the record is known to exist
     ending: Landing | None = None  #: what the record gets as soon as it is known to exist
@@ -155,7 +155,7 @@ class MoveState(Struct, frozen=True):
 class BundleState(Struct, frozen=True):
     """The state that the moves of a bundle share; a single move has a bundle of one."""
 
-    key: str  #: of the policy and a name, or the record's of a single move
+    key: BundleKey
     policy: PolicyName
     members: tuple[RecordKey, ...]  #: keys of the moves, in order
     size: int  #: more than the members if records of an earlier process are missing

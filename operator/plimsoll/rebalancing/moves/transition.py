@@ -4,7 +4,7 @@ A transition receives a step and an event. It changes the step's state, adds ins
 but the event, the state, the time and the surroundings. An event without a cell for its stage is invalid.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -36,7 +36,6 @@ class Step(Struct):
     state: MoveState  #: the move's state, before and then after
     now: float  #: monotonic seconds
     around: Surroundings  #: the present cluster and policies
-    peers: Sequence[MoveState] = ()  #: other moves of the same pod
     evicted: int = 0  #: number of moves of the same run that were made
     instructions: list[Instruction] = field(default_factory=list)  #: the instructions, in order
 

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from weakref import WeakValueDictionary
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
@@ -27,7 +28,6 @@ from plimsoll.rebalancing.runs.refusal_examples import abridged
 from plimsoll.rebalancing.runs.statistics import RunStatistics
 from plimsoll.rebalancing.runs.status import RunReports, RunResult, RunTotals
 from plimsoll.rebalancing.runs.upstream_run import UpstreamEnforcement
-from plimsoll.timing.task_sets import PolicyLocks
 
 #: Seconds until the next run of some policy above which the kept findings are dropped.
 KEEP_S = 3_600.0
@@ -47,7 +47,7 @@ class PolicyRuns:
     degraded: DegradedReasons  #: what keeps policies from moving pods
     lacking: set[str] = field(default_factory=set, init=False)  #: policies whose latest run lacked rights
     _kept: KeptFindings = field(default_factory=KeptFindings, init=False)
-    _locks: PolicyLocks = field(default_factory=PolicyLocks, init=False)
+    _locks: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary, init=False)
 
     async def fall_due(self, name: str) -> None:
         """Run a policy; an error affects only this policy, and its status reports it."""
@@ -55,7 +55,7 @@ class PolicyRuns:
         due = self.statistics.fell_due(name)
         self.degraded.run_begun(name)
         try:
-            async with self._locks.of(name):
+            async with self._locks.setdefault(name, asyncio.Lock()):
                 self.statistics.begun(name)
                 result = await self.rebalance(name)
         except asyncio.CancelledError:

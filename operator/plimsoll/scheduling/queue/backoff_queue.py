@@ -1,4 +1,4 @@
-"""Holds the pods in back-off until it is over; rejected pods apart from pods that hit an error.
+"""Holds pods in back-off until it is over (queued_pod says how long); rejected pods apart from failed ones.
 
 While the active queue is empty, a rejected pod skips the rest of its back-off; one that hit an error does
 not.
