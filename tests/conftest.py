@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,6 +80,13 @@ def _browsers_end() -> Iterator[None]:
     yield
     if browser := sys.modules.get("web_pages.browser"):
         browser.end_browsers()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_timer_is_left() -> Iterator[None]:
+    """One that ends an operator's process would end that of the tests, during any later test."""
+    yield
+    assert [each for each in threading.enumerate() if isinstance(each, threading.Timer)] == []
 
 
 @pytest.fixture(scope="session")

@@ -57,10 +57,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for unit in units for item in unit]
 
 
-#: The exit status of a worker that was interrupted, and where it writes what did.
-INTERRUPTED, ENDED = 1, "ended"
-
-
 def units_of(items: Iterable[pytest.Item]) -> Iterator[list[pytest.Item]]:
     """The tests that one worker runs one after the other, in the order of their first."""
     files: dict[object, list[pytest.Item]] = {}
@@ -99,7 +95,6 @@ class Runner:
         self._units: list[list[int]] = []
         self._items: list[pytest.Item] = []
         self._started = 0
-        self._again: set[str] = set()  #: tests that were run again, as their worker was interrupted
 
     @pytest.hookimpl
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -187,25 +182,13 @@ class Runner:
             return
         if worker.running is not None:
             item = worker.running
-            left = worker.unit[worker.unit.index(self._items.index(item)) :]
             why = f"worker {worker.number} ended with {code} while it ran {item.nodeid}"
-            if code == INTERRUPTED and item.nodeid not in self._again:
-                self._again.add(item.nodeid)
-                sys.stdout.write(f"\n{why}: {self._end_of(worker)}; it is run again\n")
-            else:
-                left = left[1:]
-                report = pytest.TestReport(item.nodeid, item.location, {}, "failed", why, "call")
-                self._config.hook.pytest_runtest_logreport(report=report)
-            if left:
+            report = pytest.TestReport(item.nodeid, item.location, {}, "failed", why, "call")
+            self._config.hook.pytest_runtest_logreport(report=report)
+            if left := worker.unit[worker.unit.index(self._items.index(item)) + 1 :]:
                 self._units.append(left)
         if self._units and not session.shouldfail:
             self._start(session, selector)
-
-    def _end_of(self, worker: Worker) -> str:
-        """What interrupted a worker, as it wrote it down."""
-        folder = self._config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined] # as below
-        written = folder / f"worker-{worker.number}" / ENDED
-        return written.read_text() if written.exists() else "it said nothing"
 
 
 def serve(session: pytest.Session, number: int, line: Connection) -> None:
@@ -224,9 +207,8 @@ def serve(session: pytest.Session, number: int, line: Connection) -> None:
         if unit:
             tear_down(session, session.items[unit[-1]])
         status = 0
-    except (KeyboardInterrupt, EOFError, ConnectionError):  # the first process ends
-        folder = session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined] # as below
-        (folder / ENDED).write_text(traceback.format_exc())
+    except (KeyboardInterrupt, EOFError, ConnectionError):
+        pass  # the first process ends
     except BaseException:  # noqa: BLE001 - the first process says what it was
         line.send(("broken", traceback.format_exc()))
     finally:

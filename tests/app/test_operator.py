@@ -56,7 +56,9 @@ async def built(folder: Path) -> AsyncIterator[Any]:
         thread.entered(connected(path)) as lease_session,
     ):
         settings = Settings(kubeconfig=path)
-        operator = Operator(settings, session, lease_session, thread, Machine(), FakeExtenders())
+        operator = Operator(
+            settings, session, lease_session, thread, Machine(call_later=lambda *_: None), FakeExtenders()
+        )
         yield operator
 
 

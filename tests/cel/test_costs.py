@@ -2,7 +2,7 @@
 
 import pytest
 
-from dra_cel import DeviceView, Selector, SelectorError, selector
+from dra_cel import COST_LIMIT, DeviceView, Selector, SelectorError, selector
 
 DEVICE = DeviceView("gpu.example.com", {f"name{i}": f"{i}" * 60 for i in range(32)}, {"memory": "80Gi"})
 SPLIT = 4
@@ -88,14 +88,22 @@ TOO_EXPENSIVE = {
 
 @pytest.mark.parametrize("expression", TOO_EXPENSIVE.values(), ids=TOO_EXPENSIVE)
 def test_an_expression_that_costs_too_much_ends_with_one_sentence(expression: str) -> None:
-    """Whatever it is made of; the suite's memory and time are the witnesses."""
+    """Whatever it is made of; the suite's memory and time are the witnesses, at a tenth of the limit."""
     found = selector(expression)
     assert found.error == ""
 
     with pytest.raises(SelectorError) as raised:
-        found.matches(DEVICE)
+        found.evaluated(DEVICE, limit=COST_LIMIT // 10)
 
     assert str(raised.value) == "CEL runtime error: operation cancelled: actual cost limit exceeded"
+
+
+def test_the_limit_is_that_of_the_api_server() -> None:
+    """An evaluation that says nothing else ends at a million units."""
+    found = selector(TOO_EXPENSIVE["loops in loops"])
+
+    with pytest.raises(SelectorError, match="actual cost limit exceeded"):
+        found.matches(DEVICE)
 
 
 TOO_COMPLEX = {

@@ -31,7 +31,8 @@ def run(program: str, *args: str, given: str = "", **environment: str) -> str:
         AssertionError: It fails.
     """
     # helm keeps nothing of its own anywhere.
-    environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **environment}
+    kept = {name: os.environ[name] for name in ("GOGC", "GOMEMLIMIT") if name in os.environ}
+    environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **kept, **environment}
     done = subprocess.run(
         [tool(program), *args], input=given, env=environment, capture_output=True, text=True, check=False
     )

@@ -15,7 +15,7 @@ from deploy.tools import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
-CASES = ROOT / "tests/deploy/alerts.yaml"
+CASES = [ROOT / "tests/deploy" / name for name in ("alerts.yaml", "alerts_of_days.yaml")]
 RUNBOOKS = ROOT / "docs/runbooks"
 
 #: Where the pages are read; an Alertmanager cannot follow a path.
@@ -38,7 +38,8 @@ def rules(tmp_path: Path) -> Path:
     """A file of the rules, with the cases in the same folder."""
     path = tmp_path / "rules.yaml"
     path.write_text(yaml.safe_dump(groups()), encoding="utf-8")
-    (tmp_path / CASES.name).write_text(CASES.read_text(encoding="utf-8"), encoding="utf-8")
+    for each in CASES:
+        (tmp_path / each.name).write_text(each.read_text(encoding="utf-8"), encoding="utf-8")
     return path
 
 
@@ -48,12 +49,13 @@ def test_promtool_takes_the_rules(rules: Path) -> None:
 
 
 def test_each_alert_fires_when_it_should_and_not_before(rules: Path) -> None:
-    """The cases of alerts.yaml; each alert has one of both kinds."""
-    run("promtool", "test", "rules", str(rules.parent / CASES.name))
+    """The cases of both files; each alert has one of both kinds."""
+    run("promtool", "test", "rules", *(str(rules.parent / each.name) for each in CASES))
 
     tried = [
         (case["alertname"], bool(case["exp_alerts"]))
-        for test in yaml.safe_load(CASES.read_text(encoding="utf-8"))["tests"]
+        for each in CASES
+        for test in yaml.safe_load(each.read_text(encoding="utf-8"))["tests"]
         for case in test["alert_rule_test"]
     ]
     assert {name for name, fires in tried if fires} == set(NAMES)
@@ -63,7 +65,7 @@ def test_each_alert_fires_when_it_should_and_not_before(rules: Path) -> None:
 def test_a_rule_that_is_changed_fails_its_case(rules: Path) -> None:
     """The cases can tell."""
     rules.write_text(rules.read_text(encoding="utf-8").replace("> 400", "> 4000"), encoding="utf-8")
-    cases = rules.parent / CASES.name
+    cases = rules.parent / CASES[0].name
     document = yaml.safe_load(cases.read_text(encoding="utf-8"))
     document["tests"] = [each for each in document["tests"] if "PlimsollWatchStale" in str(each)]
     cases.write_text(yaml.safe_dump(document), encoding="utf-8")

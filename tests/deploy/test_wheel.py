@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -11,6 +12,7 @@ import zipfile
 from email import message_from_bytes
 from functools import cache
 from importlib import metadata
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -50,9 +52,24 @@ def opened() -> Path:
 
     def build(folder: Path) -> None:
         for wheel in (released() / FIRST).glob("*.whl"):
-            zipfile.ZipFile(wheel).extractall(folder / wheel.name.partition("-")[0])
+            name = wheel.name.partition("-")[0]
+            zipfile.ZipFile(wheel).extractall(folder / name)
+            if name in HOLDS:
+                lend_bytecode(ROOT / HOLDS[name][0], folder / name)
 
     return built_once("wheels", {"release": released().name.encode()}, build)
+
+
+def lend_bytecode(sources: Path, opened: Path) -> None:
+    """Copy what the interpreter has compiled of the same sources, whose times go with it."""
+    for module in opened.rglob("*.py"):
+        source = sources / module.relative_to(opened)
+        compiled = Path(cache_from_source(str(source)))
+        if compiled.exists() and source.read_bytes() == module.read_bytes():
+            os.utime(module, ns=(source.stat().st_atime_ns, source.stat().st_mtime_ns))
+            target = Path(cache_from_source(str(module)))
+            target.parent.mkdir(exist_ok=True)
+            shutil.copy2(compiled, target)
 
 
 def unpacked(folder: Path, *names: str) -> Path:
@@ -64,6 +81,8 @@ def unpacked(folder: Path, *names: str) -> Path:
         for top in (opened() / name).iterdir():
             is_namespace = top.is_dir() and top.suffix != ".dist-info" and not (top / "__init__.py").exists()
             for each in top.iterdir() if is_namespace else (top,):
+                if each.name == "__pycache__":  # of the namespace: several wheels have modules there
+                    continue
                 target = folder / each.relative_to(opened() / name)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.symlink_to(each)

@@ -1,12 +1,14 @@
 """Builds the operator's wheel and source archive, and the wheels that come with them."""
 
+import contextlib
 import os
 import platform
 import re
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
+
+from hatchling import build as hatchling
 
 #: Folders of projects whose wheels have the operator's version or are required by one that has.
 PROJECTS = (".", "cel", "core", "client", "optimal", "kubectl", "testing", "examples/demo", "devcluster")
@@ -29,11 +31,15 @@ def newest_symbol(wheel: Path) -> tuple[int, ...]:
 
 def build(root: Path, out: Path, epoch_s: int) -> list[Path]:
     """Write the wheels and the operator's source archive into ``out``; their paths."""
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch_s), "PLIMSOLL_WHEEL_PLATFORM": platform_tag()}
+    os.environ |= {"SOURCE_DATE_EPOCH": str(epoch_s), "PLIMSOLL_WHEEL_PLATFORM": platform_tag()}
     before = set(out.iterdir())
-    for project, target in [*((each, "wheel") for each in PROJECTS), (".", "sdist")]:
-        command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", str(out)]
-        subprocess.run(command, cwd=root / project, env=environment, check=True, stdout=sys.stderr)  # noqa: S603 - ours
+    target = str(out.resolve())
+    with contextlib.redirect_stdout(sys.stderr):
+        for project in PROJECTS:
+            with contextlib.chdir(root / project):
+                hatchling.build_wheel(target)
+        with contextlib.chdir(root):
+            hatchling.build_sdist(target)
     made = sorted(set(out.iterdir()) - before)
     for wheel in (each for each in made if each.suffix == ".whl"):
         if newest_symbol(wheel) > C_LIBRARY:

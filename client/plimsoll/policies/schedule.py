@@ -1,6 +1,7 @@
 """Computes when a schedule is due: cron in a time zone, an interval, a window; by APScheduler."""
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from apscheduler.triggers.base import BaseTrigger
@@ -60,11 +61,16 @@ def next_fire(schedule: Schedule, now: datetime) -> datetime | None:
 def _trigger(schedule: Schedule) -> BaseTrigger:
     if schedule.cron is None:
         return IntervalTrigger(seconds=schedule.interval_seconds, timezone=UTC)
+    return _cron_trigger(schedule.cron.lower(), schedule.time_zone or "UTC")
+
+
+@lru_cache(256)  # windows are asked again and again whether they are open; a trigger has no state
+def _cron_trigger(cron: str, time_zone: str) -> BaseTrigger:
     try:
-        zone = ZoneInfo(schedule.time_zone or "UTC")
+        zone = ZoneInfo(time_zone)
     except (KeyError, OSError) as exc:
-        raise ValueError(f'there is no time zone "{schedule.time_zone}"; use an IANA name') from exc
-    minute, hour, day, month, weekday = schedule.cron.lower().split()
+        raise ValueError(f'there is no time zone "{time_zone}"; use an IANA name') from exc
+    minute, hour, day, month, weekday = cron.split()
     weekdays = weekday_names(weekday)
     common = {"minute": minute, "hour": hour, "month": month, "timezone": zone}
     if day != "*" and weekday != "*":

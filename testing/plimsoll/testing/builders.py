@@ -168,8 +168,7 @@ def a_node(  # noqa: PLR0913 - a test names only what it is about
 
 def _check_names(builder: str, given: Mapping[str, Any], kind: type[msgspec.Struct], holder: str) -> None:
     """Refuse a misspelt argument, which a builder would take for a field that nothing reads."""
-    known = {each.encode_name for each in msgspec.structs.fields(kind)}
-    if unknown := sorted(given.keys() - known):
+    if unknown := sorted(given.keys() - set(kind.__struct_encode_fields__)):
         raise TypeError(
             f"{builder}() has no argument {unknown[0]!r}, and {holder} no field of this name that is read"
         )

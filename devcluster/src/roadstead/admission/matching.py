@@ -88,8 +88,8 @@ def _equivalent(api: Api, rules: list[Obj], attempt: Attempt) -> Attempt | None:
     """The write in the first version that a rule names."""
     others = [
         dataclasses.replace(attempt, resource=one)
-        for one in api.registry
-        if one.collection == attempt.resource.collection and one != attempt.resource
+        for one in api.registry.of_collection(attempt.resource.collection)
+        if one != attempt.resource
     ]
     matching = (one.resource for rule in rules for one in others if _matches_rule(rule, one))
     return next((in_version(api, attempt, one) for one in matching), None)

@@ -113,11 +113,13 @@ class Registry:
         self._paths: dict[tuple[str, str, str], Resource] = {}
         self._keys: dict[str, Resource] = {}
         self._kinds: dict[tuple[str, str, str], Resource] = {}
+        self._collections: dict[str, list[Resource]] = {}
         for resource in resources:
             self.add(resource)
 
     def add(self, resource: Resource, *, preferred: bool = True) -> None:
         """Serve a resource; ``preferred`` makes this version the one of the bare key."""
+        self._collections.clear()
         self._paths[resource.group, resource.version, resource.plural] = resource
         self._kinds[resource.group, resource.version, resource.kind] = resource
         if preferred or resource.key not in self._keys:
@@ -125,6 +127,7 @@ class Registry:
 
     def remove(self, key: str) -> None:
         """Stop serving all versions of a resource."""
+        self._collections.clear()
         for path in [path for path, resource in self._paths.items() if resource.key == key]:
             resource = self._paths.pop(path)
             self._kinds.pop((resource.group, resource.version, resource.kind), None)
@@ -137,6 +140,13 @@ class Registry:
     def keyed(self, key: str) -> Resource | None:
         """The resource of a key such as "deployments.apps", in its preferred version."""
         return self._keys.get(key)
+
+    def of_collection(self, collection: str) -> list[Resource]:
+        """The resources whose objects are kept in a collection: versions of one."""
+        if not self._collections:
+            for each in self._paths.values():
+                self._collections.setdefault(each.collection, []).append(each)
+        return self._collections.get(collection, [])
 
     def of_kind(self, api_version: str, kind: str) -> Resource | None:
         """The resource whose objects are of a kind."""

@@ -55,10 +55,19 @@ class FakeClock:
         await settled()
 
 
+#: Turns of the loop that tasks may take to settle, and turns without a task after which they have.
+_MOST_TURNS, _QUIET_TURNS = 50, 4
+
+
 async def settled() -> None:
     """Let every task run until it waits for something that only the test can do."""
-    for _ in range(50):
+    ready = getattr(asyncio.get_running_loop(), "_ready", None)  # asyncio has no public way to see it
+    quiet = 0
+    for _ in range(_MOST_TURNS):
         await asyncio.sleep(0)
+        quiet = quiet + 1 if ready is not None and not ready else 0
+        if quiet == _QUIET_TURNS:
+            return
 
 
 class FakeRandomness:
