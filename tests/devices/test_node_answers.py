@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from devices.builders import DRIVER, a_book, a_claim, a_device, a_slice, exactly
+from plimsoll.devices import cel
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.node_answers import FAILED, FEW, FREE, NOT_FREE, NodeAnswers
 from plimsoll.devices.pools import PoolKey
@@ -352,3 +353,18 @@ def test_nodes_that_each_take_long_share_the_steps_of_an_attempt() -> None:
 
     assert 1 < answers.searches < len(MANY)
     assert answers.codes.tolist() == [FREE] * answers.searches + [FAILED] * (len(MANY) - answers.searches)
+
+
+def test_long_expressions_are_compiled_in_several_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiling all of a claim's would hold up the pods of others for seconds."""
+    monkeypatch.setattr(cel, "COMPILED", 250)
+    expressions = [f'device.driver != "{"x" * 60}{number}"' for number in range(7)]
+    selectors = [{"cel": {"expression": each}} for each in expressions]
+    claim = a_claim("mine", {"name": "r", "exactly": exactly(selectors=selectors)})
+    book, answers = a_cluster(), NodeAnswers(is_selected, 1_000)
+
+    codes = [asked(answers, book, claim) for _ in range(4)]
+
+    assert codes == [[FAILED] * 3, [FAILED] * 3, [FREE] * 3, [FREE] * 3]
+    assert answers.searches == 3
+    assert asked(NodeAnswers(is_selected, 1_000), book, claim) == [FREE] * 3

@@ -7,7 +7,7 @@ Axis letter: N nodes, as rows of the cluster.
 """
 
 from array import array
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from weakref import ReferenceType, ref
 
@@ -17,6 +17,7 @@ import numpy as np
 from plimsoll.devices.allocator import Found, Given, Matches, Search
 from plimsoll.devices.amounts import Amounts
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.cel import compile_some, too_much
 from plimsoll.devices.pod_claims import MOST_ALTERNATIVES
 from plimsoll.devices.pools import NO_DRIVER, DeviceID, Pool, PooledDevice, PoolKey, PoolState
 from plimsoll.devices.requests import WantedClaim
@@ -177,6 +178,10 @@ class NodeAnswers:
             rows: The nodes to search.
         """
         asked, late = self._to_ask(nodes, node_mark, book, rows)
+        if asked and (waiting := too_much(expressions_of(claims))):
+            compile_some(waiting)
+            self._postpone(asked, nodes, None)
+            return
         left = self._most_steps + STEPS_A_NODE * len(asked) if self._left is None else self._left
         self._left = None
         reached: dict[int, NodeAnswer] = {}
@@ -211,7 +216,7 @@ class NodeAnswers:
         if book.slices.judge_some():
             return True
         asked, late = self._to_ask(nodes, node_mark, book, rows)
-        if late is not None or len(asked) <= FEW:
+        if late is not None or len(asked) <= FEW or too_much(expressions_of(claims)):
             return False
         if self._left is None:
             self._left = self._most_steps + STEPS_A_NODE * len(asked)
@@ -397,6 +402,17 @@ def points_of(found: KeptDevices, claims: Sequence[WantedClaim]) -> int:
         for claim, wanted in enumerate(claims)
         for place, request in enumerate(wanted.requests)
         if request.is_list and (claim, place) in found.chosen
+    )
+
+
+def expressions_of(claims: Iterable[WantedClaim]) -> Iterator[str]:
+    """The selectors of their requests and classes."""
+    return (
+        expression.text
+        for claim in claims
+        for request in claim.requests
+        for wanted in request.alternatives
+        for expression in wanted.expressions
     )
 
 

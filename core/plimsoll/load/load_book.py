@@ -79,7 +79,7 @@ class LoadBook(PodIndex):
         self._base = Shares({}, [], np.zeros((0, COLUMNS), dtype=np.int64))
         self._own: dict[str, Expectation] = {}  #: shares of pods that were added after the base was made
         self._gone: set[str] = set()  #: pods of the base that have left
-        self.kept: dict[PodTemplate, Hashable] = {}
+        self.kept: dict[bytes, Hashable] = {}
         self._is_shared = False
         self._sums: IntArray = np.zeros((cluster.capacity, SUMMED), dtype=np.int64)
         self._waiting: list[tuple[int, Expectation, int]] = []  #: row, share and sign: not in the sums yet
