@@ -67,7 +67,7 @@ class LoadBook(PodIndex):
             recent readings exceed the smoothed ones: cpu, memory; of the node's pods if these are measured.
         now: The time of the latest refresh.
         middle: Median load of the measured nodes at the latest refresh in percent: cpu, memory.
-        kept: Values that readers have derived from a template's prior, ``used`` and ``middle``, by template.
+        kept: Values that readers have derived from a template's prior, ``used`` and ``middle``, by signature.
             Cleared when one of the first two may have changed.
     """
 
