@@ -8,7 +8,7 @@ Source: Kubernetes v1.36, ``dynamic-resource-allocation/cel``.
 
 from dra_cel.device_view import AttributeValue, DeviceView, Version
 from dra_cel.reads import KnownReads, ReadNames
-from dra_cel.selectors import Selector, SelectorError, selector
+from dra_cel.selectors import Selector, SelectorError, is_compiled, selector
 from dra_cel.values import COST_LIMIT
 
 __all__ = [
@@ -20,5 +20,6 @@ __all__ = [
     "Selector",
     "SelectorError",
     "Version",
+    "is_compiled",
     "selector",
 ]

@@ -8,16 +8,17 @@ Source: Kubernetes v1.36, ``dynamic-resource-allocation/cel/compile.go``.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from dra_cel import compiler
 from dra_cel.device_view import DeviceView
 from dra_cel.frames import Evaluate, Frame
 from dra_cel.reads import KnownReads
 from dra_cel.values import COST_LIMIT, CostError, EvaluationError, type_name
 
-KEPT = 4096
-"""Compiled expressions that are kept."""
+KEPT_CHARACTERS = 2_097_152
+"""Characters of the expressions that are kept; a compiled one takes fifty bytes for each."""
+
+BESIDES = 64
+"""Characters that a compiled expression takes in addition."""
 
 
 class SelectorError(Exception):
@@ -91,7 +92,31 @@ class Selector:
         return result, limit - frame.left
 
 
-@lru_cache(maxsize=KEPT)
+class _Kept:
+    """Compiled expressions, the most recently compiled ones."""
+
+    def __init__(self) -> None:
+        self.selectors: dict[str, Selector] = {}
+        self._characters = 0
+
+    def compile(self, expression: str) -> Selector:
+        found = self.selectors[expression] = Selector(expression)
+        self._characters += len(expression) + BESIDES
+        while self._characters > KEPT_CHARACTERS and len(self.selectors) > 1:
+            oldest = next(iter(self.selectors))
+            del self.selectors[oldest]
+            self._characters -= len(oldest) + BESIDES
+        return found
+
+
+_kept = _Kept()
+
+
 def selector(expression: str) -> Selector:
     """The selector of an expression, compiled the first time; one that does not compile has an ``error``."""
-    return Selector(expression)
+    return _kept.selectors.get(expression) or _kept.compile(expression)
+
+
+def is_compiled(expression: str) -> bool:
+    """Whether the selector of an expression is kept; compiling takes about 5 µs a character."""
+    return expression in _kept.selectors

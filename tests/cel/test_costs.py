@@ -2,7 +2,7 @@
 
 import pytest
 
-from dra_cel import COST_LIMIT, DeviceView, Selector, SelectorError, selector
+from dra_cel import COST_LIMIT, DeviceView, Selector, SelectorError, is_compiled, selector, selectors
 
 DEVICE = DeviceView("gpu.example.com", {f"name{i}": f"{i}" * 60 for i in range(32)}, {"memory": "80Gi"})
 SPLIT = 4
@@ -139,3 +139,20 @@ def test_an_expression_that_is_too_complex_does_not_compile(expression: str, err
 def test_a_large_expression_that_is_cheap_is_evaluated(expression: str) -> None:
     """Size alone is no reason to refuse; patterns take linear time."""
     assert isinstance(selector(expression).matches(DEVICE), bool)
+
+
+def test_compiled_expressions_take_no_more_memory_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiled expression takes fifty times as much as its text; the one compiled first goes."""
+    kept = selectors._Kept()
+    monkeypatch.setattr(selectors, "_kept", kept)
+    monkeypatch.setattr(selectors, "KEPT_CHARACTERS", 3 * (selectors.BESIDES + 29))
+    expressions = [f'device.driver == "driver{number:04}"' for number in range(5)]
+    assert {len(each) for each in expressions} == {29}
+
+    for each in expressions:
+        assert selector(each).error == ""
+    again = selector(expressions[4])
+
+    assert list(kept.selectors) == expressions[2:]
+    assert again is kept.selectors[expressions[4]]
+    assert [is_compiled(each) for each in expressions] == [False, False, True, True, True]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
@@ -52,6 +53,12 @@ def target(passage: Passage) -> tuple[Target, str]:
     return (f"{resource}.{group}" if group else resource, namespace, name), sub
 
 
+def about(sighting: Sighting) -> Target:
+    """The object that a sighting shows."""
+    meta = sighting.obj["metadata"]
+    return sighting.collection, meta.get("namespace") or "", meta["name"]
+
+
 class Judge:
     """Orders and attributes commits, and has them judged.
 
@@ -91,17 +98,31 @@ class Judge:
 
     def advance(self, until: float) -> None:
         """Judge what was seen up to a time."""
+        known = self._known_at()
         while self._waiting and self._waiting[0][2].at <= until:
             version, _, sighting = heapq.heappop(self._waiting)
             self.late += version < self._judged
             self._judged = max(version, self._judged)
-            passage = self._passage_of(sighting)
-            known_at = sighting.at
-            if passage is not None and passage.answered is not None:
-                known_at = min(known_at, passage.answered)
-            self._judge_requests(known_at)
-            self._judge(sighting, passage)
-        self._judge_requests(until)
+            self._judge_requests(known.pop())
+            self._judge(sighting, self._passage_of(sighting))
+        self._judge_requests(min([until, *known]))
+
+    def _known_at(self) -> list[float]:
+        """When each waiting commit was certainly there, the last one first.
+
+        The answer to a write comes before watches show it, and what has a lower version was there by then.
+        """
+        self._note_writes()
+        known, earliest = [], math.inf
+        for version, _, sighting in sorted(self._waiting, reverse=True):
+            answers = (
+                passage.answered
+                for passage, _ in self._open.get(about(sighting), ())
+                if passage.answered is not None and passage.status < 300 and passage.version == str(version)
+            )
+            earliest = min([earliest, sighting.at, *answers])
+            known.append(earliest)
+        return known
 
     def _judge(self, sighting: Sighting, passage: Passage | None) -> None:
         author, at = UNKNOWN, sighting.at
@@ -112,8 +133,7 @@ class Judge:
             at = passage.passed_on  # when the operator had sent it; a slow server is not its fault
         elif self._is_bound(sighting):
             self.unclaimed.append(f"{sighting.at:.3f} {sighting.obj['metadata']['name']}")
-        meta = sighting.obj["metadata"]
-        before = self.checker.view.find(sighting.collection, meta.get("namespace") or "", meta["name"])
+        before = self.checker.view.find(*about(sighting))
         self.happenings.see(Commit(sighting.collection, sighting.type, sighting.obj, before, author, at))
         self.checker.judge(Commit(sighting.collection, sighting.type, sighting.obj, None, author, at))
 
@@ -143,30 +163,28 @@ class Judge:
 
     def _passage_of(self, sighting: Sighting) -> Passage | None:
         """The passage that made a commit; it is taken, so that it makes no other."""
-        while self._known < len(self._writes):
-            passage = self._writes[self._known]
-            about, sub = target(passage)
-            self._open[about].append((passage, sub))
-            self._known += 1
-        meta = sighting.obj["metadata"]
-        about = (sighting.collection, meta.get("namespace") or "", meta["name"])
+        subject = about(sighting)
         candidates = [
             (passage, sub)
-            for passage, sub in self._open.get(about, ())
+            for passage, sub in self._open.get(subject, ())
             if passage.passed_on is not None and passage.passed_on <= sighting.at
         ]
         found = self._chosen(sighting, candidates)
         if found is not None:
-            self._open[about] = [each for each in self._open[about] if each[0] is not found]
+            self._open[subject] = [each for each in self._open[subject] if each[0] is not found]
         return found
+
+    def _note_writes(self) -> None:
+        """Put the writes that are new into the tables."""
+        while self._known < len(self._writes):
+            passage = self._writes[self._known]
+            subject, sub = target(passage)
+            self._open[subject].append((passage, sub))
+            self._known += 1
 
     def _chosen(self, sighting: Sighting, candidates: Iterable[tuple[Passage, str]]) -> Passage | None:
         version = str(sighting.version)
-        before = self.checker.view.find(
-            sighting.collection,
-            sighting.obj["metadata"].get("namespace") or "",
-            sighting.obj["metadata"]["name"],
-        )
+        before = self.checker.view.find(*about(sighting))
         for passage, sub in candidates:
             is_removal = sub == "eviction" or passage.method == "DELETE"
             if (

@@ -68,6 +68,33 @@ def test_commits_are_judged_in_the_order_of_their_versions() -> None:
     assert judge.checker.violations == []
 
 
+@pytest.mark.parametrize(
+    "until", [pytest.param(2.1, id="not yet shown"), pytest.param(100.0, id="shown late")]
+)
+def test_a_lease_that_watches_show_late_counts_from_its_answer(until: float) -> None:
+    """Watches lag by a second: the pod, and the lease, are shown after the binding was sent."""
+    binding = a_passage("POST", f"{POD}/binding", BINDING, 2.0)
+    judge = Judge(Checker(), "ours", {"red.1": "red"}, [RENEWAL, binding])
+    for each in (a_pod(2.05, 4, kind="ADDED"), a_lease(2.2, 5), a_pod(2.3, 6, "node")):
+        judge.see(each)
+
+    judge.advance(until)
+
+    assert judge.checker.violations == []
+    judge.advance(100.0)
+    assert judge.checker.violations == []
+    assert judge.checker.facts.bindings == 1
+
+
+def test_a_write_before_the_answer_to_the_lease_is_found() -> None:
+    """What is known from the answer is known no sooner."""
+    binding = a_passage("POST", f"{POD}/binding", BINDING, 0.9)
+
+    judge = judged([binding, RENEWAL], a_pod(0.5, 4, kind="ADDED"), a_lease(1.02, 5), a_pod(1.1, 6, "node"))
+
+    assert "red.1 sent POST" in "\n".join(judge.checker.violations)
+
+
 def test_a_binding_after_the_lease_was_taken_is_found() -> None:
     """Somebody else has had the lease for longer than it lasts."""
     binding = a_passage("POST", f"{POD}/binding", BINDING, 30.0)

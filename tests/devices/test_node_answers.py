@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from devices.builders import DRIVER, a_book, a_claim, a_device, a_slice, exactly
+from plimsoll.devices import cel
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.node_answers import FAILED, FEW, FREE, NOT_FREE, NodeAnswers
+from plimsoll.devices.pools import PoolKey
 from plimsoll.devices.requests import wanted_claim
 from plimsoll.devices.results import allocations
 from plimsoll.devices.selectors import is_selected
@@ -307,6 +309,27 @@ def test_a_slice_of_one_node_concerns_that_node_alone() -> None:
     assert answers.searches == 3 + 2
 
 
+def test_a_driver_that_renames_its_pool_leaves_nothing_behind() -> None:
+    """Neither where the pools of before are remembered, nor where a copy remembers them."""
+    book, answers = a_cluster(), NodeAnswers(is_selected, 1_000)
+    asked(answers, book)
+    before = answers.copied()
+
+    for number in range(5):
+        book.remove_slice("n1-gpu")
+        asked(answers, book)
+        pool = {"name": f"pool-{number}", "generation": 1, "resourceSliceCount": 1}
+        book.set_slice(a_slice("n1", [a_device("a")], pool=pool))
+        assert asked(answers, book) == [FREE] * 3
+    allocate(answers, book, "one", 1)
+    twin = answers.copied()
+
+    assert asked(answers, book) == asked(twin, book) == [FREE, NOT_FREE, FREE]
+    assert {len(known) for each in (answers, twin) for known in (each._rows_below, each._rows_of)} == {3, 0}
+    assert before.rows_of([PoolKey(DRIVER, "n1")]) == {1}
+    assert answers.rows_of([PoolKey(DRIVER, "n1")]) == set()
+
+
 def test_a_copy_keeps_the_slices_that_it_was_made_with() -> None:
     """What is published later is seen by the book that heard of it."""
     book = a_cluster()
@@ -330,3 +353,18 @@ def test_nodes_that_each_take_long_share_the_steps_of_an_attempt() -> None:
 
     assert 1 < answers.searches < len(MANY)
     assert answers.codes.tolist() == [FREE] * answers.searches + [FAILED] * (len(MANY) - answers.searches)
+
+
+def test_long_expressions_are_compiled_in_several_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiling all of a claim's would hold up the pods of others for seconds."""
+    monkeypatch.setattr(cel, "COMPILED", 250)
+    expressions = [f'device.driver != "{"x" * 60}{number}"' for number in range(7)]
+    selectors = [{"cel": {"expression": each}} for each in expressions]
+    claim = a_claim("mine", {"name": "r", "exactly": exactly(selectors=selectors)})
+    book, answers = a_cluster(), NodeAnswers(is_selected, 1_000)
+
+    codes = [asked(answers, book, claim) for _ in range(4)]
+
+    assert codes == [[FAILED] * 3, [FAILED] * 3, [FREE] * 3, [FREE] * 3]
+    assert answers.searches == 3
+    assert asked(NodeAnswers(is_selected, 1_000), book, claim) == [FREE] * 3

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from devices.builders import DRIVER, a_slice
 from dra_cel import compiler, selector
 from dra_cel.reads import KnownReads, reads_of
+from dra_cel.selectors import _kept as kept_selectors
 from dra_cel.syntax import Tree
 from plimsoll.devices import selectors
 from plimsoll.devices.pools import PooledDevice
@@ -100,8 +101,8 @@ def _planted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def _forget_all() -> None:
-    selector.cache_clear()
-    selectors._of_group.cache_clear()
+    kept_selectors.selectors.clear()
+    selectors._kept.cache_clear()
 
 
 def a_pooled(document: dict[str, Any], **spec: Any) -> PooledDevice:
@@ -166,4 +167,4 @@ def test_devices_that_differ_in_what_is_not_read_are_asked_once() -> None:
         device = a_pooled({"name": f"d{number}", "attributes": attributes})
         assert answer_of(f'{OWN}.model == "m1"', device).matches is (number % 2 == 1)
 
-    assert selectors._of_group.cache_info().misses == 2
+    assert selectors._kept.cache_info().misses == 2

@@ -68,6 +68,10 @@ MODELS = {
     "statefulsets": "V1StatefulSet",
     "poddisruptionbudgets": "V1PodDisruptionBudget",
     "priorityclasses": "V1PriorityClass",
+    "limitranges": "V1LimitRange",
+    "replicationcontrollers": "V1ReplicationController",
+    "csidrivers": "V1CSIDriver",
+    "volumeattachments": "V1VolumeAttachment",
     "persistentvolumes": "V1PersistentVolume",
     "persistentvolumeclaims": "V1PersistentVolumeClaim",
     "storageclasses": "V1StorageClass",
@@ -83,6 +87,7 @@ DEFINITIONS = {
     "schedulingpolicies": "plimsoll.dev_schedulingpolicies.yaml",
     "evictions": "plimsoll.dev_evictions.yaml",
     "podgroups": "plimsoll.dev_podgroups.yaml",
+    "rebalancingrules": "plimsoll.dev_rebalancingrules.yaml",
 }
 
 

@@ -16,6 +16,7 @@ from large_objects.largest import is_read
 from large_objects.stage import Stage
 from large_objects.trial import BASES, Cost, Variant, tried, variants
 from plimsoll.cluster import equal_parts
+from plimsoll.cluster.watched_resources import DEVICES, WATCHED
 from plimsoll.devices import pod_devices
 from plimsoll.model import selectors
 from plimsoll.model.columns import pod_counts, term_counts
@@ -89,6 +90,11 @@ def scaled(monkeypatch: pytest.MonkeyPatch) -> Any:
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+def test_every_kind_that_is_watched_is_tried() -> None:
+    """A kind that a release adds is tried on the day it appears."""
+    assert {each.name for each in (*WATCHED, *DEVICES)} == set(KINDS)
 
 
 @pytest.mark.usefixtures("scaled")

@@ -134,6 +134,17 @@ BASES: dict[str, dict[str, Any]] = {
     },
     "deviceclasses": {"metadata": {"name": "gpu.example.com"}},
     "priorityclasses": {"value": 1},
+    "limitranges": {"spec": {"limits": []}},
+    "replicationcontrollers": {"spec": {"selector": {"app": TENANT}}},
+    "csidrivers": {"metadata": {"name": "disk.example.com"}},
+    "volumeattachments": {
+        "spec": {
+            "attacher": "disk.example.com",
+            "nodeName": "node-0",
+            "source": {"persistentVolumeName": "v"},
+        }
+    },
+    "rebalancingrules": {"spec": {"never": True}},
 }
 
 #: Kinds without a namespace.
@@ -147,6 +158,8 @@ CLUSTER_WIDE = frozenset(
         "csinodes",
         "resourceslices",
         "deviceclasses",
+        "csidrivers",
+        "volumeattachments",
     }
 )
 STORAGE = (

@@ -1,9 +1,12 @@
 """DynamicResources: pods without claims pass, the others are rejected with a reason."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from devices.builders import a_claim, a_device, a_slice, exactly, fill
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.bookings import Booking, DeviceBinder, DevicesPort
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import Decision
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
@@ -13,6 +16,7 @@ from plimsoll.framework import (
     ConfigurationError,
     CycleState,
     Diagnosis,
+    PodInfo,
     Registry,
     Rejections,
     Snapshot,
@@ -211,6 +215,38 @@ def test_pods_of_one_template_and_one_claim_see_the_devices_as_they_are() -> Non
     nodes.append(decided(scheduler, name="third").node)
 
     assert nodes == ["gpu", "", "plain"]
+
+
+class BooksNothing(DeviceBinder):
+    """A binder that must not be asked to book."""
+
+    def share_id(self) -> str:
+        return "share"
+
+    def assume(self, bookings: Sequence[Booking]) -> str:
+        raise AssertionError(bookings)
+
+    def forget(self, pod: PodInfo, bookings: Sequence[Booking]) -> None:
+        raise AssertionError(bookings)
+
+    async def bind(self, pod: PodInfo, node: str, bookings: Sequence[Booking], timeout_s: float) -> Status:
+        raise AssertionError(bookings)
+
+
+def test_a_device_that_goes_before_reserve_ends_the_attempt() -> None:
+    """An extender was asked meanwhile: nothing is booked, and the message names the node."""
+    scheduler = a_scheduler(a_claim())
+    decision, book = decided(scheduler), scheduler.cluster.objects.ledger(DeviceBook)
+    state = decision.state
+    assert decision.node == "gpu"
+    assert state is not None
+    state.write(DevicesPort(Snapshot(scheduler.cluster), BooksNothing()))
+
+    book.set_slice(a_slice("gpu", [a_device("another")]))
+
+    assert PLUGIN.reserve(state, decision.pod, "gpu") == error(
+        "a device that was chosen on node gpu is no longer published"
+    )
 
 
 def test_a_failing_selector_ends_the_attempt_only_where_it_matters() -> None:

@@ -14,6 +14,8 @@ from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.rebalancing_rule import RebalancingRule
 from plimsoll.policies.rebalancing_rules import MOST_RULES
+from plimsoll.rebalancing import rule_statuses
+from plimsoll.rebalancing.rule_statuses import MOST_WRITES, status_of
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import Scene, a_policy, web
 
@@ -293,3 +295,32 @@ async def test_the_status_says_what_a_rule_holds() -> None:
     slow = condition(said["default/slow"].conditions, ACTIVE)
     assert slow is not None
     assert "0 of 3 moves an hour made" in slow.message
+
+
+async def test_thousands_of_rules_cost_a_look_no_more_than_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The status of each says in its turn that there are too many."""
+    scene, judged = Scene(), list[str]()
+
+    def counted(rule: RebalancingRule, *given: Any) -> RebalancingRuleStatus:
+        judged.append(rule.name)
+        return status_of(rule, *given)
+
+    monkeypatch.setattr(rule_statuses, "status_of", counted)
+    rules = {f"default/r{number:03}": a_rule({"never": True}, f"r{number:03}") for number in range(100)}
+    scene.tell(*map(ObjectAdded, rules.values()))
+    statuses = scene.wing._rules
+    said: dict[str, Any] = {}
+
+    for look in range(1, 10):
+        await statuses.look()
+        assert len(judged) <= look * (MOST_RULES + MOST_WRITES)
+        said = dict(statuses.statuses.written)  # type: ignore[attr-defined] # of the fake
+        for key, status in said.items():
+            told = a_rule({"never": True}, rules[key].name, status=status)
+            scene.tell(ObjectUpdated(rules[key], told))
+            rules[key] = told
+
+    assert said.keys() == rules.keys()
+    last = RebalancingRuleStatus.from_wire(said["default/r099"])
+    assert last.held_pods == 2
+    assert "at most 16 rules, and this one has 100" in last.conditions[0].message

@@ -12,7 +12,7 @@ import msgspec
 
 from plimsoll.api.schema.fields import duration_s
 from plimsoll.api.schema.label_selectors import compiled
-from plimsoll.api.v1alpha1.node_maintenance import NodeMaintenance
+from plimsoll.api.v1alpha1.node_maintenance import MOST_NODES, NodeMaintenance
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.kinds.node import Node
@@ -101,7 +101,7 @@ def selected(maintenance: NodeMaintenance, nodes: Iterable[Node]) -> tuple[str, 
     """The names of the nodes that it names or selects; selected ones are sorted by name.
 
     Raises:
-        ValueError: The selector cannot be evaluated.
+        ValueError: The selector cannot be evaluated, or selects more nodes than a status lists.
     """
     given = maintenance.spec.node_selector
     if given is None:
@@ -110,7 +110,13 @@ def selected(maintenance: NodeMaintenance, nodes: Iterable[Node]) -> tuple[str, 
         selector = compiled(given)
     except (SelectorError, msgspec.MsgspecError) as exc:
         raise ValueError(f"spec.nodeSelector: {exc}") from exc
-    return tuple(sorted(each.name for each in nodes if selector.matches(each.labels)))
+    names = sorted(each.name for each in nodes if selector.matches(each.labels))
+    if len(names) > MOST_NODES:
+        raise ValueError(
+            f"spec.nodeSelector: selects {len(names)} nodes, and a maintenance has at most {MOST_NODES}; "
+            "select fewer, in several maintenances"
+        )
+    return tuple(names)
 
 
 def is_open(maintenance: NodeMaintenance, now: datetime) -> bool:

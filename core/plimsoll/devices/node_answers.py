@@ -6,7 +6,8 @@ devices were taken since the last one.
 Axis letter: N nodes, as rows of the cluster.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from weakref import ReferenceType, ref
 
@@ -16,6 +17,7 @@ import numpy as np
 from plimsoll.devices.allocator import Found, Given, Matches, Search
 from plimsoll.devices.amounts import Amounts
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.cel import compile_some, too_much
 from plimsoll.devices.pod_claims import MOST_ALTERNATIVES
 from plimsoll.devices.pools import NO_DRIVER, DeviceID, Pool, PooledDevice, PoolKey, PoolState
 from plimsoll.devices.requests import WantedClaim
@@ -144,8 +146,9 @@ class NodeAnswers:
         self._answers: list[NodeAnswer] = []
         self._nodes: list[ReferenceType[Node]] = []
         self._is_stale: BoolArray = np.zeros(0, dtype=np.bool_)
-        self._rows_below: dict[PoolKey, list[int]] = {}  #: immutable
-        self._rows_of: dict[PoolKey, list[int]] = {}  #: in addition to those
+        # Arrays, as a list holds an object for each row.
+        self._rows_below: dict[PoolKey, array[int]] = {}  #: arrays are immutable
+        self._rows_of: dict[PoolKey, array[int]] = {}  #: in addition to those
         self._is_shared = False
         self._late: set[int] = set()  #: rows on which the search took too long
         #: rows that have the result of such a row in place of their own
@@ -175,6 +178,10 @@ class NodeAnswers:
             rows: The nodes to search.
         """
         asked, late = self._to_ask(nodes, node_mark, book, rows)
+        if asked and (waiting := too_much(expressions_of(claims))):
+            compile_some(waiting)
+            self._postpone(asked, nodes, None)
+            return
         left = self._most_steps + STEPS_A_NODE * len(asked) if self._left is None else self._left
         self._left = None
         reached: dict[int, NodeAnswer] = {}
@@ -209,7 +216,7 @@ class NodeAnswers:
         if book.slices.judge_some():
             return True
         asked, late = self._to_ask(nodes, node_mark, book, rows)
-        if late is not None or len(asked) <= FEW:
+        if late is not None or len(asked) <= FEW or too_much(expressions_of(claims)):
             return False
         if self._left is None:
             self._left = self._most_steps + STEPS_A_NODE * len(asked)
@@ -247,9 +254,9 @@ class NodeAnswers:
     def copied(self) -> "NodeAnswers":
         """An independent copy; results are shared until either side writes."""
         if self._rows_of:
-            rows = {pool: list(known) for pool, known in self._rows_below.items()}
+            rows = dict(self._rows_below)
             for pool, known in self._rows_of.items():
-                rows[pool] = [*rows.get(pool, ()), *known]
+                rows[pool] = rows[pool] + known if pool in rows else known
             self._rows_below, self._rows_of = rows, {}
         twin = NodeAnswers(self._matches, self._most_steps)
         twin._answers, twin._nodes, twin._is_stale = self._answers, self._nodes, self._is_stale
@@ -264,6 +271,7 @@ class NodeAnswers:
         """Unshare the data before writing, so that no copy sees the change."""
         if self._is_shared:
             self._answers, self._nodes = list(self._answers), list(self._nodes)
+            self._rows_below = dict(self._rows_below)
             self._is_stale, self._is_behind = self._is_stale.copy(), self._is_behind.copy()
             self.codes, self.points = self.codes.copy(), self.points.copy()
             self._is_shared = False
@@ -337,14 +345,24 @@ class NodeAnswers:
         if answer is None:
             answer = self._searched(claims, node, book, book.taken)
             reached[same] = answer._replace(steps=1)
-        for key in answer.pools - before:
-            self._rows_of.setdefault(key, []).append(row)
+        if before != answer.pools:
+            self._reaches(row, before, answer.pools)
         self._note(row, answer, 0 if answer.found is None else points_of(answer.found, claims))
         if answer.is_late:
             self._late.add(row)
         else:
             self._late.discard(row)
         return answer
+
+    def _reaches(self, row: int, before: frozenset[PoolKey], now: frozenset[PoolKey]) -> None:
+        """Note the pools that a node reaches: a driver may rename its own as often as it likes."""
+        for key in now - before:
+            self._rows_of.setdefault(key, array("i")).append(row)
+        for key in before - now:
+            for rows in (self._rows_of, self._rows_below):
+                left = array("i", [each for each in rows.pop(key, ()) if each != row])
+                if left:
+                    rows[key] = left
 
     def _searched(
         self, claims: Sequence[WantedClaim], node: Node, book: DeviceBook, taken: Taken
@@ -384,6 +402,17 @@ def points_of(found: KeptDevices, claims: Sequence[WantedClaim]) -> int:
         for claim, wanted in enumerate(claims)
         for place, request in enumerate(wanted.requests)
         if request.is_list and (claim, place) in found.chosen
+    )
+
+
+def expressions_of(claims: Iterable[WantedClaim]) -> Iterator[str]:
+    """The selectors of their requests and classes."""
+    return (
+        expression.text
+        for claim in claims
+        for request in claim.requests
+        for wanted in request.alternatives
+        for expression in wanted.expressions
     )
 
 

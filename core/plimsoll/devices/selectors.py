@@ -12,8 +12,8 @@ from plimsoll.model.kinds.resource_slice import Device, DeviceAttribute
 if TYPE_CHECKING:
     from dra_cel import DeviceView
 
-#: Number of cached results for groups of devices.
-KEPT = 65_536
+#: Number of cached results for groups of devices, of short expressions and of those with more characters.
+KEPT, FEW, LONG = 65_536, 4_096, 512
 
 
 class SelectorAnswer(NamedTuple):
@@ -55,7 +55,8 @@ def answer_of(expression: str, device: PooledDevice) -> SelectorAnswer:
     names = reads.names(driver)
     attributes = tuple(map(published.attributes.get, names.attributes)) if names.attributes else ()
     capacity = tuple(_amount(published, name) for name in names.capacity) if names.capacity else ()
-    return _of_group(expression, driver, published.allow_multiple_allocations, attributes, capacity)
+    of_group = _kept if len(expression) <= LONG else _few_kept
+    return of_group(expression, driver, published.allow_multiple_allocations, attributes, capacity)
 
 
 def _amount(device: Device, name: str) -> str | None:
@@ -63,7 +64,6 @@ def _amount(device: Device, name: str) -> str | None:
     return None if has is None else str(has.value)
 
 
-@lru_cache(maxsize=KEPT)
 def _of_group(
     expression: str,
     driver: str,
@@ -86,6 +86,10 @@ def _of_group(
         allow_multiple,
     )
     return evaluated(expression, view)
+
+
+_kept = lru_cache(maxsize=KEPT)(_of_group)
+_few_kept = lru_cache(maxsize=FEW)(_of_group)
 
 
 def evaluated(expression: str, view: "DeviceView") -> SelectorAnswer:

@@ -136,7 +136,7 @@ class Priors:
         self._settings = settings
         self._places = dict(habits.places) if settings.uses_history else {}
         self._means = habits.means()
-        self._known: dict[PodTemplate, Expectation] = {}
+        self._known: dict[bytes, Expectation] = {}  #: by the template's signature
         confidence = np.maximum(habits.confidence(now), 0.0)
         margin = settings.peak_margin * YOUNG_DAYS / (YOUNG_DAYS + confidence)
         enough = habits.samples[: len(self._means)] >= settings.least_samples
@@ -148,11 +148,11 @@ class Priors:
 
     def of(self, template: PodTemplate) -> Expectation:
         """The prior of a pod of that template."""
-        known = self._known.get(template)
+        known = self._known.get(template.signature)
         if known is None:
             if len(self._known) >= KEPT:
                 self._known.clear()
-            known = self._known[template] = self._of(template)
+            known = self._known[template.signature] = self._of(template)
         return known
 
     def _of(self, template: PodTemplate) -> Expectation:

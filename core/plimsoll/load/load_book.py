@@ -67,7 +67,7 @@ class LoadBook(PodIndex):
             recent readings exceed the smoothed ones: cpu, memory; of the node's pods if these are measured.
         now: The time of the latest refresh.
         middle: Median load of the measured nodes at the latest refresh in percent: cpu, memory.
-        kept: Values that readers have derived from a template's prior, ``used`` and ``middle``, by template.
+        kept: Values that readers have derived from a template's prior, ``used`` and ``middle``, by signature.
             Cleared when one of the first two may have changed.
     """
 
@@ -79,7 +79,7 @@ class LoadBook(PodIndex):
         self._base = Shares({}, [], np.zeros((0, COLUMNS), dtype=np.int64))
         self._own: dict[str, Expectation] = {}  #: shares of pods that were added after the base was made
         self._gone: set[str] = set()  #: pods of the base that have left
-        self.kept: dict[PodTemplate, Hashable] = {}
+        self.kept: dict[bytes, Hashable] = {}
         self._is_shared = False
         self._sums: IntArray = np.zeros((cluster.capacity, SUMMED), dtype=np.int64)
         self._waiting: list[tuple[int, Expectation, int]] = []  #: row, share and sign: not in the sums yet

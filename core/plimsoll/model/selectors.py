@@ -28,6 +28,9 @@ NAME_FIELD = "metadata.name"
 #: them; and of terms in the largest list whose terms are kept.
 MOST_KEPT, LARGEST_KEPT, FEW_TERMS = 2_048, 16, 16
 
+#: Characters of their values: those of a preferred node affinity may be as long as the object.
+LONGEST_KEPT = 4_096
+
 
 class LabelSelectorRequirement(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """Operators ``In``, ``NotIn``, ``Exists``, ``DoesNotExist``."""
@@ -242,7 +245,11 @@ def selector_of_labels(labels: Mapping[str, str]) -> Selector:
 
 def _are_few(expressions: Sequence[LabelSelectorRequirement], besides: int = 0) -> bool:
     most = LARGEST_KEPT - besides
-    return len(expressions) <= most and sum([len(each.values) or 1 for each in expressions]) <= most
+    return (
+        len(expressions) <= most
+        and sum([len(each.values) or 1 for each in expressions]) <= most
+        and sum([len(value) for each in expressions for value in each.values]) <= LONGEST_KEPT
+    )
 
 
 def _compiled(

@@ -160,13 +160,13 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
     def result_version(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.ResultVersion:
         """Expected usage of a pod of the template, and the median of the nodes."""
         book = snapshot.index(LoadBook)
-        key = book.kept.get(template)
+        key = book.kept.get(template.signature)
         if key is None or not book.is_level(snapshot.node_mark):
             book = _levelled(snapshot)
             key = _coarse(book.prior(template)), book.middle, book.used.serial
             if len(book.kept) >= MOST_KEPT:
                 book.kept.clear()
-            book.kept[template] = key
+            book.kept[template.signature] = key
         return fwk.ResultVersion(key)
 
     def eased(self, template: fwk.PodTemplate) -> bool:

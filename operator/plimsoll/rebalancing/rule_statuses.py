@@ -3,6 +3,7 @@
 It decides nothing: planners read the rules themselves (:mod:`plimsoll.policies.rebalancing_rules`).
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -36,12 +37,12 @@ class NamespaceFacts(NamedTuple):
     """What the status of a rule says beyond its spec.
 
     Attributes:
-        pods: The placed pods of the namespace.
+        pods: For each template one placed pod of the namespace, and the number of these.
         moves: Moves of the namespace within the last hour.
         now: The time, with a time zone.
     """
 
-    pods: Sequence[PodInfo]
+    pods: Sequence[tuple[PodInfo, int]]
     moves: int
     now: datetime
 
@@ -50,7 +51,7 @@ def status_of(
     rule: RebalancingRule, before: RebalancingRuleStatus, present: PresentRule, facts: NamespaceFacts
 ) -> RebalancingRuleStatus:
     """The status that a rule should have, by the one that it has."""
-    held = sum(present.keeps(pod) is not None for pod in facts.pods)
+    held = sum(count for pod, count in facts.pods if present.keeps(pod) is not None)
     opens = read(rule).opens(facts.now)
     is_valid = not present.invalid
     moves = facts.moves if present.most is not None else None
@@ -75,7 +76,7 @@ def status_of(
 def _message(present: PresentRule, held: int, facts: NamespaceFacts) -> str:
     if present.invalid:
         return f"no pod of the namespace is moved until this is corrected: {present.invalid}"
-    said = [f"{counted(held, 'pod')} held of {len(facts.pods)} with a node"]
+    said = [f"{counted(held, 'pod')} held of {sum(count for _, count in facts.pods)} with a node"]
     if present.most is not None:
         said.append(f"{facts.moves} of {counted(present.most, 'move')} an hour made")
     return "; ".join(said)
@@ -113,7 +114,7 @@ class RuleStatuses:
         """Write what has changed; at most ``MOST_WRITES``, the others at the next look."""
         if not self.cluster.objects.rules:
             return
-        due = self._due()
+        due = await self._due()
         begin = self._next % len(due) if due else 0
         for rule, status in [*due[begin:], *due[:begin]][:MOST_WRITES]:
             answer = await self.statuses.write_status(rule.namespace, rule.name, status.to_wire())
@@ -121,20 +122,28 @@ class RuleStatuses:
                 self.observer.failed(f"status of RebalancingRule {rule.key}", answer.message)
         self._next += MOST_WRITES
 
-    def _due(self) -> list[tuple[RebalancingRule, RebalancingRuleStatus]]:
-        """The rules whose status says something else than it should."""
+    async def _due(self) -> list[tuple[RebalancingRule, RebalancingRuleStatus]]:
+        """The rules whose status says something else than it should; of a namespace's surplus, some in turn.
+
+        Between two rules others have their turn: a namespace may have thousands of rules, and of pods.
+        """
         given = by_namespace(self.cluster.objects.rules.values())
-        placed = self.cluster.index(PodsByTemplate).groups
         now, hourly = datetime.fromtimestamp(self.clock.now(), UTC), self.hourly()
         due = []
         for namespace, rules in given.items():
-            siblings = placed.get(namespace, {}).values()
-            pods = [pod for each in siblings for pod in each.values() if pod.stands_in_for is None]
-            facts = NamespaceFacts(pods, hourly.get(namespace, 0), now)
+            siblings = self.cluster.index(PodsByTemplate).groups.get(namespace, {}).values()
+            own = ([pod for pod in each.values() if pod.stands_in_for is None] for each in siblings)
+            facts = NamespaceFacts(
+                [(pods[0], len(pods)) for pods in own if pods], hourly.get(namespace, 0), now
+            )
             presents = present_in(rules, now)
-            for position, rule in enumerate(rules):
+            surplus = rules[MOST_RULES:]
+            begin = self._next % len(surplus) if surplus else 0
+            some = [*surplus[begin:], *surplus[:begin]][:MOST_WRITES]
+            for position, rule in enumerate([*rules[:MOST_RULES], *some]):
                 before = _written(rule)
                 status = status_of(rule, before, presents[min(position, MOST_RULES)], facts)
                 if status != before:
                     due.append((rule, status))
+                await asyncio.sleep(0)
         return due

@@ -8,7 +8,7 @@ import pytest
 from engine.toys import Binds, Fifo
 from plimsoll.engine.cache import templates
 from plimsoll.engine.cache.template import TemplateCache
-from plimsoll.engine.cache.templates import PROBATION, TemplateCaches
+from plimsoll.engine.cache.templates import PROBATION, TemplateCaches, own_bytes
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.model.columns.cluster import Cluster
@@ -32,8 +32,8 @@ def template(cluster: Cluster) -> Callable[..., Any]:
     """Makes named templates; the pods are held, so that equal names are one template."""
     held = []
 
-    def make(name: str | int) -> PodTemplate:
-        held.append(cluster.templates.info(a_pod(labels={"shape": str(name)})))
+    def make(name: str | int, **spec: Any) -> PodTemplate:
+        held.append(cluster.templates.info(a_pod(labels={"shape": str(name)}, **spec)))
         return held[-1].template
 
     return make
@@ -103,6 +103,27 @@ def test_kept_caches_take_no_more_memory_than_they_may(
 
     assert found(caches, template(0)) is None
     assert found(caches, template(1)) is not None
+
+
+def test_caches_of_large_templates_are_fewer(
+    caches: TemplateCaches, template: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tenant's templates of 30 kB each would take gigabytes where nodes are few."""
+    small, large = template("a"), template("b", nodeSelector={"k" * 63: "v" * 9_000})
+    assert own_bytes(large) > own_bytes(small) + 100_000
+    monkeypatch.setattr(templates, "CACHE_BYTES", (PROBATION + 2) * (own_bytes(small) + 200))
+    names = range(PROBATION + 2)
+
+    for number in names:
+        caches.use(template(number))
+        caches.use(template(number))
+    fit = [found(caches, template(number)) is not None for number in names]
+    caches.use(large)
+    caches.use(large)
+
+    assert all(fit)
+    assert found(caches, large) is not None
+    assert [found(caches, template(number)) is not None for number in names] == [False] * 3 + [True] * 15
 
 
 def test_a_cache_that_went_wrong_is_made_again(caches: TemplateCaches, template: Callable[..., Any]) -> None:

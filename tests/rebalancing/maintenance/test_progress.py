@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.api.v1alpha1.node_maintenance import MaintenancePhase, NodeMaintenance
+from plimsoll.api.v1alpha1.node_maintenance import MOST_NODES, MaintenancePhase, NodeMaintenance
+from plimsoll.policies.node_maintenance import selected
 from plimsoll.rebalancing.maintenance.progress import (
     MaintenanceFacts,
     NodeFacts,
@@ -14,6 +15,7 @@ from plimsoll.rebalancing.maintenance.progress import (
     phase_of,
     status_of,
 )
+from plimsoll.testing.builders import a_node
 
 NOW = datetime(2026, 11, 28, 2, tzinfo=UTC)
 FULL = NodeFacts("a", leaving=3)
@@ -148,3 +150,13 @@ def test_the_end_is_expected_at_the_pace_so_far() -> None:
     assert after(15, [done, *waiting]) == NOW + timedelta(minutes=30)
     assert after(30, [done, NodeFacts("b", is_closed=True), waiting[1]]) == NOW + timedelta(minutes=45)
     assert after(40, [done, *(NodeFacts(each, is_closed=True) for each in "bc")]) is None
+
+
+def test_a_selector_of_more_nodes_than_a_status_lists_is_refused() -> None:
+    """The sentence is the status's; without nodes, nothing is begun."""
+    given = maintenance(nodes=[], nodeSelector={"matchLabels": {"pool": "old"}})
+    nodes = [a_node(f"n{number}", labels={"pool": "old"}) for number in range(MOST_NODES + 1)]
+
+    assert len(selected(given, nodes[1:])) == MOST_NODES
+    with pytest.raises(ValueError, match=r"spec\.nodeSelector: selects 1001 nodes, .* at most 1000"):
+        selected(given, nodes)

@@ -25,6 +25,9 @@ SHARED_BYTES = 32 * 2**20
 #: An array of first rejections, one of sums, and the plugin results that no other constraints share.
 BYTES_A_NODE = 2 + 8 + 3 * 8
 
+#: Bytes of the objects around these arrays, approximately.
+BESIDES = 2_048
+
 
 class SharedPreFilter(NamedTuple):
     """The PreFilter plugins that skip for such pods, and the others, in calling order."""
@@ -107,7 +110,7 @@ class ConstraintResults:
             self._clocks = clocks
         answers = self._answers.get(constraints)
         if answers is None:
-            if len(self._answers) * BYTES_A_NODE * max(1, len(cluster)) > SHARED_BYTES:
+            if len(self._answers) * (BESIDES + BYTES_A_NODE * len(cluster)) > SHARED_BYTES:
                 self._answers.clear()
             answers = self._answers[constraints] = SharedResults()
         return answers

@@ -31,6 +31,9 @@ from plimsoll.model.columns.columns import RowArray
 #: Approximate maximum memory for columns, per profile.
 COLUMN_BYTES = 64 * 2**20
 
+#: Bytes of a column besides its values, and of its key for each byte of the template's deciding fields.
+BESIDES, A_BYTE = 512, 6
+
 
 class NodeColumn(Struct):
     """Codes or raw scores of all nodes.
@@ -60,6 +63,7 @@ class NodeColumns:
         self.addresses = ColumnAddresses(cluster, kernel)
         self._signed = profile.capabilities.signed
         self._columns: dict[Hashable, NodeColumn] = {}
+        self._bytes = 0  #: of these, approximately
         self._clocks: tuple[int, int, int] | None = None
         self._rows: RowArray = np.empty(0, dtype=np.intp)
 
@@ -70,13 +74,19 @@ class NodeColumns:
             self._rows.flags.writeable = False
         return self._rows
 
-    def column(self, key: Hashable, build: Callable[[], IntArray]) -> NodeColumn:
-        """The column with that key, built if it is missing for the present nodes and objects."""
+    def column(self, key: Hashable, build: Callable[[], IntArray], key_bytes: int = 0) -> NodeColumn:
+        """The column with that key, built if it is missing for the present nodes and objects.
+
+        Args:
+            key: What it depends on.
+            build: Returns the values, shape (N,).
+            key_bytes: Approximate memory of the key, which may hold most of a pod.
+        """
         cluster = self._cluster
         clocks = cluster.node_tick, cluster.epoch, cluster.objects.version
-        if clocks != self._clocks or len(self._columns) * 8 * len(cluster) > COLUMN_BYTES:
+        if clocks != self._clocks or self._bytes > COLUMN_BYTES:
             self._columns.clear()
-            self._clocks = clocks
+            self._clocks, self._bytes = clocks, 0
         found = self._columns.get(key)
         if found is None:
             values = build().copy()
@@ -84,6 +94,7 @@ class NodeColumns:
             found = self._columns[key] = NodeColumn(
                 values, int(values.min(initial=2**62)), int(values.max(initial=-(2**62)))
             )
+            self._bytes += 8 * len(cluster) + BESIDES + key_bytes
             # Building may have added axes to the cluster, but never changed a node.
             self._clocks = cluster.node_tick, cluster.epoch, cluster.objects.version
         return found
@@ -119,4 +130,4 @@ class NodeColumns:
             values = called(plugin.name, point, answer, state, pod, snapshot)
             return checked(values, len(snapshot), plugin.name, point)
 
-        return self.column((plugin.name, point, signature), build)
+        return self.column((plugin.name, point, signature), build, A_BYTE * pod.template.size)

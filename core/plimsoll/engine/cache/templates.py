@@ -20,6 +20,10 @@ from plimsoll.model.columns.cluster import Cluster
 #: Approximate maximum memory for kept caches, per profile.
 CACHE_BYTES = 256 * 2**20
 
+#: Bytes of a kept cache besides its columns, and for each byte of its template's deciding fields: 15 kB and
+#: 11 were measured.
+BESIDES, A_BYTE = 16_384, 12
+
 #: Number of caches on probation.
 PROBATION = 16
 
@@ -36,6 +40,7 @@ class TemplateCaches:
         self._shared = NodeColumns(cluster, profile, kernel)
         self._kept: OrderedDict[PodTemplate, TemplateCache] = OrderedDict()
         self._probation: OrderedDict[PodTemplate, TemplateCache] = OrderedDict()
+        self._own_bytes = 0  #: of kept caches, without their columns
         self._dropped: set[int] = set()
         self._heavy: tuple[PodTemplate, TemplateCache] | None = None  #: only until another template is used
         self._latest: tuple[PodTemplate, TemplateCache] | None = None
@@ -75,7 +80,8 @@ class TemplateCaches:
 
     def drop(self, template: PodTemplate) -> None:
         """Drop a cache whose plugins failed."""
-        self._kept.pop(template, None)
+        if self._kept.pop(template, None) is not None:
+            self._own_bytes -= own_bytes(template)
         self._probation.pop(template, None)
         self._heavy = self._latest = None
 
@@ -89,9 +95,15 @@ class TemplateCaches:
 
     def _keep(self, template: PodTemplate, cache: TemplateCache) -> None:
         self._kept[template] = cache
+        self._own_bytes += own_bytes(template)
         # A column of points for each score plugin, their sum, and the feasible rows. Filter codes mostly
         # depend on nodes and are shared: six columns a cache, as measured.
-        columns = len(self._profile.score) + 2
-        most = max(PROBATION, CACHE_BYTES // (8 * columns * max(1, len(self._cluster))))
-        while len(self._kept) > most:
-            self._kept.popitem(last=False)
+        columns = 8 * (len(self._profile.score) + 2) * len(self._cluster)
+        while len(self._kept) > PROBATION and self._own_bytes + columns * len(self._kept) > CACHE_BYTES:
+            oldest, _ = self._kept.popitem(last=False)
+            self._own_bytes -= own_bytes(oldest)
+
+
+def own_bytes(template: PodTemplate) -> int:
+    """Approximate bytes of a template's cache, without its columns."""
+    return BESIDES + A_BYTE * template.size

@@ -52,8 +52,9 @@ class TermCounts(PodIndex):
         self._generation = 0
         self._unused = 0  #: terms that had no pod any more when their last one left
         self._lookup: SelectorLookup[PodTerm] = SelectorLookup()
-        self._of_template: dict[PodTemplate, tuple[ClassCounts, ...]] = {}
-        self._concerning: dict[PodTemplate, tuple[int, Mapping[str, str], Concerning]] = {}
+        # By signature: what holds a template holds all that its pods name.
+        self._of_template: dict[bytes, tuple[ClassCounts, ...]] = {}
+        self._concerning: dict[bytes, tuple[int, Mapping[str, str], Concerning]] = {}
 
     @property
     def are_any(self) -> bool:
@@ -65,7 +66,7 @@ class TermCounts(PodIndex):
 
         Call it again after each change. A count may be 0: the last pod with the term has left.
         """
-        known = self._concerning.get(template)
+        known = self._concerning.get(template.signature)
         if known is not None and known[0] == self._generation and known[1] == namespace_labels:
             return known[2]
         found = _sorted(
@@ -78,7 +79,7 @@ class TermCounts(PodIndex):
         if not template.is_heavy and not isinstance(namespace_labels, LargeDict):
             if len(self._concerning) >= REMEMBERED:
                 self._concerning.clear()
-            self._concerning[template] = (self._generation, namespace_labels, found)
+            self._concerning[template.signature] = (self._generation, namespace_labels, found)
         return found
 
     def add(self, pod: PodInfo, row: int) -> None:
@@ -117,13 +118,13 @@ class TermCounts(PodIndex):
         return twin
 
     def _counts_of(self, template: PodTemplate) -> tuple[ClassCounts, ...]:
-        found = self._of_template.get(template)
+        found = self._of_template.get(template.signature)
         if found is None:
             if template.is_heavy:
                 return tuple(self._count(template.terms))
             if len(self._of_template) >= REMEMBERED:
                 self._of_template.clear()
-            found = self._of_template[template] = tuple(self._count(template.terms))
+            found = self._of_template[template.signature] = tuple(self._count(template.terms))
         return found
 
     def _count(self, terms: Iterable[PodTerm]) -> Iterable[ClassCounts]:

@@ -48,14 +48,21 @@ class Weighty(Hashable, Protocol):
     """A pod template, as far as it matters here."""
 
     @property
-    def is_heavy(self) -> bool:
-        """Whether no cache may keep it when its pods have gone."""
+    def size(self) -> int:
+        """Bytes of its deciding fields."""
+
+    @property
+    def signature(self) -> bytes:
+        """Equal for equal templates."""
 
 
 LedgerT = TypeVar("LedgerT", bound=Ledger)
 
 #: Maximum number of derived values; all are dropped when there are more.
-LARGEST_SHELF = 65_536
+LARGEST_SHELF = 16_384
+
+#: Bytes of the deciding fields of a template whose values are kept for a while when its pods have gone.
+SMALL = 2_048
 
 
 #: The shelf of ClusterObjects for each kind.
@@ -112,7 +119,7 @@ class ClusterObjects:
     _derived: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
     _ledgers: dict[type[Any], Any] = field(default_factory=dict, repr=False, compare=False)
     _derived_version: int = field(default=0, repr=False, compare=False)
-    _of_heavy: WeakKeyDictionary[Weighty, tuple[int, dict[Hashable, Any]]] = field(
+    _of_large: WeakKeyDictionary[Weighty, tuple[int, dict[Hashable, Any]]] = field(
         default_factory=WeakKeyDictionary, repr=False, compare=False
     )
     read_only: "ClusterObjects" = field(init=False, repr=False, compare=False)
@@ -160,12 +167,12 @@ class ClusterObjects:
         return value
 
     def derived_of(self, template: Weighty, key: Hashable, build: Callable[[], T]) -> T:
-        """The same for one pod template; the value for a heavy one ends with the template."""
-        if not template.is_heavy:
-            return self.derived((key, template), build)
-        known = self._of_heavy.get(template)
+        """The same for one pod template; the value for a large one ends with the template."""
+        if template.size <= SMALL:
+            return self.derived((key, template.signature), build)
+        known = self._of_large.get(template)
         if known is None or known[0] != self.version:
-            known = self._of_heavy[template] = self.version, {}
+            known = self._of_large[template] = self.version, {}
         if key not in known[1]:
             known[1][key] = build()
         value: T = known[1][key]
@@ -236,8 +243,6 @@ class ReadOnlyObjects(ClusterObjects):
 
     def derived_of(self, template: Weighty, key: Hashable, build: Callable[[], T]) -> T:
         """As there."""
-        if not template.is_heavy:
-            return self._source.derived((key, template), build)
         return self._source.derived_of(template, key, build)
 
     def fork(self) -> ClusterObjects:

@@ -66,6 +66,7 @@ class PodTemplate(msgspec.Struct, frozen=True, eq=False, weakref=True, kw_only=T
         terms: Its inter-pod (anti-)affinity terms.
         terms_error: Why its terms cannot be parsed, or "".
         unreadable: A sentence for each amount that is not a quantity and counts as 0.
+        size: Bytes of the deciding fields, encoded.
         is_heavy: Whether it is so large that no cache may keep it when its pods have gone.
     """
 
@@ -80,6 +81,7 @@ class PodTemplate(msgspec.Struct, frozen=True, eq=False, weakref=True, kw_only=T
     unreadable: tuple[str, ...]
     terms: tuple[PodTerm, ...]
     terms_error: str
+    size: int
     is_heavy: bool
     _memo: dict[Hashable, Any]
 
@@ -186,7 +188,7 @@ class PodInfo(msgspec.Struct, frozen=True, eq=False):
         return f"PodInfo({self.key})"
 
 
-def template_of(pod: Pod, signature: bytes, *, is_heavy: bool = False) -> PodTemplate:
+def template_of(pod: Pod, signature: bytes, size: int) -> PodTemplate:
     """Compile the template of a pod's shape."""
     requests = bounded(incoming(pod))
     if names_all(pod):
@@ -214,7 +216,8 @@ def template_of(pod: Pod, signature: bytes, *, is_heavy: bool = False) -> PodTem
         unreadable=tuple(unreadable(pod)),
         terms=terms,
         terms_error=terms_error,
-        is_heavy=is_heavy,
+        size=size,
+        is_heavy=size > HEAVY_BYTES,
         _memo={},
     )
 
@@ -290,9 +293,7 @@ class Templates:
             signature = blake2b(shape, digest_size=16).digest()
             template = self._by_signature.get(signature)
             if template is None:
-                template = self._by_signature[signature] = template_of(
-                    pod, signature, is_heavy=len(shape) > HEAVY_BYTES
-                )
+                template = self._by_signature[signature] = template_of(pod, signature, len(shape))
                 if not has_own_claims(pod) and parts == parts_of(template.sample):
                     self._by_parts[parts] = template
         return info_of(pod, template, stands_in_for)

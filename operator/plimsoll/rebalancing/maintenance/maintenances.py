@@ -6,6 +6,7 @@ that a run begins as many nodes as may be under way at the same time, and the ne
 its moves waits for its turn. All state is in the object's status, in records and in nodes.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -239,7 +240,7 @@ class Maintenances:
         given, now = known.given, self._now()
         records = [each for each in self.keeper.of_policy(known.policy) if each.spec.mode is Mode.ENFORCE]
         since = given.status.start_time.timestamp() if given.status and given.status.start_time else 0.0
-        moving = [each.spec.from_node for each in records if not each.is_finished]
+        moving = Counter(each.spec.from_node for each in records if not each.is_finished)
         failed = [each for each in records if each.phase is Phase.FAILED and each.created >= since]
         damage = ""
         if failed:
@@ -248,7 +249,7 @@ class Maintenances:
         opening = None if known.invalid else next_opening(given, now)
         return MaintenanceFacts(
             now=now,
-            nodes=[self._node_facts(name, moving.count(name)) for name in known.nodes],
+            nodes=[self._node_facts(name, moving[name]) for name in known.nodes],
             plans=self.plans.of(known.policy),
             is_open=not known.invalid and is_open(given, now),
             opens=f"; it opens at {opening:%Y-%m-%d %H:%M} UTC" if opening else "",
