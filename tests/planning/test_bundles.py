@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import pytest
+from msgspec.structs import replace
 
 from planning.builders import NOW, SURROUNDINGS, a_rebalancing, reasons, targets
 from planning.proven.test_planner import READY, a_budget
@@ -11,7 +12,7 @@ from plimsoll.framework import NoArgs
 from plimsoll.framework.descheduling.proposals import Beneficiary, Bundle, Candidate, Refusal, Verdict
 from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod import ContainerStatus, Pod, PodCondition, ResourceRequirements
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import EvictionPlan, PlanningContext
 from plimsoll.planning.planners import proven_plan as plan
@@ -244,6 +245,69 @@ def test_a_bundle_that_does_not_help_its_pending_pod_is_taken_back(pending: Pod,
     (refused,) = found.refused
     assert (refused.pod.name, refused.refusal) == ("p0", Refusal("NoRoomMade", why))
     assert strategy.waiting == ["big"]
+
+
+class MakesRoomToGrow(Sends):
+    """Proposes moves for a pod whose resize waits, in favour of a node."""
+
+    name: ClassVar = "MakesRoomToGrow"
+
+    def __init__(self, node: str, **sent: Any) -> None:
+        super().__init__(**sent)
+        self.node = node
+
+    def candidates(self, context: Any) -> Iterator[Bundle]:
+        (pod,) = [each for each in context.cluster.pods.values() if each.name == "grows"]
+        for bundle in super().candidates(context):
+            self.verdicts.append((yield Bundle(bundle.candidates, Beneficiary(pod, self.node))))
+
+
+NOT_WAITING = "pod default/grows does not wait for a resize on node {}"
+UNDER_WAY = "moves off or to node large are still under way"
+
+
+@pytest.mark.parametrize(
+    ("node", "cpu", "why_pending", "moved_s_ago", "refusal"),
+    [
+        pytest.param("large", "6", "Deferred", None, "", id="it waits, and 7 are free once p0 has left"),
+        pytest.param("large", "6", "Deferred", 1.5, "", id="a move of long ago"),
+        pytest.param("large", "6", "Deferred", 1.0, UNDER_WAY, id="a move of just now"),
+        pytest.param("one", "6", "Deferred", None, NOT_WAITING.format("one"), id="on another node"),
+        pytest.param("large", "6", "Infeasible", None, NOT_WAITING.format("large"), id="never granted"),
+        pytest.param("one", "6", "Infeasible", None, NOT_WAITING.format("one"), id="neither"),
+        pytest.param(
+            "large",
+            "8",
+            "Deferred",
+            None,
+            "the resize of pod default/grows would still not fit node large",
+            id="too large",
+        ),
+    ],
+)
+def test_a_bundle_for_a_resize_helps_it_or_is_taken_back(
+    node: str, cpu: str, why_pending: str, moved_s_ago: float | None, refusal: str
+) -> None:
+    """Nine cores, two of them used by others once p0 has left: 7 at most."""
+    grows = a_pod("grows", cpu=cpu, node="large", owner="ReplicaSet/grows")
+    shown = ContainerStatus(
+        name=grows.spec.containers[0].name,
+        resources=ResourceRequirements(requests={"cpu": "1"}),
+        allocated_resources={"cpu": "1"},
+    )
+    waits = PodCondition(type="PodResizePending", status="True", reason=why_pending)
+    status = replace(grows.status, conditions=(waits,), container_statuses=(shown,))
+    cluster = a_scene()
+    cluster = a_cluster(
+        cluster.nodes, [each.pod for each in cluster.pods.values()] + [replace(grows, status=status)]
+    )
+    touched = {} if moved_s_ago is None else {"large": NOW.timestamp() - moved_s_ago}
+    strategy = MakesRoomToGrow(node, p0="one")
+
+    found = plan(a_rebalancing(strategy, limits=FREE), cluster, PlanningContext(NOW, touched=touched))
+
+    assert targets(found) == ({} if refusal else {"p0": "one"})
+    assert [each.refusal for each in found.refused] == ([Refusal("NoRoomMade", refusal)] if refusal else [])
 
 
 def test_who_was_given_room_is_not_moved_in_the_same_plan() -> None:

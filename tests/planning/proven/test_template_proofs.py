@@ -11,16 +11,21 @@ from msgspec.structs import replace
 from planning.builders import NOW, SURROUNDINGS
 from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
 from plimsoll.framework import Registry
-from plimsoll.framework.descheduling.proposals import Candidate, Refusal
+from plimsoll.framework.descheduling.proposals import Candidate, Destinations, Refusal
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.deployment import SURGED
+from plimsoll.model.kinds.pod import PodResourceClaim
 from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove
 from plimsoll.planning.limits import NO_CEILING, Limits
 from plimsoll.planning.moves import RebalancingConfig
+from plimsoll.planning.proven.checks import CheckedCandidate
 from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.planning.proven.proof import _refused_by_template
 from plimsoll.planning.proven.template_proofs import KnownRefusal, TemplateProofs
 from plimsoll.planning.proven.verdicts import judge_strategy
+from plimsoll.planning.surges import Surge
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.strategies import EVICTORS, IN_TREE
@@ -64,6 +69,15 @@ class Counting(TemplateProofs):
         found = super().refusal(candidate, profile, asker, refusal_at)
         self.known += found is not None
         return found
+
+
+class Refusing(TemplateProofs):
+    """Refuses whatever is asked about."""
+
+    def refusal(
+        self, candidate: Candidate, profile: Profile, asker: Hashable, refusal_at: KnownRefusal
+    ) -> Refusal | None:
+        return Refusal("Known", "another pod of its template stays, too")
 
 
 ProofsT = TypeVar("ProofsT", bound=TemplateProofs)
@@ -163,3 +177,29 @@ def test_refusals_by_template_are_those_of_proofs(line: int) -> None:
     assert {"PingPong", "NewComplaint"} <= reasons
     assert known > 20
     assert moved > 5
+
+
+def test_what_sets_a_candidate_apart_from_its_template_is_proven_individually() -> None:
+    """Each by itself: a target, its bundle, its rollout, a mark, devices that it frees, an order of nodes."""
+    plan, _ = a_plan(Refusing, a_policy(20), a_start(1), SURROUNDINGS)
+    profile = plan.rebalancing.profiles["default-scheduler"]
+    context = plan.context
+    pod = min(plan.fork.pods.values(), key=lambda each: each.uid)
+
+    def refusal(proposed: Candidate, **given: Any) -> Refusal | None:
+        candidate = replace(CheckedCandidate.of(proposed, "LowNodeUtilization"), **given)
+        return _refused_by_template(candidate, profile, plan)
+
+    plain = Candidate(pod, context.node_of(pod), "it was named", destinations=Destinations.among(frozenset()))
+    marked = replace(pod.pod, metadata=replace(pod.pod.metadata, annotations={SURGED: "x"}))
+    claims = (PodResourceClaim(name="gpu"),)
+    claiming = replace(pod.pod, spec=replace(pod.pod.spec, resource_claims=claims))
+    ordered = Destinations.among(frozenset(), preference=len)
+
+    assert refusal(plain) is not None
+    assert refusal(replace(plain, target=plain.node)) is None
+    assert refusal(plain, is_bundled=True) is None
+    assert refusal(plain, surge=Surge("web", "uid", "digest")) is None
+    assert refusal(replace(plain, pod=plan.fork.templates.info(marked))) is None
+    assert refusal(replace(plain, pod=plan.fork.templates.info(claiming))) is None
+    assert refusal(replace(plain, destinations=ordered)) is None
