@@ -30,6 +30,7 @@ from plimsoll.kube.custom_resources import RECORDS
 from plimsoll.kube.session.session import connected
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.planning.forecasts import Forecasts
 from plimsoll.plugins import IN_TREE
 from plimsoll.ports.custom_resources import WatchedRecord
 from plimsoll.testing.builders import a_pod
@@ -190,7 +191,8 @@ async def test_readings_are_needed_as_soon_as_one_profile_scores_by_load(
             )
             for name in ("a", "b")
         }
-        operator._serve({name: ProfileScheduler(each, Cluster()) for name, each in profiles.items()})
+        schedulers = {name: ProfileScheduler(each, Cluster()) for name, each in profiles.items()}
+        operator._serve(schedulers, Forecasts())
 
         assert operator.parts.load.is_scored is is_needed
 

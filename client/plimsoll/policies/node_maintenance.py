@@ -15,6 +15,7 @@ from plimsoll.api.schema.label_selectors import compiled
 from plimsoll.api.v1alpha1.node_maintenance import MOST_NODES, NodeMaintenance
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.model.counted import counted
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.selectors import SelectorError
 from plimsoll.policies import schedule
@@ -113,7 +114,7 @@ def selected(maintenance: NodeMaintenance, nodes: Iterable[Node]) -> tuple[str, 
     names = sorted(each.name for each in nodes if selector.matches(each.labels))
     if len(names) > MOST_NODES:
         raise ValueError(
-            f"spec.nodeSelector: selects {len(names)} nodes, and a maintenance has at most {MOST_NODES}; "
+            f"spec.nodeSelector: selects {counted(len(names), 'node')}, and a maintenance has at most {MOST_NODES}; "
             "select fewer, in several maintenances"
         )
     return tuple(names)

@@ -61,11 +61,11 @@ _MOST_TURNS, _QUIET_TURNS = 50, 4
 
 async def settled() -> None:
     """Let every task run until it waits for something that only the test can do."""
-    ready = getattr(asyncio.get_running_loop(), "_ready", None)  # asyncio has no public way to see it
+    ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined] # asyncio has no public way
     quiet = 0
     for _ in range(_MOST_TURNS):
         await asyncio.sleep(0)
-        quiet = quiet + 1 if ready is not None and not ready else 0
+        quiet = quiet + 1 if not ready else 0
         if quiet == _QUIET_TURNS:
             return
 
