@@ -114,8 +114,8 @@ def selected(maintenance: NodeMaintenance, nodes: Iterable[Node]) -> tuple[str, 
     names = sorted(each.name for each in nodes if selector.matches(each.labels))
     if len(names) > MOST_NODES:
         raise ValueError(
-            f"spec.nodeSelector: selects {counted(len(names), 'node')}, and a maintenance has at most {MOST_NODES}; "
-            "select fewer, in several maintenances"
+            f"spec.nodeSelector: selects {counted(len(names), 'node')}, and a maintenance has at most "
+            f"{MOST_NODES}; select fewer, in several maintenances"
         )
     return tuple(names)
 

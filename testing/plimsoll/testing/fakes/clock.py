@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -61,7 +61,8 @@ _MOST_TURNS, _QUIET_TURNS = 50, 4
 
 async def settled() -> None:
     """Let every task run until it waits for something that only the test can do."""
-    ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined] # asyncio has no public way
+    loop: Any = asyncio.get_running_loop()
+    ready = loop._ready  # noqa: SLF001 - asyncio has no public way to see it
     quiet = 0
     for _ in range(_MOST_TURNS):
         await asyncio.sleep(0)
