@@ -305,7 +305,7 @@ def made_again(number: int, node: str, *, phase: str = "Running") -> Pod:
 
 
 async def test_a_group_whose_owner_starts_over_costs_one_eviction() -> None:
-    """The others are gone already; the one place that is held, for a Job that is no more, is free in the end."""
+    """The others are gone already; the place that is held for a Job that is no more is free in the end."""
     evictor = StartingOver()
     scene = evictor.scene = Straddling(evictor=evictor)
 
