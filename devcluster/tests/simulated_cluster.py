@@ -39,12 +39,12 @@ def a_template(labels: Any, image: str = "app:1", **spec: Any) -> Any:
 class Simulation:
     """Api, controllers and kubelets under a clock that stands still until it is moved."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, pod_groups: bool = False) -> None:
         self.now = START
 
-        self.api = built_in_api(lambda: self.now)
+        self.api = built_in_api(lambda: self.now, pod_groups=pod_groups)
         self.queue = WorkQueue(lambda: self.api.clock().timestamp())
-        self.context = make_context(self.api, self.queue)
+        self.context = make_context(self.api, self.queue, job_groups=pod_groups)
 
     def with_controllers(self) -> Self:
         """Start the controllers."""

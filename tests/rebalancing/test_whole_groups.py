@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from typing import Any
 
+import msgspec
 import pytest
 
 from plimsoll.cluster.watch_events import (
@@ -282,3 +283,43 @@ async def test_a_proposed_group_leaves_when_all_of_its_moves_are_approved() -> N
     assert before == []
     assert scene.evictor.at_first == ([f"r3-{n}" for n in range(SIZE)], ["Evicting"] * SIZE)
     assert len(scene.evictor.evicted) == SIZE
+
+
+class StartingOver(Noting):
+    """The owner of the group deletes all other pods when one is evicted, as a JobSet does."""
+
+    async def evict(self, pod: Pod) -> WriteResult:
+        answer = await super().evict(pod)
+        self.scene.tell(*(PodDeleted(each) for each in self.scene.members))
+        return answer
+
+
+def made_again(number: int, node: str, *, phase: str = "Running") -> Pod:
+    """A pod of the Job that was made again: of the same name, with another uid."""
+    pod = member(number, node, uid=f"new-{number}", phase=phase)
+    (owner,) = pod.metadata.owner_references
+    owners = (msgspec.structs.replace(owner, uid="another-job"),)
+    return msgspec.structs.replace(
+        pod, metadata=msgspec.structs.replace(pod.metadata, owner_references=owners)
+    )
+
+
+async def test_a_group_whose_owner_starts_over_costs_one_eviction() -> None:
+    """The others are gone already; the place that is held for a Job that is no more is free in the end."""
+    evictor = StartingOver()
+    scene = evictor.scene = Straddling(evictor=evictor)
+
+    async with scene.running(policy()):
+        await scene.run()
+        assert evictor.evicted == ["train-0"]
+        assert (scene.held, scene.ends) == (["r3-0"], {"Evicted": 1, "Cancelled": SIZE - 1})
+        waiting = [made_again(number, "", phase="Pending") for number in range(SIZE)]
+        scene.tell(*map(PodAdded, waiting))
+        scene.tell(*(PodUpdated(pod, made_again(at, f"r1-{at}")) for at, pod in enumerate(waiting)))
+        await scene.clock.advance(PATIENCE_S + 1)
+
+        assert evictor.evicted == ["train-0"]
+
+    assert (scene.held, scene.ends) == ([], {"Failed": 1, "Cancelled": SIZE - 1})
+    reasons = {document["status"].get("reason") for document in scene.records.documents.values()}
+    assert reasons == {"NoReplacement", "Gone", "NotAll"}

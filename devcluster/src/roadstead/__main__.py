@@ -96,6 +96,12 @@ def _parser() -> argparse.ArgumentParser:
         default=False,
         help="serve PodGroups and Workloads of scheduling.k8s.io/v1alpha2",
     )
+    add(
+        "--job-groups",
+        action=switch,
+        default=False,
+        help="with --pod-groups: Jobs whose pods need one another get a Workload and a PodGroup",
+    )
     add("--heartbeats", action=switch, default=False, help="renew a Lease for each node every 10 s")
     add(
         "--authorization-mode",
@@ -154,6 +160,7 @@ def main() -> None:
         authorization=options.authorization_mode,
         event_ttl_s=options.event_ttl_seconds,
         pod_groups=options.pod_groups,
+        job_groups=options.job_groups,
     )
     path: Path = options.kubeconfig
     asyncio.run(serve(cluster, path, lambda url: print(f"{url} ready; kubeconfig: {path}", flush=True)))  # noqa: T201 - the command's answer

@@ -122,12 +122,12 @@ def chosen(names: str) -> list[str]:
     return [name for name in CONTROLLERS if wanted.get(name, wanted.get("*", False))]
 
 
-def make_context(api: Api, queue: WorkQueue) -> Context:
-    """The context of controllers and kubelets."""
+def make_context(api: Api, queue: WorkQueue, *, job_groups: bool = False) -> Context:
+    """The context of controllers and kubelets; with ``job_groups`` Jobs get PodGroups."""
     pods = api.store.collection("pods")
     if not pods.has_index(BY_NODE):
         pods.add_index(BY_NODE, lambda pod: [pod["spec"].get("nodeName") or ""])
-    return Context(api, queue, Ownership(api), EventRecorder(api, queue.clock))
+    return Context(api, queue, Ownership(api), EventRecorder(api, queue.clock), job_groups)
 
 
 def start_controllers(context: Context, names: str = "*") -> None:

@@ -21,12 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The API, the work queue, the index of dependents and the event recorder."""
+    """The API, the work queue, the index of dependents and the event recorder.
+
+    Attributes:
+        job_groups: Whether Jobs get PodGroups.
+    """
 
     api: Api
     queue: WorkQueue
     ownership: Ownership
     events: EventRecorder
+    job_groups: bool = False
 
     @property
     def now(self) -> float:

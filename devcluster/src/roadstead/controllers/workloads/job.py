@@ -23,7 +23,7 @@ from roadstead.controllers.pod_state import (
     phase_of,
     with_condition,
 )
-from roadstead.controllers.workloads import job_indexes
+from roadstead.controllers.workloads import job_groups, job_indexes
 from roadstead.controllers.workloads.pod_creation import create_pod, delete_pod, pod_from_template
 from roadstead.schemas.timestamps import to_seconds, to_timestamp
 
@@ -63,10 +63,13 @@ class JobController:
             self._release(self._context.ownership.dependents("pods", job))
             return
         pods = self._context.ownership.claim("pods", self._owners, job)
+        reference, group = self._owners.reference_to(job), ""
+        if self._context.job_groups:
+            group = job_groups.group_of(self._context, COMPONENT, job, reference, pods)
         status = self._started(job)
         self._count(job, status, pods)
         if not self._conclude(job, status, pods):
-            self._resize(job, status, pods)
+            self._resize(job, status, pods, group)
         self._write(job, status)
         self._release(pods)
 
@@ -188,7 +191,7 @@ class JobController:
             return "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
         return None
 
-    def _resize(self, job: Obj, status: Obj, pods: list[Obj]) -> None:
+    def _resize(self, job: Obj, status: Obj, pods: list[Obj], group: str) -> None:
         """Create missing pods, or delete surplus ones."""
         active = [pod for pod in pods if is_active(pod)]
         if job["spec"].get("suspend"):
@@ -204,7 +207,7 @@ class JobController:
             if job["spec"].get("podReplacementPolicy") == "Failed":
                 missing -= status["terminating"]
             if missing > 0:
-                self._create(job, status, pods, missing)
+                self._create(job, status, pods, missing, group)
             for pod in sorted(active, key=is_ready)[: max(0, -missing)]:
                 delete_pod(self._context, COMPONENT, job, pod)
         now = self._context.ownership.dependents("pods", job)
@@ -221,8 +224,8 @@ class JobController:
             return int(status["active"]) if status["succeeded"] else parallelism
         return max(0, min(parallelism, int(completions) - int(status["succeeded"])))
 
-    def _create(self, job: Obj, status: Obj, pods: list[Obj], missing: int) -> None:
-        """Create pods; after recent failures only after the back-off."""
+    def _create(self, job: Obj, status: Obj, pods: list[Obj], missing: int, group: str) -> None:
+        """Create pods, in a PodGroup unless it is ""; after recent failures only after the back-off."""
         failures, since = self._failures.get(job["metadata"]["uid"], (0, 0.0))
         if failures:
             wait_s = (
@@ -246,6 +249,8 @@ class JobController:
             pod["metadata"]["finalizers"] = [*pod["metadata"].get("finalizers", ()), FINALIZER]
             if index is not None:
                 job_indexes.mark(pod, job, index)
+            if group:
+                pod["spec"]["schedulingGroup"] = {"podGroupName": group}
             create_pod(self._context, COMPONENT, job, pod)
 
     def _set(self, status: Obj, kind: str, state: str, reason: str, message: str) -> None:
