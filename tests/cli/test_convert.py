@@ -113,6 +113,23 @@ def test_stdout_has_policies_alone() -> None:
     assert [each["kind"] for each in policies] == ["SchedulingPolicy"] * 2
 
 
+def test_suspended_policies_describe_a_scheduler_that_goes_on() -> None:
+    """Each profile is one; without the flag the report says to stop it."""
+    profiles = "profiles: [{schedulerName: default-scheduler}, {schedulerName: packing}]"
+    document = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+    said, plain = printed(document + profiles, "--suspended"), printed(document + profiles)
+
+    specs = [each["spec"] for each in yaml.safe_load_all(said.out)]
+    names = [each["scheduling"]["schedulerName"] for each in specs]
+    assert names == ["default-scheduler", "packing"]
+    assert [each["suspend"] for each in specs] == [True, True]
+    assert all("suspend" not in each["spec"] for each in yaml.safe_load_all(plain.out))
+    assert (
+        said.err.count("kube-scheduler goes on placing them") == plain.err.count("Stop kube-scheduler's") == 2
+    )
+
+
 def test_several_files_make_policies_with_names_of_their_own(tmp_path: Path) -> None:
     """A name is taken once."""
     (tmp_path / "a.yaml").write_text(POLICY)

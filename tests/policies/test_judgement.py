@@ -35,7 +35,7 @@ def test_what_one_policy_loses_ends_no_other() -> None:
             (a_policy("first", "a"), ORDER),
             (a_policy("same-name", "a", rebalances=True), ORDER),
             (a_policy("other-order", "b", rebalances=True), OTHER),
-            (a_policy("suspended", "c", rebalances=True, suspend=True), ORDER),
+            (a_policy("suspended", "c", rebalances=True, suspend=True), OTHER),
             (a_policy("moves", rebalances=True), ("", None)),
             (a_policy("name-of-a-suspended-one", "c"), ORDER),
             (a_policy("last", "b", rebalances=True), ORDER),
@@ -49,6 +49,7 @@ def test_what_one_policy_loses_ends_no_other() -> None:
     }
     assert found.claimed == {"a": "first", "b": "last", "c": "suspended"}
     assert found.serving.keys() == {"a", "b"}
+    assert found.described.keys() == {"c"}
     assert [each.metadata.name for each in found.working] == ["moves", "last"]
 
 

@@ -122,6 +122,28 @@ def test_a_scheduler_that_no_policy_serves_makes_it_a_forecast() -> None:
     assert [each for each in answer.notes if "forecast" in each] == [f"Deployment default/web: {FORECAST}"]
 
 
+def test_a_suspended_policy_says_where_another_scheduler_puts_pods() -> None:
+    """With MostAllocated all go to the node that is used already; the note names the policy."""
+    used = a_pod("full", node="n1", cpu="1")
+    packs = {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}
+    policy = {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "SchedulingPolicy",
+        "metadata": {"name": "theirs"},
+        "spec": {
+            "suspend": True,
+            "scheduling": {"schedulerName": "default-scheduler", "pluginConfig": [packs]},
+        },
+    }
+    found = [
+        fitted(a_state(a_node("n1"), a_node("n2"), used, policies=policies), a_workload(replicas=1))
+        for policies in ((), (policy,))
+    ]
+
+    assert [shares(each) for each in found] == [{"n2": 1}, {"n1": 1}]
+    assert any(each.endswith("the profile that suspended policy theirs describes") for each in found[1].notes)
+
+
 def test_a_daemon_set_wants_a_pod_on_each_node_that_it_may_run_on() -> None:
     """Not on the tainted one, although on the cordoned one; the full node is named by its obstacle."""
     nodes = (
