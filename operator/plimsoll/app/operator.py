@@ -43,6 +43,7 @@ from plimsoll.leadership.leader import Leadership
 from plimsoll.leadership.work_under_way import WorkUnderWay
 from plimsoll.load.summary import summary_of
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
+from plimsoll.model.prices import prices_of
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies import extensions
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
@@ -271,6 +272,7 @@ class Operator:
             runs=self.rebalancing.statistics.figures,
             load=lambda: summary_of(cluster),
             maintenances=self.rebalancing.maintenances.given,
+            prices=lambda: prices_of(cluster.nodes),
         )
 
     def _stalled(self) -> Mapping[str, int]:
