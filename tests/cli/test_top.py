@@ -101,3 +101,30 @@ def test_pods_that_request_a_resource_are_listed_with_what_they_request(tmp_path
     found = [(each["pod"], each["requested"]) for each in json.loads(said.out)["pods"]]
     assert found == [("shop/three", 3), ("shop/one", 1)]
     assert wrong.err == f"error: no node and no pod has example.com/gpus; there are cpu, {gpu}, memory\n"
+
+
+def test_prices_are_those_of_the_nodes_and_of_a_table(tmp_path: Path) -> None:
+    """A node's own price comes first; requests say who pays; a file that is no table is refused."""
+    own, typed, unknown = (a_node_document(name) for name in ("own", "typed", "unknown"))
+    own["metadata"]["annotations"] = {"plimsoll.dev/price-per-hour": "0.8 USD"}
+    for each in (own, typed):
+        each["metadata"]["labels"]["node.kubernetes.io/instance-type"] = "m"
+    pods = [a_pod_document("a", "own"), a_pod_document("b", "typed", owner="b")]
+    for pod in pods:
+        pod["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "2", "memory": "2Gi"}
+    cluster = str(tmp_path / saved(tmp_path, own, typed, unknown, *pods))
+    (tmp_path / "prices.yaml").write_text("currency: EUR\nnodes:\n- instanceType: m\n  perHour: 0.4\n")
+    (tmp_path / "none.yaml").write_text("currency: EUR\n")
+
+    given = ("--prices", str(tmp_path / "prices.yaml"), "--from", cluster)
+    nodes, shares = say("top", "nodes", *given), say("top", "namespaces", *given, "-o", "json")
+    wrong = say("top", "nodes", "--prices", str(tmp_path / "none.yaml"), "--from", cluster)
+    missing = say("top", "nodes", "--prices", str(tmp_path / "gone.yaml"), "--from", cluster)
+
+    prices = [line.split()[6:8] for line in nodes.out.splitlines() if line.startswith("own ")]
+    assert prices == [["0.8", "USD"]]
+    assert "all nodes cost 0.4 EUR and 0.8 USD an hour; the price of 1 node is not known" in nodes.out
+    assert json.loads(shares.out)["namespaces"][0]["costPerHour"] == {"USD": 0.3, "EUR": 0.15}
+    assert wrong.code != 0
+    assert "it needs currency, such as EUR, and a list nodes" in wrong.err
+    assert "cannot be read: No such file" in missing.err

@@ -58,12 +58,14 @@ def test_each_scrape_tells_the_present_state() -> None:
                 runs=lambda: runs,
                 load=lambda: load,
                 maintenances=lambda: [maintenance],
+                prices=lambda: {"EUR": 1.5},
             )
         )
     )
     value = registry.get_sample_value
 
     assert value("plimsoll_load_nodes", {"state": "measured"}) == 3
+    assert value("plimsoll_nodes_price_per_hour", {"currency": "EUR"}) == 1.5
     assert value("plimsoll_maintenances", {"phase": "Draining"}) == 1
     assert value("plimsoll_maintenance_nodes", {"phase": "Drained"}) == 1
     assert value("plimsoll_maintenance_kept_pods", {"reason": "Budget"}) == 6

@@ -45,6 +45,7 @@ KEYS: Mapping[str, str] = {
     "plimsoll.dev/policy": "label of a record: the policy that moves the pod",
     "plimsoll.dev/preferred-topology": "annotation of a group or its owner: nodes with few values of it",
     "plimsoll.dev/prometheus-url": "annotation of a Secret: the address that its credentials are sent to",
+    "plimsoll.dev/price-per-hour": "annotation or label of a node: its price an hour, such as `0.192 EUR`",
     "plimsoll.dev/required-topology": "annotation of a group's owner: nodes with one value of it",
     "plimsoll.dev/queue": "label of a pod: the queue of its policy's fair share",
     "plimsoll.dev/replay-seconds": "annotation of a pod: how long it runs in a replay",

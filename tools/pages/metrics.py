@@ -45,6 +45,7 @@ _NOTHING = Sources(
     runs=dict,
     load=lambda: None,
     maintenances=list,
+    prices=dict,
 )
 
 

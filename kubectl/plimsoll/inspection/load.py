@@ -17,6 +17,7 @@ from plimsoll.load.states import LoadState
 from plimsoll.load.summary import RESOURCES
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.counted import counted
+from plimsoll.model.prices import Price, PriceTable, price_of, prices_of
 from plimsoll.usage.load_keeper import LoadKeeper
 
 NO_READINGS = "the metrics API has no readings"
@@ -32,6 +33,8 @@ class NodeFigures(AnswerPart):
     requested: dict[str, float] = Field(
         description="Percent of allocatable that the node's pods request, by resource."
     )
+    price_per_hour: float | None = Field(default=None, description="Price an hour; null if it is not known.")
+    currency: str | None = Field(default=None, description="Currency of the price, such as EUR.")
 
 
 class NodeLoads(Answer):
@@ -80,8 +83,8 @@ class PodLoads(Answer):
         return [f"pod/{each.pod.partition('/')[2]}" for each in self.pods]
 
 
-def node_loads(state: ClusterState) -> NodeLoads:
-    """The usage of each node, and the requests of its pods."""
+def node_loads(state: ClusterState, prices: PriceTable | None = None) -> NodeLoads:
+    """The usage of each node, the requests of its pods, and its price."""
     cluster, book = _book(state)
     load, states, found = book.load, book.states, []
     for row, node in enumerate(cluster.nodes):
@@ -92,6 +95,7 @@ def node_loads(state: ClusterState) -> NodeLoads:
                 requested[resource] = _percent(int(cluster.requested[row, column]), room)
                 if states[row]:
                     used[resource] = _percent(int(load[row, place]), room * PER_COLUMN_UNIT[place])
+        price = price_of(node, prices)
         read_at = float(book.read_at[row])
         found.append(
             NodeFigures(
@@ -100,10 +104,14 @@ def node_loads(state: ClusterState) -> NodeLoads:
                 age_seconds=round(max(state.now - read_at, 0.0), 1) if read_at else None,
                 used=used,
                 requested=requested,
+                price_per_hour=None if price is None else price.per_hour,
+                currency=None if price is None else price.currency,
             )
         )
     found.sort(key=lambda each: (-each.used.get("cpu", -1.0), each.node))
-    return NodeLoads(nodes=found, notes=_notes(state))
+    without = sum(each.currency is None for each in found)
+    notes = _price_notes(prices_of(cluster.nodes, prices), without)
+    return NodeLoads(nodes=found, notes=[*_notes(state), *notes])
 
 
 def pod_loads(state: ClusterState, namespace: str = "", resource: str = "") -> PodLoads:
@@ -143,6 +151,15 @@ def _book(state: ClusterState) -> tuple[Cluster, LoadBook]:
 
 def _percent(amount: int, room: int) -> float:
     return round(100 * amount / room, 1)
+
+
+def _price_notes(total: Mapping[str, float], without: int) -> list[str]:
+    """What all nodes cost together, by currency, and how many have no price; nothing if none has one."""
+    if not total:
+        return []
+    told = " and ".join(str(Price(amount, currency)) for currency, amount in sorted(total.items()))
+    unknown = f"; the price of {counted(without, 'node')} is not known" if without else ""
+    return [f"all nodes cost {told} an hour{unknown}"]
 
 
 def _notes(state: ClusterState) -> list[str]:

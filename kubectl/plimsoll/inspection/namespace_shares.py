@@ -8,6 +8,7 @@ from plimsoll.answers.answer import Answer, AnswerPart
 from plimsoll.inspection.placement.fit import pending_pods
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.amounts import amount_text
+from plimsoll.model.prices import PriceTable, price_of, share_of_node
 
 
 class NamespaceShare(AnswerPart):
@@ -18,6 +19,11 @@ class NamespaceShare(AnswerPart):
     pending: int = Field(ge=0, description="Pods of the namespace without a node.")
     requested: dict[str, int] = Field(description="Amount by resource, cpu in milli.")
     percent: dict[str, float] = Field(description="Share of what all nodes can allocate, by resource.")
+    cost_per_hour: dict[str, float] = Field(
+        default={},
+        description="What its pods bear of the prices of their nodes, by currency: the mean of their shares "
+        "of allocatable cpu and memory.",
+    )
 
 
 class NamespaceShares(Answer):
@@ -28,7 +34,9 @@ class NamespaceShares(Answer):
     namespaces: list[NamespaceShare] = Field(description="The largest share of that resource first.")
 
 
-def namespace_shares(state: ClusterState, resource: str = "cpu") -> NamespaceShares:
+def namespace_shares(
+    state: ClusterState, resource: str = "cpu", prices: PriceTable | None = None
+) -> NamespaceShares:
     """The shares of all namespaces that have pods."""
     cluster, shown = state.cluster, tuple(dict.fromkeys((resource, "cpu", "memory")))
     room = cluster.allocatable[: len(cluster)].sum(axis=0)
@@ -36,6 +44,14 @@ def namespace_shares(state: ClusterState, resource: str = "cpu") -> NamespaceSha
     pods: Counter[str] = Counter()
     pending = Counter(pod.namespace for pod in pending_pods(state))
     requested: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    axes = {name: axis for axis, name in enumerate(cluster.resources) if name in ("cpu", "memory")}
+    costs: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for pod, row in cluster.placed():
+        price = price_of(cluster.nodes[row], prices)
+        if price is not None:
+            room_there = {name: int(cluster.allocatable[row, axis]) for name, axis in axes.items()}
+            share = share_of_node(pod.requests, room_there)
+            costs[pod.namespace][price.currency] += share * price.per_hour
     for pod in cluster.pods.values():
         pods[pod.namespace] += 1
         for name in shown:
@@ -47,6 +63,7 @@ def namespace_shares(state: ClusterState, resource: str = "cpu") -> NamespaceSha
             pending=pending[name],
             requested={each: requested[name][each] for each in shown},
             percent={each: _percent(requested[name][each], total.get(each, 0)) for each in shown},
+            cost_per_hour={each: round(amount, 6) for each, amount in costs[name].items()},
         )
         for name in pods.keys() | pending.keys()
     ]

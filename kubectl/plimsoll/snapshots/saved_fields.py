@@ -33,6 +33,7 @@ from plimsoll.model.kinds.volume_claims import (
     MIGRATED_PLUGINS,
     SELECTED_NODE,
 )
+from plimsoll.model.prices import PRICE
 from plimsoll.model.read_only_dict import NO_ENTRIES
 from plimsoll.policies.extensions import declared_here
 from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, RULES, SCALERS
@@ -58,6 +59,7 @@ ANNOTATIONS = tuple(
             PAUSED_BY,
             PAUSE_REASON,
             PREFERRED_TOPOLOGY,
+            PRICE,
             REQUIRED_TOPOLOGY,
             SURGED,
             MIRROR,

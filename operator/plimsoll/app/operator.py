@@ -37,6 +37,7 @@ from plimsoll.leadership.fence import Fence
 from plimsoll.leadership.leader import Leadership
 from plimsoll.leadership.work_under_way import WorkUnderWay
 from plimsoll.load.summary import summary_of
+from plimsoll.model.prices import prices_of
 from plimsoll.planning.forecasts import Forecasts
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
 from plimsoll.policy_controller.controller import PolicyController
@@ -238,6 +239,7 @@ class Operator:
             runs=self.rebalancing.statistics.figures,
             load=lambda: summary_of(cluster),
             maintenances=self.rebalancing.maintenances.given,
+            prices=lambda: prices_of(cluster.nodes),
         )
 
     def _stalled(self) -> Mapping[str, int]:

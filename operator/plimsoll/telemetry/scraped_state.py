@@ -32,6 +32,7 @@ class Sources(Struct, frozen=True):
         runs: Figures of the runs by policy.
         load: The load of the cluster, if readings are collected.
         maintenances: All NodeMaintenances, with their statuses.
+        prices: The price of all nodes together an hour, by currency.
     """
 
     queues: Callable[[], Mapping[str, int]]
@@ -47,6 +48,7 @@ class Sources(Struct, frozen=True):
     runs: Callable[[], Mapping[str, RunFigures]]
     load: Callable[[], LoadSummary | None]
     maintenances: Callable[[], Iterable[NodeMaintenance]]
+    prices: Callable[[], Mapping[str, float]]
 
 
 class StateCollector(Collector):
@@ -87,6 +89,8 @@ class StateCollector(Collector):
             _add_runs(families, policy, figures)
         _add_load(families, sources.load())
         _add_maintenances(families, sources.maintenances())
+        for currency, amount in sources.prices().items():
+            families["prices"].add_metric([currency], amount)
         yield from families.values()
 
 
@@ -205,6 +209,12 @@ def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
             "Standard deviation of the shares of allocatable that nodes use. Labeled by resource (cpu, "
             "memory).",
             labels=["resource"],
+        ),
+        "prices": GaugeMetricFamily(
+            "plimsoll_nodes_price_per_hour",
+            "Price of all nodes together an hour, of those that state one in the annotation or label "
+            "plimsoll.dev/price-per-hour. Labeled by currency.",
+            labels=["currency"],
         ),
         "maintenances": GaugeMetricFamily(
             "plimsoll_maintenances",

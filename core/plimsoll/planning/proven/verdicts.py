@@ -85,13 +85,18 @@ def _judge_one(plan: PlanBuilder, candidate: CheckedCandidate) -> Verdict | None
         return _refuse(plan, candidate, refusal, Verdict.NODE_CLOSED)
     try:
         found = first_refusal(POD_CHECKS, candidate, plan) or prove(candidate, plan)
+        if (
+            isinstance(found, Refusal)
+            and candidate.surge is not None
+            and candidate.surge.replicas is not None
+        ):
+            candidate = replace(candidate, surge=None, may_be_doubled=False)  # evicted as usual
+            found = first_refusal(POD_CHECKS, candidate, plan) or prove(candidate, plan)
         limits(candidate, plan)  # a protected pod, too, ends the run whose total is used up
     except PluginError as exc:
         return _refuse(plan, candidate, Refusal("PluginError", str(exc)))
     if isinstance(found, Move):
         return _accept(plan, candidate, found)
-    if candidate.surge is not None and candidate.surge.replicas is not None:
-        return _judge_one(plan, replace(candidate, surge=None, may_be_doubled=False))  # evicted as usual
     level = candidate.limit.level if candidate.limit else None
     if level is not None and level.ends_cycle:
         return _refuse(plan, candidate, found, None)

@@ -1,5 +1,6 @@
 """The commands ``plimsoll top nodes``, ``pods`` and ``namespaces``: use, expectations and requests."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from plimsoll.cli.clusters import From, state_from
@@ -11,20 +12,27 @@ from plimsoll.commands.verbs import Verb, VerbGroup
 
 if TYPE_CHECKING:
     from plimsoll.inspection.state import ClusterState
+    from plimsoll.model.prices import PriceTable
 
 #: Resources that each cluster has.
 NAMED = ("cpu", "memory")
 
 
-def top_nodes(options: Options, *, from_: From = None) -> None:
-    """Show what nodes use, what their pods request, and how old the readings are.
+Prices = Annotated[
+    Path | None,
+    Option("--prices", metavar="FILE", help="Prices by machine type, for nodes that state none themselves."),
+]
+
+
+def top_nodes(options: Options, *, prices: Prices = None, from_: From = None) -> None:
+    """Show what nodes use and cost, what their pods request, and how old the readings are.
 
     By the readings of the metrics API. Nothing is written.
     """
     from plimsoll.cli.views.top import nodes_view  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.inspection.load import node_loads  # noqa: PLC0415 - likewise
 
-    answer = node_loads(state_from(options, from_))
+    answer = node_loads(state_from(options, from_), _table(prices))
     print_answer(answer, nodes_view(answer), options)
 
 
@@ -51,8 +59,10 @@ def top_pods(options: Options, *, resource: Resource = "", from_: From = None) -
 By = Annotated[str, Option("--resource", metavar="NAME", help="Sort by this one, such as nvidia.com/gpu.")]
 
 
-def top_namespaces(options: Options, *, resource: By = "cpu", from_: From = None) -> None:
-    """Show who requests which share of the cluster: cpu, memory, and a resource of your choice.
+def top_namespaces(
+    options: Options, *, resource: By = "cpu", prices: Prices = None, from_: From = None
+) -> None:
+    """Show who requests and pays which share of the cluster: cpu, memory, and a resource of your choice.
 
     By the requests of pods with a node. Nothing is written.
     """
@@ -61,8 +71,28 @@ def top_namespaces(options: Options, *, resource: By = "cpu", from_: From = None
 
     state = state_from(options, from_)
     _known(state, resource)
-    answer = namespace_shares(state, resource)
+    answer = namespace_shares(state, resource, _table(prices))
     print_answer(answer, shares_view(answer), options)
+
+
+def _table(path: Path | None) -> "PriceTable | None":
+    """The table of prices in a file."""
+    if path is None:
+        return None
+    import msgspec  # noqa: PLC0415 - for a file of prices alone
+
+    from plimsoll.cli.manifests import manifests_of  # noqa: PLC0415 - likewise
+    from plimsoll.model.prices import PriceTable  # noqa: PLC0415 - likewise
+
+    try:
+        return msgspec.convert(manifests_of(path)[0].content, PriceTable)
+    except OSError as exc:
+        raise UserError(f"{path} cannot be read: {exc.strerror}") from exc
+    except msgspec.ValidationError as exc:
+        raise UserError(
+            f"{path} has no prices: {exc}; it needs currency, such as EUR, and a list nodes with"
+            " instanceType, perHour, and where that matters zone and capacityType"
+        ) from exc
 
 
 def _known(state: "ClusterState", resource: str) -> None:

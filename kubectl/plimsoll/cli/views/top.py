@@ -7,12 +7,14 @@ from plimsoll.inspection.load import NodeLoads, PodLoads
 from plimsoll.inspection.namespace_shares import NamespaceShares
 from plimsoll.model.amounts import amount_text
 from plimsoll.model.counted import agreeing, counted
+from plimsoll.model.prices import Price
 
 RIGHT = ("CPU", "MEMORY", "CPU REQUESTED", "MEMORY REQUESTED", "AGE")
 
 
 def nodes_view(answer: NodeLoads) -> View:
     """A table of nodes, and notes."""
+    has_prices = any(each.currency for each in answer.nodes)
     rows = [
         (
             each.node,
@@ -21,13 +23,14 @@ def nodes_view(answer: NodeLoads) -> View:
             _percent(each.requested.get("cpu")),
             _percent(each.requested.get("memory")),
             "" if each.age_seconds is None else f"{each.age_seconds:.0f}s",
+            *([_price(each.price_per_hour, each.currency)] if has_prices else []),
             each.state,
         )
         for each in answer.nodes
     ]
     columns: tuple[Column | str, ...] = (
         "NODE",
-        *(Column(each, right=True) for each in RIGHT),
+        *(Column(each, right=True) for each in (*RIGHT, *(["PRICE/H"] if has_prices else []))),
         Column("STATE", status=True),
     )
     return [_fullest(answer), "", Table(columns, rows), *note_lines(answer.notes)]
@@ -47,11 +50,12 @@ def _fullest(answer: NodeLoads) -> str:
 
 def shares_view(answer: NamespaceShares) -> View:
     """A table of namespaces."""
+    costs = any(each.cost_per_hour for each in answer.namespaces)
     shown = tuple(dict.fromkeys((answer.resource, "cpu", "memory")))
     heads = [head for each in shown for head in (each.upper(), "%")]
     columns: tuple[Column | str, ...] = (
         "NAMESPACE",
-        *(Column(each, right=True) for each in ("PODS", "PENDING", *heads)),
+        *(Column(each, right=True) for each in ("PODS", "PENDING", *heads, *(["COST/H"] if costs else []))),
     )
     rows = [
         (
@@ -63,6 +67,7 @@ def shares_view(answer: NamespaceShares) -> View:
                 for name in shown
                 for cell in (amount_text(name, each.requested.get(name, 0)), f"{each.percent.get(name, 0):g}")
             ),
+            *([" + ".join(_price(*one[::-1]) for one in each.cost_per_hour.items())] if costs else []),
         )
         for each in answer.namespaces
     ]
@@ -106,6 +111,10 @@ def _most(answer: PodLoads) -> str:
     request = agreeing(len(answer.pods), "requests", "request")
     room = "" if answer.allocatable is None else f" of {amount_text(answer.resource, answer.allocatable)}"
     return f"{pods} {request} {answer.resource}: {taken}{room} taken"
+
+
+def _price(amount: float | None, currency: str | None) -> str:
+    return "" if amount is None or currency is None else str(Price(amount, currency))
 
 
 def _percent(share: float | None) -> str:
