@@ -11,6 +11,7 @@ from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, Profile, Pr
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.shortened import shortened
 from plimsoll.ports.clock import Randomness
 from plimsoll.ports.observer import Observer
 from plimsoll.timing.signal import Signal
@@ -70,7 +71,7 @@ class PluginFailures(Observer):
         """Record the first failure of a plugin at an extension point."""
         if (plugin, point) not in self._sentences:
             text = f'plugin "{plugin}" failed at {point}: {problem}'
-            self._sentences[plugin, point] = text if len(text) <= SENTENCE else text[: SENTENCE - 1] + "…"
+            self._sentences[plugin, point] = shortened(text, SENTENCE)
             self._conditions.notify()
 
     def of(self, plugins: Collection[str]) -> list[str]:
