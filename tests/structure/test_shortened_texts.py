@@ -1,4 +1,4 @@
-"""Texts are cut in one place, whose edge is tested; each further one would have an edge of its own."""
+"""Texts are cut in one place, and its edge is tested; each further one would have an edge of its own."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Which pods have volumes that decisions read."""
+"""Tells pods with volumes that decisions read from the others."""
 
 import itertools
 from typing import Any
