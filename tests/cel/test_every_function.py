@@ -1,4 +1,4 @@
-"""Every function of expressions: what it costs, and what it returns beside the plainest code there is."""
+"""Tries every function of expressions: its cost, and its result against that of plain code."""
 
 import itertools
 from collections.abc import Callable

@@ -72,6 +72,7 @@ def test_kubeconfigs_that_say_nothing_are_named_with_what_to_do(tmp_path: Path) 
     """As an argument and in the environment: nothing in it, a folder, no context, and none chosen."""
     cluster = "apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: 'http://127.0.0.1:9'}}]\n"
     files = {"empty": "", "half": cluster, "none": f"{cluster}contexts: []\n"}
+    files["other half"] = "apiVersion: v1\nkind: Config\ncontexts: []\n"
     files["unchosen"] = f"{cluster}contexts: [{{name: a, context: {{cluster: a}}}}]\n"
     for name, content in files.items():
         (tmp_path / name).write_text(content)
@@ -79,6 +80,7 @@ def test_kubeconfigs_that_say_nothing_are_named_with_what_to_do(tmp_path: Path) 
         "/dev/null": "it is empty",
         str(tmp_path / "empty"): "it is empty",
         str(tmp_path / "half"): "this is not a kubeconfig: it has no lists of clusters and contexts",
+        str(tmp_path / "other half"): "this is not a kubeconfig: it has no lists of clusters and contexts",
         str(tmp_path): "it is a folder; name a file in it",
         str(tmp_path / "none"): "it has no context; add one with kubectl config set-context",
         str(tmp_path / "unchosen"): "it has no current-context; choose one with --context: a",

@@ -25,6 +25,16 @@ def test_ends_at_one_pod_are_counted_over_processes() -> None:
     assert work.left == {"a": 2}
 
 
+@pytest.mark.parametrize(("count", "left"), [("999", {"a": 999}), ("1000", {}), ("0999", {})])
+def test_a_count_has_three_digits_at_most(count: str, left: dict[str, int]) -> None:
+    """No process ends that often at one pod: somebody else wrote it."""
+    work = WorkUnderWay()
+
+    work.found(f"a/{count}")
+
+    assert work.left == left
+
+
 def test_a_leader_that_finished_the_attempt_leaves_nothing() -> None:
     """A candidate reads the lease while the attempt is under way, and again later."""
     work = WorkUnderWay()

@@ -32,7 +32,7 @@ def test_sentences_have_an_end() -> None:
 
     failures.plugin_failed("A", "filter", "x" * 5000)
 
-    assert len(failures.of({"A"})[0]) == SENTENCE
+    assert len(failures.of({"A"})[0]) == SENTENCE + 1
 
 
 def test_each_new_kind_of_failure_is_reported_once() -> None:

@@ -21,7 +21,7 @@ def test_a_problem_with_an_object_is_logged_once_and_in_short() -> None:
 
     assert [line["name"] for line in lines] == ["shop/odd"]
     assert lines[0]["problem"].startswith("no quantity: 999")
-    assert len(lines[0]["problem"]) <= SHOWN + 3
+    assert len(lines[0]["problem"]) <= SHOWN + 1
 
 
 def test_another_problem_or_another_object_is_logged_too() -> None:

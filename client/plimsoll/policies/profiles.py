@@ -13,6 +13,7 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
+from plimsoll.model.shortened import shortened
 from plimsoll.planning.forecasts import Forecasts
 from plimsoll.ports.clock import Randomness
 from plimsoll.ports.observer import Observer
@@ -73,7 +74,7 @@ class PluginFailures(Observer):
         """Record the first failure of a plugin at an extension point."""
         if (plugin, point) not in self._sentences:
             text = f'plugin "{plugin}" failed at {point}: {problem}'
-            self._sentences[plugin, point] = text if len(text) <= SENTENCE else text[: SENTENCE - 1] + "…"
+            self._sentences[plugin, point] = shortened(text, SENTENCE)
             self._conditions.notify()
 
     def of(self, plugins: Collection[str]) -> list[str]:

@@ -6,10 +6,11 @@ Source: Kubernetes v1.36, ``plugins/dynamicresources/dynamicresources.go`` and `
 from collections.abc import Iterator, Mapping
 from enum import Enum
 
-from plimsoll.devices.search_limits import shortened
+from plimsoll.devices.search_limits import LONGEST_MESSAGE
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod, PodResourceClaim
 from plimsoll.model.kinds.resource_claim import AllocatedDevice, AllocationResult, ResourceClaim
+from plimsoll.model.shortened import shortened
 
 #: Alternatives are scored by their position: the first of eight scores most.
 MOST_ALTERNATIVES = 8
@@ -27,7 +28,7 @@ class ClaimProblem(Exception):
     """A claim of the pod cannot be used; the message has the reason in upstream's words."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(shortened(message))
+        super().__init__(shortened(message, LONGEST_MESSAGE))
 
 
 def claims_of(pod: Pod, claims: Mapping[str, ResourceClaim]) -> tuple[ResourceClaim, ...]:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from plimsoll.devices.amounts import Amounts, amount_of
-from plimsoll.devices.search_limits import shortened
+from plimsoll.devices.search_limits import LONGEST_MESSAGE
 from plimsoll.model.kinds.pod import Toleration
 from plimsoll.model.kinds.resource_claim import (
     DeviceConstraint,
@@ -19,6 +19,7 @@ from plimsoll.model.kinds.resource_claim import (
 )
 from plimsoll.model.kinds.resource_slice import DeviceClass, DeviceSelector, DeviceTaint
 from plimsoll.model.read_once import ReadOnce
+from plimsoll.model.shortened import shortened
 
 #: Maximum number of devices of a claim.
 MOST_DEVICES = 32
@@ -133,7 +134,7 @@ class MissingClassError(ValueError):
     """
 
     def __init__(self, message: str, *, is_unnamed: bool = False) -> None:
-        super().__init__(shortened(message))
+        super().__init__(shortened(message, LONGEST_MESSAGE))
         self.is_unnamed = is_unnamed
 
 

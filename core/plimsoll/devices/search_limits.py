@@ -4,6 +4,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from plimsoll.model.shortened import shortened
+
 #: Steps that count as one second, so that a decision does not depend on the machine's speed. A step is one
 #: examined device, or a few units of an expression's cost.
 STEPS_A_SECOND = 20_000
@@ -20,11 +22,6 @@ LONGEST_MESSAGE = 1_000
 TIMED_OUT = "timed out trying to allocate devices"
 
 
-def shortened(message: str) -> str:
-    """A message of a bounded length."""
-    return message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}..."
-
-
 class AllocationError(Exception):
     """The search ended without a result; the message has the reason in upstream's words.
 
@@ -35,7 +32,7 @@ class AllocationError(Exception):
 
     def __init__(self, told: str, claim: str = "") -> None:
         super().__init__(told, claim)
-        self.told, self.claim = shortened(told), claim
+        self.told, self.claim = shortened(told, LONGEST_MESSAGE), claim
 
     def __str__(self) -> str:
         return f"claim {self.claim}{self.told}" if self.claim else self.told

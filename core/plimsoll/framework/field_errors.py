@@ -14,6 +14,8 @@ from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticSerializationError, to_json
 
+from plimsoll.model.shortened import shortened
+
 Schema = dict[str, Any]
 
 RULE_BROKEN = "rule_broken"
@@ -75,7 +77,7 @@ class FieldError(Struct, frozen=True):
     sentence: str
 
     def __str__(self) -> str:
-        path = self.path if len(self.path) <= _LONGEST_PATH else f"{self.path[:_LONGEST_PATH]}…"
+        path = shortened(self.path, _LONGEST_PATH)
         return f"{path}: {self.sentence}" if path else self.sentence
 
 
@@ -205,7 +207,7 @@ def _shown(value: Any) -> str:
     except PydanticSerializationError:  # nested too deeply, or invalid UTF-8
         return f"a value of type {type(value).__name__}"
     text = _CREDENTIALS.sub("//…@", content)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return shortened(text, _SHOWN)
 
 
 def resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:

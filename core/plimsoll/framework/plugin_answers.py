@@ -14,6 +14,7 @@ from plimsoll.framework.errors import CannotJudgeError, PluginError
 from plimsoll.framework.extension_points import PreFilterResult
 from plimsoll.framework.status import Code, Status
 from plimsoll.model.columns.columns import IntArray
+from plimsoll.model.shortened import shortened
 
 AnswerT = TypeVar("AnswerT")
 
@@ -66,7 +67,7 @@ def shown(answer: object) -> str:
         text = repr(answer)
     except BaseException as exc:  # noqa: BLE001 - the plugin's class may raise anything here as well
         text = f"a {type(answer).__name__} whose repr raises {type(exc).__name__}"
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    return shortened(text, SHOWN)
 
 
 def _is_text(value: object) -> bool:

@@ -15,6 +15,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
+from plimsoll.model.shortened import shortened
+
 QuantityValue: TypeAlias = str | int | float
 """A quantity as JSON or YAML carries it."""
 
@@ -46,9 +48,7 @@ class QuantityError(ValueError):
         self.text = text
 
     def __str__(self) -> str:
-        shown = repr(self.text)
-        if len(shown) > SHOWN:
-            shown = f"{shown[:SHOWN]}..."
+        shown = shortened(repr(self.text), SHOWN)
         return (
             f"{shown} is not a quantity: a number with an optional suffix is allowed"
             " (n u m k M G T P E, Ki Mi Gi Ti Pi Ei, or an exponent), for example 500m or 1.5Gi"

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from plimsoll.model.read_once import ReadOnce
 from plimsoll.model.read_only_dict import NO_ENTRIES
+from plimsoll.model.shortened import shortened
 
 NAME_FIELD = "metadata.name"
 """The one field that ``matchFields`` may name."""
@@ -74,7 +75,7 @@ SHOWN, SHOWN_VALUES, SHOWN_ERRORS = 128, 8, 8
 
 def shown(text: str) -> str:
     """A text of a selector in a message."""
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    return shortened(text, SHOWN)
 
 
 _NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from plimsoll.framework.errors import PlimsollError
+from plimsoll.model.shortened import shortened
 
 Path = tuple[str | int, ...]
 """Keys and indices from the root of a document."""
@@ -42,7 +43,7 @@ class MigrationError(PlimsollError):
     def __str__(self) -> str:
         """The sentence, in one line."""
         text = f"{self.where}: {self.problem}"
-        return text if len(text) <= LONGEST_SENTENCE else f"{text[:LONGEST_SENTENCE]}…"
+        return shortened(text, LONGEST_SENTENCE)
 
 
 class SourceDocument(Struct, frozen=True):

@@ -13,6 +13,7 @@ from typing import Any, Literal, TextIO
 
 import structlog
 
+from plimsoll.model.shortened import shortened
 from plimsoll.ports.observer import Observer
 
 LogFormat = Literal["json", "text"]
@@ -151,7 +152,7 @@ class LoggingObserver(Observer):
 
     def object_skipped(self, resource: str, name: str, problem: str) -> None:
         """Log an object that cannot be read, or only in part; once, however often it arrives."""
-        shown = problem if len(problem) <= SHOWN else f"{problem[:SHOWN]}..."
+        shown = shortened(problem, SHOWN)
         key = (resource, name, shown)
         if key in self._skipped:
             return

@@ -18,6 +18,8 @@ from plimsoll.model.kinds.pod import (
     ResourceRequirements,
 )
 from plimsoll.model.kinds.requests import (
+    LARGEST_AMOUNT,
+    bounded,
     existing,
     fit_score,
     incoming,
@@ -263,3 +265,12 @@ def test_what_one_resource_overflows_changes_no_other(amounts: list[str], small:
 
     assert both["memory"] == incoming(a_pod(*(container(memory=amount) for amount in amounts)))["memory"]
     assert both["cpu"] == incoming(a_pod(*(container(cpu=small) for _ in amounts)))["cpu"]
+
+
+@pytest.mark.parametrize("one", [-1, 0, 5, LARGEST_AMOUNT, LARGEST_AMOUNT + 1])
+@pytest.mark.parametrize("other", [-1, 0, LARGEST_AMOUNT + 1])
+def test_each_amount_is_bounded_by_itself(one: int, other: int) -> None:
+    """Whatever the others are."""
+    expected = [sorted((0, each, LARGEST_AMOUNT))[1] for each in (one, other)]
+
+    assert [*bounded({"cpu": one, "memory": other}).values()] == expected

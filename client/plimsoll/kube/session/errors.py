@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from plimsoll.framework.errors import PlimsollError
+from plimsoll.model.shortened import shortened
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 #: Maximum of a server's ``Retry-After``, in seconds.
@@ -54,7 +55,7 @@ class APIError(PlimsollError):
         self.attempt = attempt
         self.status = status
         self.reason = reason[:LONGEST_REASON]
-        self.message = message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}…"
+        self.message = shortened(message, LONGEST_MESSAGE)
         self.details = details or {}
 
     def __str__(self) -> str:

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.model.kinds.workload import PriorityClass
+from plimsoll.model.shortened import shortened
 
 Document: TypeAlias = dict[str, Any]
 
@@ -36,7 +37,7 @@ class ManifestError(PlimsollError):
     def __str__(self) -> str:
         """The sentence, truncated, since it repeats input."""
         text = super().__str__()
-        return text if len(text) <= LONGEST_SENTENCE else f"{text[:LONGEST_SENTENCE]}…"
+        return shortened(text, LONGEST_SENTENCE)
 
 
 class PodDefaults(Struct, frozen=True):

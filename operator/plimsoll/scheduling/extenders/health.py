@@ -10,6 +10,7 @@ extender back off without waiting for it, and pods that can ignore it are not de
 
 from msgspec import Struct
 
+from plimsoll.model.shortened import shortened
 from plimsoll.timing.signal import Signal
 
 #: Failures in a row that stop requests to an extender, and the seconds until the next request.
@@ -46,7 +47,7 @@ class ExtenderHealth:
         """Record a failed request."""
         record = self._records.setdefault((scheduler, extender), _Record())
         record.failures += 1
-        record.sentence = sentence if len(sentence) <= SENTENCE else sentence[: SENTENCE - 1] + "…"
+        record.sentence = shortened(sentence, SENTENCE)
         record.closed_until = now + PAUSE_S
         if record.failures == FAILURES:
             self._conditions.notify()

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.shortened import shortened
 
 T = TypeVar("T")
 
@@ -225,4 +226,4 @@ def _reasons(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _quoted(name: str) -> str:
-    return '"' + (name if len(name) <= 100 else name[:99] + "…") + '"'
+    return f'"{shortened(name, 100)}"'
