@@ -3,7 +3,8 @@
 Collecting takes seconds of processor time: with ``--workers N`` it is done once. N processes are forked then;
 each asks for the next unit of tests when it has none, runs it, and sends the reports to the first process,
 which prints them. A unit is a file, so that the fixtures of a file are made once; in the folders of
-:data:`ALONE` it is a test. A worker that dies fails the test that it ran, and another one takes its place.
+:data:`ALONE` it is a test, and each folder of :data:`TOGETHER` is one. A worker that dies fails the test that
+it ran, and another one takes its place.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
@@ -31,6 +33,8 @@ from forked import NURSERY, WORKER
 
 #: Tests of these folders share servers only, which live as long as their worker.
 ALONE = {"e2e"}
+#: Files of these folders read the same, which one worker keeps: the syntax trees of the product.
+TOGETHER = {"structure"}
 #: Linux: ends a process when its parent ends (prctl(2)).
 PR_SET_PDEATHSIG = 1
 
@@ -61,7 +65,8 @@ def units_of(items: Iterable[pytest.Item]) -> Iterator[list[pytest.Item]]:
     """The tests that one worker runs one after the other, in the order of their first."""
     files: dict[object, list[pytest.Item]] = {}
     for item in items:
-        key = item.nodeid if item.path.parent.name in ALONE else item.path
+        folder = item.path.parent
+        key = item.nodeid if folder.name in ALONE else folder if folder.name in TOGETHER else item.path
         files.setdefault(key, []).append(item)
     yield from files.values()
 
@@ -201,9 +206,11 @@ def serve(session: pytest.Session, number: int, line: Connection) -> None:
             line.send(("idle", None))
             if not (following := line.recv()):
                 break
-            unit, before = following, spent_s()
-            run(session, unit, line)
-            line.send(("spent", (session.items[unit[0]].nodeid.partition("::")[0], spent_s() - before)))
+            unit = following
+            for path, places in groupby(unit, lambda place: session.items[place].nodeid.partition("::")[0]):
+                before = spent_s()
+                run(session, [*places], line)
+                line.send(("spent", (path, spent_s() - before)))
         if unit:
             tear_down(session, session.items[unit[-1]])
         status = 0

@@ -161,7 +161,9 @@ async def test_a_planted_fault_is_found(
         variant = variants("pods")[role]
         before = [await examined(stage, "pods", steps, variant, size) for _ in range(2)]
         plant(monkeypatch)
-        found = [await examined(stage, "pods", steps, variant, size) for _ in range(2)]
+        found = [await examined(stage, "pods", steps, variant, size)]
+        if not any(found):
+            found.append(await examined(stage, "pods", steps, variant, size))
 
     assert before == ["", ""]
     assert any(found)

