@@ -20,6 +20,9 @@ _FIRST_SWEEP = 1024
 #: Number of parts of objects that have gone, after which unused ones are looked for.
 _MANY = 256
 
+#: Bytes, encoded, of new parts after which unused ones are looked for, or that many for each kept part.
+_NEW_BYTES, _NEW_A_PART = 2**21, 64
+
 #: Bytes, encoded, above which unused parts are looked for one by one.
 _HEAVY = 32_768
 
@@ -43,6 +46,7 @@ class EqualParts(Generic[PartT]):
         self._parts: dict[bytes, _Part[PartT]] = {}
         self._sweep_at = _FIRST_SWEEP
         self._calls = 0  #: since the latest sweep
+        self._new_bytes = 0  #: of parts that are new since then, encoded
         self._left = 0  #: parts of objects that have gone since then
         self._heavy: deque[bytes] = deque()
 
@@ -69,7 +73,9 @@ class EqualParts(Generic[PartT]):
             found = self._parts[key] = _Part(value, value if witness is None else witness)
             if size > _HEAVY:
                 self._heavy.append(key)
-            if len(self._parts) > self._sweep_at:
+            self._new_bytes += size
+            most_bytes = max(_NEW_BYTES, _NEW_A_PART * len(self._parts))
+            if len(self._parts) > self._sweep_at or self._new_bytes > most_bytes:
                 self.sweep()
         return found.value
 
@@ -78,7 +84,7 @@ class EqualParts(Generic[PartT]):
 
         Where none is new it comes after four times as many calls.
         """
-        self._calls = self._left = 0
+        self._calls = self._left = self._new_bytes = 0
         self._parts = {key: part for key, part in self._parts.items() if getrefcount(part.witness) > _UNUSED}
         self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._parts))
 

@@ -28,8 +28,9 @@ MOST_RULES = 16
 #: Seconds for which a window is open, at most: a year.
 LONGEST_S = 8_784 * 3_600
 
-#: Specs that are kept in their compiled form.
-KEPT_SPECS = 1_024
+#: Specs that are kept in their compiled form: of those of at most so many bytes, and of larger ones, which
+#: may have a megabyte.
+KEPT_SPECS, SHORT, KEPT_LONG = 1_024, 4_096, 32
 
 
 class ReadRule(Struct, frozen=True):
@@ -72,10 +73,10 @@ class ReadRule(Struct, frozen=True):
 
 def read(rule: RebalancingRule) -> ReadRule:
     """A rule in compiled form; specs that are equal are read once."""
-    return _read(msgspec.json.encode(rule.spec, order="sorted"))
+    document = msgspec.json.encode(rule.spec, order="sorted")
+    return _short(document) if len(document) <= SHORT else _long(document)
 
 
-@lru_cache(maxsize=KEPT_SPECS)
 def _read(document: bytes) -> ReadRule:
     try:
         spec = RebalancingRuleSpec.from_wire(msgspec.json.decode(document))
@@ -89,6 +90,10 @@ def _read(document: bytes) -> ReadRule:
         return ReadRule(invalid="; ".join(map(str, field_errors(exc, model=RebalancingRuleSpec))))
     except (SelectorError, msgspec.MsgspecError, TypeError, ValueError) as exc:
         return ReadRule(invalid=str(exc))
+
+
+_short = lru_cache(maxsize=KEPT_SPECS)(_read)
+_long = lru_cache(maxsize=KEPT_LONG)(_read)
 
 
 def _window(window: Window, position: int) -> tuple[Schedule, float]:

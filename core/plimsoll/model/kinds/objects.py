@@ -243,6 +243,8 @@ class ReadOnlyObjects(ClusterObjects):
 
     def derived_of(self, template: Weighty, key: Hashable, build: Callable[[], T]) -> T:
         """As there."""
+        if template.size <= SMALL:
+            return self._source.derived((key, template.signature), build)
         return self._source.derived_of(template, key, build)
 
     def fork(self) -> ClusterObjects:
