@@ -33,7 +33,7 @@ class Case:
     Attributes:
         nodes: Cpus of each node.
         running: Name, node, cpus, priority class and group of each pod that runs; "" for no group.
-        groups: ``minCount`` and further fields of the spec by name, of those that run.
+        groups: ``minCount`` and further fields of the spec, of each group that runs.
         gang: Number of pods that preempt, and the cpus of each.
         least: Its ``minCount``; 0 for pods without a group.
         spec: Further fields of the spec of its group.

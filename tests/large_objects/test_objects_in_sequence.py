@@ -1,4 +1,4 @@
-"""Pods just below what counts as large come and go: what is kept of them has a bound in bytes."""
+"""Pods just below the size of a large one come and go, and the bytes kept of them are bounded."""
 
 import gc
 import sys

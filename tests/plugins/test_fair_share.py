@@ -130,7 +130,7 @@ def test_victims_stop_at_what_they_deserve() -> None:
     assert "reclaim: queue a would be above what it deserves." in decisions[2].message
 
 
-def test_a_claim_that_came_to_nothing_does_not_count() -> None:
+def test_a_claim_without_victims_does_not_count() -> None:
     """B deserves two of four: a member of a group that would not fit even so is not nominated."""
     cluster = crowded()
     scheduler, _ = sharing(cluster, {"name": "a"}, {"name": "b"}, reclaim="AboveDeserved")

@@ -25,7 +25,7 @@ def test_a_group_takes_victims_that_may_leave_and_no_more_than_it_needs() -> Non
     assert sum(any(each.excess) for each in found) <= 3
 
 
-def budgets_count_for_each_member_anew(patch: pytest.MonkeyPatch) -> None:
+def budgets_count_again_for_each_member(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DisruptionBudgets, "take", lambda _, __: None)
 
 
@@ -40,7 +40,7 @@ def the_last_of_a_group_has_no_group(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "fault",
     [
-        budgets_count_for_each_member_anew,
+        budgets_count_again_for_each_member,
         victims_are_not_put_back,
         the_last_of_a_group_has_no_group,
     ],

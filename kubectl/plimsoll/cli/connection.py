@@ -22,8 +22,8 @@ def with_session(options: Options, ask: Callable[[Session], Awaitable[T]]) -> T:
     Raises:
         UserError: There is no usable configuration, no answer, or the server refuses.
     """
-    # Not returned by the task: asyncio.run prints the task's result into an error that nobody sees (CPython's
-    # signal module, asked whose handler of Ctrl-C is set), which takes a second for a whole cluster.
+    # Not returned by the task: asyncio.run formats the task's result for an error that the signal module of
+    # CPython raises and drops when asked for the handler of Ctrl-C: a second of CPU for a whole cluster.
     answer: list[T] = []
 
     async def run() -> None:

@@ -125,7 +125,7 @@ class RuleStatuses:
     async def _due(self) -> list[tuple[RebalancingRule, RebalancingRuleStatus]]:
         """The rules whose status says something else than it should; of a namespace's surplus, some in turn.
 
-        Between two rules others have their turn: a namespace may have thousands of rules, and of pods.
+        Between two rules other tasks may run: a namespace may have thousands of rules, and of pods.
         """
         given = by_namespace(self.cluster.objects.rules.values())
         now, hourly = datetime.fromtimestamp(self.clock.now(), UTC), self.hourly()
