@@ -59,7 +59,6 @@ OTHERS = {
     "plugins/fair_share._path": "each turn adds a queue, up to the most levels",
     "toolkit/scheduling/fair_shares.deserved_in_tree": "each call is for the queues below one, of a tree",
     "devices/shared_claims.together": "each pod is taken once",
-    "planning/proven/verdicts._judge_one": "it calls itself once, without a surge",
     "planning/strategy_run.run_strategy": "the strategy's own candidates end",
     "planning/strategy_run.proposals": "the strategy's own candidates end",
     "planning/upstream/cycle.UpstreamCycle._run": "the strategy's own candidates end",
