@@ -20,11 +20,11 @@ EXPLANATION = {"pod": "<b>it</b>", "attemptsMade": 3, "rejectedBy": []}
 
 
 @contextmanager
-def serving(view: LiveView) -> Iterator[tuple[str, list[str]]]:
-    """The page's address, and the paths that are asked for; a stream stays open for the whole test."""
+def serving(*views: LiveView) -> Iterator[tuple[str, list[str]]]:
+    """The page's address, and the paths that are asked for; a stream of the views stays open for the whole test."""
     asked: list[str] = []
     ended = threading.Event()
-    event = f"data: {view.model_dump_json(by_alias=True)}\n\n".encode()
+    events = "".join(f"data: {each.model_dump_json(by_alias=True)}\n\n" for each in views).encode()
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -35,7 +35,7 @@ def serving(view: LiveView) -> Iterator[tuple[str, list[str]]]:
                 self.wfile.write(content.encode())
             elif self.path == STREAM:
                 self._begin("text/event-stream", {})
-                self.wfile.write(event)
+                self.wfile.write(events)
                 self.wfile.flush()
                 ended.wait(120)
             elif self.path.startswith("/explain/"):

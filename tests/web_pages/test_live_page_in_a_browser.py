@@ -276,6 +276,15 @@ def test_what_is_empty_says_the_next_step(driver: Chrome) -> None:
         assert driver.find_element(By.ID, "zones").text == "The cluster has no node."
         assert not driver.find_element(By.ID, "drains").is_displayed()
 
+    with serving(bare, USUAL) as (address, _):  # the operator had just begun, and then has read the nodes
+        shown(driver, address)
+        WebDriverWait(driver, 60).until(
+            expected.presence_of_element_located((By.CSS_SELECTOR, "#zones .tile"))
+        )
+
+        assert "no node" not in driver.find_element(By.ID, "zones").text
+        assert "No answer" not in driver.find_element(By.ID, "status").text
+
 
 def test_a_node_maintenance_says_how_far_it_is(driver: Chrome) -> None:
     """In a row: the phase, the nodes, the time that is left, and what is missing."""

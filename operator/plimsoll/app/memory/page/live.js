@@ -134,6 +134,10 @@ function draw(node) {
 // The heading of each zone, and one tile in each that Tab reaches.
 function zones() {
   for (const each of [...byId("zones").children]) {
+    if (!each.matches("section")) {
+      each.remove(); // the words for no node
+      continue;
+    }
     const tiles = [...each.lastChild.querySelectorAll(".tile")];
     if (!tiles.length) {
       each.remove();
