@@ -227,13 +227,13 @@ def test_a_member_may_request_what_no_member_or_node_before_it_knows(is_preempti
     cluster = a_cluster_of(a_node("a", cpu="4"), a_node("b", cpu="4"), pods=low)
     members = [
         *a_gang(2, cpu="3", priority=9),
-        a_pod("odd", cpu="4", requests={"example.com/nobody": 1}, priority=9),
+        a_pod("odd", cpu="4", requests={"example.com/absent": 1}, priority=9),
     ]
 
     decision = gang(cluster, members, 3 - is_preempting, is_preempting=is_preempting)
 
     assert len(decision.placements) == 2
-    assert "Insufficient example.com/nobody" in decision.message(0)
+    assert "Insufficient example.com/absent" in decision.message(0)
 
 
 def test_devices_of_claims_neither_keep_members_apart_nor_victims_away() -> None:
