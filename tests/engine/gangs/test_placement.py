@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from devices.builders import a_class, a_device, a_slice, fill
 from plimsoll.cluster.pod_groups import lacking_resources
+from plimsoll.devices.book import DeviceBook
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.gangs.joint_decision import GangDecision
 from plimsoll.engine.gangs.placement import place_together
@@ -216,6 +218,53 @@ def test_room_that_is_promised_to_others_is_not_taken() -> None:
     members = [(cluster.templates.info(pod), scheduler) for pod in a_gang(2)]
 
     assert len(place_together(members, cluster, 2).placements) == 1
+
+
+@pytest.mark.parametrize("is_preempting", [False, True])
+def test_a_member_may_request_what_no_member_or_node_before_it_knows(is_preempting: bool) -> None:
+    """The others are placed all the same, together or by victims."""
+    low = [a_pod("low", cpu="4", node="a"), a_pod("more", cpu="4", node="b")] if is_preempting else []
+    cluster = a_cluster_of(a_node("a", cpu="4"), a_node("b", cpu="4"), pods=low)
+    members = [
+        *a_gang(2, cpu="3", priority=9),
+        a_pod("odd", cpu="4", requests={"example.com/absent": 1}, priority=9),
+    ]
+
+    decision = gang(cluster, members, 3 - is_preempting, is_preempting=is_preempting)
+
+    assert len(decision.placements) == 2
+    assert "Insufficient example.com/absent" in decision.message(0)
+
+
+def test_devices_of_claims_neither_keep_members_apart_nor_victims_away() -> None:
+    """A class serves the extended resource, so that nodes have none of it among their amounts."""
+    low = [a_pod("small", cpu="1", node="a"), a_pod("large", cpu="2", node="b", priority=1)]
+    cluster = a_cluster_of(a_node("a", cpu="1"), a_node("b", cpu="2"), pods=low)
+    devices = [a_slice(node, [a_device(f"{node}{at}") for at in range(2)]) for node in "ab"]
+    served = a_class("served", extendedResourceName="example.com/served")
+    fill(cluster.objects.ledger(DeviceBook), devices, classes=[served])
+
+    members = a_gang(2, priority=10, requests={"example.com/served": 1})
+    decision = gang(cluster, members, 2, is_preempting=True)
+
+    assert [victim.name for each in decision.placements for victim in each.victims] == ["large"]
+
+
+def test_who_is_outranked_on_a_node_whose_victims_leave_hears_of_it() -> None:
+    """Also if other victims stay: its own nomination to that node ends, and only there."""
+    low = [a_pod("small", cpu="1", node="a"), a_pod("large", cpu="2", node="b", priority=1)]
+    cluster = a_cluster_of(a_node("a", cpu="1"), a_node("b", cpu="2"), pods=low)
+    nominator = Nominator()
+    for node in "ab":
+        nominator.add(cluster.templates.info(a_pod(f"promised-{node}", cpu="1", priority=2)), node)
+    scheduler = ProfileScheduler(PROFILE, cluster, nominator=nominator)
+    members = [(cluster.templates.info(pod), scheduler) for pod in a_gang(2, priority=10)]
+
+    placements = place_together(members, cluster, 2, is_preempting=True).placements
+
+    assert [victim.name for each in placements for victim in each.victims] == ["large"]
+    nominations = [each.decision.nomination for each in placements if each.decision.nomination is not None]
+    assert [other.name for each in nominations for other in each.outranked] == ["promised-b"]
 
 
 def test_what_the_cluster_lacks_as_a_whole() -> None:

@@ -15,7 +15,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from plimsoll.engine.gangs.joint_decision import GangDecision
-from plimsoll.engine.gangs.topology_domains import shape_of
+from plimsoll.engine.gangs.topology_domains import own_requests, shape_of
 from plimsoll.framework import Nomination, PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import BoolArray
@@ -155,6 +155,7 @@ class _Sparing:
         nominations = [each.decision.nomination for each in found.placements]
         held = [each.priority for each in nominations if each is not None and each.priority is not None]
         self._held = max(held, default=None)
+        self._outranked = {each.node: each.outranked for each in nominations if each is not None}
         self._room = _Room(members, cluster, inside, len(found.placements))
         self._room.put_back(self.leaving.values(), -1)
         self._tried = 0
@@ -174,27 +175,29 @@ class _Sparing:
         self.leaving = rest
         self._room.put_back(portion)
         other = replace(other, needed=self.found.needed)
-        self.found = _with_victims(other, rest.values(), self._held, self._cluster)
+        self.found = self._with_victims(other, rest.values())
         return True
 
-
-def _with_victims(
-    found: GangDecision, victims: Iterable[PodInfo], held: int | None, cluster: Cluster
-) -> GangDecision:
-    """The placements with nominations: a victim leaves for a member on its node, else for the first one."""
-    takers: dict[int | None, int] = {}
-    for at, each in enumerate(found.placements):
-        takers.setdefault(cluster.rows[each.node], at)
-    shares: dict[int, list[PodInfo]] = {}
-    for victim in sorted(victims, key=importance):
-        shares.setdefault(takers.get(cluster.row_of_pod(victim.uid), 0), []).append(victim)
-    placements = list(found.placements)
-    for at, share in shares.items():
-        each = placements[at]
-        nomination = Nomination(node=each.node, victims=tuple(share), priority=held)
-        decision = replace(each.decision, nomination=nomination)
-        placements[at] = replace(each, decision=decision, victims=nomination.victims)
-    return replace(found, placements=tuple(placements))
+    def _with_victims(self, found: GangDecision, victims: Iterable[PodInfo]) -> GangDecision:
+        """The placements with nominations: a victim leaves for a member on its node, else for the first."""
+        takers: dict[int | None, int] = {}
+        for at, each in enumerate(found.placements):
+            takers.setdefault(self._cluster.rows[each.node], at)
+        shares: dict[int, list[PodInfo]] = {}
+        for victim in sorted(victims, key=importance):
+            shares.setdefault(takers.get(self._cluster.row_of_pod(victim.uid), 0), []).append(victim)
+        placements = list(found.placements)
+        for at, share in shares.items():
+            each = placements[at]
+            nomination = Nomination(
+                node=each.node,
+                victims=tuple(share),
+                outranked=self._outranked.get(each.node, ()),
+                priority=self._held,
+            )
+            decision = replace(each.decision, nomination=nomination)
+            placements[at] = replace(each, decision=decision, victims=nomination.victims)
+        return replace(found, placements=tuple(placements))
 
 
 class _Room:
@@ -210,11 +213,12 @@ class _Room:
     def __init__(self, members: Sequence[PodInfo], cluster: Cluster, inside: BoolArray, needed: int) -> None:
         self._cluster, self._needed = cluster, needed
         snapshot = Snapshot(cluster)
+        counts = Counter(map(shape_of, members))
+        alike = {shape_of(pod): pod for pod in members}
+        wanted = own_requests(alike.values(), snapshot)
         self._free = snapshot.allocatable - snapshot.requested
         self._inside = inside
-        counts = Counter(map(shape_of, members))
-        wanted = {shape_of(pod): snapshot.requests_row(pod.requests) for pod in members}
-        self._shapes = [(wanted[shape], count) for shape, count in counts.items()]
+        self._shapes = [(each, counts[shape]) for each, shape in zip(wanted, alike, strict=True)]
 
     def put_back(self, pods: Iterable[PodInfo], sign: int = 1) -> None:
         """Count pods as placed again, or as gone with sign -1."""

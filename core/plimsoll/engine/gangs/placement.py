@@ -39,6 +39,7 @@ from plimsoll.engine.gangs.topology_domains import (
     TopologyPlacement,
     looks_at_pods,
     never_fits,
+    own_requests,
     shape_of,
 )
 from plimsoll.engine.scheduler import ProfileScheduler
@@ -223,7 +224,7 @@ def _jointly(search: _Search) -> GangDecision | None:
     if len(chosen) < search.needed or not 1 < len(shapes) <= len(chosen) <= MOST_ASSIGNED:
         return None
     snapshot = Snapshot(search.cluster)
-    wanted = np.stack([snapshot.requests_row(pod.requests) for pod, _ in chosen])
+    wanted = np.stack(own_requests([pod for pod, _ in chosen], snapshot))
     eligible = np.zeros((len(chosen), len(search.cluster)), dtype=np.bool_)
     for at, (pod, scheduler) in enumerate(chosen):
         eligible[at, _eligible(scheduler, pod)] = True

@@ -111,7 +111,7 @@ class TopologyDomains:
         """Number of pods like this one that each domain has room for, shape (D,)."""
         snapshot, ids = self._snapshot, self._ids[rows]
         rows, ids = rows[ids != ABSENT], ids[ids != ABSENT]
-        wanted = _wanted(pod, snapshot)
+        (wanted,) = own_requests([pod], snapshot)
         axes = np.flatnonzero(wanted > 0)
         free = snapshot.allocatable[rows][:, axes] - snapshot.requested[rows][:, axes]
         room = (free // wanted[axes]).min(axis=1).clip(0)
@@ -196,7 +196,7 @@ def never_fits(members: Sequence[PodInfo], cluster: Cluster, needed: int, key: s
         return ""
     counts = Counter(map(shape_of, members))
     for shape, pod in {shape_of(each): each for each in members}.items():
-        wanted = _wanted(pod, snapshot)
+        (wanted,) = own_requests([pod], snapshot)
         axes = np.flatnonzero(wanted > 0)
         room: IntArray = np.zeros(len(values), dtype=np.int64)
         np.add.at(room, ids[rows], (snapshot.allocatable[rows][:, axes] // wanted[axes]).min(axis=1))
@@ -212,13 +212,18 @@ def never_fits(members: Sequence[PodInfo], cluster: Cluster, needed: int, key: s
     return f"{who}{each_of} must fit, and {place} {verb} {most[largest]} when {them} empty"
 
 
-def _wanted(pod: PodInfo, snapshot: Snapshot) -> IntArray:
-    """What a pod requests of its node, shape (R,): without what ResourceClaims provide."""
+def own_requests(pods: Iterable[PodInfo], snapshot: Snapshot) -> list[IntArray]:
+    """What each pod requests of its node, shape (R,): without what ResourceClaims provide."""
     book = snapshot.objects.known_ledger(DeviceBook)
-    if book is None:
-        return snapshot.requests_row(pod.requests)
-    own = {name: each for name, each in pod.requests.items() if book.class_of_resource(name) is None}
-    return snapshot.requests_row(own)
+    own = [
+        {name: each for name, each in pod.requests.items() if book.class_of_resource(name) is None}
+        if book is not None
+        else pod.requests
+        for pod in pods
+    ]
+    rows = [snapshot.requests_row(each) for each in own]
+    # The axis may grow with a later one.
+    return rows if len({*map(len, rows)}) < 2 else [snapshot.requests_row(each) for each in own]
 
 
 def _asked(pod: PodInfo) -> str:
