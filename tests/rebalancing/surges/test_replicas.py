@@ -255,3 +255,13 @@ def test_the_last_sentence(state: Any, events: list[Any], said: str) -> None:
         state, _ = taken(TABLE, state, event, now=NOW)
 
     assert state.message == said
+
+
+def test_a_raising_that_is_seen_to_be_done_is_not_tried_again() -> None:
+    """Its next attempt would lower the number beside the attempt that is under way."""
+    state = surging(was_ready=False, timers={TimerName.RETRY: NOW + 1.0})
+
+    after, ordered = taken(TABLE, state, ReplacementReady(KEY, a_ready()), now=NOW)
+
+    assert "LowerReplicas" in ordered
+    assert TimerName.RETRY not in after.timers

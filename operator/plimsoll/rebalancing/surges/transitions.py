@@ -333,6 +333,7 @@ def _judge(step: Step, pod: PodFacts) -> None:
         step.wait_no_more(TimerName.REPLACEMENT)
         step.wait(TimerName.LEAVING, LEAVING_S)
         if is_by_replicas(step) and ROLLOUT not in step.state.awaits:
+            step.wait_no_more(TimerName.RETRY)  # of the raising, which is done
             step.order(LowerReplicas(step.state.key, step.state.spec))
 
 
