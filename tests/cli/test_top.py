@@ -115,10 +115,12 @@ def test_prices_are_those_of_the_nodes_and_of_a_table(tmp_path: Path) -> None:
     cluster = str(tmp_path / saved(tmp_path, own, typed, unknown, *pods))
     (tmp_path / "prices.yaml").write_text("currency: EUR\nnodes:\n- instanceType: m\n  perHour: 0.4\n")
     (tmp_path / "none.yaml").write_text("currency: EUR\n")
+    (tmp_path / "two.yaml").write_text("currency: EUR\nnodes: []\n---\ncurrency: USD\nnodes: []\n")
 
     given = ("--prices", str(tmp_path / "prices.yaml"), "--from", cluster)
     nodes, shares = say("top", "nodes", *given), say("top", "namespaces", *given, "-o", "json")
     wrong = say("top", "nodes", "--prices", str(tmp_path / "none.yaml"), "--from", cluster)
+    two = say("top", "nodes", "--prices", str(tmp_path / "two.yaml"), "--from", cluster)
     missing = say("top", "nodes", "--prices", str(tmp_path / "gone.yaml"), "--from", cluster)
 
     prices = [line.split()[6:8] for line in nodes.out.splitlines() if line.startswith("own ")]
@@ -127,4 +129,5 @@ def test_prices_are_those_of_the_nodes_and_of_a_table(tmp_path: Path) -> None:
     assert json.loads(shares.out)["namespaces"][0]["costPerHour"] == {"USD": 0.3, "EUR": 0.15}
     assert wrong.code != 0
     assert "it needs currency, such as EUR, and a list nodes" in wrong.err
+    assert "two.yaml has 2 documents; a table of prices is one, in one currency" in two.err
     assert "cannot be read: No such file" in missing.err

@@ -84,3 +84,12 @@ def test_a_pod_bears_the_mean_of_its_shares(requests: dict[str, int], share: flo
     """Of 4 cores and 8 bytes: a quarter and a half are 0.375 of the price."""
     assert share_of_node(requests, {"cpu": 4000, "memory": 8}) == share
     assert share_of_node(requests, {}) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("amount", "said"),
+    [(0.192, "0.192"), (12.345, "12.35"), (999, "999"), (1234.5, "1234"), (15e6, "15000000"), (1e-5, "0")],
+)
+def test_amounts_are_written_without_an_exponent(amount: float, said: str) -> None:
+    """What a large cluster costs in yen is a number that people read."""
+    assert str(Price(amount, "JPY")) == f"{said} JPY"

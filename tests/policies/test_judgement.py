@@ -47,6 +47,10 @@ def test_what_one_policy_loses_ends_no_other() -> None:
         "other-order": "QueueSortDiffers",
         "name-of-a-suspended-one": "SchedulerNameTaken",
     }
+    assert found.lost["same-name"][1].endswith("is served by the older policy first; choose another name")
+    assert (
+        "the older policy suspended, which is suspended; delete" in found.lost["name-of-a-suspended-one"][1]
+    )
     assert found.claimed == {"a": "first", "b": "last", "c": "suspended"}
     assert found.serving.keys() == {"a", "b"}
     assert found.described.keys() == {"c"}

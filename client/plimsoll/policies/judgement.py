@@ -109,13 +109,7 @@ def divide(accepted: Iterable[tuple[SchedulingPolicy, tuple[str, object]]]) -> P
     for policy, mine in accepted:
         name, scheduling = policy.metadata.name, policy.spec.scheduling
         if scheduling is not None and scheduling.scheduler_name in found.claimed:
-            found.lost[name] = (
-                "SchedulerNameTaken",
-                (
-                    f'spec.scheduling.schedulerName: "{scheduling.scheduler_name}" is served by the '
-                    f"older policy {found.claimed[scheduling.scheduler_name]}; choose another name"
-                ),
-            )
+            found.lost[name] = "SchedulerNameTaken", _taken(found, scheduling.scheduler_name)
             continue
         if scheduling is not None and not policy.spec.suspend and order and mine != order:
             found.lost[name] = (
@@ -138,3 +132,14 @@ def divide(accepted: Iterable[tuple[SchedulingPolicy, tuple[str, object]]]) -> P
         if policy.spec.rebalancing is not None:
             found.working.append(policy)
     return found
+
+
+def _taken(found: PolicyDivision, scheduler: str) -> str:
+    """Why a policy does not get a scheduler name."""
+    older, said = found.claimed[scheduler], f'spec.scheduling.schedulerName: "{scheduler}"'
+    if scheduler in found.described:
+        return (
+            f"{said} belongs to the older policy {older}, which is suspended; delete that one, or choose"
+            " another name"
+        )
+    return f"{said} is served by the older policy {older}; choose another name"

@@ -39,7 +39,8 @@ class Price(msgspec.Struct, frozen=True):
     currency: str
 
     def __str__(self) -> str:
-        return f"{self.per_hour:.4g} {self.currency}"
+        amount = f"{self.per_hour:.0f}" if self.per_hour >= 1000 else f"{round(self.per_hour, 4):.4g}"
+        return f"{amount} {self.currency}"
 
 
 class PriceRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

@@ -80,6 +80,18 @@ def test_an_attempt(
     assert (POD in rollouts.leaving) is leaving
 
 
+@pytest.mark.parametrize("uid", ["", "uid-of-another"])
+def test_a_pod_outlives_its_deployment_without_the_cost(uid: str) -> None:
+    """A Deployment that is deleted without its pods, or made again, leaves them as they were."""
+    rollouts = FakeRollouts(*([three(uid=uid)] if uid else []))
+    rollouts.leaving.add(POD)
+    surges = RolloutSurges(rollouts, ClusterObjects())
+
+    answer = asyncio.run(surges.revert(RevertRollout(KEY, SPEC)))
+
+    assert (answer.sight, rollouts.scales, rollouts.leaving) == (Sight.GONE, [], set())
+
+
 @pytest.mark.parametrize(
     ("said", "sight", "written"),
     [(CONFLICT, Sight.CHANGED, []), (FORBIDDEN, Sight.CHANGED, []), (LOST, Sight.OPEN, [])],
@@ -151,6 +163,7 @@ def reverting(reason: str, phase: Phase) -> Any:
     return a_state(MoveStage.REVERTING, spec=SPEC, ending=ending, holds=False)
 
 
+SAID, LATER = frozenset({StartRollout.asks}), ["RetryAt replacement +5"]
 LOWER = ["RetryAt leaving +900", "LowerReplicas"]
 REVERT = ["WriteRecord Surging/TakingBack", "RevertRollout"]
 
@@ -171,6 +184,9 @@ REVERT = ["WriteRecord Surging/TakingBack", "RevertRollout"]
         (reverting("SurgeRefused", Phase.FAILED), Answered(KEY, Sight.UNTOUCHED, DONE), "X", "Failed"),
         (surging(), TimedOut(KEY, TimerName.LEAVING), "Rv", REVERT),
         (surging(was_ready=False), ReplacementReturned(KEY, a_ready(node="bad")), "Rv", REVERT),
+        (surging(was_ready=False, awaits=SAID), ReplacementReturned(KEY, a_ready(node="bad")), "Su", LATER),
+        (surging(awaits=SAID), TimedOut(KEY, TimerName.LEAVING), "Su", ["RetryAt leaving +5"]),
+        (surging(was_ready=False, replacement=None), Answered(KEY, Sight.LOWERED, DONE), "X", "Cancelled"),
     ],
 )  # fmt: skip
 def test_a_step(state: Any, event: Any, stage: str, ordered: Any) -> None:
@@ -182,3 +198,70 @@ def test_a_step(state: Any, event: Any, stage: str, ordered: Any) -> None:
     else:
         assert after.stage.value == stage
         assert [each for each in instructions if not each.startswith("CountMove")] == ordered
+
+
+@pytest.mark.parametrize("answer", [LOST, WriteResult(WriteOutcome.FENCED, "not the leader")])
+@pytest.mark.parametrize(
+    ("reason", "phase", "pod"),
+    [
+        pytest.param("Changed", Phase.CANCELLED, a_ready(), id="another number was chosen"),
+        pytest.param("Returned", Phase.RETURNED, a_ready(node="bad"), id="came back to its node"),
+    ],
+)
+def test_a_surge_taken_back_twice_ends_as_it_was_to_end(
+    answer: WriteResult, reason: str, phase: Phase, pod: Any
+) -> None:
+    """Without an answer it waits before the next attempt, and remembers why it is taken back."""
+    ready = phase is Phase.CANCELLED
+    state = a_state(
+        MoveStage.REVERTING,
+        spec=SPEC,
+        ending=Landing(phase, reason, "because", pod),
+        replacement=pod,
+        was_running=True,
+        was_ready=ready,
+        holds=False,
+    )
+
+    waiting, first = taken(TABLE, state, Answered(KEY, Sight.OPEN, answer), now=NOW)
+    again, second = taken(TABLE, waiting, TimedOut(KEY, TimerName.REPLACEMENT), now=NOW)
+    after, _ = taken(TABLE, again, Answered(KEY, Sight.UNTOUCHED, DONE), now=NOW)
+
+    assert (waiting.stage, first) == (MoveStage.SURGING, LATER)
+    assert (again.stage, second[-1]) == (MoveStage.REVERTING, "RevertRollout")
+    assert (after.stage, after.phase, after.reason) == (MoveStage.CLOSED, phase, reason)
+
+
+@pytest.mark.parametrize(
+    ("state", "events", "said"),
+    [
+        pytest.param(
+            reverting("Changed", Phase.FAILED),
+            [Answered(KEY, Sight.CHANGED, FORBIDDEN)],
+            "because; the replicas could not be lowered again: forbidden",
+            id="refused",
+        ),
+        pytest.param(
+            surging(pod_gone=True),
+            [Answered(KEY, Sight.GONE, DONE), Answered(KEY, Sight.GONE, DONE)],
+            "the Deployment is gone, and pod web-1 has gone; the number of replicas is left alone",
+            id="both are gone",
+        ),
+    ],
+)
+def test_the_last_sentence(state: Any, events: list[Any], said: str) -> None:
+    """It says what is left to do, and claims of no pod that it stays which has gone."""
+    for event in events:
+        state, _ = taken(TABLE, state, event, now=NOW)
+
+    assert state.message == said
+
+
+def test_a_raising_that_is_seen_to_be_done_is_not_tried_again() -> None:
+    """Its next attempt would lower the number beside the attempt that is under way."""
+    state = surging(was_ready=False, timers={TimerName.RETRY: NOW + 1.0})
+
+    after, ordered = taken(TABLE, state, ReplacementReady(KEY, a_ready()), now=NOW)
+
+    assert "LowerReplicas" in ordered
+    assert TimerName.RETRY not in after.timers

@@ -85,7 +85,10 @@ def _table(path: Path | None) -> "PriceTable | None":
     from plimsoll.model.prices import PriceTable  # noqa: PLC0415 - likewise
 
     try:
-        return msgspec.convert(manifests_of(path)[0].content, PriceTable)
+        tables = manifests_of(path)
+        if len(tables) > 1:
+            raise UserError(f"{path} has {len(tables)} documents; a table of prices is one, in one currency")
+        return msgspec.convert(tables[0].content, PriceTable)
     except OSError as exc:
         raise UserError(f"{path} cannot be read: {exc.strerror}") from exc
     except msgspec.ValidationError as exc:

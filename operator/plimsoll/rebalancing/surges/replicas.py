@@ -59,15 +59,15 @@ async def lowered(
 
 
 async def taken_back(
-    rollouts: Rollouts, seen: RolloutAnswered, found: Deployment, spec: EvictionSpec
+    rollouts: Rollouts, seen: RolloutAnswered, found: Deployment | None, spec: EvictionSpec
 ) -> RolloutAnswered:
-    """The number and the pod's cost as they were; nothing where somebody else has chosen the number."""
+    """The pod's cost and the number as they were; not a number that somebody else has chosen."""
     said = await rollouts.prefer(spec.pod.namespace, spec.pod.name, spec.pod.uid, leaves=False)
     if said.verdict in OPEN_OR_CONFLICT - {WriteOutcome.CONFLICT}:
         return _later(seen, said)
     if seen.sight is RolloutSight.LOWERED:
         return RolloutAnswered(seen.key, RolloutSight.UNTOUCHED, seen.answer, seen.patience_s)
-    if seen.sight is not RolloutSight.MARKED:
+    if seen.sight is not RolloutSight.MARKED or found is None:
         return seen
     answer = await rollouts.scale(found, found.spec.replicas - 1, surger_of(seen.key))
     return _answered(seen, answer, RolloutSight.UNTOUCHED)

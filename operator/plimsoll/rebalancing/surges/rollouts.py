@@ -109,7 +109,7 @@ class RolloutSurges:
         """Revert the mark if nothing else in the template has changed."""
         seen, found = await self._look(order.key, order.spec)
         surge = order.spec.surge
-        if found is not None and is_by_replicas(order.spec):
+        if is_by_replicas(order.spec):
             return self._noted(await replicas.taken_back(self._rollouts, seen, found, order.spec))
         if seen.sight is not RolloutSight.MARKED or found is None or surge is None:
             return seen

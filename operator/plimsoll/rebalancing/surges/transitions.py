@@ -73,12 +73,16 @@ ROLLOUT = StartRollout.asks
 
 _RESTARTED = "Restarted"
 
+#: The reasons of records without a replacement, and with one that is not ready.
+_UNREADY = ("NoReplacement", "ReplacementNotReady")
+
 #: Sentences in records about a Deployment.
 SENTENCES: Mapping[RolloutSight, str] = MappingProxyType(
     {
         RolloutSight.CHANGED: "somebody changed the Deployment",
         RolloutSight.GONE: "the Deployment is gone",
         RolloutSight.UNTOUCHED: "somebody changed the replicas of the Deployment",
+        RolloutSight.LOWERED: "the surge of this record is over already",
     }
 )
 
@@ -133,7 +137,8 @@ def _lowered(step: Step, event: RolloutAnswered) -> None:
     elif event.answer.verdict is not WriteOutcome.FENCED:
         is_choice = event.answer.is_done or event.answer.verdict is WriteOutcome.CONFLICT
         why = SENTENCES[sight] if event.answer.is_done else event.answer.message
-        message = f"{why}, so pod {step.state.spec.pod.name} stays"
+        name = step.state.spec.pod.name
+        message = f"{why}, {f'and pod {name} has gone' if step.state.pod_gone else f'so pod {name} stays'}"
         # Another client's choice is no failure: no pod was lost, and the next run decides afresh.
         phase, reason = (Phase.CANCELLED, sight.value) if is_choice else (Phase.FAILED, "SurgeRefused")
         _take_back(step, Landing(phase, reason, message, pod))
@@ -155,7 +160,9 @@ def reverted(step: Step, event: RolloutAnswered) -> None:
         _resume(step)
         return
     name = step.state.spec.pod.name
-    if not answer.is_done:
+    if not answer.is_done and is_by_replicas(step):
+        what = f"the replicas could not be lowered again: {answer.message}"
+    elif not answer.is_done:
         what = f"the rollout could not be taken back: {answer.message}"
     elif event.sight is RolloutSight.UNTOUCHED and is_by_replicas(step):
         what = "the Deployment wants as many replicas again as before"
@@ -177,13 +184,13 @@ def timed_out(step: Step, event: TimedOut) -> None:
         step.become(attempts=state.attempts + 1)
         again = LowerReplicas if state.was_ready and is_by_replicas(step) else StartRollout
         step.order(again(state.key, state.spec))
-    elif event.timer is TimerName.REPLACEMENT and ROLLOUT in state.awaits:
-        step.wait(TimerName.REPLACEMENT, REVERT_AGAIN_S)  # a rollout that may yet be started is not reverted
-    elif event.timer is TimerName.REPLACEMENT or is_by_replicas(step):
-        _revert(step)
-    elif event.timer is TimerName.LEAVING:
+    elif event.timer is TimerName.LEAVING and not is_by_replicas(step):
         message = f"{_late(step)}; its Deployment's rollout is left as it is"
         end(step, Landing(Phase.FAILED, OLD_POD_STAYS, message, state.replacement))
+    elif ROLLOUT in state.awaits:
+        step.wait(event.timer, REVERT_AGAIN_S)  # what may yet be written is not reverted
+    else:
+        _revert(step)
 
 
 def is_by_replicas(step: Step) -> bool:
@@ -195,10 +202,13 @@ def is_by_replicas(step: Step) -> bool:
 def _revert(step: Step) -> None:
     """Revert the surge; the replacement was not ready in time, or the old pod has not gone since."""
     pod = step.state.replacement
+    if step.state.ending is not None:
+        _take_back(step, step.state.ending)
+        return
     if step.state.was_ready:
         _take_back(step, Landing(Phase.FAILED, OLD_POD_STAYS, _late(step), pod))
         return
-    reason = "NoReplacement" if pod is None else "ReplacementNotReady"
+    reason = _UNREADY[pod is not None]
     _take_back(step, Landing(Phase.FAILED, reason, _unready(pod, step.state.patience_s), pod))
 
 
@@ -219,8 +229,13 @@ def _take_back(step: Step, ending: Landing) -> None:
 
 
 def _resume(step: Step) -> None:
-    """Handle a failed reversal: the replacement may be ready by now; otherwise retry."""
-    step.become(MoveStage.SURGING, ending=None)
+    """Handle a failed reversal: the replacement may be ready by now; otherwise retry.
+
+    That the replacement is not ready is judged again; each other reason stays.
+    """
+    ending = step.state.ending
+    is_judged_again = ending is not None and ending.reason in _UNREADY
+    step.become(MoveStage.SURGING, ending=None if is_judged_again else ending)
     step.wait(TimerName.REPLACEMENT, REVERT_AGAIN_S)
     if step.state.replacement is not None:
         _judge(step, step.state.replacement)
@@ -304,17 +319,21 @@ def _judge(step: Step, pod: PodFacts) -> None:
         return
     if pod.node == step.state.spec.from_node:
         count(step)
-        if is_by_replicas(step):
-            _take_back(step, return_of(step, pod))
-        else:
+        if not is_by_replicas(step):
             end(step, return_of(step, pod))
+        elif ROLLOUT in step.state.awaits:
+            step.become(ending=return_of(step, pod))
+            step.wait(TimerName.REPLACEMENT, REVERT_AGAIN_S)
+        elif step.state.ending is None:
+            _take_back(step, return_of(step, pod))
     elif step.state.pod_gone and may_settle(step):
         _settle(step, pod)
     elif not step.state.was_ready:
-        step.become(was_ready=True)
+        step.become(was_ready=True, ending=None)
         step.wait_no_more(TimerName.REPLACEMENT)
         step.wait(TimerName.LEAVING, LEAVING_S)
         if is_by_replicas(step) and ROLLOUT not in step.state.awaits:
+            step.wait_no_more(TimerName.RETRY)  # of the raising, which is done
             step.order(LowerReplicas(step.state.key, step.state.spec))
 
 
