@@ -25,9 +25,6 @@ LARGEST = 1_500_000
 #: Bytes of all annotations of an object.
 MOST_ANNOTATIONS = 262_144
 
-#: Characters of the longest name, and of the longest label value.
-LONGEST_NAME, LONGEST_VALUE = 253, 63
-
 KINDS: Map[str, type] = {each.name: each.kind for each in (*WATCHED, *DEVICES)}
 
 #: Texts of which an API server takes only some, by field.
@@ -56,7 +53,8 @@ WORDS = {
 #: The same by type and field.
 WORDS_OF = {("V1Toleration", "operator"): "Equal"}
 
-#: Elements of lists and maps that an API server accepts: resource.k8s.io/v1 of Kubernetes v1.36, types.go.
+#: Elements of lists and maps of devices' kinds that an API server accepts: resource.k8s.io/v1 of Kubernetes
+#: v1.36, types.go; tried on kube-apiserver 1.36.2.
 MOST_ELEMENTS = {
     "requests": 32,
     "constraints": 32,
@@ -70,6 +68,74 @@ MOST_ELEMENTS = {
     "consumesCounters": 2,
     "results": 32,
     "reservedFor": 256,
+    "attributes": 32,
+    "capacity": 32,
+    "validValues": 10,
+    "taints": 16,
+    "bindingConditions": 4,
+    "bindingFailureConditions": 4,
+}
+
+#: Characters of texts that an API server limits, by type and field: tried on kube-apiserver 1.36.2. Results
+#: of an allocation and the status of its devices name what slices do, within the same limits.
+LONGEST_TEXTS = {
+    **dict.fromkeys(
+        (
+            ("V1Container", "name"),
+            ("V1PodResourceClaim", "name"),
+            ("V1Volume", "name"),
+            ("V1Toleration", "value"),
+            ("V1Taint", "value"),
+            ("V1CSIVolumeSource", "driver"),
+            ("V1CSIPersistentVolumeSource", "driver"),
+            ("V1CSINodeDriver", "name"),
+            ("V1VolumeAttachmentSpec", "attacher"),
+            ("V1DeviceRequest", "name"),
+            ("V1DeviceSubRequest", "name"),
+            ("V1DeviceToleration", "value"),
+            ("V1DeviceRequestAllocationResult", "device"),
+            ("V1DeviceRequestAllocationResult", "driver"),
+            ("V1AllocatedDeviceStatus", "device"),
+            ("V1AllocatedDeviceStatus", "driver"),
+            ("V1ResourceSliceSpec", "driver"),
+            ("V1Device", "name"),
+            ("V1DeviceTaint", "value"),
+            ("V1CounterSet", "name"),
+            ("V1DeviceCounterConsumption", "counterSet"),
+        ),
+        63,
+    ),
+    **dict.fromkeys(
+        (
+            ("V1PodResourceClaim", "resourceClaimName"),
+            ("V1PodResourceClaim", "resourceClaimTemplateName"),
+            ("V1PersistentVolumeSpec", "storageClassName"),
+            ("V1PersistentVolumeSpec", "volumeAttributesClassName"),
+            ("V1PersistentVolumeClaimSpec", "storageClassName"),
+            ("V1PersistentVolumeClaimSpec", "volumeAttributesClassName"),
+            ("V1CSIStorageCapacity", "storageClassName"),
+            ("V1VolumeAttachmentSource", "persistentVolumeName"),
+            ("V1ExactDeviceRequest", "deviceClassName"),
+            ("V1DeviceSubRequest", "deviceClassName"),
+            ("V1DeviceRequestAllocationResult", "pool"),
+            ("V1AllocatedDeviceStatus", "pool"),
+            ("V1ResourcePool", "name"),
+            ("V1Device", "nodeName"),
+        ),
+        253,
+    ),
+    ("V1PodSchedulingGate", "name"): 317,
+    ("V1LimitRangeItem", "type"): 317,
+    ("V1StorageClass", "provisioner"): 317,
+    ("V1DeviceClassSpec", "extendedResourceName"): 317,
+    ("V1DeviceRequestAllocationResult", "request"): 127,
+    ("V1DeviceRequestAllocationResult", "shareID"): 36,
+    ("V1AllocatedDeviceStatus", "shareID"): 36,
+    ("V1DeviceConstraint", "matchAttribute"): 96,
+    ("V1DeviceConstraint", "distinctAttribute"): 96,
+    ("V1DeviceAttribute", "string"): 64,
+    ("V1DeviceAttribute", "version"): 64,
+    ("V1CELDeviceSelector", "expression"): 10_240,
 }
 
 #: Types with many fields of which an element needs only some.
@@ -118,7 +184,8 @@ class Writer:
                 given.append(one) if isinstance(given, list) else given.update({self._key(): one})
             key = 0 if isinstance(given, list) else next(iter(given))
         if not rest:
-            given[key] = self._many(inner, known, step, size)
+            longest = LONGEST_TEXTS.get((node.name, step), size) if isinstance(node, Struct) else size
+            given[key] = self._many(inner, known, step, min(size, longest))
             return
         if isinstance(given, dict) and not isinstance(given.get(key), (dict, list)):
             given[key] = [] if isinstance(inner, Array) else {}

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from large_objects.fields import Steps, large_fields, schema
-from large_objects.largest import is_read
+from large_objects.largest import LONGEST_TEXTS, Writer, is_read
 from large_objects.stage import Stage
-from large_objects.trial import BASES, Cost, Variant, tried, variants
+from large_objects.trial import BASES, Cost, Variant, base, tried, variants
 from plimsoll.cluster import equal_parts
 from plimsoll.cluster.watched_resources import DEVICES, WATCHED
 from plimsoll.devices import pod_devices
@@ -24,6 +24,7 @@ from plimsoll.model.columns.columns import NameCounts
 from plimsoll.model.columns.term_counts import TermCounts
 from plimsoll.model.kinds import pod_info
 from plimsoll.plugins.node_resources_fit import NodeResourcesFit
+from roadstead.schemas.fields import struct
 
 #: Bytes of the object, for fields that the operator reads and for others.
 SIZE, UNREAD_SIZE = 8_000, 1_000
@@ -95,6 +96,27 @@ def scaled(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_every_kind_that_is_watched_is_tried() -> None:
     """A kind that a release adds is tried on the day it appears."""
     assert {each.name for each in (*WATCHED, *DEVICES)} == set(KINDS)
+
+
+def test_texts_are_no_longer_than_an_api_server_takes() -> None:
+    """What it refuses is no attack: names of 1.4 MB of a slice, its pool and its devices were tried."""
+    written, writer = (
+        base("resourceslices", "t", variants("resourceslices")[0]),
+        Writer("resourceslices", "t"),
+    )
+    for steps in (("driver",), ("pool", "name"), ("devices", "[]", "name")):
+        written = writer.write(written, ("spec", *steps), SIZE)
+
+    spec = written["spec"]
+    lengths = [len(each) for each in (spec["driver"], spec["pool"]["name"], spec["devices"][0]["name"])]
+    assert lengths == [63, 253, 63]
+
+
+def test_every_limit_is_of_a_field_of_the_schemas() -> None:
+    """One that a release renames would hold nothing."""
+    fields = {(kind, name) for kind, name in LONGEST_TEXTS if name in struct(kind).fields}
+
+    assert fields == LONGEST_TEXTS.keys()
 
 
 @pytest.mark.usefixtures("scaled")
