@@ -21,7 +21,7 @@ EXPLANATION = {"pod": "<b>it</b>", "attemptsMade": 3, "rejectedBy": []}
 
 @contextmanager
 def serving(*views: LiveView) -> Iterator[tuple[str, list[str]]]:
-    """The page's address, and the paths that are asked for; a stream of the views stays open for the whole test."""
+    """The page's address, and the paths that are asked for; a stream of the views stays open for a test."""
     asked: list[str] = []
     ended = threading.Event()
     events = "".join(f"data: {each.model_dump_json(by_alias=True)}\n\n" for each in views).encode()
