@@ -258,7 +258,7 @@ def test_the_last_sentence(state: Any, events: list[Any], said: str) -> None:
 
 
 def test_a_raising_that_is_seen_to_be_done_is_not_tried_again() -> None:
-    """Its next attempt would lower the number beside the attempt that is under way."""
+    """Its next attempt would lower the number while the attempt under way does."""
     state = surging(was_ready=False, timers={TimerName.RETRY: NOW + 1.0})
 
     after, ordered = taken(TABLE, state, ReplacementReady(KEY, a_ready()), now=NOW)

@@ -106,10 +106,11 @@ def revalidate(
         return Refusal("Gone", f"pod {move.pod.key} is gone already")
     pod = standing or move.pod
     alone = move.planner is not Planner.OPTIMAL and not move.bundle
-    decides = alone and purpose_decides(move.strategy, plan)
-    if move.is_directed and not decides:
+    purposeful = purpose_decides(move.strategy, plan)
+    if move.is_directed and not (alone and purposeful):
         again = Candidate(pod, move.source, move.reason, move.target)
-    elif move.target and decides and not move.is_forecast:
+    elif move.target and purposeful and (alone or move.surge) and not move.is_forecast:
+        # A surge goes where its record says, or not at all; another node that is as good does not end it.
         again = Candidate(
             pod, move.source, move.reason, destinations=Destinations.among(frozenset((move.target,)))
         )
