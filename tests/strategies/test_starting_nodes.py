@@ -141,3 +141,26 @@ def test_the_load_of_a_starting_node_does_not_drive_pods_off_it() -> None:
         found[new is STARTED] = evicted(a_strategy(LowNodeUtilization, **args), context)
 
     assert found == {True: ["new-0"], False: []}
+
+
+def test_the_mean_that_moves_pods_is_the_mean_that_judges_them() -> None:
+    """Without the starting node the mean is 0.5, and 0.7 is the line for sources and for complaints."""
+    source = {"source": "Prometheus", "prometheus": {"query": "load"}}
+    low = a_strategy(
+        LowNodeUtilization,
+        metricsUtilization=source,
+        useDeviationThresholds=True,
+        thresholds={"MetricResource": 20},
+        targetThresholds={"MetricResource": 20},
+    )
+    samples = [Sample({"instance": name}, use) for name, use in (("new", 0.95), ("n1", 0.25), ("n2", 0.75))]
+    measurements = Measurements(samples={"load": samples})
+    nodes = [STARTING, a_node("n1"), a_node("n2")]
+    context = a_context(nodes, pods_on("n2", 3), exact=False, measurements=measurements)
+
+    evicted(low, context)
+
+    assert context.classes[0].overutilized == ("n2",)
+    assert low.load_lines(context) == {"MetricResource": 70}
+    told = {str(each): excess for each, excess in low.complaints(context).items()}
+    assert [excess for each, excess in told.items() if "node n2 " in each] == [5.0]

@@ -52,7 +52,7 @@ from plimsoll.framework.selectors import is_closed
 from plimsoll.toolkit.descheduling.leaving_pods import may_leave
 from plimsoll.toolkit.descheduling.node_usage import NodeUsage, RequestedUsage
 from plimsoll.toolkit.descheduling.node_utilization import Percentages, check_thresholds
-from plimsoll.toolkit.descheduling.starting_nodes import why_not_emptied
+from plimsoll.toolkit.descheduling.starting_nodes import kept
 
 #: Number of nodes whose markers are reported.
 REMARKS = 3
@@ -112,7 +112,7 @@ class ConsolidateNodes(Strategy):
         context.remarks += [
             f"node {each.name} is not emptied: {why}"
             for each in found
-            if each.name in targets and (why := _kept(each.node, context))
+            if each.name in targets and (why := kept(each.node, context))
         ][:REMARKS]
         emptied, filled = 0, set[str]()
         for source in sources:
@@ -151,7 +151,7 @@ class ConsolidateNodes(Strategy):
         return (
             all(usage.percent.get(name, 0.0) <= line for name, line in self.args.thresholds.items())
             and all(use.percent(usage.node) <= line for use, line in uses)
-            and not _kept(usage.node, context)
+            and not kept(usage.node, context)
         )
 
     def _device_uses(self, context: StrategyContext) -> DeviceUses:
@@ -250,10 +250,6 @@ class ConsolidateNodes(Strategy):
         cluster = context.cluster
         axes = [axis for name in self.args.thresholds if (axis := cluster.axis_of(name)) is not None]
         return cluster.requests_row(pod.requests)[axes], axes
-
-
-def _kept(node: Node, context: StrategyContext) -> str:
-    return why_not_emptied(node, context.placed(node.name), context.now)
 
 
 def _percents(node: Node, uses: DeviceUses) -> list[float]:

@@ -28,7 +28,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, StrictInt, model_validator
 
-from plimsoll.framework import Node, PluginArgs, PodInfo
+from plimsoll.framework import PluginArgs, PodInfo
 from plimsoll.framework.descheduling import NodeClasses, Strategy, StrategyContext, StrategyKind
 from plimsoll.framework.descheduling.complaints import Complaint, Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.proposals import Candidates, Destinations
@@ -48,7 +48,7 @@ from plimsoll.toolkit.descheduling.node_utilization import (
     check_thresholds,
     why_idle,
 )
-from plimsoll.toolkit.descheduling.starting_nodes import is_starting, why_not_emptied
+from plimsoll.toolkit.descheduling.starting_nodes import is_starting, kept
 
 #: Percentage points of usage between under-used nodes and destinations, if both are measured.
 APART = 5.0
@@ -125,7 +125,7 @@ class HighNodeUtilization(Strategy):
             context.remarks += [
                 f"node {each.name} is not emptied: {why}"
                 for each in nodes
-                if self._is_under(each) and (why := _kept(each.node, context))
+                if self._is_under(each) and (why := kept(each.node, context))
             ][:REMARKS]
         idle = why_idle(sources, nodes, self.args.number_of_nodes)
         if idle or not destinations:
@@ -219,7 +219,7 @@ class HighNodeUtilization(Strategy):
 
     def _is_source(self, usage: NodeUsage, context: StrategyContext) -> bool:
         """Whether the node is under-used and may be emptied; for planner Upstream every node may."""
-        return self._is_under(usage) and (context.is_exact or not _kept(usage.node, context))
+        return self._is_under(usage) and (context.is_exact or not kept(usage.node, context))
 
     def _is_under(self, usage: NodeUsage, margin: float = 0.0) -> bool:
         lines = self.args.thresholds
@@ -241,7 +241,3 @@ class HighNodeUtilization(Strategy):
             f"{name} {usage.percent.get(name, 0.0):.1f}% (threshold {line:.1f}%)"
             for name, line in self.args.thresholds.items()
         )
-
-
-def _kept(node: Node, context: StrategyContext) -> str:
-    return why_not_emptied(node, context.placed(node.name), context.now)

@@ -55,7 +55,7 @@ from plimsoll.toolkit.descheduling.node_utilization import (
     why_idle,
 )
 from plimsoll.toolkit.descheduling.queried_resources import QueriedResources
-from plimsoll.toolkit.descheduling.starting_nodes import is_starting
+from plimsoll.toolkit.descheduling.starting_nodes import is_starting, started_nodes
 
 KUBERNETES_METRICS = "KubernetesMetrics"
 PROMETHEUS = "Prometheus"
@@ -264,7 +264,7 @@ class LowNodeUtilization(Strategy):
 
     def load_lines(self, context: StrategyContext) -> Mapping[str, float]:
         """The upper thresholds."""
-        return self._lines(self._usage.some(context.nodes, context))[1]
+        return self._lines(self._usage.some(started_nodes(context), context))[1]
 
     def spares(self, pod: PodInfo) -> bool:
         """True for pods in namespaces whose pods stay."""
@@ -296,7 +296,7 @@ class LowNodeUtilization(Strategy):
                 context.kept[key] = RequestedMeans(self.args.thresholds, context)
             return self._deviating(context.kept[key].means(context.cluster))[1]
         if key not in context.kept:
-            context.kept[key] = self._lines(self._usage.some(context.nodes, context))
+            context.kept[key] = self._lines(self._usage.some(started_nodes(context), context))
         high: Mapping[str, float] = context.kept[key][1]
         return high
 

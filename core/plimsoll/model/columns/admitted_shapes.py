@@ -71,10 +71,7 @@ class AdmittedShapes(PodIndex):
             changed = _Shape(amounts, pod.template, created, known.count + 1)
         else:
             changed = _Shape(amounts, known.template, known.newest, known.count + 1)
-        others = (
-            () if len(found) == (known is not None) else tuple(each for each in found if each is not known)
-        )
-        self.shapes[key] = (*others, changed)
+        self.shapes[key] = (*(each for each in found if each is not known), changed)
 
     def remove(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - likewise
         """Remove a pod."""

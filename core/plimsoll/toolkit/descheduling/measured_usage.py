@@ -22,7 +22,7 @@ from plimsoll.toolkit.descheduling.node_usage import (
     capacity_of,
     tell_left_out,
 )
-from plimsoll.toolkit.descheduling.starting_nodes import started_nodes
+from plimsoll.toolkit.descheduling.starting_nodes import started_nodes_told
 
 #: Percent of a node's capacity above which its pods slow each other down, whatever the thresholds are.
 HOT = 80.0
@@ -92,7 +92,7 @@ class MeasuredUsage:
                 f"{self._source.name} measures {', '.join(BASIC)} only;"
                 f" remove {self._unknown} from the thresholds"
             )
-        names = started_nodes(context)
+        names = started_nodes_told(context)
         found = self.some(names, context)
         if not found and names:
             raise UsageError(because(f"{self._source.name} has a recent measurement of no node", context))

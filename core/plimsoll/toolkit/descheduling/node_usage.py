@@ -24,7 +24,7 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.requests import exact
 from plimsoll.model.quantity import nanos, scaled
-from plimsoll.toolkit.descheduling.starting_nodes import started_nodes
+from plimsoll.toolkit.descheduling.starting_nodes import started_nodes_told
 
 METRIC_RESOURCE = "MetricResource"
 """The pseudo-resource that a Prometheus query measures."""
@@ -176,7 +176,7 @@ class QueriedUsage:
 
     def nodes(self, context: StrategyContext) -> list[NodeUsage]:
         """The usage of the nodes under consideration, in whole percent, truncated."""
-        names = started_nodes(context)
+        names = started_nodes_told(context)
         found = self.some(names, context)
         if not found and names:
             raise UsageError(_of_no_node((context.measurements.samples or {}).get(self._query, ())))

@@ -16,7 +16,7 @@ from plimsoll.toolkit.descheduling.node_usage import (
     capacity_of,
     tell_left_out,
 )
-from plimsoll.toolkit.descheduling.starting_nodes import started_nodes
+from plimsoll.toolkit.descheduling.starting_nodes import started_nodes_told
 
 
 class QueriedResources:
@@ -27,7 +27,7 @@ class QueriedResources:
 
     def nodes(self, context: StrategyContext) -> list[NodeUsage]:
         """The measured usage of the nodes under consideration."""
-        names = started_nodes(context)
+        names = started_nodes_told(context)
         found = self.some(names, context)
         if not found and names:
             measured = ", ".join(self.resources)

@@ -63,15 +63,25 @@ def is_starting(node: Node, context: StrategyContext) -> bool:
 
 
 def started_nodes(context: StrategyContext) -> list[str]:
-    """The nodes under consideration whose measured use counts; a remark names the others."""
-    late = sorted(each for each in context.nodes if is_starting(context.node(each), context))
-    if not late:
-        return list(context.nodes)
-    named = ", ".join(late[:SHOWN]) + (", ..." if len(late) > SHOWN else "")
-    context.remarks.append(f"what starting nodes use does not count: {named}")
-    return [each for each in context.nodes if each not in late]
+    """The nodes under consideration whose measured use counts."""
+    return [each for each in context.nodes if not is_starting(context.node(each), context)]
+
+
+def started_nodes_told(context: StrategyContext) -> list[str]:
+    """The same; a remark names the others."""
+    found = started_nodes(context)
+    late = sorted(set(context.nodes).difference(found))
+    if late:
+        named = ", ".join(late[:SHOWN]) + (", ..." if len(late) > SHOWN else "")
+        context.remarks.append(f"what starting nodes use does not count: {named}")
+    return found
 
 
 def why_not_emptied(node: Node, pods: Iterable[PodInfo], now: datetime) -> str:
     """Why strategies that empty nodes leave this one unchanged, as a clause; "" if they do not."""
     return not_emptied(node) or starting(node, pods, now)
+
+
+def kept(node: Node, context: StrategyContext) -> str:
+    """The same for a strategy, by the pods of its context."""
+    return why_not_emptied(node, context.placed(node.name), context.now)
