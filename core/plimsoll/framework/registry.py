@@ -130,11 +130,13 @@ class Registry(ClassRegistry[Plugin]):
     def _problem(self, source: type[Plugin]) -> str:
         if not getattr(source, "name", ""):
             return "has no name; set the class attribute `name`"
+        has_points = False
         for point, members in EXTENSION_POINTS.items():
             missing = [member for member in members if not hasattr(source, member)]
-            if missing and any(hasattr(source, member) for member in members):
+            if missing and len(missing) < len(members):
                 return f"lacks {', '.join(missing)}, which {point} needs"
-        if not any(implements(source, point) for point in EXTENSION_POINTS):
+            has_points = has_points or not missing
+        if not has_points:
             return f"implements no extension point; the points are {', '.join(EXTENSION_POINTS)}"
         args_model = getattr(source, "args_model", None)
         if not (isinstance(args_model, type) and issubclass(args_model, PluginArgs)):

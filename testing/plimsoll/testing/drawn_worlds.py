@@ -56,6 +56,14 @@ NUMBERS = st.integers(0, 2**23 - 1)
 LARGEST = 2**28
 LARGE_NUMBERS = st.integers(0, LARGEST - 1)
 
+#: What a world is made from: a number for each node, each pod, the three others, and the objects.
+WORLDS = st.tuples(
+    st.lists(LARGE_NUMBERS, min_size=1, max_size=8),
+    st.lists(LARGE_NUMBERS, max_size=10),
+    st.tuples(LARGE_NUMBERS, LARGE_NUMBERS, LARGE_NUMBERS),
+    LARGE_NUMBERS,
+)
+
 
 def _node(name: str, pick: Picks, own: Fields = NOTHING) -> Node:
     fields: dict[str, Any] = {
@@ -203,15 +211,7 @@ class Drawing:
 
     def _worlds(self, subject: object) -> st.SearchStrategy[World]:
         """Clusters, as hypothesis draws them."""
-
-        @st.composite
-        def world(draw: st.DrawFn) -> World:
-            nodes = draw(st.lists(LARGE_NUMBERS, min_size=1, max_size=8))
-            pods = draw(st.lists(LARGE_NUMBERS, max_size=10))
-            three = draw(st.tuples(LARGE_NUMBERS, LARGE_NUMBERS, LARGE_NUMBERS))
-            return self._world(subject, nodes, pods, three, draw(LARGE_NUMBERS))
-
-        return world()
+        return WORLDS.map(lambda numbers: self._world(subject, *numbers))
 
     def _some_worlds(self, subject: object, most: int) -> Iterator[World]:
         """The same clusters each time."""

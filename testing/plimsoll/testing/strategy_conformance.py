@@ -11,6 +11,7 @@
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from itertools import cycle
 from typing import Any, ClassVar
 
@@ -61,11 +62,17 @@ def third(pod: PodInfo) -> int:
     return sum(map(ord, pod.name)) % 3
 
 
-def _prospects(cluster: Cluster) -> ForkProspects:
-    """The scheduler's prospects with its default plugins."""
+@cache
+def _rebalancing() -> RebalancingConfig:
+    """One with the scheduler's default plugins."""
     defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
     profile = build_profile(ProfileConfig("default-scheduler"), Registry(PLUGINS), defaults)
-    rebalancing = RebalancingConfig((), (), {"default-scheduler": profile})
+    return RebalancingConfig((), (), {"default-scheduler": profile})
+
+
+def _prospects(cluster: Cluster) -> ForkProspects:
+    """The scheduler's prospects."""
+    rebalancing = _rebalancing()
     return ForkProspects(cluster, rebalancing, ForkSchedulers(rebalancing.profiles, cluster))
 
 
