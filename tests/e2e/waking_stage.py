@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from e2e.operator_process import summed
 from e2e.polls import eventually
 from e2e.speaker import MERGE
 
@@ -51,28 +52,22 @@ class Stage:
     async def rejected(self, plugin: str, pod: str = "waits") -> None:
         """Wait until the pod is unschedulable, and this plugin is one of those that say so."""
         await eventually(lambda: self.scene.condition(pod), lambda one: one.get("status") == "False")
+        wanted = {"plugin": plugin, "profile": self.scene.scheduler}
+        await eventually(self.scraped, lambda page: summed(page, REJECTED, **wanted) == 1)
 
-        async def by_plugin() -> float:
-            return self.operator.metric(REJECTED, plugin=plugin, profile=self.scene.scheduler)
-
-        assert await eventually(by_plugin, lambda pods: pods == 1) == 1
-
-    def attempts(self) -> float:
-        """Failed attempts of the scene's pods."""
-        return self.operator.metric(ATTEMPTS, result="unschedulable", profile=self.scene.scheduler)
+    async def scraped(self) -> str:
+        """The operator's metrics."""
+        return self.operator.ask("/metrics")[1]
 
     async def sleeps_through(self, event: str, change: Awaitable[Any]) -> None:
         """Make a change; the operator handles it as this event, and it wakes no pod."""
-        handled = self.operator.metric(HANDLED, event=event)
-        woken, attempts = self.operator.metric(INCOMING, event=event), self.attempts()
+        before = await self.scraped()
         await change
-
-        async def seen() -> float:
-            return self.operator.metric(HANDLED, event=event)
-
-        await eventually(seen, lambda count: count > handled)
-        assert self.operator.metric(INCOMING, event=event) == woken
-        assert self.attempts() == attempts
+        handled = summed(before, HANDLED, event=event)
+        after = await eventually(self.scraped, lambda page: summed(page, HANDLED, event=event) > handled)
+        assert summed(after, INCOMING, event=event) == summed(before, INCOMING, event=event)
+        failed = {"result": "unschedulable", "profile": self.scene.scheduler}
+        assert summed(after, ATTEMPTS, **failed) == summed(before, ATTEMPTS, **failed)
 
     async def wakes_at(self, event: str, change: Awaitable[Any], pod: str = "waits") -> None:
         """Make a change; the operator wakes the pod for this event, and binds it."""

@@ -6,11 +6,12 @@ page is written, nothing else runs on the event loop.
 Reference: https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 """
 
+import math
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
-from prometheus_client.samples import Sample
 from prometheus_client.utils import floatToGoString
 
 #: Types of metrics as the text format names them, and what it appends to their names.
@@ -35,19 +36,26 @@ def page(registry: Collector) -> bytes:
 
 def _samples(metric: Metric) -> Iterable[str]:
     for sample in metric.samples:
-        value = floatToGoString(sample.value)  # type: ignore[no-untyped-call] # as the library writes it
-        yield f"{sample.name}{_labels(sample)} {value}\n"
+        value, labels = sample.value, sample.labels
+        # Below a million the library writes what Python does; infinities and what is no number are its own.
+        is_plain = -math.inf < value < 1e6
+        number = repr(float(value)) if is_plain else floatToGoString(value)  # type: ignore[no-untyped-call] # as the library writes it
+        yield f"{sample.name}{_labels(labels) if labels else ''} {number}\n"
 
 
-def _labels(sample: Sample) -> str:
-    labels: Mapping[str, str] = sample.labels
-    if not labels:
-        return ""
-    listed = [f'{name}="{_escaped(labels[name])}"' for name in sorted(labels)]
+def _labels(labels: Mapping[str, str]) -> str:
+    values = "".join(labels.values())
+    if "\\" in values or "\n" in values or '"' in values:
+        labels = {name: _escaped(value) for name, value in labels.items()}
+    return _template(tuple(labels)) % labels
+
+
+@cache
+def _template(names: tuple[str, ...]) -> str:
+    """The labels of a sample in the order of their names, without their values."""
+    listed = [f'{name}="%({name})s"' for name in sorted(names)]
     return f"{{{','.join(listed)}}}"
 
 
 def _escaped(value: str) -> str:
-    if "\\" in value or "\n" in value or '"' in value:
-        return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
-    return value
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
