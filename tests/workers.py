@@ -152,12 +152,16 @@ class Runner:
         selector.register(worker.line, selectors.EVENT_READ, worker)
 
     def _listen(self, session: pytest.Session, selector: selectors.BaseSelector, worker: Worker) -> None:
-        hook = self._config.hook
         try:
-            kind, value = worker.line.recv()
+            messages = worker.line.recv()
         except (EOFError, ConnectionError):
             self._bury(session, selector, worker)
             return
+        for kind, value in messages:
+            self._take(session, worker, kind, value)
+
+    def _take(self, session: pytest.Session, worker: Worker, kind: str, value: Any) -> None:
+        hook = self._config.hook
         match kind:
             case "idle":
                 is_over = bool(session.shouldfail or session.shouldstop)
@@ -166,6 +170,8 @@ class Runner:
             case "begins":
                 worker.running = item = self._items[value]
                 hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+            case "passed":
+                hook.pytest_runtest_logreport(report=value)
             case "report":
                 report = hook.pytest_report_from_serializable(config=self._config, data=value)
                 hook.pytest_runtest_logreport(report=report)
@@ -199,25 +205,29 @@ class Runner:
 def serve(session: pytest.Session, number: int, line: Connection) -> None:
     """Be a worker: run units until there are no more, and end this process."""
     status = 1
+    outbox = Outbox(line)
     try:
-        become_worker(session.config, number, line)
+        become_worker(session.config, number, outbox)
         unit: list[int] = []
         while True:
-            line.send(("idle", None))
+            outbox.add("idle")
+            outbox.send()
             if not (following := line.recv()):
                 break
             unit = following
             for path, places in groupby(unit, lambda place: session.items[place].nodeid.partition("::")[0]):
                 before = spent_s()
-                run(session, [*places], line)
-                line.send(("spent", (path, spent_s() - before)))
+                run(session, [*places], outbox)
+                outbox.add("spent", (path, spent_s() - before))
         if unit:
             tear_down(session, session.items[unit[-1]])
+            outbox.send()
         status = 0
     except (KeyboardInterrupt, EOFError, ConnectionError):
         pass  # the first process ends
     except BaseException:  # noqa: BLE001 - the first process says what it was
-        line.send(("broken", traceback.format_exc()))
+        outbox.add("broken", traceback.format_exc())
+        outbox.send()
     finally:
         line.close()
         sys.stdout.flush()
@@ -225,7 +235,7 @@ def serve(session: pytest.Session, number: int, line: Connection) -> None:
         os._exit(status)
 
 
-def become_worker(config: pytest.Config, number: int, line: Line) -> None:
+def become_worker(config: pytest.Config, number: int, listener: Listener) -> None:
     """Give this process what workers must not share, and send its reports instead of printing them."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -243,7 +253,7 @@ def become_worker(config: pytest.Config, number: int, line: Line) -> None:
     factory = config._tmp_path_factory  # type: ignore[attr-defined] # pytest has no public way
     factory._basetemp = factory.getbasetemp() / f"worker-{number}"
     factory._basetemp.mkdir()
-    manager.register(Speaker(config, line))
+    manager.register(Speaker(config, listener))
 
 
 class Silent:
@@ -253,35 +263,56 @@ class Silent:
         self._tw = TerminalWriter(io.StringIO())
 
 
-class Line(Protocol):
+class Listener(Protocol):
     """Takes what a worker says."""
 
-    def send(self, message: Any) -> None:
-        """Take a message: its kind and its value."""
+    def add(self, kind: str, value: Any = None) -> None:
+        """Take a message."""
+
+
+class Outbox:
+    """What a worker will say: a test's reports go with the word that the next test begins, in one piece."""
+
+    def __init__(self, line: Connection) -> None:
+        self._line = line
+        self._messages: list[tuple[str, Any]] = []
+
+    def add(self, kind: str, value: Any = None) -> None:
+        """Keep a message."""
+        self._messages.append((kind, value))
+
+    def send(self) -> None:
+        """Send what is kept."""
+        messages, self._messages = self._messages, []
+        self._line.send(messages)
 
 
 class Speaker:
-    """Sends the reports of a worker."""
+    """Says the reports of a worker."""
 
-    def __init__(self, config: pytest.Config, line: Line) -> None:
-        self._config, self._line = config, line
+    def __init__(self, config: pytest.Config, listener: Listener) -> None:
+        self._config, self._listener = config, listener
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Send one."""
+        """Say one."""
+        if report.passed and report.longrepr is None and not report.user_properties:
+            self._listener.add("passed", report)  # nothing in it needs another form
+            return
         data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
-        self._line.send(("report", data))
+        self._listener.add("report", data)
 
 
-def run(session: pytest.Session, unit: list[int], line: Connection) -> None:
+def run(session: pytest.Session, unit: list[int], outbox: Outbox) -> None:
     """Run the tests of a unit."""
     items = [session.items[place] for place in unit]
     followers = [*items[1:], SessionOnly(session)]
     for place, item, following in zip(unit, items, followers, strict=True):
         if session.shouldstop:
             break
-        line.send(("begins", place))
+        outbox.add("begins", place)
+        outbox.send()
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-        line.send(("ends", place))
+        outbox.add("ends", place)
 
 
 def tear_down(session: pytest.Session, last: pytest.Item) -> None:

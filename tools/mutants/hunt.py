@@ -289,16 +289,15 @@ class Hunt:
 class _Deaf:
     """Takes the reports of a worker and does nothing with them."""
 
-    def send(self, message: Any) -> None:
+    def add(self, kind: str, value: Any = None) -> None:
         """Do nothing."""
 
 
 class _FirstFailure:
     """Ends the process when a test fails."""
 
-    def send(self, message: Any) -> None:
+    def add(self, kind: str, value: Any = None) -> None:
         """Look at a report."""
-        kind, value = message
         if kind == "report" and value["outcome"] == "failed":
             os._exit(FAILED)
 
