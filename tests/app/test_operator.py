@@ -91,7 +91,7 @@ async def test_what_the_first_lists_bring_is_no_garbage_collectors_business(tmp_
         finally:
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
-            gc.unfreeze()
+            gc.freeze()  # a full collection looks at the tests, too, otherwise
 
 
 async def test_a_process_that_ends_before_its_lists_collects_garbage_again(tmp_path: Path) -> None:

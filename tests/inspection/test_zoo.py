@@ -245,7 +245,6 @@ def test_a_cluster_without_readings_is_explained_by_requests(dump: str) -> None:
 def test_garbage_is_collected_again_after_a_command(dump: str, words: tuple[str, ...]) -> None:
     say(*words, "--from", dump)
     assert gc.isenabled()
-    gc.unfreeze()
 
 
 def a_workload(kind: str, name: str, pod: Any, replicas: int = 2, **more: Any) -> dict[str, Any]:

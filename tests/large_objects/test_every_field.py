@@ -78,7 +78,7 @@ def is_let_go(cost: Cost) -> bool:
 
 
 @pytest.fixture
-def scaled(monkeypatch: pytest.MonkeyPatch) -> Any:
+def scaled(monkeypatch: pytest.MonkeyPatch) -> None:
     """What may be kept is as small as the objects; what exists already is not searched for garbage again."""
     monkeypatch.setattr(pod_info, "HEAVY_BYTES", UNREAD_SIZE // 4)
     monkeypatch.setattr(equal_parts, "_HEAVY", UNREAD_SIZE // 4)
@@ -89,8 +89,6 @@ def scaled(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(pod_counts, "MOST_CLASSES", 16)
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def test_every_kind_that_is_watched_is_tried() -> None:
