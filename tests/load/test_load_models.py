@@ -70,6 +70,7 @@ class PredecessorsMachine(RuleBasedStateMachine):
                 largest = max((at for (name, _), at in model.items() if name == workload), default=None)
                 used = side.of(workload)
                 assert (None if used is None else used[0]) == largest
+                assert side.one(workload, "never there") is None
 
 
 PredecessorsMachine.TestCase.settings = settings(max_examples=20, stateful_step_count=20)

@@ -93,3 +93,20 @@ async def test_a_slot_of_a_cancelled_waiter_is_handed_on() -> None:
     async with slots:
         assert slots.are_taken
     assert not slots.are_taken
+
+
+@pytest.mark.parametrize("is_handed", [False, True])
+async def test_a_wait_that_is_called_off_passes_on_what_it_was_handed_and_nothing_else(
+    is_handed: bool,
+) -> None:
+    """A slot more would let too many in; one less would be lost."""
+    slots = Slots(0)
+    one = asyncio.create_task(slots.acquire())
+    await settled()
+    if is_handed:
+        slots.release()
+
+    one.cancel()
+    await asyncio.gather(one, return_exceptions=True)
+
+    assert slots.are_taken is not is_handed
