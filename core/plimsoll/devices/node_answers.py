@@ -17,7 +17,7 @@ import numpy as np
 from plimsoll.devices.allocator import Found, Given, Matches, Search
 from plimsoll.devices.amounts import Amounts
 from plimsoll.devices.book import DeviceBook
-from plimsoll.devices.cel import compile_some, too_much
+from plimsoll.devices.cel import is_too_much, why_not_yet
 from plimsoll.devices.pod_claims import MOST_ALTERNATIVES
 from plimsoll.devices.pools import NO_DRIVER, DeviceID, Pool, PooledDevice, PoolKey, PoolState
 from plimsoll.devices.requests import WantedClaim
@@ -178,9 +178,8 @@ class NodeAnswers:
             rows: The nodes to search.
         """
         asked, late = self._to_ask(nodes, node_mark, book, rows)
-        if asked and (waiting := too_much(expressions_of(claims))):
-            compile_some(waiting)
-            self._postpone(asked, nodes, None)
+        if asked and (problem := why_not_yet(expressions_of(claims), book.now)):
+            self._postpone(asked, NodeAnswer(FAILED, error=problem), self._is_stale)
             return
         left = self._most_steps + STEPS_A_NODE * len(asked) if self._left is None else self._left
         self._left = None
@@ -191,7 +190,11 @@ class NodeAnswers:
                 left -= answer.steps
                 late = row if answer.is_late else None
                 continue
-            self._postpone(asked[place:], nodes, late)
+            if late is None:
+                answer = NodeAnswer(FAILED, error=f"node {nodes[row].name}: {TIMED_OUT}")
+                self._postpone(asked[place:], answer, self._is_stale)
+            else:
+                self._postpone(asked[place:], self._answers[late], self._is_behind)
             break
 
     def renew_part(
@@ -216,7 +219,7 @@ class NodeAnswers:
         if book.slices.judge_some():
             return True
         asked, late = self._to_ask(nodes, node_mark, book, rows)
-        if late is not None or len(asked) <= FEW or too_much(expressions_of(claims)):
+        if late is not None or len(asked) <= FEW or is_too_much(expressions_of(claims)):
             return False
         if self._left is None:
             self._left = self._most_steps + STEPS_A_NODE * len(asked)
@@ -315,20 +318,21 @@ class NodeAnswers:
             self._own()
         return asked, late
 
-    def _postpone(self, rows: Sequence[int], nodes: Sequence[Node], late: int | None) -> None:
+    def _postpone(self, rows: Sequence[int], answer: NodeAnswer, until: BoolArray) -> None:
         """Skip these nodes now, as the search would take too long.
 
         If the search took too long on one node, the same is expected of all others. An attempt with one such
         node fails anyway, so these have its result until it gets another. Otherwise they are searched in the
         next attempt.
+
+        Args:
+            rows: The rows of the nodes.
+            answer: What they have meanwhile.
+            until: ``_is_behind`` or ``_is_stale``.
         """
-        if late is None:
-            answer = NodeAnswer(FAILED, error=f"node {nodes[rows[0]].name}: {TIMED_OUT}")
-        else:
-            answer = self._answers[late]
         for row in rows:
             self._note(row, answer._replace(pools=self._answers[row].pools))
-        (self._is_stale if late is None else self._is_behind)[rows] = True
+        until[rows] = True
 
     def _ask(
         self,

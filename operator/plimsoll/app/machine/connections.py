@@ -3,7 +3,7 @@
 Each connection serves one request. When there are too many, the oldest one without a request is closed, so
 idle connections keep no others out, not even those from their own address. A request counts from when the
 system has received it, and Linux hands connections over once they have sent something: a client that sends
-its request at once is never without one. After an error, as without a free file descriptor, the next
+its request immediately is never without one. After an error, as without a free file descriptor, the next
 connection is accepted after a pause.
 """
 
@@ -63,7 +63,7 @@ class OpenConnections(Generic[K]):
     """Decides which connection is closed when there are too many.
 
     Args:
-        has_request: Whether a connection's request has arrived, although nobody has read it yet.
+        has_request: Whether a connection's request has arrived, read or not.
     """
 
     def __init__(self, limits: ConnectionLimits, has_request: Callable[[K], bool]) -> None:
