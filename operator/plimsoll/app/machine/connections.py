@@ -10,6 +10,7 @@ connection is accepted after a pause.
 import asyncio
 import itertools
 import socket
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from typing import Generic, Self, TypeVar
@@ -199,7 +200,7 @@ def _listener(address: str, port: int) -> socket.socket:
         listener = socket.create_server((address, port), family=family, backlog=BACKLOG)
     except OSError as exc:
         raise AddressTaken(f"cannot listen on {address}:{port}: {obstacle(exc)}; {REMEDY}") from exc
-    if hasattr(socket, "TCP_DEFER_ACCEPT"):
+    if sys.platform == "linux":
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, SILENT_S)
     listener.setblocking(False)  # noqa: FBT003 - the library's signature
     return listener
