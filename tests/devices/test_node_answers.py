@@ -1,5 +1,7 @@
 """NodeAnswers: only nodes where something changed are searched again, with the results of a new search."""
 
+from array import array
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 
 from devices.builders import DRIVER, a_book, a_claim, a_device, a_slice, exactly
 from dra_cel import selectors as kept_selectors
-from plimsoll.devices import cel
+from plimsoll.devices import cel, node_answers
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.node_answers import FAILED, FEW, FREE, NOT_FREE, NodeAnswers, expressions_of
 from plimsoll.devices.pools import PoolKey
@@ -15,6 +17,7 @@ from plimsoll.devices.requests import wanted_claim
 from plimsoll.devices.results import allocations
 from plimsoll.devices.selectors import is_selected
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.model.kinds.resource_slice import ResourceSlice
 from plimsoll.testing.builders import a_node
@@ -329,6 +332,37 @@ def test_a_driver_that_renames_its_pool_leaves_nothing_behind() -> None:
     assert {len(known) for each in (answers, twin) for known in (each._rows_below, each._rows_of)} == {3, 0}
     assert before.rows_of([PoolKey(DRIVER, "n1")]) == {1}
     assert answers.rows_of([PoolKey(DRIVER, "n1")]) == set()
+
+
+def test_nodes_that_leave_a_pool_cost_no_more_than_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each was looked for among all that were left; some stay, and some come back."""
+    looked_at = 0
+
+    def counted(code: str, rows: Sequence[int] = ()) -> "array[int]":
+        nonlocal looked_at
+        looked_at += len(rows)
+        return array(code, rows)
+
+    monkeypatch.setattr(node_answers, "array", counted)
+    selector = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "rack", "operator": "Exists"}]}]}
+    slice_ = a_slice("", [a_device("a")], name="of-racks", allNodes=False, nodeSelector=selector)
+    book, answers, count = a_book([slice_]), NodeAnswers(is_selected, 1_000), 400
+    pool = PoolKey(DRIVER, slice_.spec.pool.name)
+    inside = [a_node(f"n{row}", labels={"rack": "r"}) for row in range(count)]
+    outside = [a_node(f"n{row}") for row in range(count)]
+    claims, every = [wanted_claim(a_claim(), book.classes.get)], np.ones(count, dtype=np.bool_)
+
+    def reaching(nodes: list[Node]) -> set[int]:
+        answers.renew(claims, nodes, object(), book, every)
+        return set(answers.rows_of([pool]))
+
+    assert reaching(inside) == set(range(count))
+    twin = answers.copied()
+    assert reaching(inside[:9] + outside[9:]) == set(range(9))
+    assert reaching(inside[:9] + outside[9:20] + inside[20:]) == {*range(9), *range(20, count)}
+    assert reaching(outside) == set()
+    assert set(twin.rows_of([pool])) == set(range(count))
+    assert looked_at < 4 * count
 
 
 def test_a_copy_keeps_the_slices_that_it_was_made_with() -> None:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 #: 140 expressions of that size.
 COMPILED = 65_536
 
-#: Characters of expressions that are compiled for one pod, as many as the largest claim has. A compiled one takes
-#: fifty bytes for each.
+#: Characters of expressions that are compiled for one pod, as many as the largest claim has. A compiled one
+#: takes fifty bytes for each.
 MOST = 1_572_864
 
 #: Seconds after which a pod that has not asked again loses its turn; it usually asks within ten.

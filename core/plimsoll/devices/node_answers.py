@@ -149,6 +149,7 @@ class NodeAnswers:
         # Arrays, as a list holds an object for each row.
         self._rows_below: dict[PoolKey, array[int]] = {}  #: arrays are immutable
         self._rows_of: dict[PoolKey, array[int]] = {}  #: in addition to those
+        self._gone: dict[PoolKey, int] = {}  #: numbers of rows there that no longer reach the pool
         self._is_shared = False
         self._late: set[int] = set()  #: rows on which the search took too long
         #: rows that have the result of such a row in place of their own
@@ -246,6 +247,7 @@ class NodeAnswers:
             for pool in pools
             for known in (self._rows_below, self._rows_of)
             for row in known.get(pool, ())
+            if pool in self._answers[row].pools
         )
 
     def answer_if(
@@ -265,7 +267,7 @@ class NodeAnswers:
         twin._answers, twin._nodes, twin._is_stale = self._answers, self._nodes, self._is_stale
         twin._rows_below, twin.codes, twin.points = self._rows_below, self.codes, self.points
         twin._version, twin._shape_version = self._version, self._shape_version
-        twin._late, twin._is_behind = set(self._late), self._is_behind
+        twin._late, twin._is_behind, twin._gone = set(self._late), self._is_behind, dict(self._gone)
         twin.searches = self.searches  # another cluster's rows may be other nodes: they are compared
         self._is_shared = twin._is_shared = True
         return twin
@@ -284,7 +286,8 @@ class NodeAnswers:
         count = len(nodes)
         if changed is None or self._shape_version != book.shape_version or count != len(self._nodes):
             self._answers, self._nodes = [NodeAnswer(FREE)] * count, list(map(ref, nodes))
-            self._rows_below, self._rows_of, self._is_shared, self._late = {}, {}, False, set()
+            self._rows_below, self._rows_of, self._gone, self._late = {}, {}, {}, set()
+            self._is_shared = False
             self._is_stale = np.ones(count, dtype=np.bool_)
             self._is_behind = np.zeros(count, dtype=np.bool_)
             self.codes, self.points = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
@@ -349,9 +352,9 @@ class NodeAnswers:
         if answer is None:
             answer = self._searched(claims, node, book, book.taken)
             reached[same] = answer._replace(steps=1)
+        self._note(row, answer, 0 if answer.found is None else points_of(answer.found, claims))
         if before != answer.pools:
             self._reaches(row, before, answer.pools)
-        self._note(row, answer, 0 if answer.found is None else points_of(answer.found, claims))
         if answer.is_late:
             self._late.add(row)
         else:
@@ -359,12 +362,21 @@ class NodeAnswers:
         return answer
 
     def _reaches(self, row: int, before: frozenset[PoolKey], now: frozenset[PoolKey]) -> None:
-        """Note the pools that a node reaches: a driver may rename its own as often as it likes."""
+        """Note the pools that a node reaches: a driver may rename its own as often as it likes.
+
+        Rows that no longer reach a pool are taken out when they are half of its rows, so that many nodes that
+        leave it cost no more than their number.
+        """
         for key in now - before:
             self._rows_of.setdefault(key, array("i")).append(row)
         for key in before - now:
-            for rows in (self._rows_of, self._rows_below):
-                left = array("i", [each for each in rows.pop(key, ()) if each != row])
+            gone = self._gone[key] = self._gone.get(key, 0) + 1
+            layers = (self._rows_below, self._rows_of)
+            if 2 * gone < sum(len(rows.get(key, ())) for rows in layers):
+                continue
+            del self._gone[key]
+            for rows in layers:
+                left = array("i", [each for each in rows.pop(key, ()) if key in self._answers[each].pools])
                 if left:
                     rows[key] = left
 
