@@ -472,7 +472,7 @@ def test_what_was_compiled_for_a_long_claim_goes_with_it() -> None:
 
 
 @pytest.mark.usefixtures("few_are_compiled")
-def test_a_pod_with_more_expressions_than_are_compiled_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pod_with_more_expressions_than_are_compiled_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cel, "MOST", 500)
     book, answers = a_cluster(), NodeAnswers(is_selected, 1_000)
 
